@@ -1,0 +1,1 @@
+//! File bytes ⇄ `Image`, by format. One file a format; no codec knows a device.

@@ -1,0 +1,329 @@
+//! Files as the codecs see them: a `Source` read at any offset, a `Target` that becomes the
+//! output only when everything is in it. Both can be used from many threads and keep the time
+//! that the operating system took, so that `--stats` can tell reading from decoding.
+
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time spent in system calls and bytes moved by them, added up over threads.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    nanos: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Traffic {
+    fn count<T>(&self, bytes: usize, call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let start = Instant::now();
+        let result = call();
+        self.nanos
+            .fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        result
+    }
+
+    /// Time in system calls, summed over the threads that made them.
+    pub fn time(&self) -> Duration {
+        Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
+    }
+
+    /// Bytes moved.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// An input file, or all of standard input.
+#[derive(Debug)]
+pub struct Source {
+    data: Data,
+    len: u64,
+    /// What reading cost so far.
+    pub traffic: Traffic,
+}
+
+#[derive(Debug)]
+enum Data {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+impl Source {
+    /// Opens a file; `-` reads standard input to its end, and so is anything read that is not a
+    /// regular file (a pipe, a device).
+    pub fn open(path: &Path) -> Result<Source> {
+        if path == Path::new("-") {
+            return Source::drain(io::stdin().lock());
+        }
+        let file = File::open(path).map_err(plain)?;
+        let about = file.metadata().map_err(plain)?;
+        ensure!(!about.is_dir(), "it is a directory");
+        if !about.is_file() {
+            return Source::drain(file);
+        }
+        Ok(Source {
+            data: Data::File(file),
+            len: about.len(),
+            traffic: Traffic::default(),
+        })
+    }
+
+    /// A source of bytes already in memory.
+    pub fn memory(bytes: Vec<u8>) -> Source {
+        Source {
+            len: bytes.len() as u64,
+            data: Data::Memory(bytes),
+            traffic: Traffic::default(),
+        }
+    }
+
+    fn drain(mut stream: impl Read) -> Result<Source> {
+        let traffic = Traffic::default();
+        let mut bytes = Vec::new();
+        traffic
+            .count(0, || stream.read_to_end(&mut bytes))
+            .map_err(plain)?;
+        traffic.bytes.store(bytes.len() as u64, Ordering::Relaxed);
+        Ok(Source {
+            len: bytes.len() as u64,
+            data: Data::Memory(bytes),
+            traffic,
+        })
+    }
+
+    /// Bytes in the source.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Fills `buffer` from byte `offset` on; says where the source ends if that is too early.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let end = offset.checked_add(buffer.len() as u64);
+        if end.is_none_or(|end| end > self.len) {
+            bail!(
+                "truncated at byte {} of {}",
+                self.len,
+                end.unwrap_or(u64::MAX)
+            );
+        }
+        match &self.data {
+            Data::Memory(bytes) => {
+                let start = offset as usize;
+                buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
+                Ok(())
+            }
+            Data::File(file) => self
+                .traffic
+                .count(buffer.len(), || file.read_exact_at(buffer, offset))
+                .map_err(plain)
+                .with_context(|| format!("reading stopped at byte {offset}")),
+        }
+    }
+
+    /// Reads up to `buffer.len()` bytes from `offset` on; fewer only at the end.
+    pub fn read_up_to(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let size = (buffer.len() as u64).min(self.len.saturating_sub(offset)) as usize;
+        self.read_at(&mut buffer[..size], offset)?;
+        Ok(size)
+    }
+
+    /// All bytes, in one buffer.
+    pub fn read_all(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(self.len)?];
+        self.read_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+}
+
+/// Where an output goes: a temporary file beside the target, renamed by `commit`; or a stream.
+#[derive(Debug)]
+pub struct Target {
+    place: Place,
+    /// What writing cost so far.
+    pub traffic: Traffic,
+}
+
+#[derive(Debug)]
+enum Place {
+    File {
+        temporary: tempfile::NamedTempFile,
+        path: PathBuf,
+        overwrite: bool,
+    },
+    /// Standard output, a pipe or a device: written in order of offset, so bytes wait here.
+    Stream {
+        path: PathBuf,
+        bytes: Mutex<Vec<u8>>,
+    },
+}
+
+impl Target {
+    /// Prepares an output at `path` without touching what is there. An existing file is refused
+    /// unless `overwrite`; `-` is standard output.
+    pub fn create(path: &Path, overwrite: bool) -> Result<Target> {
+        let stream = |path: &Path| Place::Stream {
+            path: path.into(),
+            bytes: Mutex::default(),
+        };
+        let place = if path == Path::new("-") {
+            stream(path)
+        } else {
+            match fs::metadata(path) {
+                Ok(about) if about.is_dir() => bail!("it is a directory"),
+                Ok(about) if is_stream(&about) => stream(path),
+                Ok(_) if !overwrite => bail!("it exists already (--overwrite replaces it)"),
+                // Through a link, so that the link stays and its file is replaced.
+                Ok(about) => Target::beside(&fs::canonicalize(path)?, about.permissions(), true)?,
+                Err(_) => Target::beside(path, fs::Permissions::from_mode(0o666), overwrite)?,
+            }
+        };
+        Ok(Target {
+            place,
+            traffic: Traffic::default(),
+        })
+    }
+
+    fn beside(path: &Path, permissions: fs::Permissions, overwrite: bool) -> Result<Place> {
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let temporary = tempfile::Builder::new()
+            .prefix(".gpuimg-")
+            .permissions(permissions)
+            .tempfile_in(folder)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => {
+                    anyhow::anyhow!("there is no folder {}", folder.display())
+                }
+                _ => anyhow::anyhow!("folder {}: {}", folder.display(), reason(&error)),
+            })?;
+        Ok(Place::File {
+            temporary,
+            path: path.into(),
+            overwrite,
+        })
+    }
+
+    /// Reserves `len` bytes on the disk: a full disk is noticed before the work, and replacing a
+    /// file later does not wait for delayed allocation (ext4: 19 ms against 176 for 128 MiB).
+    pub fn reserve(&self, len: u64) -> Result<()> {
+        match &self.place {
+            Place::Stream { .. } => Ok(()),
+            Place::File { temporary, .. } => {
+                use rustix::{fs::FallocateFlags, io::Errno};
+                let reserved = self.traffic.count(0, || {
+                    match rustix::fs::fallocate(temporary, FallocateFlags::empty(), 0, len) {
+                        // A file system that cannot reserve still can write.
+                        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
+                        other => other.map_err(io::Error::from),
+                    }
+                });
+                reserved.map_err(plain)
+            }
+        }
+    }
+
+    /// Writes `bytes` at `offset`; callers may write from many threads and in any order.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        match &self.place {
+            Place::File { temporary, .. } => self
+                .traffic
+                .count(bytes.len(), || {
+                    temporary.as_file().write_all_at(bytes, offset)
+                })
+                .map_err(plain),
+            Place::Stream { bytes: held, .. } => {
+                let start = usize::try_from(offset)?;
+                let mut held = held
+                    .lock()
+                    .map_err(|_| anyhow::anyhow!("another thread failed"))?;
+                if held.len() < start + bytes.len() {
+                    held.resize(start + bytes.len(), 0);
+                }
+                held[start..start + bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes the output real, `len` bytes long. Until this returns, the target is as it was.
+    pub fn commit(self, len: u64) -> Result<Traffic> {
+        let Target { place, traffic } = self;
+        match place {
+            Place::File {
+                temporary,
+                path,
+                overwrite,
+            } => {
+                traffic
+                    .count(0, || {
+                        temporary.as_file().set_len(len)?;
+                        let persisted = if overwrite {
+                            temporary.persist(&path)
+                        } else {
+                            temporary.persist_noclobber(&path)
+                        };
+                        persisted.map(drop).map_err(|failed| failed.error)
+                    })
+                    .map_err(plain)?;
+            }
+            Place::Stream { path, bytes } => {
+                let bytes = bytes
+                    .into_inner()
+                    .map_err(|_| anyhow::anyhow!("another thread failed"))?;
+                traffic
+                    .count(bytes.len(), || {
+                        if path == Path::new("-") {
+                            let mut out = io::stdout().lock();
+                            out.write_all(&bytes).and_then(|()| out.flush())
+                        } else {
+                            fs::OpenOptions::new()
+                                .write(true)
+                                .open(&path)?
+                                .write_all(&bytes)
+                        }
+                    })
+                    .map_err(plain)?;
+            }
+        }
+        Ok(traffic)
+    }
+}
+
+fn is_stream(about: &fs::Metadata) -> bool {
+    let kind = about.file_type();
+    kind.is_fifo() || kind.is_char_device() || kind.is_socket()
+}
+
+/// An operating system's error in the user's words, without its number.
+fn plain(error: io::Error) -> anyhow::Error {
+    anyhow::anyhow!(reason(&error))
+}
+
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        io::ErrorKind::StorageFull => "no space left on the disk".into(),
+        io::ErrorKind::AlreadyExists => "it exists already (--overwrite replaces it)".into(),
+        _ => {
+            let text = error.to_string();
+            text.split(" (os error")
+                .next()
+                .unwrap_or(&text)
+                .to_lowercase()
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! An image in memory: interleaved native-endian samples of 8 or 16 bits. Depends on nothing.
+
+/// Bits a sample has in memory and in the file written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// 0..=255
+    Eight,
+    /// 0..=65535
+    Sixteen,
+}
+
+impl Depth {
+    /// The largest sample value: 255 or 65535.
+    pub fn full(self) -> u16 {
+        match self {
+            Depth::Eight => u8::MAX.into(),
+            Depth::Sixteen => u16::MAX,
+        }
+    }
+
+    /// Bytes a sample takes in memory: 1 or 2.
+    pub fn bytes(self) -> usize {
+        match self {
+            Depth::Eight => 1,
+            Depth::Sixteen => 2,
+        }
+    }
+
+    /// Bits a sample takes: 8 or 16.
+    pub fn bits(self) -> u32 {
+        8 * self.bytes() as u32
+    }
+}
+
+/// What an image looks like, without its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Pixels in a row; at least 1.
+    pub width: usize,
+    /// Rows; at least 1.
+    pub height: usize,
+    /// Samples a pixel: 1 grey, 2 grey + alpha, 3 RGB, 4 RGB + alpha.
+    pub channels: usize,
+    /// Bits a sample.
+    pub depth: Depth,
+}
+
+impl Shape {
+    /// Pixels in the image.
+    pub fn pixels(&self) -> usize {
+        self.width * self.height
+    }
+
+    /// Samples in a row.
+    pub fn row(&self) -> usize {
+        self.width * self.channels
+    }
+
+    /// Samples in the image.
+    pub fn samples(&self) -> usize {
+        self.pixels() * self.channels
+    }
+
+    /// Bytes of all samples.
+    pub fn bytes(&self) -> usize {
+        self.samples() * self.depth.bytes()
+    }
+
+    /// Whether the last channel is alpha.
+    pub fn has_alpha(&self) -> bool {
+        self.channels.is_multiple_of(2)
+    }
+
+    /// Channels that carry colour: all but alpha.
+    pub fn colours(&self) -> usize {
+        self.channels - usize::from(self.has_alpha())
+    }
+
+    /// The shape promised by a header, or why no such image can be held: a side of 0, or more
+    /// bytes than memory can address.
+    pub fn checked(
+        width: u64,
+        height: u64,
+        channels: usize,
+        depth: Depth,
+    ) -> anyhow::Result<Shape> {
+        anyhow::ensure!(
+            width > 0 && height > 0,
+            "the image is empty ({width}×{height})"
+        );
+        let bytes = width
+            .checked_mul(height)
+            .and_then(|pixels| pixels.checked_mul((channels * depth.bytes()) as u64))
+            .filter(|&bytes| bytes <= isize::MAX as u64);
+        anyhow::ensure!(
+            bytes.is_some(),
+            "{width}×{height} pixels do not fit in memory"
+        );
+        Ok(Shape {
+            width: width as usize,
+            height: height as usize,
+            channels,
+            depth,
+        })
+    }
+}
+
+/// The samples of an image, row by row, channels interleaved, in the machine's byte order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Samples {
+    /// 8-bit samples.
+    U8(Vec<u8>),
+    /// 16-bit samples.
+    U16(Vec<u16>),
+}
+
+impl Samples {
+    /// Zeroed samples for an image of this shape; an error if the memory cannot be had.
+    pub fn zeroed(shape: &Shape) -> anyhow::Result<Samples> {
+        // `try_reserve` asks for the memory without touching it; `vec![0; n]` would abort instead.
+        let fits = match shape.depth {
+            Depth::Eight => Vec::<u8>::new().try_reserve_exact(shape.samples()).is_ok(),
+            Depth::Sixteen => Vec::<u16>::new().try_reserve_exact(shape.samples()).is_ok(),
+        };
+        anyhow::ensure!(
+            fits,
+            "not enough memory for {} bytes of samples",
+            shape.bytes()
+        );
+        Ok(match shape.depth {
+            Depth::Eight => Samples::U8(vec![0; shape.samples()]),
+            Depth::Sixteen => Samples::U16(vec![0; shape.samples()]),
+        })
+    }
+
+    /// Bits a sample.
+    pub fn depth(&self) -> Depth {
+        match self {
+            Samples::U8(_) => Depth::Eight,
+            Samples::U16(_) => Depth::Sixteen,
+        }
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Samples::U8(samples) => samples.len(),
+            Samples::U16(samples) => samples.len(),
+        }
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The memory of the samples, in the machine's byte order.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Samples::U8(samples) => samples,
+            Samples::U16(samples) => bytemuck::cast_slice(samples),
+        }
+    }
+
+    /// The memory of the samples, to be written in the machine's byte order.
+    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Samples::U8(samples) => samples,
+            Samples::U16(samples) => bytemuck::cast_slice_mut(samples),
+        }
+    }
+}
+
+/// An image: its shape and its samples, which always agree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    shape: Shape,
+    samples: Samples,
+}
+
+impl Image {
+    /// Joins a shape and its samples; panics if they disagree, which is a bug of the caller's.
+    pub fn new(shape: Shape, samples: Samples) -> Image {
+        assert_eq!(shape.samples(), samples.len(), "samples of a {shape:?}");
+        assert_eq!(shape.depth, samples.depth(), "samples of a {shape:?}");
+        Image { shape, samples }
+    }
+
+    /// Width, height, channels and depth.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The samples.
+    pub fn samples(&self) -> &Samples {
+        &self.samples
+    }
+
+    /// The samples, to change their values.
+    pub fn samples_mut(&mut self) -> &mut Samples {
+        &mut self.samples
+    }
+
+    /// The samples alone, for reuse of their memory.
+    pub fn into_samples(self) -> Samples {
+        self.samples
+    }
+}

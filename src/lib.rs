@@ -1,0 +1,4 @@
+//! gpuimg: 16-bit images from file to file.
+pub mod codec;
+pub mod files;
+pub mod image;
