@@ -1,0 +1,73 @@
+//! The embedded kernels: PTX compiled ahead by `kernels/build.sh`, turned into machine code by
+//! the driver when first asked for and kept.
+
+use anyhow::{Result, anyhow, ensure};
+use cudarc::driver::CudaModule;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// One file under `kernels/`, in every form it was compiled to.
+struct Embedded {
+    name: &'static str,
+    compute_60: &'static str,
+    compute_90: &'static str,
+}
+
+macro_rules! embedded {
+    ($($name:literal),*) => {
+        [$(Embedded {
+            name: $name,
+            compute_60: include_str!(concat!("../../kernels/", $name, ".compute_60.ptx")),
+            compute_90: include_str!(concat!("../../kernels/", $name, ".compute_90.ptx")),
+        }),*]
+    };
+}
+
+static EMBEDDED: [Embedded; 3] = embedded!["normalize", "orient", "sum"];
+
+/// The modules of one context, loaded when first asked for.
+#[derive(Debug)]
+pub struct Modules {
+    newest: bool,
+    loaded: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
+}
+
+impl Modules {
+    /// Chooses the embedded form for a card's compute capability, (9, 0) for an H100; an error
+    /// for cards before Pascal (6, 0).
+    pub fn for_capability(capability: (i32, i32)) -> Result<Modules> {
+        let (major, minor) = capability;
+        ensure!(
+            major >= 6,
+            "its compute capability is {major}.{minor}, and 6.0 (Pascal, 2016) or later is needed"
+        );
+        Ok(Modules {
+            newest: major >= 9,
+            loaded: Mutex::default(),
+        })
+    }
+
+    /// The module `name`, loaded by `load` from its PTX if this is the first time.
+    pub fn get(
+        &self,
+        name: &'static str,
+        load: impl FnOnce(&'static str) -> Result<Arc<CudaModule>>,
+    ) -> Result<Arc<CudaModule>> {
+        let mut loaded = self
+            .loaded
+            .lock()
+            .map_err(|_| anyhow!("another thread failed to load kernels"))?;
+        if let Some(module) = loaded.get(name) {
+            return Ok(module.clone());
+        }
+        let embedded = EMBEDDED.iter().find(|embedded| embedded.name == name);
+        let embedded = embedded.ok_or_else(|| anyhow!("no kernels named {name} are embedded"))?;
+        let module = load(if self.newest {
+            embedded.compute_90
+        } else {
+            embedded.compute_60
+        })?;
+        loaded.insert(name, module.clone());
+        Ok(module)
+    }
+}

@@ -1,0 +1,10 @@
+//! The integration tests, one binary, a module a theme.
+
+mod support;
+
+/// Every operation against its naive definition, on the CPU and on a GPU.
+mod devices;
+/// Laws that the operations obey, and literals small enough to check by hand.
+mod laws;
+/// The exact rounding of `normalize`, over all ranges.
+mod rounding;

@@ -1,0 +1,78 @@
+//! Normalize is exact: against a formula of its own form, in wider integers, over the ranges.
+
+use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::ops::Op;
+use gpuimg::ops::normalize::{Normalize, Range};
+use gpuimg::stats::Timeline;
+
+/// floor(x·span/d + 1/2) = floor((2·x·span + d) / 2d)
+fn rounded(x: u64, span: u64, d: u64) -> u64 {
+    (2 * x * span + d) / (2 * d)
+}
+
+/// Scales 0..=d to `to` on the CPU; every value is compared.
+fn check(d: u16, to: Range) {
+    let values: Vec<u16> = (0..=d).collect();
+    let shape = Shape {
+        width: values.len(),
+        height: 1,
+        channels: 1,
+        depth: Depth::Sixteen,
+    };
+    let op = Normalize {
+        range: Some(Range { min: 0, max: d }),
+        to: Some(to),
+        per_channel: false,
+    };
+    let output = op.cpu(
+        Image::new(shape, Samples::from(values)),
+        &mut Timeline::default(),
+    );
+    let gpuimg::ops::Product::Image(image) = output.expect("memory").product else {
+        panic!("an image was expected")
+    };
+    let Samples::U16(found) = image.samples() else {
+        panic!("16 bits were expected")
+    };
+    for (x, &value) in found.iter().enumerate() {
+        let expected = u64::from(to.min) + rounded(x as u64, u64::from(to.max - to.min), d.into());
+        assert_eq!(u64::from(value), expected, "{x} of 0..={d} to {to:?}");
+    }
+}
+
+const ALL: Range = Range { min: 0, max: 65535 };
+
+#[test]
+fn exact_for_one_range_in_97_and_all_small_ones() {
+    for d in (1..600)
+        .chain((600..=65535).step_by(97))
+        .chain([65533, 65534, 65535])
+    {
+        check(d, ALL);
+    }
+}
+
+#[test]
+fn exact_for_other_output_ranges() {
+    for to in [
+        Range { min: 0, max: 255 },
+        Range { min: 1, max: 65534 },
+        Range {
+            min: 30000,
+            max: 30001,
+        },
+    ] {
+        for d in [1, 2, 3, 255, 256, 4095, 32767, 32768, 65535] {
+            check(d, to);
+        }
+    }
+}
+
+/// All 2³¹ pairs of range and value: a minute or so. `cargo test --release -- --ignored`
+#[test]
+#[ignore = "takes a minute"]
+fn exact_for_every_range() {
+    for d in 1..=65535 {
+        check(d, ALL);
+    }
+}
