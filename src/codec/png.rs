@@ -2,4 +2,7 @@
 mod chunks;
 mod data;
 pub mod decode;
+mod inflate;
 mod library;
+mod unfilter;
+mod unfilter_simd;

@@ -263,6 +263,34 @@ impl Header {
         samples * u32::from(self.bits)
     }
 
+    /// Bytes of all scanlines, filter types included, of all passes (section 8.2).
+    pub fn scanline_bytes(&self) -> Result<usize> {
+        // First column and row, and steps between columns and rows.
+        const ADAM7: [(u32, u32, u32, u32); 7] = [
+            (0, 0, 8, 8),
+            (4, 0, 8, 8),
+            (0, 4, 4, 8),
+            (2, 0, 4, 4),
+            (0, 2, 2, 4),
+            (1, 0, 2, 2),
+            (0, 1, 1, 2),
+        ];
+        let passes = match self.interlaced {
+            true => &ADAM7[..],
+            false => &[(0, 0, 1, 1)],
+        };
+        let bytes = passes.iter().map(|&(x, y, dx, dy)| {
+            let columns = self.width.saturating_sub(x).div_ceil(dx);
+            let rows = self.height.saturating_sub(y).div_ceil(dy);
+            let row = (u64::from(columns) * u64::from(self.pixel_bits())).div_ceil(8);
+            match columns {
+                0 => 0,
+                _ => u128::from(row + 1) * u128::from(rows),
+            }
+        });
+        Ok(usize::try_from(bytes.sum::<u128>())?)
+    }
+
     /// Refuses a header that promises more than `size` bytes of file can hold.
     fn check_promise(&self, size: u64) -> Result<()> {
         let pixels = u128::from(self.width) * u128::from(self.height);
@@ -330,6 +358,18 @@ impl Prelude {
             }
             chunks.each(&chunk, |_| ())?;
         }
+    }
+
+    /// Whether the samples lie in the file as they do in memory, but for filters and byte order.
+    pub fn is_plain(&self) -> bool {
+        let Header {
+            bits,
+            colour,
+            interlaced,
+            ..
+        } = self.header;
+        let transparent = self.transparent && matches!(colour, Colour::Grey | Colour::Rgb);
+        bits >= 8 && colour != Colour::Palette && !interlaced && !transparent
     }
 
     /// The shape of the decoded image: palettes expanded, tRNS as alpha, fewer than 8 bits as 8.

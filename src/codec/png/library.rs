@@ -1,19 +1,15 @@
 //! PNGs of unusual layout (interlaced, palette, fewer than 8 bits, tRNS), by the png crate.
 
-use super::data::ImageData;
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape};
 use anyhow::{Result, anyhow, ensure};
 use png::{DecodeOptions, Decoder, DecodingError, Limits, Transformations};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
-/// Decodes a PNG that has this shape once expanded; `data` stands at its image data.
-pub fn decode(source: &Source, shape: Shape, mut data: ImageData) -> Result<Image> {
-    // The whole file first: the png crate takes image data whose tail is missing, and does not
-    // say where it found an error.
-    data.finish()?;
+/// Decodes a PNG that has this shape once expanded, and whose image data are known to be whole:
+/// the png crate itself would take a stream whose end and Adler-32 are missing.
+pub fn decode(source: &Source, shape: Shape) -> Result<Image> {
     let mut options = DecodeOptions::default();
-    options.set_ignore_adler32(false);
     options.set_ignore_text_chunk(true);
     options.set_ignore_iccp_chunk(true);
     let file = BufReader::new(Cursor { source, at: 0 });
