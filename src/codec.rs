@@ -1,8 +1,10 @@
 //! File bytes ⇄ `Image`, by format: a format is recognised by its first bytes, and chosen for the
 //! output by the file's extension. One file a format; no codec knows a device.
 
+pub mod ordered;
 pub mod png;
 pub mod pnm;
+mod raw;
 pub mod tiff;
 
 use crate::files::{Source, Target};

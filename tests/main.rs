@@ -8,3 +8,7 @@ mod devices;
 mod laws;
 /// The exact rounding of `normalize`, over all ranges.
 mod rounding;
+/// PNG read: every colour type, depth and filter, and hostile files.
+mod png_decode;
+/// PNG files made for the tests.
+mod png_files;

@@ -1,15 +1,20 @@
-//! stub
-use crate::files::*;
-use crate::image::*;
-use anyhow::Result;
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub enum Mode {
-    /// a
-    Fast,
-}
-pub fn decode(_: &Source) -> Result<Image> {
-    anyhow::bail!("stub")
-}
-pub fn encode(_: &Image, _: Mode, _: &Target) -> Result<u64> {
-    anyhow::bail!("stub")
-}
+//! PNG (W3C PNG specification, third edition): a decoder and an encoder of our own, since PNG is
+//! what users wait for; the `png` crate reads the rare kinds.
+
+mod bits;
+mod block;
+mod chunks;
+mod data;
+mod decode;
+mod encode;
+mod filter;
+mod huffman;
+mod inflate;
+mod library;
+mod ordered;
+mod small;
+mod unfilter;
+mod unfilter_simd;
+
+pub use decode::decode;
+pub use encode::{Mode, encode};

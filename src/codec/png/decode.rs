@@ -1,0 +1,38 @@
+//! PNG file to image.
+
+use super::chunks::Prelude;
+use super::inflate::Inflater;
+use super::library;
+use super::unfilter::Rows;
+use crate::files::Source;
+use crate::image::{Image, Samples};
+use anyhow::Result;
+
+/// Bytes of image from which a second thread pays for its start.
+const WORTH_A_THREAD: usize = 1 << 20;
+
+/// Decodes a PNG of any kind into 1–4 channels: 16 bits stay 16, fewer than 8 are scaled to 8
+/// (value·255/(2ⁿ−1)), palettes become RGB, and tRNS becomes an alpha channel.
+///
+/// Every CRC, the Adler-32 and the end of the file are checked: an image is whole or an error.
+/// A header that promises more than the file can hold is refused before memory is asked for.
+pub fn decode(source: &Source) -> Result<Image> {
+    let (prelude, data) = Prelude::read(source)?;
+    let shape = prelude.shape()?;
+    let inflater = Inflater::new(data);
+    if !prelude.is_plain() {
+        inflater.each(prelude.header.scanline_bytes()?, |_| Ok(()))?;
+        return library::decode(source, shape);
+    }
+    let mut samples = Samples::zeroed(&shape)?;
+    let sample = shape.depth.bytes();
+    let row = shape.row() * sample;
+    let mut rows = Rows::new(samples.as_bytes_mut(), row, shape.channels * sample, sample);
+    let total = prelude.header.scanline_bytes()?;
+    if total < WORTH_A_THREAD {
+        inflater.each(total, |bytes| rows.push(bytes))?;
+    } else {
+        inflater.each_apart(total, |bytes| rows.push(bytes))?;
+    }
+    Ok(Image::new(shape, samples))
+}

@@ -1,0 +1,70 @@
+//! PNGs of unusual layout (interlaced, palette, fewer than 8 bits, tRNS), by the png crate.
+
+use crate::files::Source;
+use crate::image::{Image, Samples, Shape};
+use anyhow::{Result, anyhow, ensure};
+use png::{DecodeOptions, Decoder, DecodingError, Limits, Transformations};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+
+/// Decodes a PNG that has this shape once expanded, and whose image data are known to be whole:
+/// the png crate itself would take a stream whose end and Adler-32 are missing.
+pub fn decode(source: &Source, shape: Shape) -> Result<Image> {
+    let mut options = DecodeOptions::default();
+    options.set_ignore_text_chunk(true);
+    options.set_ignore_iccp_chunk(true);
+    let file = BufReader::new(Cursor { source, at: 0 });
+    let mut decoder = Decoder::new_with_options(file, options);
+    // What the header promises is checked already, and chunks lie within the file.
+    decoder.set_limits(Limits { bytes: usize::MAX });
+    decoder.set_transformations(Transformations::EXPAND);
+    let mut reader = decoder.read_info().map_err(plain)?;
+    ensure!(
+        reader.output_buffer_size() == Some(shape.bytes()),
+        "its chunks contradict one another"
+    );
+    let mut samples = Samples::zeroed(&shape)?;
+    let frame = reader.next_frame(samples.as_bytes_mut()).map_err(plain)?;
+    ensure!(
+        frame.buffer_size() == shape.bytes() && frame.width as usize == shape.width,
+        "its chunks contradict one another"
+    );
+    if let Samples::U16(samples) = &mut samples {
+        samples.iter_mut().for_each(|s| *s = u16::from_be(*s));
+    }
+    Ok(Image::new(shape, samples))
+}
+
+fn plain(error: DecodingError) -> anyhow::Error {
+    match error {
+        DecodingError::IoError(error) => anyhow!(error.to_string()),
+        DecodingError::LimitsExceeded => anyhow!("the image does not fit in memory"),
+        other => anyhow!("corrupt: {}", other.to_string().trim_end_matches('.')),
+    }
+}
+
+/// A source as the png crate wants it.
+struct Cursor<'a> {
+    source: &'a Source,
+    at: u64,
+}
+
+impl Read for Cursor<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read_up_to(buffer, self.at);
+        let count = read.map_err(|error| io::Error::other(error.to_string()))?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for Cursor<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => self.source.len().checked_add_signed(by),
+        };
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}

@@ -1,0 +1,213 @@
+//! Undoing the filters of scanlines (PNG specification, section 9.2), in place.
+//!
+//! Filters work byte by byte on bytes at the same place in a pixel, so the bytes of 16-bit samples
+//! can be brought into the machine's order before.
+
+use super::unfilter_simd;
+use anyhow::{Result, ensure};
+
+/// The rows of an image or of a part of it, filled with scanlines piece by piece.
+pub struct Rows<'a> {
+    image: &'a mut [u8],
+    /// Bytes in a row.
+    row: usize,
+    /// Bytes in a pixel.
+    step: usize,
+    /// Bytes in a sample.
+    sample: usize,
+    /// Filter types of the rows not yet unfiltered; the last row may be incomplete.
+    filters: Vec<u8>,
+    /// Bytes present of the scanline being filled, its filter type included.
+    column: usize,
+    /// Rows that are finished.
+    done: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// Rows of `row` bytes, to be written to `image`.
+    pub fn new(image: &'a mut [u8], row: usize, step: usize, sample: usize) -> Rows<'a> {
+        Rows {
+            image,
+            row,
+            step,
+            sample,
+            filters: Vec::new(),
+            column: 0,
+            done: 0,
+        }
+    }
+
+    /// Takes the next bytes of the scanlines; `image` must have room for them.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while let Some(&first) = bytes.first() {
+            if self.column == 0 {
+                ensure!(
+                    first <= PAETH,
+                    "unknown filter type {first} in row {}",
+                    self.done + self.filters.len()
+                );
+                self.filters.push(first);
+                bytes = &bytes[1..];
+                self.column = 1;
+            }
+            let (piece, rest) = bytes.split_at(bytes.len().min(self.row + 1 - self.column));
+            let row = self.done + self.filters.len() - 1;
+            let start = row * self.row + self.column - 1;
+            self.image[start..start + piece.len()].copy_from_slice(piece);
+            self.column = (self.column + piece.len()) % (self.row + 1);
+            bytes = rest;
+        }
+        self.unfilter();
+        Ok(())
+    }
+
+    /// Unfilters the complete rows, but holds back a few so that the next call finds a full group.
+    fn unfilter(&mut self) {
+        let complete = self.filters.len() - usize::from(self.column > 0);
+        let at_end = (self.done + complete) * self.row == self.image.len();
+        let group = unfilter_simd::rows_at_once(self.step);
+        // The first row has none above, so groups start at the second.
+        let lone = usize::from(self.done == 0).min(complete);
+        let count = match at_end {
+            true => complete,
+            false => complete - (complete - lone) % group,
+        };
+        let (above, rest) = self.image.split_at_mut(self.done * self.row);
+        let fresh = &mut rest[..count * self.row];
+        if self.sample == 2 {
+            for sample in fresh.chunks_exact_mut(2) {
+                let native = u16::from_be_bytes([sample[0], sample[1]]).to_ne_bytes();
+                sample.copy_from_slice(&native);
+            }
+        }
+        let (first, fresh) = fresh.split_at_mut(lone * self.row);
+        if lone > 0 {
+            unfilter_first(self.filters[0], self.step, first);
+        }
+        let above = match lone {
+            0 => above
+                .get(above.len().saturating_sub(self.row)..)
+                .unwrap_or(&[]),
+            _ => first,
+        };
+        unfilter_rows(&self.filters[lone..count], self.step, above, fresh);
+        self.filters.drain(..count);
+        self.done += count;
+    }
+}
+
+pub const SUB: u8 = 1;
+pub const UP: u8 = 2;
+pub const AVERAGE: u8 = 3;
+pub const PAETH: u8 = 4;
+
+/// Unfilters consecutive rows, each by its filter type; `above` is the finished row before them.
+fn unfilter_rows(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]) {
+    let row = above.len();
+    let group = unfilter_simd::rows_at_once(step);
+    let mut above = above;
+    let mut rest = rows;
+    for filters in filters.chunks(group) {
+        let (rows, later) = rest.split_at_mut(filters.len() * row);
+        let chained = filters.iter().any(|&filter| filter >= AVERAGE);
+        if !(chained && unfilter_simd::unfilter_group(filters, step, above, rows)) {
+            let mut above = above;
+            for (&filter, row) in filters.iter().zip(rows.chunks_exact_mut(row)) {
+                unfilter_row(filter, step, above, row);
+                above = row;
+            }
+        }
+        above = &rows[rows.len() - row..];
+        rest = later;
+    }
+}
+
+/// Unfilters a row that has none above: as if that were all zero.
+fn unfilter_first(filter: u8, step: usize, row: &mut [u8]) {
+    match filter {
+        SUB | PAETH => unfilter_row(SUB, step, &[], row),
+        AVERAGE => {
+            for i in step..row.len() {
+                row[i] = row[i].wrapping_add(row[i - step] / 2);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Unfilters one row of pixels of `step` bytes; `above` is finished and as long (unused by Sub).
+fn unfilter_row(filter: u8, step: usize, above: &[u8], row: &mut [u8]) {
+    match step {
+        1 => unfilter_pixels::<1>(filter, above, row),
+        2 => unfilter_pixels::<2>(filter, above, row),
+        3 => unfilter_pixels::<3>(filter, above, row),
+        4 => unfilter_pixels::<4>(filter, above, row),
+        6 => unfilter_pixels::<6>(filter, above, row),
+        _ => unfilter_pixels::<8>(filter, above, row),
+    }
+}
+
+fn unfilter_pixels<const STEP: usize>(filter: u8, above: &[u8], row: &mut [u8]) {
+    let (row, _) = row.as_chunks_mut::<STEP>();
+    let (above, _) = above.as_chunks::<STEP>();
+    unfilter_from([0; STEP], [0; STEP], filter, above, row);
+}
+
+/// Unfilters the rest of a row: `left` and `above_left` are the pixels before it.
+#[inline(always)]
+pub fn unfilter_from<const STEP: usize>(
+    mut left: [u8; STEP],
+    mut above_left: [u8; STEP],
+    filter: u8,
+    above: &[[u8; STEP]],
+    row: &mut [[u8; STEP]],
+) {
+    match filter {
+        SUB => {
+            for pixel in row {
+                for i in 0..STEP {
+                    left[i] = pixel[i].wrapping_add(left[i]);
+                }
+                *pixel = left;
+            }
+        }
+        UP => {
+            for (byte, above) in row.as_flattened_mut().iter_mut().zip(above.as_flattened()) {
+                *byte = byte.wrapping_add(*above);
+            }
+        }
+        AVERAGE => {
+            for (pixel, above) in row.iter_mut().zip(above) {
+                for i in 0..STEP {
+                    let average = (u16::from(left[i]) + u16::from(above[i])) / 2;
+                    left[i] = pixel[i].wrapping_add(average as u8);
+                }
+                *pixel = left;
+            }
+        }
+        PAETH => {
+            for (pixel, above) in row.iter_mut().zip(above) {
+                for i in 0..STEP {
+                    left[i] = pixel[i].wrapping_add(paeth(left[i], above[i], above_left[i]));
+                }
+                *pixel = left;
+                above_left = *above;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The Paeth predictor of a left, b above, c above left.
+///
+/// With lo ≤ hi for a and b, u = hi − c and v = c − lo (0 where negative): the estimate a+b−c lies
+/// u from lo, v from hi and |u − v| from c, hence lo if 2u ≤ v, hi if 2v ≤ u, else c.
+#[inline(always)]
+fn paeth(a: u8, b: u8, c: u8) -> u8 {
+    let (lo, hi) = (a.min(b), a.max(b));
+    let u = hi.saturating_sub(c);
+    let v = c.saturating_sub(lo);
+    let up = if v <= u.saturating_sub(v) { u } else { 0 };
+    let down = if u <= v.saturating_sub(u) { v } else { 0 };
+    c.wrapping_add(up).wrapping_sub(down)
+}

@@ -1,0 +1,386 @@
+//! The PNG decoder against plainly written files, the png crate, and damage of every kind.
+
+use crate::png_files::{Plain, channels, chunk, zlib};
+use gpuimg::codec::png::decode::decode;
+use gpuimg::files::Source;
+use gpuimg::image::{Depth, Image, Samples, Shape};
+
+/// Every colour type with each depth that it allows.
+const KINDS: [(u8, &[u8]); 5] = [
+    (0, &[1, 2, 4, 8, 16]),
+    (2, &[8, 16]),
+    (3, &[1, 2, 4, 8]),
+    (4, &[8, 16]),
+    (6, &[8, 16]),
+];
+
+/// Widths and heights that leave every kind of rest in blocks of 2 to 16.
+const SIZES: [(usize, usize); 12] = [
+    (1, 1),
+    (1, 37),
+    (41, 1),
+    (2, 2),
+    (3, 5),
+    (7, 9),
+    (8, 8),
+    (15, 17),
+    (16, 33),
+    (31, 16),
+    (61, 19),
+    (129, 67),
+];
+
+fn kinds() -> impl Iterator<Item = (u8, u8)> {
+    KINDS
+        .iter()
+        .flat_map(|&(colour, depths)| depths.iter().map(move |&bits| (colour, bits)))
+}
+
+fn open(file: &[u8]) -> anyhow::Result<Image> {
+    decode(&Source::memory(file.to_vec()))
+}
+
+fn why(file: &[u8]) -> String {
+    format!("{:#}", open(file).expect_err("it is damaged"))
+}
+
+fn palette() -> Vec<u8> {
+    (0..=255u8)
+        .flat_map(|i| [i, i ^ 0x55, i.reverse_bits()])
+        .collect()
+}
+
+fn with_palette(mut plain: Plain) -> Plain {
+    if plain.colour == 3 {
+        let entries = 3 << plain.bits;
+        plain.before.push((*b"PLTE", palette()[..entries].to_vec()));
+    }
+    plain
+}
+
+/// What the specification says a file of these samples shows, from first principles.
+fn expected(plain: &Plain) -> Image {
+    let shape = Shape {
+        width: plain.width,
+        height: plain.height,
+        channels: if plain.colour == 3 {
+            3
+        } else {
+            plain.channels()
+        },
+        depth: if plain.bits == 16 {
+            Depth::Sixteen
+        } else {
+            Depth::Eight
+        },
+    };
+    let scale = if plain.bits < 8 {
+        255 / ((1 << plain.bits) - 1)
+    } else {
+        1
+    };
+    let samples = match (plain.bits, plain.colour) {
+        (16, _) => Samples::U16(plain.samples.clone()),
+        (_, 3) => Samples::U8(
+            plain
+                .samples
+                .iter()
+                .flat_map(|&i| palette()[3 * usize::from(i)..][..3].to_vec())
+                .collect(),
+        ),
+        _ => Samples::U8(plain.samples.iter().map(|&s| (s * scale) as u8).collect()),
+    };
+    Image::new(shape, samples)
+}
+
+/// What the png crate makes of a file.
+fn oracle(file: &[u8]) -> Image {
+    let mut decoder = png::Decoder::new(std::io::Cursor::new(file));
+    decoder.set_transformations(png::Transformations::EXPAND);
+    let mut reader = decoder.read_info().unwrap();
+    let mut bytes = vec![0xA5; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut bytes).unwrap();
+    let samples = match info.bit_depth {
+        png::BitDepth::Sixteen => Samples::U16(
+            bytes
+                .chunks_exact(2)
+                .map(|b| u16::from_be_bytes([b[0], b[1]]))
+                .collect(),
+        ),
+        _ => Samples::U8(bytes),
+    };
+    let shape = Shape {
+        width: info.width as usize,
+        height: info.height as usize,
+        channels: info.color_type.samples(),
+        depth: samples.depth(),
+    };
+    Image::new(shape, samples)
+}
+
+#[test]
+fn every_kind_filter_and_size() {
+    let mut cases = 0;
+    for (colour, bits) in kinds() {
+        for (width, height) in SIZES {
+            for interlaced in [false, true] {
+                let mut plain = with_palette(Plain::noisy(width, height, bits, colour));
+                plain.interlaced = interlaced;
+                for filter in 0..=5 {
+                    // 5 stands for a mixture.
+                    let of = |y: usize| {
+                        if filter == 5 {
+                            (y * 7 % 5) as u8
+                        } else {
+                            filter
+                        }
+                    };
+                    let file = plain.file([&zlib(&plain.scanlines(of), 6)[..]]);
+                    let image = open(&file).unwrap();
+                    let case = format!("{colour}/{bits} {width}×{height} {interlaced} {filter}");
+                    assert_eq!(image.shape(), expected(&plain).shape(), "{case}");
+                    assert!(image == expected(&plain), "{case}");
+                    assert!(image == oracle(&file), "{case}");
+                    cases += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(cases, 15 * SIZES.len() * 2 * 6);
+}
+
+#[test]
+fn six_pixels_by_hand() {
+    // 3×2, 16-bit grey. Row 0 by Sub, row 1 by Paeth.
+    let plain = Plain {
+        width: 3,
+        height: 2,
+        bits: 16,
+        colour: 0,
+        interlaced: false,
+        samples: vec![],
+        before: vec![],
+    };
+    let scanlines = [
+        1, 0x01, 0x02, 0x01, 0x01, 0xFF, 0xFE, // 0x0102, 0x0203, 0x0101
+        4, 0x00, 0x01, 0x01, 0x00, 0x00, 0x10, // 0x0103, then a=0103 b=0203 c=0102: b; …
+    ];
+    let image = open(&plain.file([&zlib(&scanlines, 6)[..]])).unwrap();
+    assert_eq!(
+        image.samples(),
+        &Samples::U16(vec![0x0102, 0x0203, 0x0101, 0x0103, 0x0303, 0x0211])
+    );
+}
+
+#[test]
+fn transparency_becomes_alpha() {
+    let mut grey = Plain::noisy(9, 5, 16, 0);
+    grey.samples[7] = 0x1234;
+    grey.before.push((*b"tRNS", vec![0x12, 0x34]));
+    let image = open(&grey.encoded(2)).unwrap();
+    let Samples::U16(samples) = image.samples() else {
+        panic!("16 bits stay 16")
+    };
+    assert_eq!(image.shape().channels, 2);
+    for (pixel, &grey) in samples.chunks(2).zip(&grey.samples) {
+        assert_eq!(pixel, [grey, if grey == 0x1234 { 0 } else { 65535 }]);
+    }
+
+    let mut rgb = Plain::noisy(9, 5, 8, 2);
+    rgb.samples[6..9].copy_from_slice(&[1, 2, 3]);
+    rgb.before.push((*b"tRNS", vec![0, 1, 0, 2, 0, 3]));
+    let image = open(&rgb.encoded(1)).unwrap();
+    assert_eq!(image.shape().channels, 4);
+    for (pixel, rgb) in image
+        .samples()
+        .as_bytes()
+        .chunks(4)
+        .zip(rgb.samples.chunks(3))
+    {
+        assert_eq!(
+            pixel[..3].iter().map(|&s| s.into()).collect::<Vec<u16>>(),
+            rgb
+        );
+        assert_eq!(pixel[3], if rgb == [1, 2, 3] { 0 } else { 255 });
+    }
+
+    let mut mapped = with_palette(Plain::noisy(9, 5, 4, 3));
+    mapped.before.push((*b"tRNS", vec![0, 100, 200]));
+    let image = open(&mapped.encoded(0)).unwrap();
+    assert_eq!(image.shape().channels, 4);
+    for (pixel, &index) in image.samples().as_bytes().chunks(4).zip(&mapped.samples) {
+        assert_eq!(pixel[..3], palette()[3 * usize::from(index)..][..3]);
+        assert_eq!(
+            pixel[3],
+            *[0, 100, 200].get(usize::from(index)).unwrap_or(&255)
+        );
+    }
+}
+
+#[test]
+fn image_data_may_be_cut_anywhere() {
+    let plain = Plain::noisy(61, 19, 16, 2);
+    let stream = zlib(&plain.scanlines(|_| 4), 6);
+    for size in [1, 2, 3, 7, 100, 4096] {
+        assert!(
+            open(&plain.file(stream.chunks(size))).unwrap() == expected(&plain),
+            "{size}"
+        );
+    }
+    let empty: &[u8] = &[];
+    assert!(
+        open(&plain.file([empty, &stream[..9], empty, &stream[9..], empty])).unwrap()
+            == expected(&plain)
+    );
+}
+
+/// Small files of both paths of the decoder, with an ancillary chunk each.
+fn small_files() -> Vec<(Plain, Vec<u8>)> {
+    let mut files = Vec::new();
+    for (colour, bits, interlaced) in [(0, 16, false), (2, 8, false), (0, 16, true), (3, 4, false)]
+    {
+        let mut plain = with_palette(Plain::noisy(5, 4, bits, colour));
+        plain.interlaced = interlaced;
+        plain.before.push((*b"tEXt", b"Title\0small".to_vec()));
+        let file = plain.encoded(4);
+        files.push((plain, file));
+    }
+    files
+}
+
+#[test]
+fn cut_short_is_an_error() {
+    for (plain, file) in small_files() {
+        assert!(open(&file).unwrap() == expected(&plain));
+        for len in 0..file.len() {
+            let error = why(&file[..len]);
+            let told = if len < 8 {
+                "not a PNG"
+            } else {
+                "truncated at byte"
+            };
+            assert!(error.starts_with(told), "{len}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_flipped_byte_is_an_error() {
+    for (_, file) in small_files() {
+        for at in 0..file.len() {
+            for mask in [0x01, 0x20, 0x80, 0xFF] {
+                let mut damaged = file.clone();
+                damaged[at] ^= mask;
+                assert!(open(&damaged).is_err(), "byte {at} ^ {mask:#x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_of_the_stream_is_an_error_or_harmless() {
+    // CRCs are right here, so that the deflate stream itself is met with every kind of damage.
+    for (colour, bits, interlaced) in [(0, 16, false), (2, 8, false), (0, 16, true), (3, 4, false)]
+    {
+        let mut plain = with_palette(Plain::noisy(7, 5, bits, colour));
+        plain.interlaced = interlaced;
+        for level in [0, 1, 9] {
+            let stream = zlib(&plain.scanlines(|y| (y % 5) as u8), level);
+            let mut refused = 0;
+            for bit in 0..stream.len() * 8 {
+                let mut damaged = stream.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                match open(&plain.file([&damaged[..]])) {
+                    Err(_) => refused += 1,
+                    Ok(image) => assert!(image == expected(&plain), "level {level}, bit {bit}"),
+                }
+            }
+            assert!(
+                refused > stream.len() * 8 - 16,
+                "{refused} of {}",
+                stream.len() * 8
+            );
+            // The stream cut short, in a file that is whole.
+            for len in 0..stream.len() {
+                assert!(
+                    open(&plain.file([&stream[..len]])).is_err(),
+                    "level {level}, {len}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn lies_are_told_clearly() {
+    let plain = Plain::noisy(5, 4, 16, 0);
+    let stream = zlib(&plain.scanlines(|_| 2), 6);
+    let good = plain.file([&stream[..]]);
+
+    assert_eq!(why(b""), "not a PNG");
+    assert_eq!(why(b"just some text, long enough"), "not a PNG");
+
+    let mut crc = good.clone();
+    crc[41] ^= 1;
+    assert_eq!(why(&crc), "bad CRC in chunk IDAT at byte 33");
+
+    let mut long = good.clone();
+    long[33..37].copy_from_slice(&1000u32.to_be_bytes());
+    assert!(
+        why(&long).starts_with("truncated at byte"),
+        "{}",
+        why(&long)
+    );
+
+    let mut vast = plain.clone();
+    (vast.width, vast.height) = (1_000_000_000, 1_000_000_000);
+    assert!(why(&vast.file([&stream[..]])).contains("more than a file of"));
+    (vast.width, vast.height) = (usize::MAX >> 32, 1);
+    assert!(why(&vast.file([&stream[..]])).contains("impossible size"));
+    (vast.width, vast.height) = (0, 4);
+    assert!(why(&vast.file([&stream[..]])).contains("impossible size"));
+
+    // A row too few and a row too many in the stream.
+    let mut other = plain.clone();
+    other.height = 5;
+    assert!(open(&other.file([&stream[..]])).is_err());
+    other.height = 3;
+    assert!(open(&other.file([&stream[..]])).is_err());
+
+    let mut adler = stream.clone();
+    *adler.last_mut().unwrap() ^= 1;
+    let error = why(&plain.file([&adler[..]]));
+    assert!(error.contains("Adler-32"), "{error}");
+
+    let mut filter = plain.scanlines(|_| 0);
+    filter[11 * 2] = 9;
+    let error = why(&plain.file([&zlib(&filter, 6)[..]]));
+    assert!(
+        error.contains("filter type 9") && error.contains("row 2"),
+        "{error}"
+    );
+
+    let mut unknown = plain.clone();
+    unknown.before.push((*b"ABCD", vec![1, 2, 3]));
+    assert!(why(&unknown.file([&stream[..]])).contains("chunk ABCD at byte 33"));
+
+    let no_data = plain.file([]);
+    assert!(why(&no_data).contains("no image data"));
+
+    let mut apart = plain.file([&stream[..20]]);
+    apart.truncate(apart.len() - 12);
+    chunk(&mut apart, b"tEXt", b"x\0y");
+    chunk(&mut apart, b"IDAT", &stream[20..]);
+    chunk(&mut apart, b"IEND", &[]);
+    assert!(open(&apart).is_err());
+
+    for (bits, colour) in [(3, 0), (16, 3), (4, 2), (8, 5), (8, 7)] {
+        let mut odd = good.clone();
+        odd.truncate(8);
+        let mut header = [0; 13];
+        (header[3], header[7], header[8], header[9]) = (5, 4, bits, colour);
+        chunk(&mut odd, b"IHDR", &header);
+        assert!(why(&odd).contains("colour type"), "{}", why(&odd));
+    }
+    assert_eq!(channels(6), 4);
+}
