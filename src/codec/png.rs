@@ -1,0 +1,8 @@
+//! PNG: the encoder, and the pieces of deflate that it is made of.
+mod bits;
+mod block;
+pub mod encode;
+mod filter;
+mod huffman;
+mod ordered;
+mod small;
