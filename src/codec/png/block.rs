@@ -1,0 +1,349 @@
+//! Deflate blocks (RFC 1951, 3.2) of filtered bytes: Huffman codes, and matches for runs of zeros.
+
+use super::bits::Bits;
+use super::huffman::{self, LITLEN};
+
+/// Bytes of one block, the last of a segment less: long enough to make the table's 100 bytes
+/// and 5 µs small, short enough to follow the image.
+pub const BLOCK: usize = 128 << 10;
+
+/// Longest code in use. Deflate allows 15; with 12 four symbols fit into one `put`, decoders find
+/// each in their first table, and the size is the same within 0.1 %.
+const LIMIT: usize = 12;
+
+/// The symbol that ends a block.
+const END: usize = 256;
+
+/// A literal's code: its bits above its length in the low byte.
+type Entry = u32;
+
+/// Appends one block of 1..=`BLOCK` bytes.
+///
+/// Bytes are looked at in groups of 8 from the block's start; up to 7 at its end are the tail.
+/// 1. If at least one group in 64 is zero, *runs are coded*: the bytes of k neighbouring zero
+///    groups become one literal 0 and then, of the 8 k − 1 others, matches of distance 1 and
+///    length 258 while at least 258 are left, one match of the rest if that is at least 3, else
+///    literals. Every other byte is a literal.
+/// 2. Weights: with runs coded, or in a block of less than 32 KiB, the true number of each symbol.
+///    Else a sample: of every four groups i = 0.. (whole quadruples only) the group number
+///    i · 0x9e37_79b1 mod 2³² >> 30 is counted, every literal has 4 × its count, and one more so
+///    that each has a code. The end of the block has weight 1.
+/// 3. Codes by `huffman::lengths` with at most 12 bits; the header by `header`.
+/// 4. If header and weights × lengths promise no less than 8 bits for each byte weighed, the block
+///    is stored instead.
+pub fn fast(block: &[u8], out: &mut Bits) {
+    let (groups, tail) = block.as_chunks::<8>();
+    let zero = groups.iter().filter(|group| **group == [0; 8]).count();
+    let runs = zero * 64 >= groups.len().max(1);
+    let mut weights = [0; LITLEN];
+    if runs {
+        weigh_runs(groups, tail, &mut weights);
+    } else if block.len() >= 32 << 10 {
+        weigh_sample(groups, &mut weights);
+    } else {
+        weigh_bytes(block, &mut weights);
+    }
+    weights[END] = 1;
+    let mut lengths = [0; LITLEN];
+    huffman::lengths(&weights, LIMIT, &mut lengths);
+    let header = Header::new(&lengths);
+    let mut bits = header.bits();
+    let mut weighed = 0;
+    for symbol in 0..LITLEN {
+        let (weight, extra) = (u64::from(weights[symbol]), u64::from(extra_bits(symbol)));
+        bits += weight * (u64::from(lengths[symbol]) + extra);
+        weighed += weight;
+    }
+    if !runs && bits >= 8 * weighed {
+        return stored(block, out);
+    }
+    out.reserve(header.bits() as usize / 8 + (block.len() * LIMIT).div_ceil(8) + 64);
+    header.put(out);
+    let mut codes = [0; LITLEN];
+    huffman::codes(&lengths, &mut codes);
+    let table: [Entry; LITLEN] =
+        std::array::from_fn(|symbol| u32::from(codes[symbol]) << 8 | u32::from(lengths[symbol]));
+    if runs {
+        put_runs(groups, &table, out);
+    } else {
+        put_literals(groups, &table, out);
+    }
+    for &byte in tail {
+        put(table[usize::from(byte)], out);
+    }
+    put(table[END], out);
+}
+
+/// Appends bytes in stored blocks of up to 65535, none of them the last of the stream.
+pub fn stored(bytes: &[u8], out: &mut Bits) {
+    for piece in bytes.chunks(u16::MAX.into()) {
+        out.reserve(8);
+        out.put(0, 3);
+        out.align();
+        let len = piece.len() as u16;
+        out.put(u64::from(len) | u64::from(!len) << 16, 32);
+        out.extend(piece);
+    }
+}
+
+/// Ends a segment at a byte boundary with an empty stored block, as zlib's sync flush does;
+/// `last` says in it that the stream ends here.
+pub fn flush(last: bool, out: &mut Bits) {
+    out.reserve(8);
+    out.put(last.into(), 3);
+    out.align();
+    out.put(0xffff_0000, 32);
+}
+
+fn weigh_bytes(bytes: &[u8], weights: &mut [u32; LITLEN]) {
+    // Four tables, since an increment must wait for the one before if it is of the same place.
+    let mut tables = [[0u32; 256]; 4];
+    let (fours, rest) = bytes.as_chunks::<4>();
+    for four in fours {
+        for (table, &byte) in tables.iter_mut().zip(four) {
+            table[usize::from(byte)] += 1;
+        }
+    }
+    for &byte in rest {
+        tables[0][usize::from(byte)] += 1;
+    }
+    for (symbol, weight) in weights.iter_mut().enumerate().take(256) {
+        *weight += tables.iter().map(|table| table[symbol]).sum::<u32>();
+    }
+}
+
+fn weigh_sample(groups: &[[u8; 8]], weights: &mut [u32; LITLEN]) {
+    let mut tables = [[0u32; 256]; 4];
+    let quadruples = groups.as_chunks::<4>().0;
+    for (index, four) in quadruples.iter().enumerate() {
+        // Not the same place in each: an image may repeat itself every 32 bytes.
+        let group = four[((index as u32).wrapping_mul(0x9e37_79b1) >> 30) as usize];
+        for half in group.as_chunks::<4>().0 {
+            for (table, &byte) in tables.iter_mut().zip(half) {
+                table[usize::from(byte)] += 1;
+            }
+        }
+    }
+    for (symbol, weight) in weights.iter_mut().enumerate().take(256) {
+        *weight = 4 * tables.iter().map(|table| table[symbol]).sum::<u32>() + 1;
+    }
+}
+
+/// The groups as stretches of the same kind: (whether they are zero, the groups).
+fn stretches(groups: &[[u8; 8]]) -> impl Iterator<Item = (bool, &[[u8; 8]])> {
+    groups
+        .chunk_by(|a, b| (*a == [0; 8]) == (*b == [0; 8]))
+        .map(|stretch| (stretch[0] == [0; 8], stretch))
+}
+
+/// Splits a run of zeros behind its literal: (matches of 258, length of the match after them or
+/// 0, literals after it).
+fn split(run: usize) -> (usize, usize, usize) {
+    match (run / 258, run % 258) {
+        (full, rest @ 0..3) => (full, 0, rest),
+        (full, rest) => (full, rest, 0),
+    }
+}
+
+fn weigh_runs(groups: &[[u8; 8]], tail: &[u8], weights: &mut [u32; LITLEN]) {
+    for (zero, stretch) in stretches(groups) {
+        if zero {
+            let (full, rest, literals) = split(8 * stretch.len() - 1);
+            weights[0] += 1 + literals as u32;
+            weights[length_code(258).0] += full as u32;
+            if rest > 0 {
+                weights[length_code(rest).0] += 1;
+            }
+        } else {
+            for &byte in stretch.as_flattened() {
+                weights[usize::from(byte)] += 1;
+            }
+        }
+    }
+    weigh_bytes(tail, weights);
+}
+
+#[inline(always)]
+fn put(entry: Entry, out: &mut Bits) {
+    out.put((entry >> 8).into(), entry & 0xff);
+}
+
+fn put_literals(groups: &[[u8; 8]], table: &[Entry; LITLEN], out: &mut Bits) {
+    let mut out = out.packer();
+    for group in groups {
+        for half in group.as_chunks::<4>().0 {
+            let [a, b, c, d] = half.map(|byte| table[usize::from(byte)]);
+            // Two pairs, then the pair of pairs: their shifts do not wait for one another.
+            let (ab, ab_len) = join(a, b);
+            let (cd, cd_len) = join(c, d);
+            out.put(ab | cd << ab_len, ab_len + cd_len);
+        }
+    }
+}
+
+#[inline(always)]
+fn join(a: Entry, b: Entry) -> (u64, u32) {
+    let len = a & 0xff;
+    (
+        u64::from(a >> 8) | u64::from(b >> 8) << len,
+        len + (b & 0xff),
+    )
+}
+
+fn put_runs(groups: &[[u8; 8]], table: &[Entry; LITLEN], out: &mut Bits) {
+    for (zero, stretch) in stretches(groups) {
+        if !zero {
+            put_literals(stretch, table, out);
+            continue;
+        }
+        let (full, rest, literals) = split(8 * stretch.len() - 1);
+        put(table[0], out);
+        for _ in 0..full {
+            put_match(258, table, out);
+        }
+        if rest > 0 {
+            put_match(rest, table, out);
+        }
+        for _ in 0..literals {
+            put(table[0], out);
+        }
+    }
+}
+
+/// A match of distance 1, the only distance there is: code 0, one bit.
+fn put_match(len: usize, table: &[Entry; LITLEN], out: &mut Bits) {
+    let (symbol, extra) = length_code(len);
+    put(table[symbol], out);
+    out.put(extra.into(), extra_bits(symbol) + 1);
+}
+
+/// The symbol of a match of 3..=258 bytes and the value of its extra bits (RFC 1951, 3.2.5).
+pub fn length_code(len: usize) -> (usize, u32) {
+    let over = len as u32 - 3;
+    match over {
+        255 => (285, 0),
+        0..8 => (257 + over as usize, 0),
+        // Four symbols to each power of two: the two bits under the leading one tell them apart.
+        _ => {
+            let extra = over.ilog2() - 2;
+            let symbol = 257 + 4 * extra + (over >> extra);
+            (symbol as usize, over & ((1 << extra) - 1))
+        }
+    }
+}
+
+/// How many extra bits follow a symbol of the literal and length alphabet.
+pub fn extra_bits(symbol: usize) -> u32 {
+    match symbol {
+        265..285 => (symbol as u32 - 261) / 4,
+        _ => 0,
+    }
+}
+
+/// The head of a dynamic block: the code lengths of both alphabets, themselves coded
+/// (RFC 1951, 3.2.7). One distance, of one bit.
+struct Header {
+    /// (symbol, value of its extra bits), and how many there are.
+    symbols: [(u8, u8); LITLEN + 1],
+    used: usize,
+    /// Literal and length codes told.
+    litlen: usize,
+    lengths: [u8; 19],
+}
+
+/// The order in which the lengths of the code length alphabet are told.
+const ORDER: [usize; 19] = [
+    16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
+];
+
+impl Header {
+    /// Repeats as zlib finds them: of each stretch of equal lengths, over both alphabets at once,
+    /// zeros go in pieces of up to 138 (symbol 18 from 11, 17 from 3 on), others in one length
+    /// and pieces of up to 6 (symbol 16, from 3 on); what is left is told one by one.
+    fn new(lengths: &[u8; LITLEN]) -> Header {
+        let litlen = 257.max(LITLEN - lengths.iter().rev().take_while(|len| **len == 0).count());
+        let mut told = [0; LITLEN + 1];
+        told[..litlen].copy_from_slice(&lengths[..litlen]);
+        told[litlen] = 1;
+        let mut header = Header {
+            symbols: [(0, 0); LITLEN + 1],
+            used: 0,
+            litlen,
+            lengths: [0; 19],
+        };
+        for stretch in told[..=litlen].chunk_by(|a, b| a == b) {
+            let (len, mut left) = (stretch[0], stretch.len());
+            if len > 0 {
+                header.push(len, 0);
+                left -= 1;
+            }
+            while left > 0 {
+                let piece = left.min(if len > 0 { 6 } else { 138 });
+                match (len, piece) {
+                    (_, 0..3) => (0..piece).for_each(|_| header.push(len, 0)),
+                    (0, 3..11) => header.push(17, piece as u8 - 3),
+                    (0, _) => header.push(18, piece as u8 - 11),
+                    _ => header.push(16, piece as u8 - 3),
+                }
+                left -= piece;
+            }
+        }
+        let mut weights = [0; 19];
+        for (symbol, _) in header.told() {
+            weights[usize::from(*symbol)] += 1;
+        }
+        huffman::lengths(&weights, 7, &mut header.lengths);
+        header
+    }
+
+    fn push(&mut self, symbol: u8, extra: u8) {
+        self.symbols[self.used] = (symbol, extra);
+        self.used += 1;
+    }
+
+    fn told(&self) -> &[(u8, u8)] {
+        &self.symbols[..self.used]
+    }
+
+    /// How many lengths of the code length alphabet are told: at least 4.
+    fn ordered(&self) -> usize {
+        let unused = ORDER.iter().rev().take_while(|&&at| self.lengths[at] == 0);
+        19 - unused.count().min(15)
+    }
+
+    fn extra(symbol: u8) -> u32 {
+        match symbol {
+            16 => 2,
+            17 => 3,
+            18 => 7,
+            _ => 0,
+        }
+    }
+
+    /// Bits that `put` appends.
+    fn bits(&self) -> u64 {
+        let symbols = self.told().iter().map(|&(symbol, _)| {
+            u64::from(self.lengths[usize::from(symbol)]) + u64::from(Header::extra(symbol))
+        });
+        17 + 3 * self.ordered() as u64 + symbols.sum::<u64>()
+    }
+
+    fn put(&self, out: &mut Bits) {
+        let ordered = self.ordered();
+        // Not the last block, dynamic codes; one distance.
+        out.put(0b100, 3);
+        out.put(self.litlen as u64 - 257, 5);
+        out.put(0, 5);
+        out.put(ordered as u64 - 4, 4);
+        for at in &ORDER[..ordered] {
+            out.put(self.lengths[*at].into(), 3);
+        }
+        let mut codes = [0; 19];
+        huffman::codes(&self.lengths, &mut codes);
+        for &(symbol, extra) in self.told() {
+            let at = usize::from(symbol);
+            out.put(codes[at].into(), self.lengths[at].into());
+            out.put(extra.into(), Header::extra(symbol));
+        }
+    }
+}
