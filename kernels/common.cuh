@@ -7,6 +7,11 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
+// The name of an entry point: ENTRY(minmax) is minmax_u16_c1 in the form u16_c1 (see build.py).
+#define JOIN_EXPANDED(name, form) name##_##form
+#define JOIN(name, form) JOIN_EXPANDED(name, form)
+#define ENTRY(name) JOIN(name, FORM)
+
 // Threads of every block of every production kernel; the host launches with exactly this many.
 constexpr u32 BLOCK = 256;
 constexpr u32 WARPS = BLOCK / 32;
@@ -22,7 +27,7 @@ static __device__ __forceinline__ bool aligned16(const void *p) { return ((u64)p
 
 // Sample `e` (0 = lowest address) of a word of packed samples.
 template <class T> static __device__ __forceinline__ u32 sample(u32 word, u32 e) {
-    return sizeof(T) == 2 ? (e ? word >> 16 : word & 0xffff) : (word >> 8 * e) & 0xff;
+    return sizeof(T) == 4 ? word : sizeof(T) == 2 ? (e ? word >> 16 : word & 0xffff) : (word >> 8 * e) & 0xff;
 }
 
 // Smaller and larger of two pairs of 16-bit numbers, one instruction since compute 9.0. Before it, a

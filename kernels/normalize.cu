@@ -16,12 +16,18 @@
 //
 // Two numbers, for b bytes of image. minmax: reads b; 1 instruction a sample. scale: reads b, writes b;
 // 9 instructions a sample, where 38 fit in the time that a H100 takes to move one u16 sample in and out.
+//
+// forms: SAMPLE=u8,u16 CHANNELS=1,2,3,4 named {SAMPLE}_c{CHANNELS}
 #include "common.cuh"
 
-// Vectors a thread has in flight: a multiple of 3 for 3 channels, see `minmax`.
-template <u32 C> constexpr u32 MINMAX_VECTORS = C == 3 ? 3 : 4;
+typedef SAMPLE T;
+constexpr u32 C = CHANNELS;
+constexpr u32 COLOURS = C - (C + 1) % 2; // the last of 2 or 4 is alpha
 
-template <class T, u32 C> static __device__ __forceinline__ void minmax(const T *src, u64 samples, u32 *ranges) {
+// Vectors of a thread under way in pass 1: a multiple of 3 for 3 channels, see below.
+constexpr u32 MINMAX_VECTORS = C == 3 ? 3 : 4;
+
+extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(minmax)(const T *src, u64 samples, u32 *ranges) {
     // Samples are compared as packed pairs. Words P apart hold the same channels, so that P accumulators
     // do, and which channel a lane belongs to matters at the end only. (For 3 channels: BLOCK mod 3 = 1,
     // hence word j of vector u has class (u + j) mod 3, counted from the thread's own first word.)
@@ -44,7 +50,7 @@ template <class T, u32 C> static __device__ __forceinline__ void minmax(const T 
             if (c == channel) range[c] = min2(range[c], min | (0xffff - max) << 16);
     };
 
-    walk<MINMAX_VECTORS<C>>(
+    walk<MINMAX_VECTORS>(
         src, samples,
         [&](u32 u, uint4 v) {
             const u32 word[4] = {v.x, v.y, v.z, v.w};
@@ -99,14 +105,12 @@ constexpr float TWO_23 = 8388608.0f;
 constexpr float HALF = 0.5f + 1.0f / 262144.0f;
 
 // Gives p itself for every p: for alpha, and for channels with d = 0.
-template <class T> static __device__ __forceinline__ Scaling identity() {
+static __device__ __forceinline__ Scaling identity() {
     return {-TWO_23, (float)FULL<T>, 1.0f, 0.0f, TWO_23};
 }
 
-template <class T, u32 C>
 static __device__ __forceinline__ Scaling scaling(u32 channel, const u32 *ranges, bool per_channel, u32 lo, u32 hi) {
-    constexpr u32 COLOURS = C - (C + 1) % 2;
-    if (channel >= COLOURS) return identity<T>();
+    if (channel >= COLOURS) return identity();
     u32 min = ranges[2 * channel], rest = ranges[2 * channel + 1];
     if (!per_channel)
 #pragma unroll
@@ -115,7 +119,7 @@ static __device__ __forceinline__ Scaling scaling(u32 channel, const u32 *ranges
             rest = ::min(rest, ranges[2 * c + 1]);
         }
     const u32 max = FULL<T> - rest;
-    if (max <= min) return identity<T>();
+    if (max <= min) return identity();
     const float d = max - min, span = hi - lo, factor = __fdiv_rn(span, d);
     return {-(TWO_23 + min), d, factor, __fdiv_rn(__fmaf_rn(-factor, d, span), d), TWO_23 + lo};
 }
@@ -129,7 +133,7 @@ static __device__ __forceinline__ u32 scale_one(u32 lifted, const Scaling &k) {
 constexpr u32 LIFT = 0x4b000000; // the bits of 2²³
 
 // All samples of a word; k[i mod C] belongs to sample i of the vector, `first` is the word's first sample.
-template <class T, u32 C> static __device__ __forceinline__ u32 scale_word(u32 word, u32 first, const Scaling *k) {
+static __device__ __forceinline__ u32 scale_word(u32 word, u32 first, const Scaling *k) {
     u32 out[PER_WORD<T>];
 #pragma unroll
     for (u32 e = 0; e < PER_WORD<T>; e++) {
@@ -140,9 +144,8 @@ template <class T, u32 C> static __device__ __forceinline__ u32 scale_word(u32 w
     return __byte_perm(__byte_perm(out[0], out[1], 0x0040), __byte_perm(out[2 % PER_WORD<T>], out[3 % PER_WORD<T>], 0x0040), 0x5410);
 }
 
-template <class T, u32 C>
-static __device__ __forceinline__ void scale(const T *src, T *dst, u64 samples, const u32 *ranges, bool per_channel,
-                                             u32 lo, u32 hi) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    ENTRY(scale)(const T *src, T *dst, u64 samples, const u32 *ranges, u32 per_channel, u32 lo, u32 hi) {
     // Last block first: pass 1 left the end of the image in the L2.
     const u64 block = gridDim.x - 1 - blockIdx.x;
     const u64 vector = block * BLOCK + threadIdx.x;
@@ -151,7 +154,7 @@ static __device__ __forceinline__ void scale(const T *src, T *dst, u64 samples, 
     if (whole) v = ((const uint4 *)src)[vector]; // under way while the constants are derived
 
     __shared__ Scaling channel[C];
-    if (threadIdx.x < C) channel[threadIdx.x] = scaling<T, C>(threadIdx.x, ranges, per_channel, lo, hi);
+    if (threadIdx.x < C) channel[threadIdx.x] = scaling(threadIdx.x, ranges, per_channel, lo, hi);
     __syncthreads();
 
     if (whole) {
@@ -159,10 +162,10 @@ static __device__ __forceinline__ void scale(const T *src, T *dst, u64 samples, 
         Scaling k[C];
 #pragma unroll
         for (u32 c = 0; c < C; c++) k[c] = channel[(phase + c) % C];
-        v.x = scale_word<T, C>(v.x, 0 * PER_WORD<T>, k);
-        v.y = scale_word<T, C>(v.y, 1 * PER_WORD<T>, k);
-        v.z = scale_word<T, C>(v.z, 2 * PER_WORD<T>, k);
-        v.w = scale_word<T, C>(v.w, 3 * PER_WORD<T>, k);
+        v.x = scale_word(v.x, 0 * PER_WORD<T>, k);
+        v.y = scale_word(v.y, 1 * PER_WORD<T>, k);
+        v.z = scale_word(v.z, 2 * PER_WORD<T>, k);
+        v.w = scale_word(v.w, 3 * PER_WORD<T>, k);
         ((uint4 *)dst)[vector] = v;
     } else if (aligned16(src) && aligned16(dst)) { // the one vector that the image's end cuts
         for (u64 i = vector * PER_VECTOR<T>; i < samples; i++) dst[i] = (T)scale_one(LIFT | src[i], channel[i % C]);
@@ -172,14 +175,3 @@ static __device__ __forceinline__ void scale(const T *src, T *dst, u64 samples, 
             dst[i] = (T)scale_one(LIFT | src[i], channel[i % C]);
     }
 }
-
-#define ENTRIES(T, C)                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(BLOCK) minmax_##T##_c##C(const T *src, u64 samples, u32 *ranges) {    \
-        minmax<T, C>(src, samples, ranges);                                                                            \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(BLOCK) scale_##T##_c##C(                                              \
-        const T *src, T *dst, u64 samples, const u32 *ranges, u32 per_channel, u32 lo, u32 hi) {                       \
-        scale<T, C>(src, dst, samples, ranges, per_channel, lo, hi);                                                   \
-    }
-ENTRIES(u8, 1) ENTRIES(u8, 2) ENTRIES(u8, 3) ENTRIES(u8, 4)
-ENTRIES(u16, 1) ENTRIES(u16, 2) ENTRIES(u16, 3) ENTRIES(u16, 4)
