@@ -55,8 +55,8 @@ impl Kind {
             }
         }
         let samples = match depth {
-            Depth::Sixteen => Samples::U16(samples),
-            Depth::Eight => Samples::U8(samples.iter().map(|s| (s >> 8) as u8).collect()),
+            Depth::Sixteen => samples.into(),
+            Depth::Eight => samples.iter().map(|s| (s >> 8) as u8).collect::<Vec<_>>().into(),
         };
         Image::new(shape, samples)
     }

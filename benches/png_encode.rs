@@ -1,7 +1,7 @@
 //! The PNG encoder beside those of the png and image crates, and libdeflate on our filtered bytes.
 
 use crate::{Row, best, on_one_and_all, to_file};
-use gpuimg::codec::png::encode::{Mode, encode};
+use gpuimg::codec::png::{Mode, encode};
 use gpuimg::files::Target;
 use gpuimg::image::{Depth, Image, Samples};
 use image::ImageEncoder;
@@ -48,7 +48,7 @@ pub fn rows(image: &Image) -> Vec<Row> {
 
 fn big_endian(image: &Image) -> Vec<u8> {
     match image.samples() {
-        Samples::U8(samples) => samples.clone(),
+        Samples::U8(samples) => samples.to_vec(),
         Samples::U16(samples) => samples
             .iter()
             .flat_map(|sample| sample.to_be_bytes())

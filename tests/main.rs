@@ -8,6 +8,8 @@ mod devices;
 mod laws;
 /// The exact rounding of `normalize`, over all ranges.
 mod rounding;
+/// PNG written, and read back by other decoders.
+mod png_encode;
 /// PNG read: every colour type, depth and filter, and hostile files.
 mod png_decode;
 /// PNG files made for the tests.

@@ -1,7 +1,7 @@
 //! The PNG decoder against plainly written files, the png crate, and damage of every kind.
 
 use crate::png_files::{Plain, channels, chunk, zlib};
-use gpuimg::codec::png::decode::decode;
+use gpuimg::codec::png::decode;
 use gpuimg::files::Source;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 
@@ -80,15 +80,15 @@ fn expected(plain: &Plain) -> Image {
         1
     };
     let samples = match (plain.bits, plain.colour) {
-        (16, _) => Samples::U16(plain.samples.clone()),
-        (_, 3) => Samples::U8(
-            plain
-                .samples
-                .iter()
-                .flat_map(|&i| palette()[3 * usize::from(i)..][..3].to_vec())
-                .collect(),
-        ),
-        _ => Samples::U8(plain.samples.iter().map(|&s| (s * scale) as u8).collect()),
+        (16, _) => plain.samples.clone().into(),
+        (_, 3) => {
+            let entry = |&i: &u16| palette()[3 * usize::from(i)..][..3].to_vec();
+            plain.samples.iter().flat_map(entry).collect::<Vec<u8>>().into()
+        }
+        _ => {
+            let scaled = |&s: &u16| (s * scale) as u8;
+            plain.samples.iter().map(scaled).collect::<Vec<u8>>().into()
+        }
     };
     Image::new(shape, samples)
 }

@@ -1,7 +1,7 @@
 //! What the PNG encoder writes, read by other decoders and taken apart by its own description.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use gpuimg::codec::png::encode::{Mode, encode};
+use gpuimg::codec::png::{Mode, encode};
 use gpuimg::files::Target;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use std::io::Read;
@@ -78,8 +78,8 @@ fn image(kind: &str, width: usize, height: usize, channels: usize, depth: Depth)
         })
         .collect();
     let samples = match depth {
-        Depth::Sixteen => Samples::U16(samples),
-        Depth::Eight => Samples::U8(samples.iter().map(|s| (s % 251) as u8).collect()),
+        Depth::Sixteen => samples.into(),
+        Depth::Eight => samples.iter().map(|s| (s % 251) as u8).collect::<Vec<_>>().into(),
     };
     Image::new(shape, samples)
 }
@@ -88,7 +88,7 @@ fn image(kind: &str, width: usize, height: usize, channels: usize, depth: Depth)
 fn check(image: &Image, bytes: &[u8], what: &str) {
     let shape = image.shape();
     let wanted: Vec<u8> = match image.samples() {
-        Samples::U8(samples) => samples.clone(),
+        Samples::U8(samples) => samples.to_vec(),
         Samples::U16(samples) => samples.iter().flat_map(|s| s.to_be_bytes()).collect(),
     };
     let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
@@ -294,7 +294,7 @@ fn image_crate_reads_it() {
     }
 }
 
-fn image_samples(image: &Image) -> &Vec<u16> {
+fn image_samples(image: &Image) -> &[u16] {
     match image.samples() {
         Samples::U16(samples) => samples,
         Samples::U8(_) => panic!("16 bits were asked for"),
