@@ -1,6 +1,6 @@
 //! Kinds of images that codecs are measured on, made from nothing: the same on every machine.
 
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::image::{Depth, Image, Shape};
 
 /// A kind of image by name: what the benchmark's rows are.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,11 @@ impl Kind {
         }
         let samples = match depth {
             Depth::Sixteen => samples.into(),
-            Depth::Eight => samples.iter().map(|s| (s >> 8) as u8).collect::<Vec<_>>().into(),
+            Depth::Eight => samples
+                .iter()
+                .map(|s| (s >> 8) as u8)
+                .collect::<Vec<_>>()
+                .into(),
         };
         Image::new(shape, samples)
     }

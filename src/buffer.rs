@@ -48,6 +48,12 @@ impl<T> From<Vec<T>> for Buffer<T> {
     }
 }
 
+impl<T> FromIterator<T> for Buffer<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(samples: I) -> Buffer<T> {
+        Vec::from_iter(samples).into()
+    }
+}
+
 impl<T: Pod> Deref for Buffer<T> {
     type Target = [T];
 

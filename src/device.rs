@@ -87,10 +87,10 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Prepares for `choice`; the kernels named `kernels` will be wanted.
-    pub fn new(choice: Choice, kernels: &'static str) -> Devices {
+    /// Prepares for `choice`.
+    pub fn new(choice: Choice) -> Devices {
         let starting = match choice {
-            Choice::Gpu(ordinal) => Some(thread::spawn(move || Gpu::open(ordinal, kernels))),
+            Choice::Gpu(ordinal) => Some(thread::spawn(move || Gpu::open(ordinal))),
             Choice::Auto | Choice::Cpu => None,
         };
         Devices {
@@ -102,17 +102,12 @@ impl Devices {
 
     /// The GPU that shall do `work`, or `None` for the CPU; with a line that says which and why.
     /// Where `auto` takes the CPU by its estimate, CUDA is not touched.
-    pub fn choose(
-        &self,
-        work: &Work,
-        kernels: &'static str,
-        timeline: &mut Timeline,
-    ) -> Result<(Option<&Gpu>, String)> {
+    pub fn choose(&self, work: &Work, timeline: &mut Timeline) -> Result<(Option<&Gpu>, String)> {
         let cores = rayon::current_num_threads();
         match self.choice {
             Choice::Cpu => Ok((None, format!("CPU ({cores} threads), as asked"))),
             Choice::Gpu(ordinal) => {
-                let gpu = self.open(ordinal, kernels, timeline)?;
+                let gpu = self.open(ordinal, timeline)?;
                 Ok((Some(gpu), format!("GPU {ordinal} ({}), as asked", gpu.name)))
             }
             Choice::Auto => {
@@ -128,7 +123,7 @@ impl Devices {
                         format!("CPU ({cores} threads), chosen by auto: {compared}"),
                     ));
                 }
-                match self.open(0, kernels, timeline) {
+                match self.open(0, timeline) {
                     Ok(gpu) => Ok((
                         Some(gpu),
                         format!(
@@ -153,7 +148,7 @@ impl Devices {
         self.gpu.get().map(Gpu::peaks).unwrap_or_default()
     }
 
-    fn open(&self, ordinal: usize, kernels: &'static str, timeline: &mut Timeline) -> Result<&Gpu> {
+    fn open(&self, ordinal: usize, timeline: &mut Timeline) -> Result<&Gpu> {
         if let Some(gpu) = self.gpu.get() {
             return Ok(gpu);
         }
@@ -166,7 +161,7 @@ impl Devices {
             Some(thread) => thread
                 .join()
                 .unwrap_or_else(|_| Err(anyhow!("the NVIDIA driver failed").context(Unusable))),
-            None => Gpu::open(ordinal, kernels),
+            None => Gpu::open(ordinal),
         }?;
         timeline.push(
             "device start",

@@ -70,6 +70,16 @@ impl Shape {
         self.samples() * self.depth.bytes()
     }
 
+    /// The name of its kind of sample and channel count among the kernels: `u16_c3`.
+    pub fn sample_form(&self) -> String {
+        format!("u{}_c{}", self.depth.bits(), self.channels)
+    }
+
+    /// Bytes of a pixel: 1, 2, 3, 4, 6 or 8.
+    pub fn pixel_bytes(&self) -> usize {
+        self.channels * self.depth.bytes()
+    }
+
     /// Whether the last channel is alpha.
     pub fn has_alpha(&self) -> bool {
         self.channels.is_multiple_of(2)

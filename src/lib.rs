@@ -85,7 +85,7 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
         overwrite: files.overwrite,
         depth: files.depth.map(Depth::from),
     };
-    let devices = Devices::new(common.device, op.name());
+    let devices = Devices::new(common.device);
     let done = one_image(op, &files.input, Some(&output), &devices)?;
     tell(
         op,
@@ -100,7 +100,7 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
 
 /// Images to numbers, a line each; a bad file is named and the rest goes on.
 fn sum(op: &Sum, inputs: &[PathBuf], json: bool, common: &Common) -> Result<Outcome> {
-    let devices = Devices::new(common.device, op.name());
+    let devices = Devices::new(common.device);
     let mut outcome = Outcome::Done;
     for input in inputs {
         match one_image(op, input, None, &devices) {

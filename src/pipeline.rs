@@ -57,7 +57,7 @@ pub fn one_image(
     op.check(&shape)
         .with_context(|| format!("cannot {} {}", op.name(), name(input)))?;
     let image = widened(image, output, &mut timeline);
-    let (gpu, device) = devices.choose(&op.work(&shape), op.name(), &mut timeline)?;
+    let (gpu, device) = devices.choose(&op.work(&shape), &mut timeline)?;
     let result = match gpu {
         Some(gpu) => op.cuda(image, &mut gpu.job(&mut timeline)),
         None => op.cpu(image, &mut timeline),

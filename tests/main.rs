@@ -6,11 +6,11 @@ mod support;
 mod devices;
 /// Laws that the operations obey, and literals small enough to check by hand.
 mod laws;
-/// The exact rounding of `normalize`, over all ranges.
-mod rounding;
-/// PNG written, and read back by other decoders.
-mod png_encode;
 /// PNG read: every colour type, depth and filter, and hostile files.
 mod png_decode;
+/// PNG written, and read back by other decoders.
+mod png_encode;
 /// PNG files made for the tests.
 mod png_files;
+/// The exact rounding of `normalize`, over all ranges.
+mod rounding;

@@ -83,7 +83,12 @@ fn expected(plain: &Plain) -> Image {
         (16, _) => plain.samples.clone().into(),
         (_, 3) => {
             let entry = |&i: &u16| palette()[3 * usize::from(i)..][..3].to_vec();
-            plain.samples.iter().flat_map(entry).collect::<Vec<u8>>().into()
+            plain
+                .samples
+                .iter()
+                .flat_map(entry)
+                .collect::<Vec<u8>>()
+                .into()
         }
         _ => {
             let scaled = |&s: &u16| (s * scale) as u8;
@@ -107,7 +112,7 @@ fn oracle(file: &[u8]) -> Image {
                 .map(|b| u16::from_be_bytes([b[0], b[1]]))
                 .collect(),
         ),
-        _ => Samples::U8(bytes),
+        _ => bytes.into(),
     };
     let shape = Shape {
         width: info.width as usize,
@@ -168,7 +173,7 @@ fn six_pixels_by_hand() {
     let image = open(&plain.file([&zlib(&scanlines, 6)[..]])).unwrap();
     assert_eq!(
         image.samples(),
-        &Samples::U16(vec![0x0102, 0x0203, 0x0101, 0x0103, 0x0303, 0x0211])
+        &Samples::from(vec![0x0102u16, 0x0203, 0x0101, 0x0103, 0x0303, 0x0211])
     );
 }
 

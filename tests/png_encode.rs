@@ -79,7 +79,11 @@ fn image(kind: &str, width: usize, height: usize, channels: usize, depth: Depth)
         .collect();
     let samples = match depth {
         Depth::Sixteen => samples.into(),
-        Depth::Eight => samples.iter().map(|s| (s % 251) as u8).collect::<Vec<_>>().into(),
+        Depth::Eight => samples
+            .iter()
+            .map(|s| (s % 251) as u8)
+            .collect::<Vec<_>>()
+            .into(),
     };
     Image::new(shape, samples)
 }

@@ -117,7 +117,7 @@ pub fn on_cpu(op: &dyn Op, image: &Image) -> Image {
 /// required (`GPUIMG_REQUIRE_GPU=1`).
 pub fn gpu(cases: usize) -> Option<&'static Gpu> {
     static GPU: OnceLock<Result<Gpu, String>> = OnceLock::new();
-    match GPU.get_or_init(|| Gpu::open(0, "normalize").map_err(|error| format!("{error:#}"))) {
+    match GPU.get_or_init(|| Gpu::open(0).map_err(|error| format!("{error:#}"))) {
         Ok(gpu) => Some(gpu),
         Err(why) => {
             assert!(

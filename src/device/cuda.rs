@@ -33,12 +33,15 @@ pub struct Gpu {
 
 /// Device memory, uninitialised until a copy or a kernel fills it.
 #[derive(Debug)]
-pub struct Buffer(CudaSlice<u8>);
+pub struct Buffer {
+    memory: CudaSlice<u8>,
+    len: usize,
+}
 
 impl Buffer {
     /// Bytes in the buffer.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.len
     }
 
     /// Whether it holds no byte.
@@ -62,11 +65,11 @@ pub enum Arg<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
     /// The file under `kernels/` that holds it, without `.cu`.
-    pub module: &'static str,
-    /// The entry point.
-    pub kernel: &'a str,
-    /// Its name in the timeline.
-    pub label: &'static str,
+    pub file: &'static str,
+    /// The kernel, which is its name in the timeline too.
+    pub kernel: &'static str,
+    /// The form of pixel: `u16_c3`, `b8`, … as in the file's header.
+    pub form: &'a str,
     /// Blocks.
     pub grid: u32,
     /// Threads a block.
@@ -76,25 +79,23 @@ pub struct Launch<'a> {
 }
 
 impl Gpu {
-    /// Opens GPU `ordinal` and loads the kernels of the file `kernels`, so that the first launch
-    /// does not wait for them. Every error is an `Unusable` with a reason a user can act on.
-    pub fn open(ordinal: usize, kernels: &'static str) -> Result<Gpu> {
+    /// Opens GPU `ordinal`. Every error is an `Unusable` with a reason a user can act on.
+    pub fn open(ordinal: usize) -> Result<Gpu> {
         let start = Instant::now();
         let ready = || -> Result<Gpu> {
             let context = open_context(ordinal)?;
-            let gpu = Gpu {
+            // SAFETY: tracking orders the uses of a buffer by several streams; here every buffer is
+            // made, used and freed on the one stream of its `Gpu`, which keeps them in order.
+            unsafe { context.disable_event_tracking() };
+            Ok(Gpu {
                 name: context.name()?,
                 modules: Modules::for_capability(context.compute_capability()?)?,
                 stream: context.new_stream()?,
                 context,
-                opened: (start, Duration::ZERO),
-            };
-            gpu.module(kernels)?;
-            Ok(gpu)
+                opened: (start, start.elapsed()),
+            })
         };
-        let mut gpu = ready().map_err(|error| error.context(Unusable))?;
-        gpu.opened.1 = start.elapsed();
-        Ok(gpu)
+        ready().map_err(|error| error.context(Unusable))
     }
 
     /// Streaming multiprocessors on the card: what grids are sized by.
@@ -102,6 +103,13 @@ impl Gpu {
         self.context
             .attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
             .map_or(1, |count| count as u32)
+    }
+
+    /// Blocks of 256 for a pass that reduces `bytes` to a few words: enough to fill the card, and
+    /// no more than have 16 KiB each to do.
+    pub fn reduction_grid(&self, bytes: u64) -> u32 {
+        let full = 8 * u64::from(self.multiprocessors());
+        bytes.div_ceil(16384).clamp(1, full) as u32
     }
 
     /// Free and total device memory, in bytes.
@@ -144,12 +152,12 @@ impl Gpu {
         }
     }
 
-    fn module(&self, name: &'static str) -> Result<Arc<CudaModule>> {
-        self.modules.get(name, |ptx| {
+    fn module(&self, file: &str, form: &str) -> Result<Arc<CudaModule>> {
+        self.modules.get(file, form, |ptx| {
             self.context
                 .load_module(Ptx::from_src(ptx))
                 .map_err(|error| {
-                    anyhow!("the driver refuses the kernels of {name}: {}", said(&error))
+                    anyhow!("the driver refuses the kernels of {file}: {}", said(&error))
                 })
         })
     }
@@ -205,7 +213,17 @@ fn said(error: &DriverError) -> String {
 pub struct Job<'a> {
     gpu: &'a Gpu,
     timeline: &'a mut Timeline,
-    pending: Vec<(Launch<'a>, Instant, CudaEvent, CudaEvent)>,
+    pending: Vec<Pending>,
+}
+
+/// A launch whose time is not known yet.
+#[derive(Debug)]
+struct Pending {
+    kernel: &'static str,
+    bytes: u64,
+    start: Instant,
+    before: CudaEvent,
+    after: CudaEvent,
 }
 
 impl<'a> Job<'a> {
@@ -223,12 +241,13 @@ impl<'a> Job<'a> {
     }
 
     /// Device memory of `bytes` bytes, its content undefined.
+    /// The allocation is rounded up to whole 16-byte words, which kernels may read to their end.
     pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
         // SAFETY: the bytes are undefined, but any bytes are valid `u8`s, and whoever reads them
         // back gets what copies and kernels wrote.
-        let memory = unsafe { self.gpu.stream.alloc::<u8>(bytes) };
+        let memory = unsafe { self.gpu.stream.alloc::<u8>(bytes.next_multiple_of(16)) };
         memory
-            .map(Buffer)
+            .map(|memory| Buffer { memory, len: bytes })
             .map_err(|error| anyhow!("no {bytes} bytes of device memory: {}", said(&error)))
     }
 
@@ -238,7 +257,7 @@ impl<'a> Job<'a> {
         let (start, before) = (Instant::now(), self.gpu.event()?);
         self.gpu
             .stream
-            .memcpy_htod(&*host.memory, &mut buffer.0)
+            .memcpy_htod(&*host.memory, &mut buffer.memory)
             .context("upload")?;
         let after = self.gpu.event()?;
         self.copied(
@@ -260,7 +279,10 @@ impl<'a> Job<'a> {
         let (start, before) = (Instant::now(), self.gpu.event()?);
         self.gpu
             .stream
-            .memcpy_dtoh(&buffer.0, &mut host.memory[..buffer.len()])
+            .memcpy_dtoh(
+                &buffer.memory.slice(..buffer.len),
+                &mut host.memory[..buffer.len()],
+            )
             .context("download")?;
         let after = self.gpu.event()?;
         self.gpu
@@ -275,16 +297,17 @@ impl<'a> Job<'a> {
     pub fn words<T: bytemuck::Pod>(&self, words: &[T]) -> Result<Buffer> {
         let bytes: &[u8] = bytemuck::cast_slice(words);
         let mut buffer = self.alloc(bytes.len())?;
-        self.gpu.stream.memcpy_htod(bytes, &mut buffer.0)?;
+        self.gpu.stream.memcpy_htod(bytes, &mut buffer.memory)?;
         Ok(buffer)
     }
 
     /// Reads back the words of a small buffer, after everything launched before.
     pub fn read_words<T: bytemuck::Pod>(&mut self, buffer: &Buffer) -> Result<Vec<T>> {
         let mut words = vec![T::zeroed(); buffer.len() / size_of::<T>()];
-        self.gpu
-            .stream
-            .memcpy_dtoh(&buffer.0, bytemuck::cast_slice_mut::<T, u8>(&mut words))?;
+        self.gpu.stream.memcpy_dtoh(
+            &buffer.memory.slice(..buffer.len),
+            bytemuck::cast_slice_mut::<T, u8>(&mut words),
+        )?;
         self.gpu
             .stream
             .synchronize()
@@ -294,14 +317,14 @@ impl<'a> Job<'a> {
     }
 
     /// Queues a kernel behind everything queued before; does not wait.
-    pub fn launch(&mut self, launch: Launch<'a>, args: &[Arg]) -> Result<()> {
+    pub fn launch(&mut self, launch: Launch, args: &[Arg]) -> Result<()> {
         let function = self.function(&launch)?;
         let start = Instant::now();
         let before = self.gpu.event()?;
         let mut builder = self.gpu.stream.launch_builder(&function);
         for arg in args {
             match arg {
-                Arg::Buffer(buffer) => builder.arg(&buffer.0),
+                Arg::Buffer(buffer) => builder.arg(&buffer.memory),
                 Arg::U32(word) => builder.arg(word),
                 Arg::U64(word) => builder.arg(word),
             };
@@ -317,28 +340,44 @@ impl<'a> Job<'a> {
         unsafe { builder.launch(config) }
             .map_err(|error| anyhow!("kernel {}: {}", launch.kernel, said(&error)))?;
         let after = self.gpu.event()?;
-        self.pending.push((launch, start, before, after));
+        self.pending.push(Pending {
+            kernel: launch.kernel,
+            bytes: launch.bytes,
+            start,
+            before,
+            after,
+        });
         Ok(())
     }
 
-    fn function(&self, launch: &Launch) -> Result<CudaFunction> {
-        let module = self.gpu.module(launch.module)?;
-        module.load_function(launch.kernel).map_err(|error| {
-            anyhow!(
-                "kernel {} is not in {}: {}",
-                launch.kernel,
-                launch.module,
-                said(&error)
-            )
-        })
+    /// The function to launch; the driver compiles its module when it is first asked for.
+    fn function(&mut self, launch: &Launch) -> Result<CudaFunction> {
+        let start = Instant::now();
+        let loaded = self.gpu.modules.loaded();
+        let module = self.gpu.module(launch.file, launch.form)?;
+        if self.gpu.modules.loaded() > loaded {
+            self.timeline
+                .push("load kernels", start, start.elapsed(), 0, Limit::Host);
+        }
+        let entry = format!("{}_{}", launch.kernel, launch.form);
+        module
+            .load_function(&entry)
+            .map_err(|error| anyhow!("kernel {entry} is not embedded: {}", said(&error)))
     }
 
     /// Tells the timeline of the launches, which are all done now.
     fn settle(&mut self) -> Result<()> {
-        for (launch, start, before, after) in self.pending.drain(..) {
+        for Pending {
+            kernel,
+            bytes,
+            start,
+            before,
+            after,
+        } in self.pending.drain(..)
+        {
             let time = elapsed(&before, &after)?;
             self.timeline
-                .push(launch.label, start, time, launch.bytes, Limit::DeviceMemory);
+                .push(kernel, start, time, bytes, Limit::DeviceMemory);
         }
         Ok(())
     }

@@ -6,30 +6,35 @@ use cudarc::driver::CudaModule;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// One file under `kernels/`, in every form it was compiled to.
+/// One module: the kernels of one operation for one form of pixel, for both generations of card.
 struct Embedded {
+    /// `normalize.u16_c1`: file, and form as in the file's header.
     name: &'static str,
     compute_60: &'static str,
     compute_90: &'static str,
 }
 
 macro_rules! embedded {
-    ($($name:literal),*) => {
-        [$(Embedded {
-            name: $name,
-            compute_60: include_str!(concat!("../../kernels/", $name, ".compute_60.ptx")),
-            compute_90: include_str!(concat!("../../kernels/", $name, ".compute_90.ptx")),
-        }),*]
+    ($($file:literal: $($form:literal)*;)*) => {
+        &[$($(Embedded {
+            name: concat!($file, ".", $form),
+            compute_60: include_str!(concat!("../../kernels/", $file, ".", $form, ".compute_60.ptx")),
+            compute_90: include_str!(concat!("../../kernels/", $file, ".", $form, ".compute_90.ptx")),
+        }),*),*]
     };
 }
 
-static EMBEDDED: [Embedded; 3] = embedded!["normalize", "orient", "sum"];
+static EMBEDDED: &[Embedded] = embedded! {
+    "normalize": "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
+    "orient": "b1" "b2" "b3" "b4" "b6" "b8";
+    "sum": "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
+};
 
 /// The modules of one context, loaded when first asked for.
 #[derive(Debug)]
 pub struct Modules {
     newest: bool,
-    loaded: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
+    loaded: Mutex<HashMap<String, Arc<CudaModule>>>,
 }
 
 impl Modules {
@@ -47,17 +52,24 @@ impl Modules {
         })
     }
 
-    /// The module `name`, loaded by `load` from its PTX if this is the first time.
+    /// How many modules are loaded.
+    pub fn loaded(&self) -> usize {
+        self.loaded.lock().map_or(0, |loaded| loaded.len())
+    }
+
+    /// The module of `file` for `form`, loaded by `load` from its PTX if this is the first time.
     pub fn get(
         &self,
-        name: &'static str,
+        file: &str,
+        form: &str,
         load: impl FnOnce(&'static str) -> Result<Arc<CudaModule>>,
     ) -> Result<Arc<CudaModule>> {
+        let name = format!("{file}.{form}");
         let mut loaded = self
             .loaded
             .lock()
             .map_err(|_| anyhow!("another thread failed to load kernels"))?;
-        if let Some(module) = loaded.get(name) {
+        if let Some(module) = loaded.get(&name) {
             return Ok(module.clone());
         }
         let embedded = EMBEDDED.iter().find(|embedded| embedded.name == name);

@@ -135,6 +135,17 @@ impl Normalize {
         })
     }
 
+    /// The ranges in the words that the kernels keep: of each channel, min and full − max.
+    fn told(&self, shape: &Shape, words: &[u32]) -> Ranges {
+        let colours = words.chunks_exact(2).take(shape.colours());
+        let each = colours.map(|pair| (pair[0] as u16, shape.depth.full() - pair[1] as u16));
+        if self.per_channel {
+            each.collect()
+        } else {
+            vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))]
+        }
+    }
+
     /// The scale of every channel, and a warning where a range is flat.
     fn scales(&self, shape: &Shape, ranges: &Ranges) -> (Vec<Scale>, Vec<String>) {
         let mut warnings = Vec::new();
@@ -257,7 +268,60 @@ impl Op for Normalize {
     }
 
     fn cuda(&self, mut image: Image, job: &mut Job) -> Result<Output> {
-        todo!()
+        let shape = image.shape();
+        let bytes = shape.bytes() as u64;
+        let form = shape.sample_form();
+        let count = shape.samples() as u64;
+        let mut host = job.pin(image.samples_mut().as_bytes_mut());
+        let samples = job.upload(&host)?;
+        // Of each channel: its minimum, and the full value less its maximum.
+        let ranges = job.words(&match self.range {
+            Some(Range { min, max }) => {
+                [u32::from(min), u32::from(shape.depth.full() - max)].repeat(4)
+            }
+            None => vec![u32::MAX; 8],
+        })?;
+        if self.range.is_none() {
+            let launch = Launch {
+                file: "normalize",
+                kernel: "minmax",
+                form: &form,
+                grid: job.gpu().reduction_grid(bytes),
+                block: 256,
+                bytes,
+            };
+            job.launch(
+                launch,
+                &[Arg::Buffer(&samples), Arg::U64(count), Arg::Buffer(&ranges)],
+            )?;
+        }
+        let Range { min: lo, max: hi } = self.target(&shape);
+        let launch = Launch {
+            file: "normalize",
+            kernel: "scale",
+            form: &form,
+            grid: u32::try_from(bytes.div_ceil(4096))?,
+            block: 256,
+            bytes: 2 * bytes,
+        };
+        let args = [
+            Arg::Buffer(&samples),
+            Arg::Buffer(&samples),
+            Arg::U64(count),
+            Arg::Buffer(&ranges),
+            Arg::U32(self.per_channel.into()),
+            Arg::U32(lo.into()),
+            Arg::U32(hi.into()),
+        ];
+        job.launch(launch, &args)?;
+        job.download(&samples, &mut host)?;
+        drop(host);
+        let ranges = self.told(&shape, &job.read_words(&ranges)?);
+        let (_, warnings) = self.scales(&shape, &ranges);
+        Ok(Output {
+            product: Product::Image(image),
+            warnings,
+        })
     }
 }
 

@@ -102,7 +102,7 @@ impl Op for Orient {
             mirror_x,
             mirror_y,
         } = self.parts();
-        let pixel = from.channels * from.depth.bytes();
+        let pixel = from.pixel_bytes();
         let mut bytes = Vec::with_capacity(from.bytes());
         for y in 0..to.height {
             for x in 0..to.width {
@@ -123,7 +123,7 @@ impl Op for Orient {
         let mut turned = Samples::zeroed(&to)?;
         timeline.host("orient", 2 * from.bytes() as u64, || {
             let (input, output) = (image.samples().as_bytes(), turned.as_bytes_mut());
-            match from.channels * from.depth.bytes() {
+            match from.pixel_bytes() {
                 1 => turn::<1>(*self, from, input, output),
                 2 => turn::<2>(*self, from, input, output),
                 3 => turn::<3>(*self, from, input, output),
@@ -136,8 +136,54 @@ impl Op for Orient {
     }
 
     fn cuda(&self, mut image: Image, job: &mut Job) -> Result<Output> {
-        todo!()
+        let (from, to) = (image.shape(), self.turned(image.shape()));
+        let Parts {
+            transposed,
+            mirror_x,
+            mirror_y,
+        } = self.parts();
+        let bytes = from.bytes() as u64;
+        let mut host = job.pin(image.samples_mut().as_bytes_mut());
+        let input = job.upload(&host)?;
+        let output = job.alloc(input.len())?;
+        // The kernels count the input's columns and rows backwards, not the output's.
+        let (reverse_x, reverse_y) = if transposed {
+            (mirror_y, mirror_x)
+        } else {
+            (mirror_x, mirror_y)
+        };
+        let launch = Launch {
+            file: "orient",
+            kernel: if transposed { "transpose" } else { "flip" },
+            form: &format!("b{}", from.pixel_bytes()),
+            grid: grid(&from, transposed),
+            block: 256,
+            bytes: 2 * bytes,
+        };
+        let args = [
+            Arg::Buffer(&input),
+            Arg::Buffer(&output),
+            Arg::U64(from.width as u64),
+            Arg::U64(from.height as u64),
+            Arg::U32(reverse_x.into()),
+            Arg::U32(reverse_y.into()),
+        ];
+        job.launch(launch, &args)?;
+        job.download(&output, &mut host)?;
+        drop(host);
+        Ok(Image::new(to, image.into_samples()).into())
     }
+}
+
+/// Blocks for an image: one a tile, or one for each 8 KiB of a row; the kernels stride over what is
+/// left where that would be too many.
+fn grid(from: &Shape, transposed: bool) -> u32 {
+    let blocks = if transposed {
+        from.width.div_ceil(64) * (from.height + 3).div_ceil(64)
+    } else {
+        from.height * (from.width * from.pixel_bytes() + 3).div_ceil(8192)
+    };
+    blocks.min(1 << 30) as u32
 }
 
 /// Side of a tile in pixels: its rows fill whole cache lines, and it stays in the level-1 cache.

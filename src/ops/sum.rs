@@ -179,7 +179,44 @@ impl Op for Sum {
     }
 
     fn cuda(&self, mut image: Image, job: &mut Job) -> Result<Output> {
-        todo!()
+        let shape = image.shape();
+        let bytes = shape.bytes() as u64;
+        let form = shape.sample_form();
+        let host = job.pin(image.samples_mut().as_bytes_mut());
+        let samples = job.upload(&host)?;
+        let count = Arg::U64(shape.samples() as u64);
+        let launch = Launch {
+            file: "sum",
+            kernel: "sum",
+            form: &form,
+            grid: job.gpu().reduction_grid(bytes),
+            block: 256,
+            bytes,
+        };
+        let sums = job.words(&[0u64; 4])?;
+        job.launch(launch, &[Arg::Buffer(&samples), count, Arg::Buffer(&sums)])?;
+        let ranges = job.words(&[u32::MAX; 8])?;
+        if self.all {
+            let launch = Launch {
+                file: "normalize",
+                kernel: "minmax",
+                ..launch
+            };
+            job.launch(
+                launch,
+                &[Arg::Buffer(&samples), count, Arg::Buffer(&ranges)],
+            )?;
+        }
+        let sums = job.read_words::<u64>(&sums)?;
+        let ranges = job.read_words::<u32>(&ranges)?;
+        // The kernel keeps the full value less the maximum.
+        let range = |pair: &[u32]| (pair[0] as u16, shape.depth.full() - pair[1] as u16);
+        let channels = sums.iter().zip(ranges.chunks_exact(2)).take(shape.channels);
+        let total = |(&sum, pair): (&u64, &[u32])| Total {
+            sum,
+            range: self.all.then(|| range(pair)),
+        };
+        Ok(finished(shape, channels.map(total).collect()))
     }
 }
 

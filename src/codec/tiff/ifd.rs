@@ -183,7 +183,9 @@ impl<'a> Ifd<'a> {
 
     /// The first value of a tag; none if the tag is missing or empty.
     pub fn value(&self, tag: u16) -> Result<Option<u64>> {
-        Ok(self.values(tag, 1)?.and_then(|values| values.first().copied()))
+        Ok(self
+            .values(tag, 1)?
+            .and_then(|values| values.first().copied()))
     }
 }
 

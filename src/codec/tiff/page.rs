@@ -125,7 +125,9 @@ impl Page {
         let rows = if self.grid.tiled {
             self.grid.height
         } else {
-            self.grid.height.min(self.shape.height - i * self.grid.height)
+            self.grid
+                .height
+                .min(self.shape.height - i * self.grid.height)
         };
         rows * self.row()
     }
@@ -154,7 +156,8 @@ fn grid(ifd: &Ifd, shape: &Shape, method: Method) -> Result<(Grid, Vec<Span>)> {
         tiled,
     };
     let noun = grid.noun();
-    let number = shape.width.div_ceil(grid.width) as u64 * shape.height.div_ceil(grid.height) as u64;
+    let number =
+        shape.width.div_ceil(grid.width) as u64 * shape.height.div_ceil(grid.height) as u64;
     let list = |tag| -> Result<Option<Vec<u64>>> {
         let Some(values) = ifd.values(tag, number)? else {
             return Ok(None);
