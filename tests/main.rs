@@ -2,6 +2,8 @@
 
 mod support;
 
+/// The command as a user meets it: files, exit statuses, sentences.
+mod command;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
 /// Laws that the operations obey, and literals small enough to check by hand.

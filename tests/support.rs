@@ -5,6 +5,8 @@ use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::{Op, Product};
 use gpuimg::stats::Timeline;
 use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 /// Sizes that go wrong: single pixels, rows and columns, primes, odd pitches, whole and broken
@@ -124,9 +126,82 @@ pub fn gpu(cases: usize) -> Option<&'static Gpu> {
                 std::env::var_os("GPUIMG_REQUIRE_GPU").is_none(),
                 "a GPU is required: {why}"
             );
-            // Written past the test harness, which would hide it.
-            let _ = writeln!(std::io::stderr(), "SKIPPED {cases} GPU cases: {why}");
+            skipped(&format!("{cases} GPU cases: {why}"));
             None
         }
+    }
+}
+
+/// Says loudly what is not tested here: past the test harness, which would hide it.
+pub fn skipped(what: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED {what}");
+}
+
+/// The program under test: where cargo built it, or where `GPUIMG_BIN` says, on a machine without
+/// Rust.
+pub fn binary() -> PathBuf {
+    match std::env::var_os("GPUIMG_BIN") {
+        Some(path) => PathBuf::from(path).canonicalize().expect("GPUIMG_BIN"),
+        None => env!("CARGO_BIN_EXE_gpuimg").into(),
+    }
+}
+
+/// A file of `samples/`, which may lie where `GPUIMG_SAMPLES` says.
+pub fn sample(name: &str) -> PathBuf {
+    let folder = std::env::var_os("GPUIMG_SAMPLES");
+    let folder = folder.map_or(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/samples").into(),
+        PathBuf::from,
+    );
+    folder.join(name).canonicalize().expect("sample")
+}
+
+/// A temporary folder that holds `files`.
+pub fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    for (name, bytes) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("parent")).expect("folder");
+        std::fs::write(path, bytes).expect("file");
+    }
+    folder
+}
+
+/// The names in a folder, hidden ones too, sorted.
+pub fn listing(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("folder");
+    let mut names: Vec<String> = entries
+        .map(|entry| {
+            entry
+                .expect("entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// What a run of the program gave.
+pub struct Run {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs the program in `folder`, on the device that `auto` takes unless `env` or `args` say.
+pub fn run(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Run {
+    let mut command = Command::new(binary());
+    command
+        .args(args)
+        .current_dir(folder)
+        .env_remove("GPUIMG_DEVICE")
+        .envs(env.iter().copied());
+    let output = command.output().expect("the program runs");
+    Run {
+        code: output.status.code().expect("an exit status"),
+        stdout: String::from_utf8(output.stdout).expect("text"),
+        stderr: String::from_utf8(output.stderr).expect("text"),
     }
 }
