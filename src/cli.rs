@@ -60,13 +60,16 @@ pub enum StatsForm {
 pub enum Verb {
     /// Stretch the range of values to the full depth, exactly rounded
     Normalize {
+        /// Its options.
         #[command(flatten)]
         op: Normalize,
+        /// Input and output.
         #[command(flatten)]
         files: Files,
     },
     /// Exchange rows and columns
     Transpose {
+        /// Input and output.
         #[command(flatten)]
         files: Files,
     },
@@ -75,6 +78,7 @@ pub enum Verb {
         /// Degrees, clockwise
         #[arg(value_name = "90|180|270")]
         angle: Angle,
+        /// Input and output.
         #[command(flatten)]
         files: Files,
     },
@@ -82,11 +86,13 @@ pub enum Verb {
     Flip {
         /// Which way
         axis: Axis,
+        /// Input and output.
         #[command(flatten)]
         files: Files,
     },
     /// Add up the samples, exactly, in each channel and together
     Sum {
+        /// Its options.
         #[command(flatten)]
         op: Sum,
         /// Print one JSON object for each file

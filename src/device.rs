@@ -2,6 +2,7 @@
 
 pub mod cpu;
 pub mod cuda;
+mod job;
 mod link;
 mod modules;
 

@@ -7,7 +7,7 @@ pub mod orient;
 pub mod sum;
 
 use crate::device::Work;
-use crate::device::cuda::Job;
+use crate::device::cuda::Gpu;
 use crate::image::{Image, Shape};
 use crate::stats::Timeline;
 use anyhow::Result;
@@ -38,7 +38,7 @@ pub trait Op: Sync {
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output>;
 
     /// The same result from a GPU.
-    fn cuda(&self, image: Image, job: &mut Job) -> Result<Output>;
+    fn cuda(&self, image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output>;
 }
 
 /// What an operation gives, and what its user should be told.

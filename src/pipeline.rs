@@ -6,7 +6,7 @@ use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
 use crate::ops::sum::Totals;
 use crate::ops::{Op, Output, Product, depth};
-use crate::stats::{Limit, Timeline};
+use crate::stats::Timeline;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -59,7 +59,7 @@ pub fn one_image(
     let image = widened(image, output, &mut timeline);
     let (gpu, device) = devices.choose(&op.work(&shape), &mut timeline)?;
     let result = match gpu {
-        Some(gpu) => op.cuda(image, &mut gpu.job(&mut timeline)),
+        Some(gpu) => op.cuda(image, gpu, &mut timeline),
         None => op.cpu(image, &mut timeline),
     };
     let Output { product, warnings } =
@@ -103,22 +103,10 @@ fn decode(input: &Path, timeline: &mut Timeline) -> Result<Image> {
     let start = Instant::now();
     let source = Source::open(input)?;
     let image = codec::decode(&source)?;
-    // Decoding reads as it goes; what the system calls took is told apart.
-    let (time, reading) = (start.elapsed(), source.traffic.time());
-    timeline.push(
-        "read",
+    timeline.codec(
         start,
-        reading.min(time),
-        source.traffic.bytes(),
-        Limit::Host,
-    );
-    let rest = time.saturating_sub(reading);
-    timeline.push(
-        "decode",
-        start + reading.min(time),
-        rest,
-        image.shape().bytes() as u64,
-        Limit::Host,
+        ("decode", image.shape().bytes() as u64),
+        ("read", &source.traffic),
     );
     Ok(image)
 }
@@ -131,23 +119,11 @@ fn encode(
 ) -> Result<()> {
     let start = Instant::now();
     let length = codec::encode(image, output.format, &output.options, &target)?;
-    let (time, writing) = (start.elapsed(), target.traffic.time());
-    timeline.push(
-        "encode",
+    let traffic = target.commit(length)?;
+    timeline.codec(
         start,
-        time.saturating_sub(writing),
-        image.shape().bytes() as u64,
-        Limit::Host,
-    );
-    let committing = Instant::now();
-    target.commit(length)?;
-    let write = writing.min(time) + committing.elapsed();
-    timeline.push(
-        "write",
-        start + time.saturating_sub(writing),
-        write,
-        length,
-        Limit::Host,
+        ("encode", image.shape().bytes() as u64),
+        ("write", &traffic),
     );
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Where the time went: spans in the order they began, their bytes, GB/s and distance to the
 //! ceiling of what they used; as text for people and as one JSON object for machines.
 
+use crate::files::Traffic;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -28,6 +29,8 @@ pub struct Span {
     pub start: Duration,
     /// How long it took. For copies and kernels, by the card's own clock (CUDA events).
     pub time: Duration,
+    /// More time, told in another span, in which it may have run side by side with that.
+    pub beside: Duration,
     /// Bytes that had to be moved: read plus written for a kernel, payload for a copy or a file.
     pub bytes: u64,
     /// What its rate is held against.
@@ -35,9 +38,10 @@ pub struct Span {
 }
 
 impl Span {
-    /// GB/s: 10⁹ bytes a second. `None` where nothing measurable moved.
+    /// GB/s: 10⁹ bytes a second, over all the time in which it may have run. `None` where nothing
+    /// measurable moved.
     fn rate(&self) -> Option<f64> {
-        let seconds = self.time.as_secs_f64();
+        let seconds = (self.time + self.beside).as_secs_f64();
         (self.bytes > 0 && seconds > 0.0).then(|| self.bytes as f64 / seconds / 1e9)
     }
 }
@@ -97,13 +101,34 @@ impl Timeline {
     /// Adds a span that was timed elsewhere.
     pub fn push(&mut self, name: &str, start: Instant, time: Duration, bytes: u64, limit: Limit) {
         let start = start.saturating_duration_since(self.origin);
+        let beside = Duration::ZERO;
+        let name = name.into();
         self.spans.push(Span {
-            name: name.into(),
+            name,
             start,
             time,
+            beside,
             bytes,
             limit,
         });
+    }
+
+    /// Adds the two spans of a codec at work on a file from `start` until now: what the system
+    /// calls took, and the rest. Codecs read and write while they compute, so neither can be told
+    /// apart further than that.
+    pub fn codec(
+        &mut self,
+        start: Instant,
+        (codec, image): (&str, u64),
+        (file, traffic): (&str, &Traffic),
+    ) {
+        let whole = start.elapsed();
+        let calls = traffic.time().min(whole);
+        self.push(file, start, calls, traffic.bytes(), Limit::Host);
+        self.push(codec, start, whole - calls, image, Limit::Host);
+        if let Some(span) = self.spans.last_mut() {
+            span.beside = calls;
+        }
     }
 
     /// The spans, in the order they began.
@@ -166,6 +191,9 @@ impl Report<'_> {
                 (Some(rate), Some((peak, what))) => {
                     format!("{:3.0} % of {peak:.0} ({what})", 100.0 * rate / peak)
                 }
+                _ if span.beside > (span.time + span.beside) / 20 => {
+                    format!("counting {} of files beside it", millis(span.beside))
+                }
                 _ => String::new(),
             };
             let line = format!(
@@ -214,6 +242,7 @@ impl Report<'_> {
                     "name": span.name,
                     "start_ms": span.start.as_secs_f64() * 1e3,
                     "time_ms": span.time.as_secs_f64() * 1e3,
+                    "beside_ms": span.beside.as_secs_f64() * 1e3,
                     "bytes": span.bytes,
                     "gb_per_s": span.rate(),
                     "ceiling_gb_per_s": peak.as_ref().map(|(peak, _)| peak),

@@ -41,9 +41,7 @@ fn every_kernel_on_small_images() {
                 for depth in [Depth::Eight, Depth::Sixteen] {
                     let image = image(width, height, channels, depth, Kind::Noise);
                     let mut timeline = Timeline::default();
-                    let found = op
-                        .cuda(image.clone(), &mut gpu.job(&mut timeline))
-                        .expect("CUDA");
+                    let found = op.cuda(image.clone(), gpu, &mut timeline).expect("CUDA");
                     assert!(
                         found == op.naive(&image),
                         "{} of {}",
@@ -116,7 +114,7 @@ fn past_two_to_the_31_samples() {
         }
         if let Some(gpu) = gpu {
             let on_gpu = op
-                .cuda(image.clone(), &mut gpu.job(&mut Timeline::default()))
+                .cuda(image.clone(), gpu, &mut Timeline::default())
                 .expect("GPU");
             assert!(on_cpu == on_gpu, "{} differs", op.name());
         }
@@ -149,9 +147,7 @@ fn the_gpu_gives_what_the_definition_says() {
         every_image(|image, what| {
             let expected = op.naive(image);
             let mut timeline = Timeline::default();
-            let found = op
-                .cuda(image.clone(), &mut gpu.job(&mut timeline))
-                .expect(what);
+            let found = op.cuda(image.clone(), gpu, &mut timeline).expect(what);
             assert!(
                 found == expected,
                 "{} differs on the GPU: {what}",

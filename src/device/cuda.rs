@@ -1,16 +1,16 @@
-//! One NVIDIA GPU: context, streams, pinned host memory, copies and launches timed by the card's
-//! own events. The only file with `unsafe`. Knows no operation.
+//! One NVIDIA GPU: its context, its memory, pinned host memory, copies and launches. The only file
+//! with `unsafe`. Knows no operation; `job.rs` puts these calls in order and times them.
 
-use super::Unusable;
 use super::modules::Modules;
-use crate::stats::{Limit, Peaks, Timeline};
-use anyhow::{Context, Result, anyhow, ensure};
+use super::{Unusable, link};
+use crate::stats::Peaks;
+use anyhow::{Result, anyhow, ensure};
+use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{
     self, CUdevice_attribute_enum as Attribute, CUevent_flags_enum as Flags,
 };
 use cudarc::driver::{
-    CudaContext, CudaEvent, CudaFunction, CudaModule, CudaSlice, CudaStream, DriverError,
-    LaunchConfig, PushKernelArg,
+    CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStream, LaunchConfig, PushKernelArg,
 };
 use cudarc::nvrtc::Ptx;
 use std::sync::Arc;
@@ -31,11 +31,12 @@ pub struct Gpu {
     pub opened: (Instant, Duration),
 }
 
-/// Device memory, uninitialised until a copy or a kernel fills it.
+/// Device memory, freed with it. Undefined until a copy or a kernel fills it.
 #[derive(Debug)]
 pub struct Buffer {
-    memory: CudaSlice<u8>,
+    pointer: sys::CUdeviceptr,
     len: usize,
+    context: Arc<CudaContext>,
 }
 
 impl Buffer {
@@ -47,6 +48,16 @@ impl Buffer {
     /// Whether it holds no byte.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.context.bind_to_thread().is_ok() {
+            // SAFETY: `pointer` came from `malloc_sync` and is freed only here. The driver waits for
+            // the work that uses it. An error means that the context is gone, and the memory with it.
+            let _ = unsafe { result::free_sync(self.pointer) };
+        }
     }
 }
 
@@ -70,10 +81,8 @@ pub struct Launch<'a> {
     pub kernel: &'static str,
     /// The form of pixel: `u16_c3`, `b8`, … as in the file's header.
     pub form: &'a str,
-    /// Blocks.
+    /// Blocks; each has the threads that its kernel was compiled for.
     pub grid: u32,
-    /// Threads a block.
-    pub block: u32,
     /// Bytes that the algorithm must read plus write in device memory.
     pub bytes: u64,
 }
@@ -84,9 +93,6 @@ impl Gpu {
         let start = Instant::now();
         let ready = || -> Result<Gpu> {
             let context = open_context(ordinal)?;
-            // SAFETY: tracking orders the uses of a buffer by several streams; here every buffer is
-            // made, used and freed on the one stream of its `Gpu`, which keeps them in order.
-            unsafe { context.disable_event_tracking() };
             Ok(Gpu {
                 name: context.name()?,
                 modules: Modules::for_capability(context.compute_capability()?)?,
@@ -139,32 +145,127 @@ impl Gpu {
         .map(|part| self.context.attribute(part).unwrap_or(0));
         Peaks {
             memory,
-            pcie: super::link::peak(address),
+            pcie: link::peak(address),
         }
     }
 
-    /// A job on this GPU whose copies and launches are told to `timeline`.
-    pub fn job<'a>(&'a self, timeline: &'a mut Timeline) -> Job<'a> {
-        Job {
-            gpu: self,
-            timeline,
-            pending: Vec::new(),
-        }
+    /// How many modules of kernels the driver holds.
+    pub fn modules(&self) -> usize {
+        self.modules.loaded()
     }
 
-    fn module(&self, file: &str, form: &str) -> Result<Arc<CudaModule>> {
-        self.modules.get(file, form, |ptx| {
+    /// The function of `launch`; the driver compiles its module when it is first asked for.
+    pub fn function(&self, launch: &Launch) -> Result<CudaFunction> {
+        let Launch {
+            file, kernel, form, ..
+        } = *launch;
+        let module: Arc<CudaModule> = self.modules.get(file, form, |ptx| {
             self.context
                 .load_module(Ptx::from_src(ptx))
                 .map_err(|error| {
                     anyhow!("the driver refuses the kernels of {file}: {}", said(&error))
                 })
+        })?;
+        let entry = format!("{kernel}_{form}");
+        module
+            .load_function(&entry)
+            .map_err(|error| anyhow!("no kernel {entry}: {}", said(&error)))
+    }
+
+    /// A point in the queue that knows its time.
+    pub fn event(&self) -> Result<CudaEvent> {
+        // Without the explicit flag the event could not tell a time.
+        self.stream
+            .record_event(Some(Flags::CU_EVENT_DEFAULT))
+            .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Waits for everything queued.
+    pub fn wait(&self) -> Result<()> {
+        self.stream
+            .synchronize()
+            .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Device memory of `len` bytes, its content undefined. It is rounded up to whole words of 16
+    /// bytes, which kernels may read to their end.
+    pub fn alloc(&self, len: usize) -> Result<Buffer> {
+        self.context.bind_to_thread()?;
+        // SAFETY: the call only returns a new address; the bytes behind it are any bytes, and whoever
+        // reads them back gets what copies and kernels wrote.
+        let pointer = unsafe { result::malloc_sync(len.next_multiple_of(16).max(16)) }
+            .map_err(|error| anyhow!("no {len} bytes of device memory: {}", said(&error)))?;
+        Ok(Buffer {
+            pointer,
+            len,
+            context: self.context.clone(),
         })
     }
 
-    fn event(&self) -> Result<CudaEvent> {
-        // Without the explicit flag the event could not tell a time.
-        Ok(self.stream.record_event(Some(Flags::CU_EVENT_DEFAULT))?)
+    /// Device memory that holds a few words, such as a kernel's zeroed results.
+    pub fn words<T: bytemuck::Pod>(&self, words: &[T]) -> Result<Buffer> {
+        let bytes: &[u8] = bytemuck::cast_slice(words);
+        let buffer = self.alloc(bytes.len())?;
+        // SAFETY: `buffer` has as many bytes as are copied, and the call waits for the copy.
+        unsafe { result::memcpy_htod_sync(buffer.pointer, bytes) }
+            .map_err(|error| anyhow!("{}", said(&error)))?;
+        Ok(buffer)
+    }
+
+    /// Reads back the words of a small buffer, after everything queued before.
+    pub fn read_words<T: bytemuck::Pod>(&self, buffer: &Buffer) -> Result<Vec<T>> {
+        self.wait()?;
+        let mut words = vec![T::zeroed(); buffer.len / size_of::<T>()];
+        // SAFETY: `words` is not longer than `buffer`, and the call waits for the copy.
+        unsafe {
+            result::memcpy_dtoh_sync(
+                bytemuck::cast_slice_mut::<T, u8>(&mut words),
+                buffer.pointer,
+            )
+        }
+        .map_err(|error| anyhow!("{}", said(&error)))?;
+        Ok(words)
+    }
+
+    /// Runs `work` with `host` pinned, so that the card reaches it directly, and waits for what was
+    /// queued before it returns, whatever becomes of `work`.
+    pub fn with_pinned<R>(&self, host: &mut [u8], work: impl FnOnce(&mut Pinned) -> R) -> R {
+        // SAFETY: the range is a live slice, borrowed exclusively until after `Pinned` is dropped,
+        // which happens in this very frame.
+        let registered = self.context.bind_to_thread().is_ok()
+            && unsafe { sys::cuMemHostRegister_v2(host.as_mut_ptr().cast(), host.len(), 0) }
+                .result()
+                .is_ok();
+        work(&mut Pinned {
+            memory: host,
+            gpu: self,
+            registered,
+        })
+    }
+
+    /// Queues a kernel. `args` are those of the kernel's header comment, in order.
+    pub fn launch(&self, function: &CudaFunction, grid: u32, args: &[Arg]) -> Result<()> {
+        let threads = function
+            .max_threads_per_block()
+            .map_err(|error| anyhow!("{}", said(&error)))?;
+        let mut builder = self.stream.launch_builder(function);
+        for arg in args {
+            match arg {
+                Arg::Buffer(buffer) => builder.arg(&buffer.pointer),
+                Arg::U32(word) => builder.arg(word),
+                Arg::U64(word) => builder.arg(word),
+            };
+        }
+        let config = LaunchConfig {
+            grid_dim: (grid, 1, 1),
+            block_dim: (threads as u32, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        // SAFETY: the kernels are the project's own and reach no memory but the device buffers given
+        // here, whose lengths they are told. A wrong argument list could spoil device memory or stop
+        // the context, never the host's memory; the tests run every kernel, under a checker too.
+        unsafe { builder.launch(config) }.map_err(|error| anyhow!("{}", said(&error)))?;
+        Ok(())
     }
 }
 
@@ -207,248 +308,67 @@ fn said(error: &DriverError) -> String {
     }
 }
 
-/// Work on one image: copies wait for themselves, launches do not; the timeline learns of the
-/// launches when the next copy down has waited for them.
-#[derive(Debug)]
-pub struct Job<'a> {
-    gpu: &'a Gpu,
-    timeline: &'a mut Timeline,
-    pending: Vec<Pending>,
-}
-
-/// A launch whose time is not known yet.
-#[derive(Debug)]
-struct Pending {
-    kernel: &'static str,
-    bytes: u64,
-    start: Instant,
-    before: CudaEvent,
-    after: CudaEvent,
-}
-
-impl<'a> Job<'a> {
-    /// The GPU that the job runs on.
-    pub fn gpu(&self) -> &'a Gpu {
-        self.gpu
-    }
-
-    /// Pins `host` for the time of the borrow, so that copies run at the link's speed.
-    pub fn pin<'h>(&mut self, host: &'h mut [u8]) -> Pinned<'h> {
-        let bytes = host.len() as u64;
-        let gpu = self.gpu;
-        self.timeline
-            .host("pin", bytes, || Pinned::register(gpu, host))
-    }
-
-    /// Device memory of `bytes` bytes, its content undefined.
-    /// The allocation is rounded up to whole 16-byte words, which kernels may read to their end.
-    pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        // SAFETY: the bytes are undefined, but any bytes are valid `u8`s, and whoever reads them
-        // back gets what copies and kernels wrote.
-        let memory = unsafe { self.gpu.stream.alloc::<u8>(bytes.next_multiple_of(16)) };
-        memory
-            .map(|memory| Buffer { memory, len: bytes })
-            .map_err(|error| anyhow!("no {bytes} bytes of device memory: {}", said(&error)))
-    }
-
-    /// Copies the pinned memory into new device memory, and waits for it.
-    pub fn upload(&mut self, host: &Pinned) -> Result<Buffer> {
-        let mut buffer = self.alloc(host.memory.len())?;
-        let (start, before) = (Instant::now(), self.gpu.event()?);
-        self.gpu
-            .stream
-            .memcpy_htod(&*host.memory, &mut buffer.memory)
-            .context("upload")?;
-        let after = self.gpu.event()?;
-        self.copied(
-            host.span("upload"),
-            start,
-            &before,
-            &after,
-            host.memory.len(),
-        )?;
-        Ok(buffer)
-    }
-
-    /// Copies device memory to the start of the pinned memory, and waits for it.
-    pub fn download(&mut self, buffer: &Buffer, host: &mut Pinned) -> Result<()> {
-        ensure!(
-            buffer.len() <= host.memory.len(),
-            "a download larger than its host memory"
-        );
-        let (start, before) = (Instant::now(), self.gpu.event()?);
-        self.gpu
-            .stream
-            .memcpy_dtoh(
-                &buffer.memory.slice(..buffer.len),
-                &mut host.memory[..buffer.len()],
-            )
-            .context("download")?;
-        let after = self.gpu.event()?;
-        self.gpu
-            .stream
-            .synchronize()
-            .map_err(|error| anyhow!("{}", said(&error)))?;
-        self.settle()?;
-        self.copied(host.span("download"), start, &before, &after, buffer.len())
-    }
-
-    /// New device memory that holds a few words, such as a kernel's parameters or its zeroed results.
-    pub fn words<T: bytemuck::Pod>(&self, words: &[T]) -> Result<Buffer> {
-        let bytes: &[u8] = bytemuck::cast_slice(words);
-        let mut buffer = self.alloc(bytes.len())?;
-        self.gpu.stream.memcpy_htod(bytes, &mut buffer.memory)?;
-        Ok(buffer)
-    }
-
-    /// Reads back the words of a small buffer, after everything launched before.
-    pub fn read_words<T: bytemuck::Pod>(&mut self, buffer: &Buffer) -> Result<Vec<T>> {
-        let mut words = vec![T::zeroed(); buffer.len() / size_of::<T>()];
-        self.gpu.stream.memcpy_dtoh(
-            &buffer.memory.slice(..buffer.len),
-            bytemuck::cast_slice_mut::<T, u8>(&mut words),
-        )?;
-        self.gpu
-            .stream
-            .synchronize()
-            .map_err(|error| anyhow!("{}", said(&error)))?;
-        self.settle()?;
-        Ok(words)
-    }
-
-    /// Queues a kernel behind everything queued before; does not wait.
-    pub fn launch(&mut self, launch: Launch, args: &[Arg]) -> Result<()> {
-        let function = self.function(&launch)?;
-        let start = Instant::now();
-        let before = self.gpu.event()?;
-        let mut builder = self.gpu.stream.launch_builder(&function);
-        for arg in args {
-            match arg {
-                Arg::Buffer(buffer) => builder.arg(&buffer.memory),
-                Arg::U32(word) => builder.arg(word),
-                Arg::U64(word) => builder.arg(word),
-            };
-        }
-        let config = LaunchConfig {
-            grid_dim: (launch.grid, 1, 1),
-            block_dim: (launch.block, 1, 1),
-            shared_mem_bytes: 0,
-        };
-        // SAFETY: the kernels are the project's own and reach no memory but the device buffers
-        // given here, whose lengths they are told; a wrong argument list could corrupt device
-        // memory or stop the context, never the host's memory, and the tests run every kernel.
-        unsafe { builder.launch(config) }
-            .map_err(|error| anyhow!("kernel {}: {}", launch.kernel, said(&error)))?;
-        let after = self.gpu.event()?;
-        self.pending.push(Pending {
-            kernel: launch.kernel,
-            bytes: launch.bytes,
-            start,
-            before,
-            after,
-        });
-        Ok(())
-    }
-
-    /// The function to launch; the driver compiles its module when it is first asked for.
-    fn function(&mut self, launch: &Launch) -> Result<CudaFunction> {
-        let start = Instant::now();
-        let loaded = self.gpu.modules.loaded();
-        let module = self.gpu.module(launch.file, launch.form)?;
-        if self.gpu.modules.loaded() > loaded {
-            self.timeline
-                .push("load kernels", start, start.elapsed(), 0, Limit::Host);
-        }
-        let entry = format!("{}_{}", launch.kernel, launch.form);
-        module
-            .load_function(&entry)
-            .map_err(|error| anyhow!("kernel {entry} is not embedded: {}", said(&error)))
-    }
-
-    /// Tells the timeline of the launches, which are all done now.
-    fn settle(&mut self) -> Result<()> {
-        for Pending {
-            kernel,
-            bytes,
-            start,
-            before,
-            after,
-        } in self.pending.drain(..)
-        {
-            let time = elapsed(&before, &after)?;
-            self.timeline
-                .push(kernel, start, time, bytes, Limit::DeviceMemory);
-        }
-        Ok(())
-    }
-
-    fn copied(
-        &mut self,
-        name: &str,
-        start: Instant,
-        before: &CudaEvent,
-        after: &CudaEvent,
-        bytes: usize,
-    ) -> Result<()> {
-        self.timeline.push(
-            name,
-            start,
-            elapsed(before, after)?,
-            bytes as u64,
-            Limit::Pcie,
-        );
-        Ok(())
-    }
-}
-
-/// The card's own time between two events; waits for both.
-fn elapsed(before: &CudaEvent, after: &CudaEvent) -> Result<Duration> {
-    let ms = before
-        .elapsed_ms(after)
-        .map_err(|error| anyhow!("{}", said(&error)))?;
-    Ok(Duration::from_secs_f64(f64::from(ms).max(0.0) / 1e3))
-}
-
 /// Host memory that the card can reach directly while this lives.
 #[derive(Debug)]
 pub struct Pinned<'h> {
     memory: &'h mut [u8],
-    context: Arc<CudaContext>,
+    gpu: &'h Gpu,
     /// Where the driver would not pin (a limit on locked memory), copies go through its own
     /// staging buffers: slower, and the timeline says so.
     registered: bool,
 }
 
-impl<'h> Pinned<'h> {
-    fn register(gpu: &Gpu, memory: &'h mut [u8]) -> Pinned<'h> {
-        let context = gpu.context.clone();
-        // SAFETY: the range is a live, exclusively borrowed slice for 'h, and `drop` unregisters
-        // it before 'h ends. Were `drop` skipped, the pages would stay pinned but every copy has
-        // been waited for, so nothing would write to them.
-        let registered = context.bind_to_thread().is_ok()
-            && unsafe { sys::cuMemHostRegister_v2(memory.as_mut_ptr().cast(), memory.len(), 0) }
-                .result()
-                .is_ok();
-        Pinned {
-            memory,
-            context,
-            registered,
-        }
+impl Pinned<'_> {
+    /// Whether the driver pinned the memory.
+    pub fn registered(&self) -> bool {
+        self.registered
     }
 
-    fn span(&self, name: &'static str) -> &'static str {
-        match (name, self.registered) {
-            ("upload", false) => "upload*",
-            ("download", false) => "download*",
-            _ => name,
+    /// Bytes of the memory.
+    pub fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Whether there is no byte.
+    pub fn is_empty(&self) -> bool {
+        self.memory.is_empty()
+    }
+
+    /// Queues a copy of all of it into `buffer`, which must be as long.
+    pub fn upload(&mut self, buffer: &mut Buffer) -> Result<()> {
+        ensure!(
+            buffer.len == self.memory.len(),
+            "an upload of another length"
+        );
+        // SAFETY: the lengths agree. The memory is not touched while the copy may run: nothing but
+        // this type's queued copies reaches it until `drop` has waited for them.
+        unsafe {
+            result::memcpy_htod_async(buffer.pointer, self.memory, self.gpu.stream.cu_stream())
         }
+        .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Queues a copy of `buffer` over all of it, which must be as long.
+    pub fn download(&mut self, buffer: &Buffer) -> Result<()> {
+        ensure!(
+            buffer.len == self.memory.len(),
+            "a download of another length"
+        );
+        // SAFETY: as in `upload`.
+        unsafe {
+            result::memcpy_dtoh_async(self.memory, buffer.pointer, self.gpu.stream.cu_stream())
+        }
+        .map_err(|error| anyhow!("{}", said(&error)))
     }
 }
 
 impl Drop for Pinned<'_> {
     fn drop(&mut self) {
-        if self.registered && self.context.bind_to_thread().is_ok() {
-            // SAFETY: this very address was registered by `register` and is so until here.
+        // Queued copies may still use the memory. A failed wait means a dead context, whose copies
+        // have ended too.
+        let _ = self.gpu.wait();
+        if self.registered && self.gpu.context.bind_to_thread().is_ok() {
+            // SAFETY: this very address was registered by `with_pinned` and is so until here.
             let _ = unsafe { sys::cuMemHostUnregister(self.memory.as_mut_ptr().cast()) }.result();
         }
     }

@@ -9,7 +9,7 @@
 use super::{Op, Output, Product, with_samples};
 use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
-use crate::device::cuda::{Arg, Job, Launch};
+use crate::device::cuda::{Arg, Gpu, Launch};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::stats::Timeline;
 use anyhow::{Result, ensure};
@@ -267,57 +267,53 @@ impl Op for Normalize {
         })
     }
 
-    fn cuda(&self, mut image: Image, job: &mut Job) -> Result<Output> {
+    fn cuda(&self, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
         let shape = image.shape();
         let bytes = shape.bytes() as u64;
-        let form = shape.sample_form();
-        let count = shape.samples() as u64;
-        let mut host = job.pin(image.samples_mut().as_bytes_mut());
-        let samples = job.upload(&host)?;
+        let (form, count) = (shape.sample_form(), Arg::U64(shape.samples() as u64));
+        let Range { min: lo, max: hi } = self.target(&shape);
         // Of each channel: its minimum, and the full value less its maximum.
-        let ranges = job.words(&match self.range {
-            Some(Range { min, max }) => {
-                [u32::from(min), u32::from(shape.depth.full() - max)].repeat(4)
-            }
+        let ranges = match self.range {
+            Some(Range { min, max }) => [min.into(), (shape.depth.full() - max).into()].repeat(4),
             None => vec![u32::MAX; 8],
-        })?;
-        if self.range.is_none() {
-            let launch = Launch {
+        };
+        let ranges = gpu.words(&ranges)?;
+        let words = gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
+            let samples = job.upload()?;
+            let minmax = Launch {
                 file: "normalize",
                 kernel: "minmax",
                 form: &form,
-                grid: job.gpu().reduction_grid(bytes),
-                block: 256,
+                grid: gpu.reduction_grid(bytes),
                 bytes,
             };
-            job.launch(
-                launch,
-                &[Arg::Buffer(&samples), Arg::U64(count), Arg::Buffer(&ranges)],
-            )?;
-        }
-        let Range { min: lo, max: hi } = self.target(&shape);
-        let launch = Launch {
-            file: "normalize",
-            kernel: "scale",
-            form: &form,
-            grid: u32::try_from(bytes.div_ceil(4096))?,
-            block: 256,
-            bytes: 2 * bytes,
-        };
-        let args = [
-            Arg::Buffer(&samples),
-            Arg::Buffer(&samples),
-            Arg::U64(count),
-            Arg::Buffer(&ranges),
-            Arg::U32(self.per_channel.into()),
-            Arg::U32(lo.into()),
-            Arg::U32(hi.into()),
-        ];
-        job.launch(launch, &args)?;
-        job.download(&samples, &mut host)?;
-        drop(host);
-        let ranges = self.told(&shape, &job.read_words(&ranges)?);
-        let (_, warnings) = self.scales(&shape, &ranges);
+            if self.range.is_none() {
+                job.launch(
+                    minmax,
+                    &[Arg::Buffer(&samples), count, Arg::Buffer(&ranges)],
+                )?;
+            }
+            let grid = u32::try_from(bytes.div_ceil(4096))?;
+            let scale = Launch {
+                kernel: "scale",
+                grid,
+                bytes: 2 * bytes,
+                ..minmax
+            };
+            let args = [
+                Arg::Buffer(&samples),
+                Arg::Buffer(&samples),
+                count,
+                Arg::Buffer(&ranges),
+                Arg::U32(self.per_channel.into()),
+                Arg::U32(lo.into()),
+                Arg::U32(hi.into()),
+            ];
+            job.launch(scale, &args)?;
+            job.download(&samples)?;
+            job.read_words(&ranges)
+        })?;
+        let (_, warnings) = self.scales(&shape, &self.told(&shape, &words));
         Ok(Output {
             product: Product::Image(image),
             warnings,

@@ -7,7 +7,7 @@
 
 use super::{Op, Output};
 use crate::device::Work;
-use crate::device::cuda::{Arg, Job, Launch};
+use crate::device::cuda::{Arg, Gpu, Launch};
 use crate::image::{Image, Samples, Shape};
 use crate::stats::Timeline;
 use anyhow::Result;
@@ -135,17 +135,13 @@ impl Op for Orient {
         Ok(Image::new(to, turned).into())
     }
 
-    fn cuda(&self, mut image: Image, job: &mut Job) -> Result<Output> {
+    fn cuda(&self, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
         let (from, to) = (image.shape(), self.turned(image.shape()));
         let Parts {
             transposed,
             mirror_x,
             mirror_y,
         } = self.parts();
-        let bytes = from.bytes() as u64;
-        let mut host = job.pin(image.samples_mut().as_bytes_mut());
-        let input = job.upload(&host)?;
-        let output = job.alloc(input.len())?;
         // The kernels count the input's columns and rows backwards, not the output's.
         let (reverse_x, reverse_y) = if transposed {
             (mirror_y, mirror_x)
@@ -157,31 +153,39 @@ impl Op for Orient {
             kernel: if transposed { "transpose" } else { "flip" },
             form: &format!("b{}", from.pixel_bytes()),
             grid: grid(&from, transposed),
-            block: 256,
-            bytes: 2 * bytes,
+            bytes: 2 * from.bytes() as u64,
         };
-        let args = [
-            Arg::Buffer(&input),
-            Arg::Buffer(&output),
-            Arg::U64(from.width as u64),
-            Arg::U64(from.height as u64),
-            Arg::U32(reverse_x.into()),
-            Arg::U32(reverse_y.into()),
-        ];
-        job.launch(launch, &args)?;
-        job.download(&output, &mut host)?;
-        drop(host);
+        gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
+            let input = job.upload()?;
+            let output = job.alloc(input.len())?;
+            let args = [
+                Arg::Buffer(&input),
+                Arg::Buffer(&output),
+                Arg::U64(from.width as u64),
+                Arg::U64(from.height as u64),
+                Arg::U32(reverse_x.into()),
+                Arg::U32(reverse_y.into()),
+            ];
+            job.launch(launch, &args)?;
+            job.download(&output)
+        })?;
         Ok(Image::new(to, image.into_samples()).into())
     }
 }
 
-/// Blocks for an image: one a tile, or one for each 8 KiB of a row; the kernels stride over what is
-/// left where that would be too many.
+/// Blocks for an image: one a tile of the kernel's, or one for each 8 KiB of a row. The kernels
+/// stride over what is left, so any number gives the right result.
 fn grid(from: &Shape, transposed: bool) -> u32 {
+    let pixel = from.pixel_bytes();
     let blocks = if transposed {
-        from.width.div_ceil(64) * (from.height + 3).div_ceil(64)
+        let (wide, high) = match pixel {
+            1 => (64, 128),
+            4 | 8 => (32, 32),
+            _ => (64, 64),
+        };
+        from.width.div_ceil(wide) * (from.height + 3).div_ceil(high)
     } else {
-        from.height * (from.width * from.pixel_bytes() + 3).div_ceil(8192)
+        from.height * (from.width * pixel + 7).div_ceil(8192)
     };
     blocks.min(1 << 30) as u32
 }

@@ -5,7 +5,7 @@ use super::normalize::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
 use super::{Op, Output, Product, with_samples};
 use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
-use crate::device::cuda::{Arg, Job, Launch};
+use crate::device::cuda::{Arg, Gpu, Launch};
 use crate::image::{Image, Shape};
 use crate::stats::Timeline;
 use anyhow::Result;
@@ -178,44 +178,45 @@ impl Op for Sum {
         Ok(finished(shape, channels))
     }
 
-    fn cuda(&self, mut image: Image, job: &mut Job) -> Result<Output> {
+    fn cuda(&self, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
         let shape = image.shape();
         let bytes = shape.bytes() as u64;
-        let form = shape.sample_form();
-        let host = job.pin(image.samples_mut().as_bytes_mut());
-        let samples = job.upload(&host)?;
-        let count = Arg::U64(shape.samples() as u64);
-        let launch = Launch {
-            file: "sum",
-            kernel: "sum",
-            form: &form,
-            grid: job.gpu().reduction_grid(bytes),
-            block: 256,
-            bytes,
-        };
-        let sums = job.words(&[0u64; 4])?;
-        job.launch(launch, &[Arg::Buffer(&samples), count, Arg::Buffer(&sums)])?;
-        let ranges = job.words(&[u32::MAX; 8])?;
-        if self.all {
-            let launch = Launch {
-                file: "normalize",
-                kernel: "minmax",
-                ..launch
+        let (form, count) = (shape.sample_form(), Arg::U64(shape.samples() as u64));
+        let sums = gpu.words(&[0u64; 4])?;
+        let ranges = gpu.words(&[u32::MAX; 8])?;
+        let (sums, ranges) = gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
+            let samples = job.upload()?;
+            let sum = Launch {
+                file: "sum",
+                kernel: "sum",
+                form: &form,
+                grid: gpu.reduction_grid(bytes),
+                bytes,
             };
-            job.launch(
-                launch,
-                &[Arg::Buffer(&samples), count, Arg::Buffer(&ranges)],
-            )?;
-        }
-        let sums = job.read_words::<u64>(&sums)?;
-        let ranges = job.read_words::<u32>(&ranges)?;
+            job.launch(sum, &[Arg::Buffer(&samples), count, Arg::Buffer(&sums)])?;
+            if self.all {
+                let minmax = Launch {
+                    file: "normalize",
+                    kernel: "minmax",
+                    ..sum
+                };
+                job.launch(
+                    minmax,
+                    &[Arg::Buffer(&samples), count, Arg::Buffer(&ranges)],
+                )?;
+            }
+            Ok((
+                job.read_words::<u64>(&sums)?,
+                job.read_words::<u32>(&ranges)?,
+            ))
+        })?;
         // The kernel keeps the full value less the maximum.
         let range = |pair: &[u32]| (pair[0] as u16, shape.depth.full() - pair[1] as u16);
-        let channels = sums.iter().zip(ranges.chunks_exact(2)).take(shape.channels);
         let total = |(&sum, pair): (&u64, &[u32])| Total {
             sum,
             range: self.all.then(|| range(pair)),
         };
+        let channels = sums.iter().zip(ranges.chunks_exact(2)).take(shape.channels);
         Ok(finished(shape, channels.map(total).collect()))
     }
 }
