@@ -98,7 +98,11 @@ impl Layout {
     fn directory(&self, shape: &Shape, spans: &[(u64, u64)]) -> Vec<u8> {
         let offset = if self.big { LONG8 } else { LONG };
         let number = |value: usize| vec![value as u64];
-        let predictor = if self.compression == Compression::None { 1 } else { 2 };
+        let predictor = if self.compression == Compression::None {
+            1
+        } else {
+            2
+        };
         let photometric = if shape.colours() == 3 { 2 } else { 1 };
         let bits = shape.depth.bits().into();
         let mut fields = vec![
@@ -107,10 +111,18 @@ impl Layout {
             (tag::BITS_PER_SAMPLE, SHORT, vec![bits; shape.channels]),
             (tag::COMPRESSION, SHORT, vec![self.compression.tag()]),
             (tag::PHOTOMETRIC, SHORT, vec![photometric]),
-            (tag::STRIP_OFFSETS, offset, spans.iter().map(|span| span.0).collect()),
+            (
+                tag::STRIP_OFFSETS,
+                offset,
+                spans.iter().map(|span| span.0).collect(),
+            ),
             (tag::SAMPLES_PER_PIXEL, SHORT, number(shape.channels)),
             (tag::ROWS_PER_STRIP, LONG, number(self.rows)),
-            (tag::STRIP_BYTE_COUNTS, offset, spans.iter().map(|span| span.1).collect()),
+            (
+                tag::STRIP_BYTE_COUNTS,
+                offset,
+                spans.iter().map(|span| span.1).collect(),
+            ),
             // Baseline TIFF demands a resolution: 1/1 of no unit says that none is known.
             (tag::X_RESOLUTION, RATIONAL, vec![1, 1]),
             (tag::Y_RESOLUTION, RATIONAL, vec![1, 1]),
@@ -133,7 +145,11 @@ impl Layout {
     fn lay(&self, fields: &[(u16, u16, Vec<u64>)]) -> Vec<u8> {
         let wide = if self.big { 8 } else { 4 };
         let mut file = Vec::new();
-        file.extend_from_slice(if Order::NATIVE == Order::Big { b"MM" } else { b"II" });
+        file.extend_from_slice(if Order::NATIVE == Order::Big {
+            b"MM"
+        } else {
+            b"II"
+        });
         if self.big {
             put(&mut file, 43, 2);
             put(&mut file, 8, 2);

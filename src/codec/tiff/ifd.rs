@@ -84,6 +84,7 @@ impl<'a> Ifd<'a> {
             b"MM" => Order::Big,
             _ => bail!("it is no TIFF file"),
         };
+        ensure!(size >= 4, "truncated at byte {size} of 8 (header)");
         let version = Format { order, big: false }.number(&head[2..4]);
         let format = Format {
             order,
@@ -183,7 +184,9 @@ impl<'a> Ifd<'a> {
 
     /// The first value of a tag; none if the tag is missing or empty.
     pub fn value(&self, tag: u16) -> Result<Option<u64>> {
-        Ok(self.values(tag, 1)?.and_then(|values| values.first().copied()))
+        Ok(self
+            .values(tag, 1)?
+            .and_then(|values| values.first().copied()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Compression of one strip.
 
+use super::lzw;
 use anyhow::{Result, anyhow};
 use libdeflater::{CompressionLvl, Compressor};
 
@@ -67,7 +68,7 @@ impl Packer {
     pub fn pack(&mut self, raw: &[u8]) -> Result<Vec<u8>> {
         match self {
             Packer::None => Ok(raw.to_vec()),
-            Packer::Lzw => lzw(raw),
+            Packer::Lzw => Ok(lzw::pack(raw)),
             Packer::Deflate(compressor) => {
                 let mut packed = vec![0; compressor.zlib_compress_bound(raw.len())];
                 let size = compressor
@@ -85,13 +86,4 @@ impl Packer {
             }
         }
     }
-}
-
-fn lzw(raw: &[u8]) -> Result<Vec<u8>> {
-    let mut packed = Vec::new();
-    weezl::encode::Encoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8)
-        .into_vec(&mut packed)
-        .encode_all(raw)
-        .status?;
-    Ok(packed)
 }

@@ -7,7 +7,7 @@ use super::unpack::Method;
 use crate::codec::raw::Order;
 use crate::files::Source;
 use crate::image::Shape;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 /// A page that can be decoded.
 pub struct Page {
@@ -125,7 +125,9 @@ impl Page {
         let rows = if self.grid.tiled {
             self.grid.height
         } else {
-            self.grid.height.min(self.shape.height - i * self.grid.height)
+            self.grid
+                .height
+                .min(self.shape.height - i * self.grid.height)
         };
         rows * self.row()
     }
@@ -147,14 +149,15 @@ fn grid(ifd: &Ifd, shape: &Shape, method: Method) -> Result<(Grid, Vec<Span>)> {
     };
     // A chunk is a small image; its size is checked as one.
     let chunk = Shape::checked(chunk.0, chunk.1, shape.channels, shape.depth)
-        .map_err(|error| error.context(if tiled { "tile size" } else { "strip size" }))?;
+        .map_err(|error| anyhow!("{error} ({} size)", if tiled { "tile" } else { "strip" }))?;
     let grid = Grid {
         width: chunk.width,
         height: chunk.height,
         tiled,
     };
     let noun = grid.noun();
-    let number = shape.width.div_ceil(grid.width) as u64 * shape.height.div_ceil(grid.height) as u64;
+    let number =
+        shape.width.div_ceil(grid.width) as u64 * shape.height.div_ceil(grid.height) as u64;
     let list = |tag| -> Result<Option<Vec<u64>>> {
         let Some(values) = ifd.values(tag, number)? else {
             return Ok(None);

@@ -55,7 +55,10 @@ fn sum16<const CHANNELS: usize, const SWAP: bool>(row: &mut [u8]) {
 /// Puts the differences of native-endian samples into `differences`, which is as long.
 pub fn apply(rows: &[u8], differences: &mut [u8], row: usize, channels: usize, depth: Depth) {
     let step = channels * depth.bytes();
-    for (row, out) in rows.chunks_exact(row).zip(differences.chunks_exact_mut(row)) {
+    for (row, out) in rows
+        .chunks_exact(row)
+        .zip(differences.chunks_exact_mut(row))
+    {
         out[..step].copy_from_slice(&row[..step]);
         let (left, here, out) = (&row[..row.len() - step], &row[step..], &mut out[step..]);
         match depth {
@@ -68,7 +71,8 @@ pub fn apply(rows: &[u8], differences: &mut [u8], row: usize, channels: usize, d
                 let (left, here) = (left.as_chunks::<2>().0, here.as_chunks::<2>().0);
                 let out = out.as_chunks_mut::<2>().0;
                 for ((out, &here), &left) in out.iter_mut().zip(here).zip(left) {
-                    let difference = u16::from_ne_bytes(here).wrapping_sub(u16::from_ne_bytes(left));
+                    let difference =
+                        u16::from_ne_bytes(here).wrapping_sub(u16::from_ne_bytes(left));
                     *out = difference.to_ne_bytes();
                 }
             }
