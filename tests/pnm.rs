@@ -135,7 +135,7 @@ fn large() {
     let shape = Shape::checked(1021, 1031, 3, Depth::Sixteen).unwrap();
     let samples = Samples::U16(
         (0..shape.samples())
-            .map(|i| (i * 40503 >> 3) as u16)
+            .map(|i| ((i * 40503) >> 3) as u16)
             .collect(),
     );
     let image = Image::new(shape, samples);
