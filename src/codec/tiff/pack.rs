@@ -56,10 +56,12 @@ pub enum Packer {
 impl Packer {
     /// A packer for a compression.
     pub fn new(compression: Compression) -> Packer {
+        // The fastest that compresses: noisy images gain nothing from higher ones.
+        let level = CompressionLvl::new(1).unwrap_or_default();
         match compression {
             Compression::None => Packer::None,
             Compression::Lzw => Packer::Lzw,
-            Compression::Deflate => Packer::Deflate(Compressor::new(CompressionLvl::fastest())),
+            Compression::Deflate => Packer::Deflate(Compressor::new(level)),
             Compression::Zstd => Packer::Zstd(None),
         }
     }
