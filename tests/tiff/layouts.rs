@@ -1,8 +1,9 @@
 //! Files of every supported layout, and the names of those that are not supported.
 
 use super::build::Build;
-use super::{message, picture, read};
-use gpuimg::image::{Depth, Samples};
+use super::{crate_reads, message, picture, read, written};
+use gpuimg::codec::tiff::{self, Compression};
+use gpuimg::image::{Depth, Image, Samples, Shape};
 
 /// Byte for byte by hand: 3×2, 16 bits, grey, little-endian, two strips in reverse order.
 #[test]
@@ -101,6 +102,25 @@ fn every_layout() {
         }
     }
     assert_eq!(cases, 3 * 4 * 2 * 5 * 16 * 4);
+}
+
+/// Strings of every length up to the longest, tables that fill up, all as `weezl` packs them.
+#[test]
+fn long_lzw_strings() {
+    let shape = Shape::checked(1201, 1409, 1, Depth::Eight).unwrap();
+    for flat in [1, 3, 10, 100, 100_000, 100_000_000] {
+        let samples = (0..shape.samples()).map(|i| ((i / flat) * 77 % 251) as u8);
+        let image = Image::new(shape, Samples::U8(samples.collect()));
+        let build = Build {
+            compression: 5,
+            strip: 400,
+            ..Build::default()
+        };
+        assert!(read(&build.file(&image)).unwrap() == image, "{flat}");
+        let bytes = written(|target| tiff::encode(&image, Compression::Lzw, target)).unwrap();
+        assert!(read(&bytes).unwrap() == image, "{flat}");
+        assert!(crate_reads(&bytes) == image.samples().as_bytes(), "{flat}");
+    }
 }
 
 /// Tags that may be left out, and values that mean the same.

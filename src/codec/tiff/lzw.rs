@@ -1,8 +1,9 @@
 //! LZW as TIFF has it (TIFF 6.0, section 13): codes of 9 to 12 bits, highest bit first, a width
-//! growing one code early. Own code because a whole strip is at hand and so its output can serve
-//! as the string table: measured two to three times as fast as the `weezl` crate both ways.
+//! growing one code early. Own code because a whole strip is at hand, so that its output serves as
+//! the string table: on noisy 16-bit images measured 1.8 times as fast as the `weezl` crate in
+//! unpacking and 2.6 times in packing.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 /// Empties the table.
 const CLEAR: usize = 256;
@@ -15,149 +16,105 @@ const WIDTHS: (u32, u32) = (9, 12);
 /// Codes of the widest width.
 const CODES: usize = 1 << WIDTHS.1;
 
-/// A string of the table. The output holds each where it was first formed: as long as the string
-/// before it, and one byte more.
-#[derive(Clone, Copy, Default)]
-struct Entry {
-    /// The first eight bytes, the first one lowest; enough for nearly all strings of noisy images.
-    head: u64,
-    /// Where it is in the output.
-    start: usize,
-    len: usize,
-}
-
 /// Unpacks into `out` until it is full or the data end; returns the bytes written.
 pub fn unpack(packed: &[u8], out: &mut [u8]) -> Result<usize> {
     ensure!(
         !packed.starts_with(&[0, 1]),
         "its LZW data are in the old bit order, which is not supported"
     );
-    let mut table = vec![Entry::default(); CODES];
-    for (byte, entry) in table.iter_mut().take(256).enumerate() {
-        (entry.head, entry.len) = (byte as u64, 1);
+    // The table's strings: the first eight bytes of each, lowest first, enough for nearly all
+    // strings of noisy images; its length; and where the output holds it, which is where it was
+    // formed: the string before it, and one byte more.
+    let mut heads = [0u64; CODES];
+    let mut lens = [1u16; CODES];
+    let mut starts = [0usize; CODES];
+    for (byte, head) in heads.iter_mut().take(256).enumerate() {
+        *head = byte as u64;
     }
-    let mut codes = Codes::new(packed);
-    let mut filled = 0;
+    let (mut bit, mut filled) = (0, 0);
     let (mut next, mut width) = (FIRST, WIDTHS.0);
     // The string before this one; of no length behind a Clear code.
-    let mut last = Entry::default();
+    let (mut head, mut len, mut start) = (0, 0u16, 0);
     while filled < out.len() {
-        let Some(code) = codes.read(width) else {
+        let Some(code) = code(packed, bit, width) else {
             break;
         };
+        bit += width as usize;
         if code == CLEAR {
-            (next, width, last) = (FIRST, WIDTHS.0, Entry::default());
+            (next, width, len) = (FIRST, WIDTHS.0, 0);
             continue;
         }
         if code == END {
             break;
         }
-        // A code that is only now being formed begins with the string before it, and so its last
-        // byte is that one's first.
-        let known = if code < next { table[code] } else { last };
-        if known.len == 0 || code > next {
-            bail!("its LZW data are damaged");
-        }
-        if last.len > 0 && next < CODES {
-            let grown = &mut table[next];
-            *grown = last;
-            grown.len += 1;
-            if last.len < 8 {
-                grown.head |= (known.head & 0xff) << (8 * last.len);
-            }
+        ensure!(
+            code < next || (code == next && len > 0),
+            "its LZW data are damaged"
+        );
+        if len > 0 && next < CODES {
+            // The string before and this one's first byte, which is that one's own if this is the
+            // string now being formed.
+            let byte = if code == next { head } else { heads[code] } & 0xff;
+            heads[next] = if len < 8 {
+                head | byte << (8 * len)
+            } else {
+                head
+            };
+            lens[next] = len + 1;
+            starts[next] = start;
             next += 1;
             if next == (1 << width) - 1 && width < WIDTHS.1 {
                 width += 1;
             }
-        } else if code >= next {
-            bail!("its LZW data are damaged");
         }
-        let string = table[code];
-        last = Entry {
-            start: filled,
-            ..string
-        };
-        filled = write(out, filled, string);
+        (head, len) = (heads[code], lens[code]);
+        let from = starts[code];
+        start = filled;
+        filled = write(out, filled, head, len.into(), from);
     }
     Ok(filled)
 }
 
 /// Writes a string at `at`, as far as there is room; returns where it ends.
 #[inline(always)]
-fn write(out: &mut [u8], at: usize, string: Entry) -> usize {
-    let end = at + string.len;
+fn write(out: &mut [u8], at: usize, head: u64, len: usize, from: usize) -> usize {
     if let Some(place) = out.get_mut(at..at + 8) {
-        place.copy_from_slice(&string.head.to_le_bytes());
-        if string.len <= 8 {
-            return end;
+        place.copy_from_slice(&head.to_le_bytes());
+        if len <= 8 {
+            return at + len;
         }
     }
-    write_long(out, at, string)
+    write_long(out, at, head, len, from)
 }
 
 /// The same for a long string, or near the end of the output.
-fn write_long(out: &mut [u8], at: usize, string: Entry) -> usize {
-    let end = (at + string.len).min(out.len());
-    let head = string.head.to_le_bytes();
-    for (byte, place) in head.iter().take(string.len).zip(&mut out[at..end]) {
-        *place = *byte;
+fn write_long(out: &mut [u8], at: usize, head: u64, len: usize, from: usize) -> usize {
+    let len = len.min(out.len() - at);
+    let size = len.min(8);
+    out[at..at + size].copy_from_slice(&head.to_le_bytes()[..size]);
+    if len > 8 {
+        // The last byte may be the first one written here, if the string is only now being formed.
+        out.copy_within(from + 8..from + len - 1, at + 8);
+        out[at + len - 1] = out[from + len - 1];
     }
-    // The source may reach into what is written here by its last byte, and no further.
-    let mut done = 8;
-    while at + done < end {
-        let size = 8.min(end - at - done);
-        let from = string.start + done;
-        out.copy_within(from..from + size, at + done);
-        done += size;
-    }
-    end
+    at + len
 }
 
-/// Codes from the packed bytes, highest bit first.
-struct Codes<'a> {
-    packed: &'a [u8],
-    /// Bits read ahead, from the highest on, and how many.
-    bits: u64,
-    have: u32,
+/// The code of `width` bits at bit `at`, highest bit first; none if the bytes end before.
+#[inline(always)]
+fn code(packed: &[u8], at: usize, width: u32) -> Option<usize> {
+    let byte = at / 8;
+    let word = match packed.get(byte..byte + 4) {
+        Some(word) => [word[0], word[1], word[2], word[3]],
+        None if at + width as usize > 8 * packed.len() => return None,
+        None => std::array::from_fn(|i| packed.get(byte + i).copied().unwrap_or(0)),
+    };
+    let bits = u32::from_be_bytes(word) << (at % 8);
+    Some((bits >> (32 - width)) as usize)
 }
 
-impl Codes<'_> {
-    fn new(packed: &[u8]) -> Codes<'_> {
-        Codes {
-            packed,
-            bits: 0,
-            have: 0,
-        }
-    }
-
-    #[inline(always)]
-    fn read(&mut self, width: u32) -> Option<usize> {
-        if self.have < width {
-            if let Some((&word, _)) = self.packed.split_first_chunk::<4>() {
-                self.bits |= u64::from(u32::from_be_bytes(word)) << (32 - self.have);
-                self.have += 32;
-                self.packed = &self.packed[4..];
-            } else {
-                while let (true, Some((&byte, rest))) = (self.have <= 56, self.packed.split_first())
-                {
-                    self.bits |= u64::from(byte) << (56 - self.have);
-                    self.have += 8;
-                    self.packed = rest;
-                }
-                if self.have < width {
-                    return None;
-                }
-            }
-        }
-        let code = self.bits >> (64 - width);
-        self.bits <<= width;
-        self.have -= width;
-        Some(code as usize)
-    }
-}
-
-/// Slots of the encoder's table of strings: at most half of them are ever taken.
-const SLOTS: usize = 2 * CODES;
+/// Slots of the packer's hash table; few enough are ever taken that a string is soon found.
+const SLOTS: usize = 4 * CODES;
 
 /// Packs a strip.
 pub fn pack(raw: &[u8]) -> Vec<u8> {
@@ -174,7 +131,7 @@ pub fn pack(raw: &[u8]) -> Vec<u8> {
         let mut prefix = usize::from(first);
         for &byte in rest {
             let string = (prefix << 8 | usize::from(byte)) as u32;
-            let mut slot = (string.wrapping_mul(0x9e37_79b1) >> 19) as usize;
+            let mut slot = (string.wrapping_mul(0x9e37_79b1) >> 18) as usize;
             while slots[slot] != 0 && slots[slot] >> 12 != string {
                 slot = (slot + 1) % SLOTS;
             }
