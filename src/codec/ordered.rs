@@ -78,6 +78,10 @@ pub fn ordered<S, T: Send, P: Send>(
         }
         Ok(())
     };
+    // One item needs no other thread, and the pool need not even be started.
+    if count == 1 {
+        return work();
+    }
     rayon::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|_| work().unwrap_or_else(fail));

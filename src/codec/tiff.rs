@@ -9,6 +9,7 @@
 mod decode;
 mod encode;
 mod ifd;
+mod lzw;
 mod pack;
 mod page;
 mod predictor;

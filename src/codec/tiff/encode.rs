@@ -7,17 +7,23 @@ use crate::codec::ordered::ordered;
 use crate::codec::raw::{self, Order};
 use crate::files::Target;
 use crate::image::{Image, Shape};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
-/// Bytes of samples in a strip, more or less: many strips for many threads, and each long enough
-/// that the compressor's start does not count.
-const STRIP: usize = 1 << 20;
+/// Bytes of samples in a strip, unless a row has more: enough strips for many threads, and each
+/// long enough that the compressor's start does not count and short enough for a core's cache.
+const STRIP: usize = 256 << 10;
 
 /// Writes the image and returns the file's length. In the machine's byte order; compressed ones
 /// with horizontal differencing; as BigTIFF if at worst 4 GiB do not hold it. Alpha is
 /// marked as unassociated.
 pub fn encode(image: &Image, compression: Compression, target: &Target) -> Result<u64> {
     let shape = image.shape();
+    ensure!(
+        shape.width.max(shape.height) <= u32::MAX as usize,
+        "{}×{} pixels are more than a TIFF can hold",
+        shape.width,
+        shape.height
+    );
     let layout = Layout::of(&shape, compression);
     let strips = layout.strips(&shape);
     let start = layout.directory(&shape, &vec![(0, 0); strips]).len() as u64;

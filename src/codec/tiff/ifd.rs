@@ -84,6 +84,7 @@ impl<'a> Ifd<'a> {
             b"MM" => Order::Big,
             _ => bail!("it is no TIFF file"),
         };
+        ensure!(size >= 4, "truncated at byte {size} of 8 (header)");
         let version = Format { order, big: false }.number(&head[2..4]);
         let format = Format {
             order,

@@ -1,5 +1,6 @@
 //! Compression of one strip.
 
+use super::lzw;
 use anyhow::{Result, anyhow};
 use libdeflater::{CompressionLvl, Compressor};
 
@@ -55,10 +56,12 @@ pub enum Packer {
 impl Packer {
     /// A packer for a compression.
     pub fn new(compression: Compression) -> Packer {
+        // The fastest that compresses: noisy images gain nothing from higher ones.
+        let level = CompressionLvl::new(1).unwrap_or_default();
         match compression {
             Compression::None => Packer::None,
             Compression::Lzw => Packer::Lzw,
-            Compression::Deflate => Packer::Deflate(Compressor::new(CompressionLvl::fastest())),
+            Compression::Deflate => Packer::Deflate(Compressor::new(level)),
             Compression::Zstd => Packer::Zstd(None),
         }
     }
@@ -67,7 +70,7 @@ impl Packer {
     pub fn pack(&mut self, raw: &[u8]) -> Result<Vec<u8>> {
         match self {
             Packer::None => Ok(raw.to_vec()),
-            Packer::Lzw => lzw(raw),
+            Packer::Lzw => Ok(lzw::pack(raw)),
             Packer::Deflate(compressor) => {
                 let mut packed = vec![0; compressor.zlib_compress_bound(raw.len())];
                 let size = compressor
@@ -85,13 +88,4 @@ impl Packer {
             }
         }
     }
-}
-
-fn lzw(raw: &[u8]) -> Result<Vec<u8>> {
-    let mut packed = Vec::new();
-    weezl::encode::Encoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8)
-        .into_vec(&mut packed)
-        .encode_all(raw)
-        .status?;
-    Ok(packed)
 }

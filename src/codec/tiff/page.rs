@@ -7,7 +7,7 @@ use super::unpack::Method;
 use crate::codec::raw::Order;
 use crate::files::Source;
 use crate::image::Shape;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 /// A page that can be decoded.
 pub struct Page {
@@ -149,7 +149,7 @@ fn grid(ifd: &Ifd, shape: &Shape, method: Method) -> Result<(Grid, Vec<Span>)> {
     };
     // A chunk is a small image; its size is checked as one.
     let chunk = Shape::checked(chunk.0, chunk.1, shape.channels, shape.depth)
-        .map_err(|error| error.context(if tiled { "tile size" } else { "strip size" }))?;
+        .map_err(|error| anyhow!("{error} ({} size)", if tiled { "tile" } else { "strip" }))?;
     let grid = Grid {
         width: chunk.width,
         height: chunk.height,

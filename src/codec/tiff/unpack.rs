@@ -1,5 +1,6 @@
 //! Compression methods, and the unpacking of one strip or tile.
 
+use super::lzw;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use libdeflater::DecompressionError;
 
@@ -84,7 +85,7 @@ impl Unpacker {
                 size
             }
             Method::PackBits => unpack_bits(packed, out),
-            Method::Lzw => lzw(packed, out)?,
+            Method::Lzw => lzw::unpack(packed, out)?,
             Method::Deflate | Method::Zstd => match self.block(packed, out)? {
                 Some(filled) => filled,
                 None if whole > out.len() => {
@@ -154,25 +155,4 @@ fn unpack_bits(mut packed: &[u8], out: &mut [u8]) -> usize {
         }
     }
     filled
-}
-
-fn lzw(packed: &[u8], out: &mut [u8]) -> Result<usize> {
-    ensure!(
-        !packed.starts_with(&[0, 1]),
-        "its LZW data are in the old bit order, which is not supported"
-    );
-    let mut decoder = weezl::decode::Decoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8);
-    let mut filled = 0;
-    let mut read = 0;
-    while filled < out.len() {
-        let step = decoder.decode_bytes(&packed[read..], &mut out[filled..]);
-        filled += step.consumed_out;
-        read += step.consumed_in;
-        match step.status {
-            Err(_) => bail!("its LZW data are damaged"),
-            Ok(weezl::LzwStatus::Ok) if step.consumed_out > 0 => {}
-            Ok(_) => break,
-        }
-    }
-    Ok(filled)
 }
