@@ -4,5 +4,6 @@ mod data;
 pub mod decode;
 mod inflate;
 mod library;
+mod segments;
 mod unfilter;
 mod unfilter_simd;
