@@ -2,6 +2,7 @@
 //! `cargo bench --bench png_decode [SIDE]` (side of the square images; 4096 if not given).
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
+#[allow(dead_code)]
 #[path = "../tests/png_files.rs"]
 mod png_files;
 
