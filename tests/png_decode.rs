@@ -1,6 +1,6 @@
 //! The PNG decoder against plainly written files, the png crate, and damage of every kind.
 
-use crate::png_files::{Plain, channels, chunk, zlib};
+use crate::png_files::{Plain, channels, chunk, idats, index, segments, zlib};
 use gpuimg::codec::png::decode;
 use gpuimg::files::Source;
 use gpuimg::image::{Depth, Image, Samples, Shape};
@@ -388,4 +388,182 @@ fn lies_are_told_clearly() {
         assert!(why(&odd).contains("colour type"), "{}", why(&odd));
     }
     assert_eq!(channels(6), 4);
+}
+
+/// The pieces of a file in segments of `rows` rows.
+struct Segmented {
+    plain: Plain,
+    rows: usize,
+    scanlines: Vec<u8>,
+    segments: Vec<Vec<u8>>,
+}
+
+impl Segmented {
+    /// Segments whose rows are filtered by `filter` of their place in the segment.
+    fn new(plain: Plain, rows: usize, reset: bool, filter: impl Fn(usize) -> u8) -> Segmented {
+        let scanlines = plain.scanlines(|y| filter(y % rows));
+        let row = scanlines.len() / plain.height;
+        let segments = segments(&scanlines, rows * row, reset);
+        Segmented {
+            plain,
+            rows,
+            scanlines,
+            segments,
+        }
+    }
+
+    fn file(&self) -> Vec<u8> {
+        self.file_with(index(self.rows, &self.segments), &self.idats())
+    }
+
+    fn idats(&self) -> Vec<Vec<u8>> {
+        idats(&self.segments, &self.scanlines)
+    }
+
+    fn file_with(&self, index: ([u8; 4], Vec<u8>), idats: &[Vec<u8>]) -> Vec<u8> {
+        let mut plain = self.plain.clone();
+        plain.before.push(index);
+        plain.file(idats.iter().map(Vec::as_slice))
+    }
+
+    fn is_right(&self, file: &[u8]) -> bool {
+        open(file).unwrap() == expected(&self.plain)
+    }
+}
+
+#[test]
+fn segments_of_every_kind() {
+    for (colour, bits) in kinds().filter(|&(colour, bits)| colour != 3 && bits >= 8) {
+        for (width, height, rows) in [(1, 2, 1), (7, 9, 4), (61, 40, 10), (129, 67, 33)] {
+            for filter in 0..=4 {
+                let plain = Plain::noisy(width, height, bits, colour);
+                let of = |y: usize| if y == 0 { filter % 2 } else { filter };
+                let parts = Segmented::new(plain, rows, true, of);
+                let file = parts.file();
+                assert!(
+                    parts.is_right(&file),
+                    "{colour}/{bits} {width}×{height} {filter}"
+                );
+                assert!(oracle(&file) == expected(&parts.plain));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_in_segments_is_read_as_one_stream() {
+    let plain = || Plain::noisy(40, 30, 16, 0);
+    // References to rows and bytes of the segment before.
+    let above = Segmented::new(plain(), 10, true, |_| 2);
+    assert!(above.is_right(&above.file()));
+    let paeth = Segmented::new(plain(), 10, true, |_| 4);
+    assert!(paeth.is_right(&paeth.file()));
+    let mut even = plain();
+    even.samples.fill(300);
+    let behind = Segmented::new(even, 10, false, |_| 0);
+    assert!(behind.is_right(&behind.file()));
+
+    // An index that lies about a file that is right.
+    let good = Segmented::new(plain(), 10, true, |y| u8::from(y > 0) + 1);
+    assert!(good.is_right(&good.file()));
+    let truth = index(10, &good.segments).1;
+    assert_eq!(truth.len(), 5 + 3 * 4);
+    let mut lies = vec![
+        Vec::new(),
+        truth[..4].to_vec(),
+        truth[..16].to_vec(),
+        truth[..13].to_vec(),
+    ];
+    lies.push([&truth[..], &[0; 4]].concat());
+    lies.push([&truth[..5], &truth[9..], &truth[5..9]].concat());
+    for at in 0..truth.len() {
+        for mask in [1, 0x80, 0xFF] {
+            let mut lie = truth.clone();
+            lie[at] ^= mask;
+            lies.push(lie);
+        }
+    }
+    for (i, lie) in lies.into_iter().enumerate() {
+        assert!(
+            good.is_right(&good.file_with((*b"gpIS", lie), &good.idats())),
+            "lie {i}"
+        );
+    }
+
+    // Image data cut elsewhere than the index says, or with an IDAT more.
+    let all = good.idats().concat();
+    for cut in [1, 2, 100, all.len() - 3] {
+        let cuts = [all[..cut].to_vec(), all[cut..].to_vec()];
+        assert!(good.is_right(&good.file_with((*b"gpIS", truth.clone()), &cuts)));
+    }
+    let mut more = good.idats();
+    more.push(Vec::new());
+    assert!(good.is_right(&good.file_with((*b"gpIS", truth.clone()), &more)));
+}
+
+#[test]
+fn damaged_segments_are_errors() {
+    let good = Segmented::new(Plain::noisy(6, 6, 16, 0), 2, true, |y| u8::from(y > 0) + 1);
+    let file = good.file();
+    assert!(good.is_right(&file));
+    for len in 0..file.len() {
+        assert!(open(&file[..len]).is_err(), "{len}");
+    }
+    for at in 0..file.len() {
+        for mask in [0x01, 0x20, 0x80, 0xFF] {
+            let mut damaged = file.clone();
+            damaged[at] ^= mask;
+            assert!(open(&damaged).is_err(), "byte {at} ^ {mask:#x}");
+        }
+    }
+    // With right CRCs: every bit of every segment, and of the Adler-32.
+    for i in 0..3 {
+        for bit in 0..good.idats()[i].len() * 8 {
+            let mut idats = good.idats();
+            idats[i][bit / 8] ^= 1 << (bit % 8);
+            let file = good.file_with(index(2, &good.segments), &idats);
+            if let Ok(image) = open(&file) {
+                assert!(image == expected(&good.plain), "segment {i}, bit {bit}");
+            }
+        }
+    }
+    let mut adler = good.idats();
+    *adler[2].last_mut().unwrap() ^= 1;
+    let error = why(&good.file_with(index(2, &good.segments), &adler));
+    assert!(error.contains("Adler-32"), "{error}");
+    // Segments that change places are whole, each by itself, but not the image.
+    let mut swapped = good.segments.clone();
+    swapped.swap(0, 1);
+    let file = good.file_with(index(2, &swapped), &idats(&swapped, &good.scanlines));
+    assert!(why(&file).contains("Adler-32"));
+}
+
+#[test]
+fn one_thread_is_enough() {
+    let good = Segmented::new(Plain::noisy(700, 1100, 16, 0), 50, true, |y| {
+        u8::from(y > 0) + 1
+    });
+    let whole = good.plain.encoded(4);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build()
+        .unwrap();
+    pool.install(|| {
+        assert!(good.is_right(&good.file()));
+        assert!(good.is_right(&whole));
+    });
+}
+
+#[test]
+fn rows_of_all_filters_at_every_width() {
+    for (colour, bits) in kinds().filter(|&(colour, bits)| colour != 3 && bits >= 8) {
+        for width in 1..=70 {
+            let plain = Plain::noisy(width, 53, bits, colour);
+            let file = plain.file([&zlib(&plain.scanlines(|y| (y * y / 3 % 5) as u8), 1)[..]]);
+            assert!(
+                open(&file).unwrap() == expected(&plain),
+                "{colour}/{bits} {width}"
+            );
+        }
+    }
 }

@@ -197,3 +197,47 @@ pub fn predict(filter: u8, a: u8, b: u8, c: u8) -> u8 {
         _ => panic!("no filter {filter}"),
     }
 }
+
+/// Scanlines as segments of a zlib stream as our encoder makes them; without `reset`, segments may
+/// refer to the ones before. Gives the deflate data of each.
+pub fn segments(scanlines: &[u8], size: usize, reset: bool) -> Vec<Vec<u8>> {
+    use flate2::{Compress, Compression, FlushCompress};
+    let mut encoder = Compress::new(Compression::new(6), false);
+    let count = scanlines.len().div_ceil(size);
+    let segment = |(i, bytes): (usize, &[u8])| {
+        if reset {
+            encoder = Compress::new(Compression::new(6), false);
+        }
+        let mut out = Vec::with_capacity(2 * bytes.len() + 100);
+        encoder
+            .compress_vec(bytes, &mut out, FlushCompress::Sync)
+            .unwrap();
+        if i + 1 == count {
+            // The end is an empty stored block, marked as last.
+            let flush = out.len() - 5;
+            assert_eq!(out[flush + 1..], [0, 0, 0xFF, 0xFF]);
+            out.extend([1, 0, 0, 0xFF, 0xFF]);
+        }
+        out
+    };
+    scanlines.chunks(size).enumerate().map(segment).collect()
+}
+
+/// The IDAT data of segments: zlib's header before the first, the Adler-32 after the last.
+pub fn idats(segments: &[Vec<u8>], scanlines: &[u8]) -> Vec<Vec<u8>> {
+    let mut idats = segments.to_vec();
+    idats[0].splice(..0, [0x78, 0x01]);
+    let adler = simd_adler32::adler32(&scanlines);
+    idats.last_mut().unwrap().extend(adler.to_be_bytes());
+    idats
+}
+
+/// The chunk that tells where segments start.
+pub fn index(rows: usize, segments: &[Vec<u8>]) -> ([u8; 4], Vec<u8>) {
+    let mut data = vec![1];
+    data.extend((rows as u32).to_be_bytes());
+    for segment in segments {
+        data.extend((segment.len() as u32).to_be_bytes());
+    }
+    (*b"gpIS", data)
+}

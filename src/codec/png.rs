@@ -13,6 +13,7 @@ mod inflate;
 mod library;
 mod ordered;
 mod small;
+mod segments;
 mod unfilter;
 mod unfilter_simd;
 

@@ -16,6 +16,10 @@ const MOST: u32 = i32::MAX as u32;
 /// Deflate makes at most 258 bytes of 2 bits.
 const EXPANSION: u128 = 1032;
 
+/// The private chunk by which our encoder tells where segments of the image data start:
+/// version 1 (a byte), rows of a segment (u32), bytes of each segment's deflate data (u32 each).
+const INDEX: [u8; 4] = *b"gpIS";
+
 /// Bytes of the file held at a time.
 const WINDOW: u64 = 256 << 10;
 
@@ -116,6 +120,13 @@ pub struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
+    /// The chunks of `source`.
+    pub fn new(source: &'a Source) -> Chunks<'a> {
+        Chunks {
+            window: Window::new(source),
+        }
+    }
+
     /// The chunk that starts at `start`; it lies within the file.
     pub fn at(&mut self, start: u64) -> Result<Chunk> {
         let [l0, l1, l2, l3, kind @ ..] = self.window.array::<8>(start)?;
@@ -311,14 +322,16 @@ pub struct Prelude {
     /// Whether a tRNS chunk adds transparency.
     pub transparent: bool,
     /// The data of our private chunk of segment lengths.
-    pub segments: Option<Vec<u8>>,
+    pub index: Option<Vec<u8>>,
+    /// Byte at which the first IDAT starts.
+    pub data: u64,
 }
 
 impl Prelude {
     /// Reads the chunks up to the first IDAT, and checks what they promise.
     pub fn read(source: &Source) -> Result<(Prelude, ImageData<'_>)> {
-        let window = Window::new(source);
-        let mut chunks = Chunks { window };
+        let mut data = ImageData::new(source);
+        let chunks = &mut data.chunks;
         let signed = chunks.window.array::<8>(0).is_ok_and(|b| b == SIGNATURE);
         ensure!(signed, "not a PNG");
         let mut chunk = chunks.at(8)?;
@@ -333,15 +346,20 @@ impl Prelude {
         let mut prelude = Prelude {
             header,
             transparent: false,
-            segments: None,
+            index: None,
+            data: 0,
         };
         loop {
             chunk = chunks.at(chunk.end())?;
             match &chunk.kind {
-                b"IDAT" => return Ok((prelude, ImageData::new(chunks, chunk))),
+                b"IDAT" => {
+                    prelude.data = chunk.start;
+                    data.open(chunk);
+                    return Ok((prelude, data));
+                }
                 b"IEND" => bail!("there is no image data before {chunk}"),
-                b"gpIS" if u64::from(chunk.len) <= 5 + 4 * u64::from(header.height) => {
-                    prelude.segments = Some(chunks.data(&chunk)?);
+                &INDEX if u64::from(chunk.len) <= 5 + 4 * u64::from(header.height) => {
+                    prelude.index = Some(chunks.data(&chunk)?);
                     continue;
                 }
                 b"acTL" if chunk.len == 8 => {

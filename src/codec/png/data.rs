@@ -1,12 +1,13 @@
 //! The image data of a PNG: the bytes of its consecutive IDAT chunks as one stream, CRCs checked.
 
 use super::chunks::{Chunk, Chunks};
+use crate::files::Source;
 use anyhow::Result;
 use crc32fast::Hasher;
 
 /// The stream of IDAT bytes, read piece by piece.
 pub struct ImageData<'a> {
-    chunks: Chunks<'a>,
+    pub chunks: Chunks<'a>,
     chunk: Chunk,
     hasher: Hasher,
     /// Byte of the file to be read next.
@@ -15,28 +16,53 @@ pub struct ImageData<'a> {
     left: u64,
     /// Whether `chunk` is the last one.
     last: bool,
+    /// Whether to stop after the first chunk.
+    alone: bool,
 }
 
 impl<'a> ImageData<'a> {
-    /// The stream that starts with the data of `chunk`.
-    pub fn new(chunks: Chunks<'a>, chunk: Chunk) -> ImageData<'a> {
-        let mut data = ImageData {
-            chunks,
-            chunk,
+    /// A stream that is yet to be opened, and till then empty.
+    pub fn new(source: &'a Source) -> ImageData<'a> {
+        ImageData {
+            chunks: Chunks::new(source),
+            chunk: Chunk {
+                kind: *b"IDAT",
+                start: 0,
+                len: 0,
+            },
             hasher: Hasher::new(),
             at: 0,
             left: 0,
-            last: false,
-        };
-        data.open(chunk);
-        data
+            last: true,
+            alone: true,
+        }
     }
 
-    fn open(&mut self, chunk: Chunk) {
+    /// Makes this the stream of `chunk` and all IDAT chunks that follow it.
+    pub fn open(&mut self, chunk: Chunk) {
+        self.open_chunk(chunk);
+        self.alone = false;
+    }
+
+    /// Makes this the data of the one chunk at byte `start`.
+    pub fn open_alone(&mut self, start: u64) -> Result<Chunk> {
+        let chunk = self.chunks.at(start)?;
+        self.open_chunk(chunk);
+        self.alone = true;
+        Ok(chunk)
+    }
+
+    fn open_chunk(&mut self, chunk: Chunk) {
         self.chunk = chunk;
         self.hasher = chunk.hasher();
         self.at = chunk.data();
         self.left = chunk.len.into();
+        self.last = false;
+    }
+
+    /// The four bytes at `at`, wherever that is.
+    pub fn word(&mut self, at: u64) -> Result<u32> {
+        Ok(u32::from_be_bytes(self.chunks.window.array(at)?))
     }
 
     /// Bytes that come next, as many as are at hand; none at the end of the image data.
@@ -65,12 +91,14 @@ impl<'a> ImageData<'a> {
     fn advance(&mut self) -> Result<()> {
         self.chunks
             .check(&self.chunk, std::mem::take(&mut self.hasher))?;
-        let next = self.chunks.at(self.chunk.end())?;
-        if &next.kind == b"IDAT" {
-            self.open(next);
-        } else {
-            self.last = true;
+        if !self.alone {
+            let next = self.chunks.at(self.chunk.end())?;
+            if &next.kind == b"IDAT" {
+                self.open_chunk(next);
+                return Ok(());
+            }
         }
+        self.last = true;
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 
 use super::chunks::Prelude;
 use super::inflate::Inflater;
-use super::library;
-use super::unfilter::Rows;
+use super::unfilter::{Layout, Rows};
+use super::{library, segments};
 use crate::files::Source;
 use crate::image::{Image, Samples};
 use anyhow::Result;
@@ -25,9 +25,15 @@ pub fn decode(source: &Source) -> Result<Image> {
         return library::decode(source, shape);
     }
     let mut samples = Samples::zeroed(&shape)?;
-    let sample = shape.depth.bytes();
-    let row = shape.row() * sample;
-    let mut rows = Rows::new(samples.as_bytes_mut(), row, shape.channels * sample, sample);
+    let layout = Layout::of(&shape);
+    if let Some(index) = &prelude.index {
+        let image = samples.as_bytes_mut();
+        // Whatever is wrong with the segments, the stream as a whole tells; it may even be right.
+        if segments::decode(source, &prelude, index, image, layout).is_ok() {
+            return Ok(Image::new(shape, samples));
+        }
+    }
+    let mut rows = Rows::new(samples.as_bytes_mut(), layout);
     let total = prelude.header.scanline_bytes()?;
     if total < WORTH_A_THREAD {
         inflater.each(total, |bytes| rows.push(bytes))?;

@@ -30,6 +30,60 @@ impl<'a> Inflater<'a> {
         }
     }
 
+    /// Inflates one segment of a stream, which is `total` bytes and refers to nothing before
+    /// itself, from the one chunk at byte `start`; `take` gets them in order. The first segment
+    /// also has zlib's header, the last also an Adler-32, which is not compared but given back.
+    pub fn segment(
+        &mut self,
+        start: u64,
+        place: Place,
+        total: usize,
+        block: &mut Block,
+        mut take: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<u32> {
+        let chunk = self.data.open_alone(start)?;
+        ensure!(
+            &chunk.kind == b"IDAT" && chunk.end() - start == place.chunk_len(),
+            "{chunk} is not the segment that the index promises"
+        );
+        self.decompressor = Decompressor::new();
+        self.decompressor.ignore_adler32();
+        if !place.first {
+            let header = [0x78, 0x01];
+            self.decompressor
+                .read(&header, &mut [], 0, false)
+                .map_err(|error| anyhow!(plain(error, start)))?;
+        }
+        block.clear();
+        let mut left = total;
+        while left > 0 {
+            left -= self.next(block, left)?;
+            take(block.fresh())?;
+            block.keep_history();
+        }
+        // What is left of the data makes no more bytes and ends with the end of an empty stored
+        // block, so that the next segment starts at a byte.
+        loop {
+            let input = self.data.peek()?;
+            if input.is_empty() {
+                break;
+            }
+            let read = self
+                .decompressor
+                .read(input, &mut block.bytes, block.start, false);
+            match read {
+                Ok((used, 0)) if used > 0 => self.data.consume(used)?,
+                _ => bail!("{chunk} holds more than its segment"),
+            }
+        }
+        let end = chunk.end() - 4 - place.trailer();
+        ensure!(
+            self.decompressor.is_done() == place.last && self.data.word(end - 4)? == 0xFFFF,
+            "{chunk} does not end with its segment"
+        );
+        self.data.word(end)
+    }
+
     /// Fills `buffer` from `from` on, before which stands what was inflated last; says up to where.
     /// It is filled fully unless the stream ends.
     fn fill(&mut self, buffer: &mut [u8], from: usize) -> Result<usize> {
@@ -144,9 +198,29 @@ impl<'a> Inflater<'a> {
     }
 }
 
+/// Where a segment stands among the others, and the bytes of its deflate data.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub first: bool,
+    pub last: bool,
+    pub len: u32,
+}
+
+impl Place {
+    /// Bytes of its IDAT chunk.
+    pub fn chunk_len(&self) -> u64 {
+        12 + 2 * u64::from(self.first) + u64::from(self.len) + self.trailer()
+    }
+
+    /// Bytes of the Adler-32.
+    fn trailer(&self) -> u64 {
+        4 * u64::from(self.last)
+    }
+}
+
 /// A buffer of inflated bytes: some that were there before, then the fresh ones.
 #[derive(Default)]
-struct Block {
+pub struct Block {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
@@ -154,7 +228,7 @@ struct Block {
 
 impl Block {
     /// An empty block for a stream of `total` bytes, with room for at least one.
-    fn new(total: usize) -> Block {
+    pub fn new(total: usize) -> Block {
         Block {
             bytes: vec![0; HISTORY + total.clamp(1, BLOCK)],
             start: 0,
@@ -169,6 +243,10 @@ impl Block {
     /// What the next block may refer to.
     fn history(&self) -> std::ops::Range<usize> {
         self.end.saturating_sub(HISTORY)..self.end
+    }
+
+    fn clear(&mut self) {
+        (self.start, self.end) = (0, 0);
     }
 
     /// Empties the block but for its history.

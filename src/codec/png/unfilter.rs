@@ -4,17 +4,36 @@
 //! can be brought into the machine's order before.
 
 use super::unfilter_simd;
+use crate::image::Shape;
 use anyhow::{Result, ensure};
 
-/// The rows of an image or of a part of it, filled with scanlines piece by piece.
-pub struct Rows<'a> {
-    image: &'a mut [u8],
+/// How the samples of an image lie in memory and in scanlines.
+#[derive(Clone, Copy)]
+pub struct Layout {
     /// Bytes in a row.
-    row: usize,
+    pub row: usize,
     /// Bytes in a pixel.
     step: usize,
     /// Bytes in a sample.
     sample: usize,
+}
+
+impl Layout {
+    /// The layout of an image of this shape.
+    pub fn of(shape: &Shape) -> Layout {
+        let sample = shape.depth.bytes();
+        Layout {
+            row: shape.row() * sample,
+            step: shape.channels * sample,
+            sample,
+        }
+    }
+}
+
+/// The rows of an image or of a part of it, filled with scanlines piece by piece.
+pub struct Rows<'a> {
+    image: &'a mut [u8],
+    layout: Layout,
     /// Filter types of the rows not yet unfiltered; the last row may be incomplete.
     filters: Vec<u8>,
     /// Bytes present of the scanline being filled, its filter type included.
@@ -24,13 +43,11 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Rows of `row` bytes, to be written to `image`.
-    pub fn new(image: &'a mut [u8], row: usize, step: usize, sample: usize) -> Rows<'a> {
+    /// Rows to be written to `image`.
+    pub fn new(image: &'a mut [u8], layout: Layout) -> Rows<'a> {
         Rows {
             image,
-            row,
-            step,
-            sample,
+            layout,
             filters: Vec::new(),
             column: 0,
             done: 0,
@@ -50,11 +67,11 @@ impl<'a> Rows<'a> {
                 bytes = &bytes[1..];
                 self.column = 1;
             }
-            let (piece, rest) = bytes.split_at(bytes.len().min(self.row + 1 - self.column));
+            let (piece, rest) = bytes.split_at(bytes.len().min(self.layout.row + 1 - self.column));
             let row = self.done + self.filters.len() - 1;
-            let start = row * self.row + self.column - 1;
+            let start = row * self.layout.row + self.column - 1;
             self.image[start..start + piece.len()].copy_from_slice(piece);
-            self.column = (self.column + piece.len()) % (self.row + 1);
+            self.column = (self.column + piece.len()) % (self.layout.row + 1);
             bytes = rest;
         }
         self.unfilter();
@@ -64,33 +81,33 @@ impl<'a> Rows<'a> {
     /// Unfilters the complete rows, but holds back a few so that the next call finds a full group.
     fn unfilter(&mut self) {
         let complete = self.filters.len() - usize::from(self.column > 0);
-        let at_end = (self.done + complete) * self.row == self.image.len();
-        let group = unfilter_simd::rows_at_once(self.step);
+        let at_end = (self.done + complete) * self.layout.row == self.image.len();
+        let group = unfilter_simd::rows_at_once(self.layout.step);
         // The first row has none above, so groups start at the second.
         let lone = usize::from(self.done == 0).min(complete);
         let count = match at_end {
             true => complete,
             false => complete - (complete - lone) % group,
         };
-        let (above, rest) = self.image.split_at_mut(self.done * self.row);
-        let fresh = &mut rest[..count * self.row];
-        if self.sample == 2 {
+        let (above, rest) = self.image.split_at_mut(self.done * self.layout.row);
+        let fresh = &mut rest[..count * self.layout.row];
+        if self.layout.sample == 2 {
             for sample in fresh.chunks_exact_mut(2) {
                 let native = u16::from_be_bytes([sample[0], sample[1]]).to_ne_bytes();
                 sample.copy_from_slice(&native);
             }
         }
-        let (first, fresh) = fresh.split_at_mut(lone * self.row);
+        let (first, fresh) = fresh.split_at_mut(lone * self.layout.row);
         if lone > 0 {
-            unfilter_first(self.filters[0], self.step, first);
+            unfilter_first(self.filters[0], self.layout.step, first);
         }
         let above = match lone {
             0 => above
-                .get(above.len().saturating_sub(self.row)..)
+                .get(above.len().saturating_sub(self.layout.row)..)
                 .unwrap_or(&[]),
             _ => first,
         };
-        unfilter_rows(&self.filters[lone..count], self.step, above, fresh);
+        unfilter_rows(&self.filters[lone..count], self.layout.step, above, fresh);
         self.filters.drain(..count);
         self.done += count;
     }
