@@ -5,4 +5,5 @@ pub mod encode;
 mod filter;
 mod huffman;
 mod ordered;
+mod put_simd;
 mod small;

@@ -2,6 +2,8 @@
 
 use super::bits::Bits;
 use super::huffman::{self, LITLEN};
+use super::put_simd;
+use multiversion::multiversion;
 
 /// Bytes of one block, the last of a segment less: long enough to make the table's 100 bytes
 /// and 5 µs small, short enough to follow the image.
@@ -14,8 +16,30 @@ const LIMIT: usize = 12;
 /// The symbol that ends a block.
 const END: usize = 256;
 
-/// A literal's code: its bits above its length in the low byte.
+/// A symbol's code: its bits above its length in the low byte.
 type Entry = u32;
+
+/// The codes of a block.
+struct Codes {
+    table: [Entry; LITLEN],
+    /// Of the literals, byte by byte: lengths, low and high bytes of the codes.
+    planes: [[u8; 256]; 3],
+}
+
+impl Codes {
+    fn new(lengths: &[u8; LITLEN]) -> Codes {
+        let mut codes = [0; LITLEN];
+        huffman::codes(lengths, &mut codes);
+        Codes {
+            table: std::array::from_fn(|at| u32::from(codes[at]) << 8 | u32::from(lengths[at])),
+            planes: [
+                std::array::from_fn(|at| lengths[at]),
+                std::array::from_fn(|at| codes[at] as u8),
+                std::array::from_fn(|at| (codes[at] >> 8) as u8),
+            ],
+        }
+    }
+}
 
 /// Appends one block of 1..=`BLOCK` bytes.
 ///
@@ -59,19 +83,16 @@ pub fn fast(block: &[u8], out: &mut Bits) {
     }
     out.reserve(header.bits() as usize / 8 + (block.len() * LIMIT).div_ceil(8) + 64);
     header.put(out);
-    let mut codes = [0; LITLEN];
-    huffman::codes(&lengths, &mut codes);
-    let table: [Entry; LITLEN] =
-        std::array::from_fn(|symbol| u32::from(codes[symbol]) << 8 | u32::from(lengths[symbol]));
+    let codes = Codes::new(&lengths);
     if runs {
-        put_runs(groups, &table, out);
+        put_runs(groups, &codes, out);
     } else {
-        put_literals(groups, &table, out);
+        put_literals(groups, &codes, out);
     }
     for &byte in tail {
-        put(table[usize::from(byte)], out);
+        put(codes.table[usize::from(byte)], out);
     }
-    put(table[END], out);
+    put(codes.table[END], out);
 }
 
 /// Appends bytes in stored blocks of up to 65535, none of them the last of the stream.
@@ -168,7 +189,15 @@ fn put(entry: Entry, out: &mut Bits) {
     out.put((entry >> 8).into(), entry & 0xff);
 }
 
-fn put_literals(groups: &[[u8; 8]], table: &[Entry; LITLEN], out: &mut Bits) {
+/// Appends groups as literals.
+fn put_literals(groups: &[[u8; 8]], codes: &Codes, out: &mut Bits) {
+    let done = put_simd::put_literals(groups, &codes.planes, out);
+    put_literals_plain(&groups[done..], &codes.table, out);
+}
+
+// For the shifts of BMI2, which take any register.
+#[multiversion(targets("x86_64+avx2+bmi2"))]
+fn put_literals_plain(groups: &[[u8; 8]], table: &[Entry; LITLEN], out: &mut Bits) {
     let mut out = out.packer();
     for group in groups {
         for half in group.as_chunks::<4>().0 {
@@ -190,30 +219,30 @@ fn join(a: Entry, b: Entry) -> (u64, u32) {
     )
 }
 
-fn put_runs(groups: &[[u8; 8]], table: &[Entry; LITLEN], out: &mut Bits) {
+fn put_runs(groups: &[[u8; 8]], codes: &Codes, out: &mut Bits) {
     for (zero, stretch) in stretches(groups) {
         if !zero {
-            put_literals(stretch, table, out);
+            put_literals(stretch, codes, out);
             continue;
         }
         let (full, rest, literals) = split(8 * stretch.len() - 1);
-        put(table[0], out);
+        put(codes.table[0], out);
         for _ in 0..full {
-            put_match(258, table, out);
+            put_match(258, codes, out);
         }
         if rest > 0 {
-            put_match(rest, table, out);
+            put_match(rest, codes, out);
         }
         for _ in 0..literals {
-            put(table[0], out);
+            put(codes.table[0], out);
         }
     }
 }
 
 /// A match of distance 1, the only distance there is: code 0, one bit.
-fn put_match(len: usize, table: &[Entry; LITLEN], out: &mut Bits) {
+fn put_match(len: usize, codes: &Codes, out: &mut Bits) {
     let (symbol, extra) = length_code(len);
-    put(table[symbol], out);
+    put(codes.table[symbol], out);
     out.put(extra.into(), extra_bits(symbol) + 1);
 }
 
