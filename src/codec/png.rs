@@ -4,6 +4,6 @@ mod block;
 pub mod encode;
 mod filter;
 mod huffman;
+mod matches;
 mod ordered;
 mod put_simd;
-mod small;
