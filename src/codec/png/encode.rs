@@ -204,7 +204,7 @@ impl Piece {
             }
             Mode::Small => {
                 rows.fill_each(segment.start, filtered);
-                self.matcher.compress(filtered, 32, out);
+                self.matcher.compress(filtered, out);
             }
             Mode::Store => {
                 rows.fill(segment.start, Filter::None, Filter::None, filtered);

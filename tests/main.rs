@@ -1,0 +1,3 @@
+//! The integration tests, a module a theme.
+#![allow(clippy::unwrap_used, clippy::panic)]
+mod png_encode;
