@@ -6,7 +6,7 @@
 #[path = "../tests/png_files.rs"]
 mod png_files;
 
-use gpuimg::codec::png::decode::decode;
+use gpuimg::codec::png::decode;
 use gpuimg::files::Source;
 use png_files::{Plain, channels, zlib};
 use std::hint::black_box;

@@ -1,24 +1,27 @@
 //! The PNG encoder beside those of the png and image crates, and libdeflate on our filtered bytes.
 
-use crate::{Row, best, on_one_and_all, to_file};
+use crate::{Row, best, on_one_and_all, target};
 use gpuimg::codec::png::{Mode, encode};
 use gpuimg::files::Target;
 use gpuimg::image::{Depth, Image, Samples};
 use image::ImageEncoder;
 use std::io::Read;
 
-/// All encoders on one image.
-pub fn rows(image: &Image) -> Vec<Row> {
+/// All encoders on one image, or our own alone.
+pub fn rows(image: &Image, peers: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     for mode in [Mode::Fast, Mode::Small, Mode::Store] {
-        let (one, all, len) =
-            on_one_and_all(|| to_file(|image, to| encode(image, mode, to), image));
+        let target = target();
+        let (one, all, len) = on_one_and_all(|| encode(image, mode, &target).unwrap());
         rows.push(Row {
             name: format!("gpuimg {mode:?}"),
             one,
             all: Some(all),
             len: len as usize,
         });
+    }
+    if !peers {
+        return rows;
     }
     let mut peer = |name: String, run: &dyn Fn() -> usize| {
         let (one, len) = best(run);
@@ -48,7 +51,7 @@ pub fn rows(image: &Image) -> Vec<Row> {
 
 fn big_endian(image: &Image) -> Vec<u8> {
     match image.samples() {
-        Samples::U8(samples) => samples.to_vec(),
+        Samples::U8(samples) => samples.clone(),
         Samples::U16(samples) => samples
             .iter()
             .flat_map(|sample| sample.to_be_bytes())

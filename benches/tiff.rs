@@ -55,7 +55,7 @@ fn camera(side: u64, channels: usize) -> Image {
                 *sample = (level + noise * 1.7 * level.sqrt()) as u16;
             }
         });
-    Image::new(shape, Samples::U16(samples))
+    Image::new(shape, samples.into())
 }
 
 fn write(path: &Path, encode: impl Fn(&Target) -> anyhow::Result<u64>) -> u64 {

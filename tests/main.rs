@@ -14,5 +14,9 @@ mod png_decode;
 mod png_encode;
 /// PNG files made for the tests.
 mod png_files;
+/// PNM read and written.
+mod pnm;
 /// The exact rounding of `normalize`, over all ranges.
 mod rounding;
+/// TIFF read and written, and hostile files.
+mod tiff;

@@ -148,11 +148,17 @@ impl Op for Orient {
         } else {
             (mirror_x, mirror_y)
         };
+        // A half turn is the mirror image of all pixels in one row.
+        let (width, height, reverse_y) = match (transposed, reverse_x, reverse_y) {
+            (false, true, true) => (from.pixels(), 1, false),
+            _ => (from.width, from.height, reverse_y),
+        };
+        let kernel = if transposed { "transpose" } else { "flip" };
         let launch = Launch {
-            file: "orient",
-            kernel: if transposed { "transpose" } else { "flip" },
+            file: kernel,
+            kernel,
             form: &format!("b{}", from.pixel_bytes()),
-            grid: grid(&from, transposed),
+            grid: grid(width, height, from.pixel_bytes(), transposed),
             bytes: 2 * from.bytes() as u64,
         };
         gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
@@ -161,8 +167,8 @@ impl Op for Orient {
             let args = [
                 Arg::Buffer(&input),
                 Arg::Buffer(&output),
-                Arg::U64(from.width as u64),
-                Arg::U64(from.height as u64),
+                Arg::U64(width as u64),
+                Arg::U64(height as u64),
                 Arg::U32(reverse_x.into()),
                 Arg::U32(reverse_y.into()),
             ];
@@ -175,17 +181,17 @@ impl Op for Orient {
 
 /// Blocks for an image: one a tile of the kernel's, or one for each 8 KiB of a row. The kernels
 /// stride over what is left, so any number gives the right result.
-fn grid(from: &Shape, transposed: bool) -> u32 {
-    let pixel = from.pixel_bytes();
+fn grid(width: usize, height: usize, pixel: usize, transposed: bool) -> u32 {
     let blocks = if transposed {
         let (wide, high) = match pixel {
-            1 => (64, 128),
-            4 | 8 => (32, 32),
+            1 | 2 => (128, 128),
+            3 => (64, 128),
+            8 => (32, 64),
             _ => (64, 64),
         };
-        from.width.div_ceil(wide) * (from.height + 3).div_ceil(high)
+        width.div_ceil(wide) * (height + 32).div_ceil(high)
     } else {
-        from.height * (from.width * pixel + 7).div_ceil(8192)
+        height * (width * pixel + 7).div_ceil(8192)
     };
     blocks.min(1 << 30) as u32
 }

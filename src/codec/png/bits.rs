@@ -40,7 +40,7 @@ impl Bits {
         }
     }
 
-    /// Appends the low `count` ≤ 57 bits of `bits`, whose other bits are 0, where `reserve`
+    /// Appends the low `count` ≤ 56 bits of `bits`, whose other bits are 0, where `reserve`
     /// made room.
     #[inline(always)]
     pub fn put(&mut self, bits: u64, count: u32) {
@@ -90,9 +90,7 @@ impl Packer<'_> {
         // All eight bytes are stored and only the full ones counted: no branch on how many.
         self.home.bytes[self.pos..self.pos + 8].copy_from_slice(&self.waiting.to_le_bytes());
         self.pos += (self.count / 8) as usize;
-        // At most 63: 64 waiting bits would need 57 put onto 7, and then 0 stay.
-        let whole = self.count & !7;
-        self.waiting = self.waiting.checked_shr(whole).unwrap_or(0);
+        self.waiting >>= self.count & 56;
         self.count &= 7;
     }
 }

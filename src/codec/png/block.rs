@@ -2,6 +2,8 @@
 
 use super::bits::Bits;
 use super::huffman::{self, LITLEN};
+use super::put_simd;
+use multiversion::multiversion;
 
 /// Bytes of one block, the last of a segment less: long enough to make the table's 100 bytes
 /// and 5 µs small, short enough to follow the image.
@@ -14,8 +16,33 @@ const LIMIT: usize = 12;
 /// The symbol that ends a block.
 const END: usize = 256;
 
-/// A literal's code: its bits above its length in the low byte.
+/// Distance symbols that can occur.
+const DISTANCES: usize = 30;
+
+/// A symbol's code: its bits above its length in the low byte.
 type Entry = u32;
+
+/// The codes of a block.
+struct Codes {
+    table: [Entry; LITLEN],
+    /// Of the literals, byte by byte: lengths, low and high bytes of the codes.
+    planes: [[u8; 256]; 3],
+}
+
+impl Codes {
+    fn new(lengths: &[u8; LITLEN]) -> Codes {
+        let mut codes = [0; LITLEN];
+        huffman::codes(lengths, &mut codes);
+        Codes {
+            table: std::array::from_fn(|at| u32::from(codes[at]) << 8 | u32::from(lengths[at])),
+            planes: [
+                std::array::from_fn(|at| lengths[at]),
+                std::array::from_fn(|at| codes[at] as u8),
+                std::array::from_fn(|at| (codes[at] >> 8) as u8),
+            ],
+        }
+    }
+}
 
 /// Appends one block of 1..=`BLOCK` bytes.
 ///
@@ -46,7 +73,7 @@ pub fn fast(block: &[u8], out: &mut Bits) {
     weights[END] = 1;
     let mut lengths = [0; LITLEN];
     huffman::lengths(&weights, LIMIT, &mut lengths);
-    let header = Header::new(&lengths);
+    let header = Header::new(&lengths, &[1]);
     let mut bits = header.bits();
     let mut weighed = 0;
     for symbol in 0..LITLEN {
@@ -59,19 +86,123 @@ pub fn fast(block: &[u8], out: &mut Bits) {
     }
     out.reserve(header.bits() as usize / 8 + (block.len() * LIMIT).div_ceil(8) + 64);
     header.put(out);
-    let mut codes = [0; LITLEN];
-    huffman::codes(&lengths, &mut codes);
-    let table: [Entry; LITLEN] =
-        std::array::from_fn(|symbol| u32::from(codes[symbol]) << 8 | u32::from(lengths[symbol]));
+    let codes = Codes::new(&lengths);
     if runs {
-        put_runs(groups, &table, out);
+        put_runs(groups, &codes, out);
     } else {
-        put_literals(groups, &table, out);
+        put_literals(groups, &codes, out);
     }
     for &byte in tail {
-        put(table[usize::from(byte)], out);
+        put(codes.table[usize::from(byte)], out);
     }
-    put(table[END], out);
+    put(codes.table[END], out);
+}
+
+/// A literal, or a match by its length and distance, in one number.
+#[derive(Clone, Copy)]
+pub struct Token(u32);
+
+impl Token {
+    const MATCH: u32 = 1 << 31;
+
+    /// One byte.
+    pub fn literal(byte: u8) -> Token {
+        Token(byte.into())
+    }
+
+    /// `len` 3..=258 bytes from `distance` 1..=32768 bytes before.
+    pub fn matched(len: usize, distance: usize) -> Token {
+        Token(Token::MATCH | (len as u32) << 16 | (distance as u32 - 1))
+    }
+
+    fn split(self) -> Result<(usize, usize), u8> {
+        match self.0 & Token::MATCH {
+            0 => Err(self.0 as u8),
+            _ => Ok((
+                (self.0 >> 16 & 0x1ff) as usize,
+                (self.0 & 0x7fff) as usize + 1,
+            )),
+        }
+    }
+}
+
+/// Appends `bytes`, which `tokens` stand for, as one block; stored if that is not longer.
+pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut Bits) {
+    let (mut weights, mut distance_weights) = ([0; LITLEN], [0; DISTANCES]);
+    let mut bits = 0;
+    for token in tokens {
+        match token.split() {
+            Err(byte) => weights[usize::from(byte)] += 1,
+            Ok((len, distance)) => {
+                weights[length_code(len).0] += 1;
+                distance_weights[distance_code(distance).0] += 1;
+                bits += u64::from(match_extra_bits(len, distance));
+            }
+        }
+    }
+    weights[END] = 1;
+    let (mut lengths, mut distance_lengths) = ([0; LITLEN], [0; DISTANCES]);
+    huffman::lengths(&weights, LIMIT, &mut lengths);
+    huffman::lengths(&distance_weights, 15, &mut distance_lengths);
+    if distance_lengths == [0; DISTANCES] {
+        distance_lengths[0] = 1; // as without matches in `fast`
+    }
+    let header = Header::new(&lengths, &distance_lengths);
+    let code_bits = |weights: &[u32], lengths: &[u8]| -> u64 {
+        let each = weights.iter().zip(lengths);
+        each.map(|(&weight, &len)| u64::from(weight) * u64::from(len))
+            .sum()
+    };
+    bits += header.bits();
+    bits += code_bits(&weights, &lengths) + code_bits(&distance_weights, &distance_lengths);
+    if bits >= 8 * bytes.len() as u64 {
+        return stored(bytes, out);
+    }
+    let codes = Codes::new(&lengths);
+    let mut distance_codes = [0; DISTANCES];
+    huffman::codes(&distance_lengths, &mut distance_codes);
+    out.reserve(bits.div_ceil(8) as usize);
+    header.put(out);
+    for token in tokens {
+        match token.split() {
+            Err(byte) => put(codes.table[usize::from(byte)], out),
+            Ok((len, distance)) => {
+                let (symbol, extra) = length_code(len);
+                put(codes.table[symbol], out);
+                out.put(extra.into(), extra_bits(symbol));
+                let (symbol, extra) = distance_code(distance);
+                out.put(
+                    distance_codes[symbol].into(),
+                    distance_lengths[symbol].into(),
+                );
+                out.put(extra.into(), distance_extra_bits(symbol));
+            }
+        }
+    }
+    put(codes.table[END], out);
+}
+
+/// Extra bits of a match's length and distance together.
+pub fn match_extra_bits(len: usize, distance: usize) -> u32 {
+    extra_bits(length_code(len).0) + distance_extra_bits(distance_code(distance).0)
+}
+
+/// The symbol of a distance of 1..=32768 and the value of its extra bits.
+fn distance_code(distance: usize) -> (usize, u32) {
+    let over = distance as u32 - 1;
+    match over {
+        0..4 => (over as usize, 0),
+        // Two symbols to each power of two.
+        _ => {
+            let extra = over.ilog2() - 1;
+            let symbol = 2 * extra + (over >> extra);
+            (symbol as usize, over & ((1 << extra) - 1))
+        }
+    }
+}
+
+fn distance_extra_bits(symbol: usize) -> u32 {
+    (symbol as u32 / 2).saturating_sub(1)
 }
 
 /// Appends bytes in stored blocks of up to 65535, none of them the last of the stream.
@@ -168,7 +299,15 @@ fn put(entry: Entry, out: &mut Bits) {
     out.put((entry >> 8).into(), entry & 0xff);
 }
 
-fn put_literals(groups: &[[u8; 8]], table: &[Entry; LITLEN], out: &mut Bits) {
+/// Appends groups as literals.
+fn put_literals(groups: &[[u8; 8]], codes: &Codes, out: &mut Bits) {
+    let done = put_simd::put_literals(groups, &codes.planes, out);
+    put_literals_plain(&groups[done..], &codes.table, out);
+}
+
+// For the shifts of BMI2, which take any register.
+#[multiversion(targets("x86_64+avx2+bmi2"))]
+fn put_literals_plain(groups: &[[u8; 8]], table: &[Entry; LITLEN], out: &mut Bits) {
     let mut out = out.packer();
     for group in groups {
         for half in group.as_chunks::<4>().0 {
@@ -190,35 +329,35 @@ fn join(a: Entry, b: Entry) -> (u64, u32) {
     )
 }
 
-fn put_runs(groups: &[[u8; 8]], table: &[Entry; LITLEN], out: &mut Bits) {
+fn put_runs(groups: &[[u8; 8]], codes: &Codes, out: &mut Bits) {
     for (zero, stretch) in stretches(groups) {
         if !zero {
-            put_literals(stretch, table, out);
+            put_literals(stretch, codes, out);
             continue;
         }
         let (full, rest, literals) = split(8 * stretch.len() - 1);
-        put(table[0], out);
+        put(codes.table[0], out);
         for _ in 0..full {
-            put_match(258, table, out);
+            put_match(258, codes, out);
         }
         if rest > 0 {
-            put_match(rest, table, out);
+            put_match(rest, codes, out);
         }
         for _ in 0..literals {
-            put(table[0], out);
+            put(codes.table[0], out);
         }
     }
 }
 
 /// A match of distance 1, the only distance there is: code 0, one bit.
-fn put_match(len: usize, table: &[Entry; LITLEN], out: &mut Bits) {
+fn put_match(len: usize, codes: &Codes, out: &mut Bits) {
     let (symbol, extra) = length_code(len);
-    put(table[symbol], out);
+    put(codes.table[symbol], out);
     out.put(extra.into(), extra_bits(symbol) + 1);
 }
 
 /// The symbol of a match of 3..=258 bytes and the value of its extra bits (RFC 1951, 3.2.5).
-pub fn length_code(len: usize) -> (usize, u32) {
+fn length_code(len: usize) -> (usize, u32) {
     let over = len as u32 - 3;
     match over {
         255 => (285, 0),
@@ -233,7 +372,7 @@ pub fn length_code(len: usize) -> (usize, u32) {
 }
 
 /// How many extra bits follow a symbol of the literal and length alphabet.
-pub fn extra_bits(symbol: usize) -> u32 {
+fn extra_bits(symbol: usize) -> u32 {
     match symbol {
         265..285 => (symbol as u32 - 261) / 4,
         _ => 0,
@@ -241,13 +380,14 @@ pub fn extra_bits(symbol: usize) -> u32 {
 }
 
 /// The head of a dynamic block: the code lengths of both alphabets, themselves coded
-/// (RFC 1951, 3.2.7). One distance, of one bit.
+/// (RFC 1951, 3.2.7).
 struct Header {
     /// (symbol, value of its extra bits), and how many there are.
-    symbols: [(u8, u8); LITLEN + 1],
+    symbols: [(u8, u8); LITLEN + DISTANCES],
     used: usize,
-    /// Literal and length codes told.
+    /// Literal and length codes told, and distance codes.
     litlen: usize,
+    distances: usize,
     lengths: [u8; 19],
 }
 
@@ -260,18 +400,25 @@ impl Header {
     /// Repeats as zlib finds them: of each stretch of equal lengths, over both alphabets at once,
     /// zeros go in pieces of up to 138 (symbol 18 from 11, 17 from 3 on), others in one length
     /// and pieces of up to 6 (symbol 16, from 3 on); what is left is told one by one.
-    fn new(lengths: &[u8; LITLEN]) -> Header {
-        let litlen = 257.max(LITLEN - lengths.iter().rev().take_while(|len| **len == 0).count());
-        let mut told = [0; LITLEN + 1];
+    fn new(lengths: &[u8; LITLEN], distance_lengths: &[u8]) -> Header {
+        let used = |lengths: &[u8]| {
+            lengths
+                .iter()
+                .rposition(|len| *len > 0)
+                .map_or(1, |at| at + 1)
+        };
+        let (litlen, distances) = (used(lengths), used(distance_lengths));
+        let mut told = [0; LITLEN + DISTANCES];
         told[..litlen].copy_from_slice(&lengths[..litlen]);
-        told[litlen] = 1;
+        told[litlen..litlen + distances].copy_from_slice(&distance_lengths[..distances]);
         let mut header = Header {
-            symbols: [(0, 0); LITLEN + 1],
+            symbols: [(0, 0); LITLEN + DISTANCES],
             used: 0,
             litlen,
+            distances,
             lengths: [0; 19],
         };
-        for stretch in told[..=litlen].chunk_by(|a, b| a == b) {
+        for stretch in told[..litlen + distances].chunk_by(|a, b| a == b) {
             let (len, mut left) = (stretch[0], stretch.len());
             if len > 0 {
                 header.push(len, 0);
@@ -330,10 +477,10 @@ impl Header {
 
     fn put(&self, out: &mut Bits) {
         let ordered = self.ordered();
-        // Not the last block, dynamic codes; one distance.
+        // Not the last block, dynamic codes.
         out.put(0b100, 3);
         out.put(self.litlen as u64 - 257, 5);
-        out.put(0, 5);
+        out.put(self.distances as u64 - 1, 5);
         out.put(ordered as u64 - 4, 4);
         for at in &ORDER[..ordered] {
             out.put(self.lengths[*at].into(), 3);

@@ -16,9 +16,10 @@
 //! None, stored blocks of 65535 bytes.
 
 use super::bits::Bits;
+use super::block;
 use super::filter::{self, Filter, Rows};
+use super::matches::Matcher;
 use super::ordered::Ordered;
-use super::{block, small};
 use crate::files::Target;
 use crate::image::{Image, Shape};
 use anyhow::{Result, ensure};
@@ -160,6 +161,7 @@ fn header(shape: &Shape, layout: &Layout) -> Vec<u8> {
 struct Piece {
     out: Bits,
     filtered: Vec<u8>,
+    matcher: Matcher,
     /// Where the chunk begins in `out`.
     at: usize,
     /// Bytes of deflate data, and of what it inflates to.
@@ -200,7 +202,10 @@ impl Piece {
                     block::fast(block, out);
                 }
             }
-            Mode::Small => small::compress(rows, segment.clone(), filtered, out),
+            Mode::Small => {
+                rows.fill_each(segment.start, filtered);
+                self.matcher.compress(filtered, out);
+            }
             Mode::Store => {
                 rows.fill(segment.start, Filter::None, Filter::None, filtered);
                 block::stored(filtered, out);

@@ -1,6 +1,7 @@
 //! PNG filters (PNG specification, clause 9) fused with the change to big-endian samples.
 
 use crate::image::{Depth, Image};
+use multiversion::multiversion;
 use std::ops::Range;
 
 /// How a row refers to its surroundings; the value is the filter byte.
@@ -27,6 +28,9 @@ impl Filter {
         Filter::Paeth,
     ];
 }
+
+/// The pixel to the left of the first, of up to 8 bytes.
+const ZERO: [u8; 8] = [0; 8];
 
 /// The rows of an image as bytes in memory, to be filtered.
 #[derive(Clone, Copy)]
@@ -73,48 +77,23 @@ impl<'a> Rows<'a> {
         let left = &self.get(y)[behind.clone()];
         let above = |y: usize| &self.get(y - 1)[..end];
         match filter {
-            Filter::None => zip1(now, out, self.swap),
+            Filter::None => copy(now, out, self.swap),
             Filter::Sub => {
-                zip1(&now[..first], head, self.swap);
-                zip2(&now[first..], left, rest, self.swap, u8::wrapping_sub);
+                copy(&now[..first], head, self.swap);
+                difference(&now[first..], left, rest, self.swap);
             }
-            Filter::Up => zip2(now, &above(y)[from..], out, self.swap, u8::wrapping_sub),
+            Filter::Up => difference(now, &above(y)[from..], out, self.swap),
             Filter::Average => {
-                let above = above(y);
-                zip2(&now[..first], &above[from..], head, self.swap, |x, b| {
-                    x.wrapping_sub(b / 2)
-                });
-                let above = &above[from + first..];
-                zip4(
-                    &now[first..],
-                    left,
-                    above,
-                    left,
-                    rest,
-                    self.swap,
-                    |x, a, b, _| x.wrapping_sub((a & b) + (a ^ b) / 2),
-                );
+                let (above_head, above) = above(y)[from..].split_at(first);
+                average(&now[..first], &ZERO[..first], above_head, head, self.swap);
+                average(&now[first..], left, above, rest, self.swap);
             }
             Filter::Paeth => {
-                let above = above(y);
-                zip2(
-                    &now[..first],
-                    &above[from..],
-                    head,
-                    self.swap,
-                    u8::wrapping_sub,
-                );
-                let corner = &above[behind];
-                let above = &above[from + first..];
-                zip4(
-                    &now[first..],
-                    left,
-                    above,
-                    corner,
-                    rest,
-                    self.swap,
-                    |x, a, b, c| x.wrapping_sub(paeth(a, b, c)),
-                );
+                let corner = &above(y)[behind];
+                let (above_head, above) = above(y)[from..].split_at(first);
+                // With nothing on the left, above is always nearest.
+                difference(&now[..first], above_head, head, self.swap);
+                paeth(&now[first..], left, above, corner, rest, self.swap);
             }
         }
     }
@@ -225,80 +204,122 @@ fn entropy(bytes: &[u8]) -> u64 {
     bits(bytes.len() as u32).saturating_sub(parts)
 }
 
-/// The predictor of the filter Paeth; on a tie left wins, then above.
+/// Bytes handled at a time: a loop of known length, which becomes vector code.
+const LANES: usize = 64;
+type Lanes = [u8; LANES];
+
+/// `a` in the order of big-endian samples.
+#[multiversion(targets("x86_64+avx2+bmi2"))]
+fn copy(a: &[u8], out: &mut [u8], swap: bool) {
+    zip([a], out, swap, same);
+}
+
+/// a − b, byte by byte.
+#[multiversion(targets("x86_64+avx2+bmi2"))]
+fn difference(a: &[u8], b: &[u8], out: &mut [u8], swap: bool) {
+    zip([a, b], out, swap, less);
+}
+
+/// x less the mean of a and b.
+#[multiversion(targets("x86_64+avx2+bmi2"))]
+fn average(x: &[u8], a: &[u8], b: &[u8], out: &mut [u8], swap: bool) {
+    zip([x, a, b], out, swap, less_mean);
+}
+
+/// x less the prediction from a, b and c.
+#[multiversion(targets("x86_64+avx2+bmi2"))]
+fn paeth(x: &[u8], a: &[u8], b: &[u8], c: &[u8], out: &mut [u8], swap: bool) {
+    zip([x, a, b, c], out, swap, less_prediction);
+}
+
+// Functions and not closures, since only these can be told to be inlined, without which they
+// would not be compiled for the wider registers.
 #[inline(always)]
-fn paeth(a: u8, b: u8, c: u8) -> u8 {
-    let (x, y, z) = (i16::from(a), i16::from(b), i16::from(c));
-    let (near_a, near_b) = ((y - z).abs(), (x - z).abs());
-    let near_c = (x + y - 2 * z).abs();
+fn same([a]: [u8; 1]) -> u8 {
+    a
+}
+
+#[inline(always)]
+fn less([a, b]: [u8; 2]) -> u8 {
+    a.wrapping_sub(b)
+}
+
+#[inline(always)]
+fn less_mean([x, a, b]: [u8; 3]) -> u8 {
+    x.wrapping_sub((a & b) + (a ^ b) / 2)
+}
+
+/// On a tie left wins, then above.
+#[inline(always)]
+fn less_prediction([x, a, b, c]: [u8; 4]) -> u8 {
+    let (left, above, corner) = (i16::from(a), i16::from(b), i16::from(c));
+    let (near_a, near_b) = ((above - corner).abs(), (left - corner).abs());
+    let near_c = (left + above - 2 * corner).abs();
     let b_or_c = if near_b <= near_c { b } else { c };
-    if near_a <= near_b && near_a <= near_c {
+    let best = if near_a <= near_b && near_a <= near_c {
         a
     } else {
         b_or_c
-    }
-}
-
-/// Bytes handled at a time, so that a loop of known length becomes vector code.
-const LANES: usize = 64;
-
-#[inline(always)]
-fn swapped<const N: usize>(mut bytes: [u8; N], swap: bool) -> [u8; N] {
-    if swap {
-        for pair in bytes.as_chunks_mut::<2>().0 {
-            *pair = [pair[1], pair[0]];
-        }
-    }
-    bytes
-}
-
-fn zip1(a: &[u8], out: &mut [u8], swap: bool) {
-    if !swap {
-        return out.copy_from_slice(a);
-    }
-    for (a, out) in a.as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<2>().0) {
-        *out = swapped(*a, true);
-    }
-}
-
-#[inline(always)]
-fn zip2(a: &[u8], b: &[u8], out: &mut [u8], swap: bool, f: impl Fn(u8, u8) -> u8) {
-    zip4(a, b, b, b, out, swap, |a, b, _, _| f(a, b));
-}
-
-/// out[i] = f(a[i], b[i], c[i], d[i]), in the order of big-endian samples; as long as `out`.
-#[inline(always)]
-fn zip4(
-    a: &[u8],
-    b: &[u8],
-    c: &[u8],
-    d: &[u8],
-    out: &mut [u8],
-    swap: bool,
-    f: impl Fn(u8, u8, u8, u8) -> u8,
-) {
-    let lanes = |all: &[u8], at: usize, len: usize| {
-        let mut lanes = [0; LANES];
-        lanes[..len].copy_from_slice(&all[at..at + len]);
-        lanes
     };
-    let mut at = 0;
-    for out in out.chunks_mut(LANES) {
-        let len = out.len();
-        let piece = |all| {
-            // A constant length in the common case.
-            if len == LANES {
-                lanes(all, at, LANES)
-            } else {
-                lanes(all, at, len)
-            }
-        };
-        let (a, b, c, d) = (piece(a), piece(b), piece(c), piece(d));
-        let mut result = [0; LANES];
-        for i in 0..LANES {
-            result[i] = f(a[i], b[i], c[i], d[i]);
-        }
-        out.copy_from_slice(&swapped(result, swap)[..len]);
-        at += len;
+    x.wrapping_sub(best)
+}
+
+/// out[i] = f of byte i of all inputs, in the order of big-endian samples. Each input is as long
+/// as `out`.
+#[inline(always)]
+fn zip<const N: usize>(inputs: [&[u8]; N], out: &mut [u8], swap: bool, f: impl Fn([u8; N]) -> u8) {
+    // Two loops: with a constant the exchange is one shuffle.
+    match swap {
+        true => zip_lanes::<N, true>(inputs, out, f),
+        false => zip_lanes::<N, false>(inputs, out, f),
     }
+}
+
+#[inline(always)]
+fn zip_lanes<const N: usize, const SWAP: bool>(
+    inputs: [&[u8]; N],
+    out: &mut [u8],
+    f: impl Fn([u8; N]) -> u8,
+) {
+    let whole = out.len() / LANES * LANES;
+    let mut at = 0;
+    while at < whole {
+        let mut lanes = [[0; LANES]; N];
+        for k in 0..N {
+            lanes[k].copy_from_slice(&inputs[k][at..at + LANES]);
+        }
+        out[at..at + LANES].copy_from_slice(&apply::<N, SWAP>(&lanes, &f));
+        at += LANES;
+    }
+    let rest = &mut out[whole..];
+    if !rest.is_empty() {
+        let mut lanes = [[0; LANES]; N];
+        for k in 0..N {
+            lanes[k][..rest.len()].copy_from_slice(&inputs[k][whole..][..rest.len()]);
+        }
+        rest.copy_from_slice(&apply::<N, SWAP>(&lanes, &f)[..rest.len()]);
+    }
+}
+
+#[inline(always)]
+fn apply<const N: usize, const SWAP: bool>(
+    inputs: &[Lanes; N],
+    f: &impl Fn([u8; N]) -> u8,
+) -> Lanes {
+    let mut result = [0; LANES];
+    for i in 0..LANES {
+        let mut bytes = [0; N];
+        for k in 0..N {
+            bytes[k] = inputs[k][i];
+        }
+        result[i] = f(bytes);
+    }
+    if SWAP {
+        let mut swapped = [0; LANES];
+        for i in 0..LANES {
+            swapped[i] = result[i ^ 1];
+        }
+        return swapped;
+    }
+    result
 }

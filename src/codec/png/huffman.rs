@@ -113,3 +113,107 @@ pub fn codes(lengths: &[u8], codes: &mut [u16]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(weights: &[u32], limit: usize) -> u64 {
+        let mut found = vec![0xa5; weights.len()];
+        lengths(weights, limit, &mut found);
+        let mut space = 0u64;
+        let mut cost = 0;
+        for (&len, &weight) in found.iter().zip(weights) {
+            assert_eq!(len == 0, weight == 0);
+            assert!(usize::from(len) <= limit);
+            space += if len > 0 {
+                1 << (limit - usize::from(len))
+            } else {
+                0
+            };
+            cost += u64::from(len) * u64::from(weight);
+        }
+        let used = weights.iter().filter(|weight| **weight > 0).count();
+        assert_eq!(
+            space,
+            [0, 1 << (limit - 1), 1 << limit][used.min(2)],
+            "not complete"
+        );
+        cost
+    }
+
+    /// The least cost under a limit, by package-merge: each of `limit` rounds pairs what is there
+    /// and adds the symbols again; the cheapest 2 n − 2 items of the last are the code.
+    fn least(weights: &[u32], limit: usize) -> u64 {
+        let mut symbols: Vec<u64> = weights
+            .iter()
+            .filter(|w| **w > 0)
+            .map(|w| (*w).into())
+            .collect();
+        symbols.sort_unstable();
+        let mut items = symbols.clone();
+        for _ in 1..limit {
+            let pairs = items
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .map(|pair| pair[0] + pair[1]);
+            items = pairs.chain(symbols.iter().copied()).collect();
+            items.sort_unstable();
+        }
+        items.iter().take(2 * symbols.len() - 2).sum()
+    }
+
+    #[test]
+    fn codes_are_complete_and_near_the_least() {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 40) as u32
+        };
+        let mut limited = 0;
+        for round in 0..400 {
+            let count = 2 + next() as usize % (LITLEN - 1);
+            let shift = next() % 24;
+            let mut weights: Vec<u32> = (0..count)
+                .map(|_| (next() & 0xffff) >> (next() % (shift + 1)))
+                .collect();
+            if round % 4 == 0 {
+                // Fibonacci's numbers make the deepest tree.
+                let (mut a, mut b) = (1, 1);
+                for weight in weights.iter_mut().take(30) {
+                    *weight = a;
+                    (a, b) = (b, a + b);
+                }
+            }
+            if weights.iter().filter(|weight| **weight > 0).count() < 2 {
+                continue;
+            }
+            let free = least(&weights, 40);
+            assert_eq!(
+                checked(&weights, 40),
+                free,
+                "Huffman's own code is the least"
+            );
+            for limit in [12, 15] {
+                let (found, least) = (checked(&weights, limit), least(&weights, limit));
+                limited += usize::from(least > free);
+                assert!(
+                    found as f64 <= 1.02 * least as f64,
+                    "{found} against {least} at {limit}"
+                );
+            }
+        }
+        assert!(limited > 100, "the limit mattered in {limited} cases alone");
+    }
+
+    #[test]
+    fn few_symbols() {
+        assert_eq!(checked(&[0, 0], 12), 0);
+        assert_eq!(checked(&[0, 7], 12), 7);
+        assert_eq!(checked(&[9, 7], 12), 16);
+        assert_eq!(checked(&[1; LITLEN], 9), 286 * 9 - 226);
+    }
+}
