@@ -51,7 +51,7 @@ pub fn rows(image: &Image, peers: bool) -> Vec<Row> {
 
 fn big_endian(image: &Image) -> Vec<u8> {
     match image.samples() {
-        Samples::U8(samples) => samples.clone(),
+        Samples::U8(samples) => samples.to_vec(),
         Samples::U16(samples) => samples
             .iter()
             .flat_map(|sample| sample.to_be_bytes())

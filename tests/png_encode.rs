@@ -357,7 +357,7 @@ fn small_codes_every_length_and_distance() {
         channels: 1,
         depth: Depth::Eight,
     };
-    let image = Image::new(shape, Samples::U8(bytes));
+    let image = Image::new(shape, bytes.into());
     let png = encoded(&image, Mode::Small);
     check(&image, &png, "copies");
     // A copy of about 149 bytes and 3 literals need some 5 bytes.

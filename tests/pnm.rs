@@ -24,19 +24,22 @@ fn literals() {
         (shape.width, shape.height, shape.channels, shape.depth),
         expected
     );
-    assert_eq!(grey.samples(), &Samples::U8(vec![0, 1, 2, 253, 254, 255]));
+    assert_eq!(
+        grey.samples(),
+        &Samples::U8(vec![0, 1, 2, 253, 254, 255].into())
+    );
 
     let colour = read(b"P6 1 1 65535 \x01\x02\x03\x04\xff\xfe").unwrap();
     assert_eq!(
         colour.samples(),
-        &Samples::U16(vec![0x0102, 0x0304, 0xfffe])
+        &Samples::U16(vec![0x0102, 0x0304, 0xfffe].into())
     );
     assert_eq!(colour.shape().channels, 3);
 }
 
 #[test]
 fn headers() {
-    let sample = Samples::U8(vec![b'#']);
+    let sample = Samples::U8(vec![b'#'].into());
     for header in [
         "P5 1 1 255 ",
         "P5\t1\r1\n255\r",
@@ -54,12 +57,12 @@ fn headers() {
 fn maxval() {
     let eight =
         |max: &str| read(format!("P5 2 1 {max}\n\x01\x00").as_bytes()).map(Image::into_samples);
-    assert_eq!(eight("1").unwrap(), Samples::U8(vec![1, 0]));
-    assert_eq!(eight("254").unwrap(), Samples::U8(vec![1, 0]));
+    assert_eq!(eight("1").unwrap(), Samples::U8(vec![1, 0].into()));
+    assert_eq!(eight("254").unwrap(), Samples::U8(vec![1, 0].into()));
     let sixteen =
         |max: &str| read(format!("P5 1 1 {max}\n\x01\x00").as_bytes()).map(Image::into_samples);
-    assert_eq!(sixteen("256").unwrap(), Samples::U16(vec![256]));
-    assert_eq!(sixteen("4095").unwrap(), Samples::U16(vec![256]));
+    assert_eq!(sixteen("256").unwrap(), Samples::U16(vec![256].into()));
+    assert_eq!(sixteen("4095").unwrap(), Samples::U16(vec![256].into()));
     refused(b"P5 2 1 1\n\x01\x02", "a sample of 2 is above the maxval 1");
     refused(
         b"P5 1 1 256\n\x01\x01",
@@ -151,7 +154,7 @@ fn refused_before_the_target_is_touched() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.pgm");
     let shape = Shape::checked(1, 1, 2, Depth::Eight).unwrap();
-    let image = Image::new(shape, Samples::U8(vec![1, 2]));
+    let image = Image::new(shape, Samples::U8(vec![1, 2].into()));
     let target = Target::create(&path, false).unwrap();
     assert!(pnm::encode(&image, &target).is_err());
     drop(target);

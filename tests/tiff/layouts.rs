@@ -29,7 +29,7 @@ fn literal_little_endian() {
     assert_eq!((image.shape().width, image.shape().height), (3, 2));
     assert_eq!(
         image.samples(),
-        &Samples::U16(vec![1, 258, 32768, 4, 5, 65535])
+        &Samples::U16(vec![1, 258, 32768, 4, 5, 65535].into())
     );
 }
 
@@ -58,7 +58,10 @@ fn literal_big_endian() {
     ];
     let image = read(&file).unwrap();
     let row0 = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-    assert_eq!(image.samples(), &Samples::U8([row0, [7; 9]].concat()));
+    assert_eq!(
+        image.samples(),
+        &Samples::U8([row0, [7; 9]].concat().into())
+    );
     assert_eq!((image.shape().width, image.shape().channels), (3, 3));
 }
 
