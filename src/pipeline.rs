@@ -103,11 +103,7 @@ fn decode(input: &Path, timeline: &mut Timeline) -> Result<Image> {
     let start = Instant::now();
     let source = Source::open(input)?;
     let image = codec::decode(&source)?;
-    timeline.codec(
-        start,
-        ("decode", image.shape().bytes() as u64),
-        ("read", &source.traffic),
-    );
+    timeline.decoded(start, image.shape().bytes() as u64, &source.traffic);
     Ok(image)
 }
 
@@ -120,11 +116,7 @@ fn encode(
     let start = Instant::now();
     let length = codec::encode(image, output.format, &output.options, &target)?;
     let traffic = target.commit(length)?;
-    timeline.codec(
-        start,
-        ("encode", image.shape().bytes() as u64),
-        ("write", &traffic),
-    );
+    timeline.encoded(start, image.shape().bytes() as u64, &traffic);
     Ok(())
 }
 

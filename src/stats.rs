@@ -113,21 +113,32 @@ impl Timeline {
         });
     }
 
-    /// Adds the two spans of a codec at work on a file from `start` until now: what the system
-    /// calls took, and the rest. Codecs read and write while they compute, so neither can be told
-    /// apart further than that.
-    pub fn codec(
-        &mut self,
-        start: Instant,
-        (codec, image): (&str, u64),
-        (file, traffic): (&str, &Traffic),
-    ) {
+    /// Adds the spans of a decoder that read a file from `start` until now, and made `bytes` of
+    /// samples. It reads while it decodes: `read` is what the system calls took, `decode` the rest.
+    pub fn decoded(&mut self, start: Instant, bytes: u64, file: &Traffic) {
+        let calls = file.time().min(start.elapsed());
+        self.push("read", start, calls, file.bytes(), Limit::Host);
+        self.codec("decode", start, bytes, calls);
+    }
+
+    /// The same of an encoder: `encode` and `write`.
+    pub fn encoded(&mut self, start: Instant, bytes: u64, file: &Traffic) {
+        let calls = file.time().min(start.elapsed());
+        self.codec("encode", start, bytes, calls);
+        self.push("write", start, calls, file.bytes(), Limit::Host);
+    }
+
+    fn codec(&mut self, name: &str, start: Instant, bytes: u64, beside: Duration) {
         let whole = start.elapsed();
-        let calls = traffic.time().min(whole);
-        self.push(file, start, calls, traffic.bytes(), Limit::Host);
-        self.push(codec, start, whole - calls, image, Limit::Host);
+        self.push(
+            name,
+            start,
+            whole.saturating_sub(beside),
+            bytes,
+            Limit::Host,
+        );
         if let Some(span) = self.spans.last_mut() {
-            span.beside = calls;
+            span.beside = beside;
         }
     }
 

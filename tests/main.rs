@@ -1,5 +1,7 @@
 //! The integration tests, one binary, a module a theme.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod support;
 
 /// The command as a user meets it: files, exit statuses, sentences.
