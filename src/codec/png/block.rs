@@ -305,3 +305,49 @@ fn put_match(len: usize, codes: &Codes, out: &mut Bits) {
     put(codes.table[symbol], out);
     out.put(extra.into(), extra_bits(symbol) + 1);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_and_plain_loop_write_the_same_bits() {
+        let mut state = 5u64;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 33) as u32
+        };
+        for round in 0..200 {
+            // From steep weights, which make many codes of 12 bits, to even ones.
+            let steep = round % 12;
+            let mut weights = [1; LITLEN];
+            weights[..256].fill_with(|| 1 + ((next() & 0xffff) >> (next() % (steep + 1))));
+            let mut lengths = [0; LITLEN];
+            huffman::lengths(&weights, LIMIT, &mut lengths);
+            let codes = Codes::new(&lengths);
+            // Every other time bytes with long codes alone, so that eight do not fit into 64 bits.
+            let long: Vec<u8> = (0..=255).filter(|&b| lengths[usize::from(b)] > 8).collect();
+            let groups: Vec<[u8; 8]> = (0..round)
+                .map(|_| {
+                    std::array::from_fn(|_| match long.len() {
+                        some @ 1.. if round % 2 == 0 => long[next() as usize % some],
+                        _ => next() as u8,
+                    })
+                })
+                .collect();
+            let written = |put: &dyn Fn(&mut Bits)| {
+                let mut out = Bits::default();
+                out.reserve(groups.len() * 12 + 64);
+                out.put(1, 1 + round % 8);
+                put(&mut out);
+                out.align();
+                out.bytes().to_vec()
+            };
+            let vectors = written(&|out| put_literals(&groups, &codes, out));
+            let plain = written(&|out| put_literals_plain(&groups, &codes.table, out));
+            assert!(vectors == plain, "round {round}");
+        }
+    }
+}
