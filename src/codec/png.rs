@@ -8,6 +8,7 @@ mod data;
 mod decode;
 mod encode;
 mod filter;
+mod header;
 mod huffman;
 mod inflate;
 mod library;
@@ -15,6 +16,7 @@ mod matches;
 mod ordered;
 mod put_simd;
 mod segments;
+mod token;
 mod unfilter;
 mod unfilter_simd;
 

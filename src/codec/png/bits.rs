@@ -35,7 +35,9 @@ impl Bits {
     /// Makes room for `bytes` more bytes, and for the overhang of the last `put`.
     pub fn reserve(&mut self, bytes: usize) {
         let needed = self.pos + bytes + 16;
-        if self.bytes.len() < needed {
+        if self.bytes.is_empty() {
+            self.bytes = vec![0; needed]; // zeroed by the system where it is used, not before
+        } else if self.bytes.len() < needed {
             self.bytes.resize(needed.next_multiple_of(1 << 16), 0);
         }
     }

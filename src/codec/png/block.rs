@@ -1,8 +1,12 @@
 //! Deflate blocks (RFC 1951, 3.2) of filtered bytes: Huffman codes, and matches for runs of zeros.
 
 use super::bits::Bits;
+use super::header::Header;
 use super::huffman::{self, LITLEN};
 use super::put_simd;
+use super::token::{
+    DISTANCES, Token, distance_code, distance_extra_bits, extra_bits, length_code, match_extra_bits,
+};
 use multiversion::multiversion;
 
 /// Bytes of one block, the last of a segment less: long enough to make the table's 100 bytes
@@ -15,9 +19,6 @@ const LIMIT: usize = 12;
 
 /// The symbol that ends a block.
 const END: usize = 256;
-
-/// Distance symbols that can occur.
-const DISTANCES: usize = 30;
 
 /// A symbol's code: its bits above its length in the low byte.
 type Entry = u32;
@@ -55,7 +56,7 @@ impl Codes {
 ///    Else a sample: of every four groups i = 0.. (whole quadruples only) the group number
 ///    i · 0x9e37_79b1 mod 2³² >> 30 is counted, every literal has 4 × its count, and one more so
 ///    that each has a code. The end of the block has weight 1.
-/// 3. Codes by `huffman::lengths` with at most 12 bits; the header by `header`.
+/// 3. Codes by `huffman::lengths` with at most 12 bits; the header by `Header::new`.
 /// 4. If header and weights × lengths promise no less than 8 bits for each byte weighed, the block
 ///    is stored instead.
 pub fn fast(block: &[u8], out: &mut Bits) {
@@ -96,34 +97,6 @@ pub fn fast(block: &[u8], out: &mut Bits) {
         put(codes.table[usize::from(byte)], out);
     }
     put(codes.table[END], out);
-}
-
-/// A literal, or a match by its length and distance, in one number.
-#[derive(Clone, Copy)]
-pub struct Token(u32);
-
-impl Token {
-    const MATCH: u32 = 1 << 31;
-
-    /// One byte.
-    pub fn literal(byte: u8) -> Token {
-        Token(byte.into())
-    }
-
-    /// `len` 3..=258 bytes from `distance` 1..=32768 bytes before.
-    pub fn matched(len: usize, distance: usize) -> Token {
-        Token(Token::MATCH | (len as u32) << 16 | (distance as u32 - 1))
-    }
-
-    fn split(self) -> Result<(usize, usize), u8> {
-        match self.0 & Token::MATCH {
-            0 => Err(self.0 as u8),
-            _ => Ok((
-                (self.0 >> 16 & 0x1ff) as usize,
-                (self.0 & 0x7fff) as usize + 1,
-            )),
-        }
-    }
 }
 
 /// Appends `bytes`, which `tokens` stand for, as one block; stored if that is not longer.
@@ -180,29 +153,6 @@ pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut Bits) {
         }
     }
     put(codes.table[END], out);
-}
-
-/// Extra bits of a match's length and distance together.
-pub fn match_extra_bits(len: usize, distance: usize) -> u32 {
-    extra_bits(length_code(len).0) + distance_extra_bits(distance_code(distance).0)
-}
-
-/// The symbol of a distance of 1..=32768 and the value of its extra bits.
-fn distance_code(distance: usize) -> (usize, u32) {
-    let over = distance as u32 - 1;
-    match over {
-        0..4 => (over as usize, 0),
-        // Two symbols to each power of two.
-        _ => {
-            let extra = over.ilog2() - 1;
-            let symbol = 2 * extra + (over >> extra);
-            (symbol as usize, over & ((1 << extra) - 1))
-        }
-    }
-}
-
-fn distance_extra_bits(symbol: usize) -> u32 {
-    (symbol as u32 / 2).saturating_sub(1)
 }
 
 /// Appends bytes in stored blocks of up to 65535, none of them the last of the stream.
@@ -356,141 +306,48 @@ fn put_match(len: usize, codes: &Codes, out: &mut Bits) {
     out.put(extra.into(), extra_bits(symbol) + 1);
 }
 
-/// The symbol of a match of 3..=258 bytes and the value of its extra bits (RFC 1951, 3.2.5).
-fn length_code(len: usize) -> (usize, u32) {
-    let over = len as u32 - 3;
-    match over {
-        255 => (285, 0),
-        0..8 => (257 + over as usize, 0),
-        // Four symbols to each power of two: the two bits under the leading one tell them apart.
-        _ => {
-            let extra = over.ilog2() - 2;
-            let symbol = 257 + 4 * extra + (over >> extra);
-            (symbol as usize, over & ((1 << extra) - 1))
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// How many extra bits follow a symbol of the literal and length alphabet.
-fn extra_bits(symbol: usize) -> u32 {
-    match symbol {
-        265..285 => (symbol as u32 - 261) / 4,
-        _ => 0,
-    }
-}
-
-/// The head of a dynamic block: the code lengths of both alphabets, themselves coded
-/// (RFC 1951, 3.2.7).
-struct Header {
-    /// (symbol, value of its extra bits), and how many there are.
-    symbols: [(u8, u8); LITLEN + DISTANCES],
-    used: usize,
-    /// Literal and length codes told, and distance codes.
-    litlen: usize,
-    distances: usize,
-    lengths: [u8; 19],
-}
-
-/// The order in which the lengths of the code length alphabet are told.
-const ORDER: [usize; 19] = [
-    16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
-];
-
-impl Header {
-    /// Repeats as zlib finds them: of each stretch of equal lengths, over both alphabets at once,
-    /// zeros go in pieces of up to 138 (symbol 18 from 11, 17 from 3 on), others in one length
-    /// and pieces of up to 6 (symbol 16, from 3 on); what is left is told one by one.
-    fn new(lengths: &[u8; LITLEN], distance_lengths: &[u8]) -> Header {
-        let used = |lengths: &[u8]| {
-            lengths
-                .iter()
-                .rposition(|len| *len > 0)
-                .map_or(1, |at| at + 1)
+    #[test]
+    fn vectors_and_plain_loop_write_the_same_bits() {
+        let mut state = 5u64;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 33) as u32
         };
-        let (litlen, distances) = (used(lengths), used(distance_lengths));
-        let mut told = [0; LITLEN + DISTANCES];
-        told[..litlen].copy_from_slice(&lengths[..litlen]);
-        told[litlen..litlen + distances].copy_from_slice(&distance_lengths[..distances]);
-        let mut header = Header {
-            symbols: [(0, 0); LITLEN + DISTANCES],
-            used: 0,
-            litlen,
-            distances,
-            lengths: [0; 19],
-        };
-        for stretch in told[..litlen + distances].chunk_by(|a, b| a == b) {
-            let (len, mut left) = (stretch[0], stretch.len());
-            if len > 0 {
-                header.push(len, 0);
-                left -= 1;
-            }
-            while left > 0 {
-                let piece = left.min(if len > 0 { 6 } else { 138 });
-                match (len, piece) {
-                    (_, 0..3) => (0..piece).for_each(|_| header.push(len, 0)),
-                    (0, 3..11) => header.push(17, piece as u8 - 3),
-                    (0, _) => header.push(18, piece as u8 - 11),
-                    _ => header.push(16, piece as u8 - 3),
-                }
-                left -= piece;
-            }
-        }
-        let mut weights = [0; 19];
-        for (symbol, _) in header.told() {
-            weights[usize::from(*symbol)] += 1;
-        }
-        huffman::lengths(&weights, 7, &mut header.lengths);
-        header
-    }
-
-    fn push(&mut self, symbol: u8, extra: u8) {
-        self.symbols[self.used] = (symbol, extra);
-        self.used += 1;
-    }
-
-    fn told(&self) -> &[(u8, u8)] {
-        &self.symbols[..self.used]
-    }
-
-    /// How many lengths of the code length alphabet are told: at least 4.
-    fn ordered(&self) -> usize {
-        let unused = ORDER.iter().rev().take_while(|&&at| self.lengths[at] == 0);
-        19 - unused.count().min(15)
-    }
-
-    fn extra(symbol: u8) -> u32 {
-        match symbol {
-            16 => 2,
-            17 => 3,
-            18 => 7,
-            _ => 0,
-        }
-    }
-
-    /// Bits that `put` appends.
-    fn bits(&self) -> u64 {
-        let symbols = self.told().iter().map(|&(symbol, _)| {
-            u64::from(self.lengths[usize::from(symbol)]) + u64::from(Header::extra(symbol))
-        });
-        17 + 3 * self.ordered() as u64 + symbols.sum::<u64>()
-    }
-
-    fn put(&self, out: &mut Bits) {
-        let ordered = self.ordered();
-        // Not the last block, dynamic codes.
-        out.put(0b100, 3);
-        out.put(self.litlen as u64 - 257, 5);
-        out.put(self.distances as u64 - 1, 5);
-        out.put(ordered as u64 - 4, 4);
-        for at in &ORDER[..ordered] {
-            out.put(self.lengths[*at].into(), 3);
-        }
-        let mut codes = [0; 19];
-        huffman::codes(&self.lengths, &mut codes);
-        for &(symbol, extra) in self.told() {
-            let at = usize::from(symbol);
-            out.put(codes[at].into(), self.lengths[at].into());
-            out.put(extra.into(), Header::extra(symbol));
+        for round in 0..200 {
+            // From steep weights, which make many codes of 12 bits, to even ones.
+            let steep = round % 12;
+            let mut weights = [1; LITLEN];
+            weights[..256].fill_with(|| 1 + ((next() & 0xffff) >> (next() % (steep + 1))));
+            let mut lengths = [0; LITLEN];
+            huffman::lengths(&weights, LIMIT, &mut lengths);
+            let codes = Codes::new(&lengths);
+            // Every other time bytes with long codes alone, so that eight do not fit into 64 bits.
+            let long: Vec<u8> = (0..=255).filter(|&b| lengths[usize::from(b)] > 8).collect();
+            let groups: Vec<[u8; 8]> = (0..round)
+                .map(|_| {
+                    std::array::from_fn(|_| match long.len() {
+                        some @ 1.. if round % 2 == 0 => long[next() as usize % some],
+                        _ => next() as u8,
+                    })
+                })
+                .collect();
+            let written = |put: &dyn Fn(&mut Bits)| {
+                let mut out = Bits::default();
+                out.reserve(groups.len() * 12 + 64);
+                out.put(1, 1 + round % 8);
+                put(&mut out);
+                out.align();
+                out.bytes().to_vec()
+            };
+            let vectors = written(&|out| put_literals(&groups, &codes, out));
+            let plain = written(&|out| put_literals_plain(&groups, &codes.table, out));
+            assert!(vectors == plain, "round {round}");
         }
     }
 }

@@ -12,8 +12,10 @@
 //! A segment refers to nothing before itself: its first row is filtered without the row above, its
 //! matches stay inside, and it begins and ends at a byte. It ends with an empty stored block,
 //! which in the last segment is marked as the stream's last. `Mode::Fast`: filters by
-//! `filter::choose`, the filtered bytes cut into blocks by `block::fast`. `Mode::Store`: filter
-//! None, stored blocks of 65535 bytes.
+//! `filter::choose`, the filtered bytes of a segment cut every 128 KiB into blocks by `block::fast`,
+//! whose codes are made by `huffman::lengths` and told by `Header::new`; those four say the rest of
+//! what another encoder of the same bytes must do. `Mode::Small`: filters by `Rows::fill_each`,
+//! blocks by `Matcher`. `Mode::Store`: filter None, stored blocks of 65535 bytes.
 
 use super::bits::Bits;
 use super::block;
@@ -70,7 +72,14 @@ pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
     } else {
         rayon::current_num_threads()
     };
-    let ordered = Ordered::new(target, 2 * threads, |piece: &mut Piece| sums.add(piece));
+    let ordered = Ordered::new(target, 2 * threads, |piece: &mut Piece| {
+        sums.add(piece);
+        if sums.data.len() == 1 && layout.segments > 1 {
+            // Space for as much again for each segment, a guess; a disk too full for the guess
+            // may still hold the file, so that it fails means nothing.
+            let _ = target.reserve((piece.as_ref().len() * layout.segments) as u64);
+        }
+    });
     let make = |index, piece: &mut Piece| {
         piece.make(&rows, layout.segment(index), mode, |out| {
             if index == 0 {
@@ -181,11 +190,13 @@ impl Piece {
     fn make(&mut self, rows: &Rows, segment: Range<usize>, mode: Mode, before: impl Fn(&mut Bits)) {
         let len = segment.len() * (1 + rows.row);
         if self.filtered.len() < len {
-            self.filtered.resize(len, 0);
+            self.filtered = vec![0; len];
         }
         let filtered = &mut self.filtered[..len];
         let out = &mut self.out;
         out.clear();
+        // The most that any mode makes of it; memory not written to costs nothing.
+        out.reserve(len + len / 2);
         before(out);
         self.at = out.len();
         // The length is not known yet.

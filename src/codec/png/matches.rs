@@ -1,7 +1,8 @@
 //! Literals and matches of a segment (LZ77 with hash chains), taken where they save bits.
 
 use super::bits::Bits;
-use super::block::{self, Token};
+use super::block;
+use super::token::{self, Token};
 
 /// Bytes that a block covers, and the longest match that may reach past it.
 const BLOCK: usize = 64 << 10;
@@ -157,7 +158,7 @@ impl Matcher {
             let len = common(&bytes[at - distance..], &bytes[at..at + most]);
             if len > best.len {
                 let literals = self.prices[at - start + len] - self.prices[at - start];
-                let price = UNIT * (MATCH_BITS + block::match_extra_bits(len, distance));
+                let price = UNIT * (MATCH_BITS + token::match_extra_bits(len, distance));
                 let gain = literals.saturating_sub(price);
                 if gain > best.gain {
                     best = Match {

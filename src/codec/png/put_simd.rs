@@ -1,5 +1,5 @@
-//! Huffman codes of 64 bytes at a time, looked up and joined in AVX-512 registers: 2 – 3 × the
-//! plain loop.
+//! Huffman codes of 64 bytes at a time, looked up and joined in AVX-512 registers: 1.5 × the plain
+//! loop, which makes the whole encoder 1.3 × as fast on noisy images.
 
 use super::bits::Bits;
 
