@@ -44,7 +44,10 @@ fn in_order() {
 #[test]
 fn ends_at_an_error() {
     for (bad_make, bad_write) in [(50, usize::MAX), (usize::MAX, 50), (0, usize::MAX)] {
-        let fail = |bad, i| anyhow::ensure!(i != bad, "item {i}");
+        let fail = |bad, i| -> anyhow::Result<()> {
+            anyhow::ensure!(i != bad, "item {i}");
+            Ok(())
+        };
         let result = ordered(
             100_000,
             || (),
