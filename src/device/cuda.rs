@@ -72,19 +72,14 @@ pub enum Arg<'a> {
     U64(u64),
 }
 
-/// Which kernel to launch, how wide, and what it must move.
-#[derive(Clone, Copy, Debug)]
-pub struct Launch<'a> {
-    /// The file under `kernels/` that holds it, without `.cu`.
-    pub file: &'static str,
-    /// The kernel, which is its name in the timeline too.
-    pub kernel: &'static str,
-    /// The form of pixel: `u16_c3`, `b8`, … as in the file's header.
-    pub form: &'a str,
-    /// Blocks; each has the threads that its kernel was compiled for.
-    pub grid: u32,
-    /// Bytes that the algorithm must read plus write in device memory.
-    pub bytes: u64,
+/// A kernel on the card, ready to be launched.
+#[derive(Debug)]
+pub struct Kernel {
+    /// Its name, in the timeline too.
+    pub name: &'static str,
+    function: CudaFunction,
+    /// Threads of a block, as it was compiled for.
+    threads: u32,
 }
 
 impl Gpu {
@@ -149,16 +144,10 @@ impl Gpu {
         }
     }
 
-    /// How many modules of kernels the driver holds.
-    pub fn modules(&self) -> usize {
-        self.modules.loaded()
-    }
-
-    /// The function of `launch`; the driver compiles its module when it is first asked for.
-    pub fn function(&self, launch: &Launch) -> Result<CudaFunction> {
-        let Launch {
-            file, kernel, form, ..
-        } = *launch;
+    /// The kernel `name` of the file `file` (both as under `kernels/`) for pixels of `form`: `u16_c3`,
+    /// `b8`, … The driver compiles its module when it is first asked for, which takes a while: ask
+    /// before the upload.
+    pub fn kernel(&self, file: &str, name: &'static str, form: &str) -> Result<Kernel> {
         let module: Arc<CudaModule> = self.modules.get(file, form, |ptx| {
             self.context
                 .load_module(Ptx::from_src(ptx))
@@ -166,10 +155,17 @@ impl Gpu {
                     anyhow!("the driver refuses the kernels of {file}: {}", said(&error))
                 })
         })?;
-        let entry = format!("{kernel}_{form}");
-        module
-            .load_function(&entry)
-            .map_err(|error| anyhow!("no kernel {entry}: {}", said(&error)))
+        let entry = format!("{name}_{form}");
+        let ready = || {
+            let function = module.load_function(&entry)?;
+            let threads = function.max_threads_per_block()? as u32;
+            Ok(Kernel {
+                name,
+                function,
+                threads,
+            })
+        };
+        ready().map_err(|error| anyhow!("kernel {entry}: {}", said(&error)))
     }
 
     /// A point in the queue that knows its time.
@@ -243,12 +239,9 @@ impl Gpu {
         })
     }
 
-    /// Queues a kernel. `args` are those of the kernel's header comment, in order.
-    pub fn launch(&self, function: &CudaFunction, grid: u32, args: &[Arg]) -> Result<()> {
-        let threads = function
-            .max_threads_per_block()
-            .map_err(|error| anyhow!("{}", said(&error)))?;
-        let mut builder = self.stream.launch_builder(function);
+    /// Queues `kernel` with `grid` blocks. `args` are those of its header comment, in order.
+    pub fn launch(&self, kernel: &Kernel, grid: u32, args: &[Arg]) -> Result<()> {
+        let mut builder = self.stream.launch_builder(&kernel.function);
         for arg in args {
             match arg {
                 Arg::Buffer(buffer) => builder.arg(&buffer.pointer),
@@ -258,7 +251,7 @@ impl Gpu {
         }
         let config = LaunchConfig {
             grid_dim: (grid, 1, 1),
-            block_dim: (threads as u32, 1, 1),
+            block_dim: (kernel.threads, 1, 1),
             shared_mem_bytes: 0,
         };
         // SAFETY: the kernels are the project's own and reach no memory but the device buffers given

@@ -1,7 +1,7 @@
 //! Work on one image's memory: copies and launches queued in order, none waited for until a
 //! result is wanted, each timed by the card's own events and told to the timeline.
 
-use super::cuda::{Arg, Buffer, Gpu, Launch, Pinned};
+use super::cuda::{Arg, Buffer, Gpu, Kernel, Pinned};
 use crate::stats::{Limit, Timeline};
 use anyhow::{Context, Result, anyhow};
 use cudarc::driver::CudaEvent;
@@ -55,12 +55,7 @@ impl Gpu {
     }
 }
 
-impl<'a> Job<'a, '_> {
-    /// The GPU that the job runs on.
-    pub fn gpu(&self) -> &'a Gpu {
-        self.gpu
-    }
-
+impl Job<'_, '_> {
     /// Device memory for an image of `len` bytes.
     pub fn alloc(&mut self, len: usize) -> Result<Buffer> {
         let gpu = self.gpu;
@@ -93,16 +88,10 @@ impl<'a> Job<'a, '_> {
         })
     }
 
-    /// Queues a kernel.
-    pub fn launch(&mut self, launch: Launch, args: &[Arg]) -> Result<()> {
-        let (start, loaded) = (Instant::now(), self.gpu.modules());
-        let function = self.gpu.function(&launch)?;
-        if self.gpu.modules() > loaded {
-            self.timeline
-                .push("load kernels", start, start.elapsed(), 0, Limit::Host);
-        }
-        self.timed(launch.kernel, launch.bytes, Limit::DeviceMemory, |job| {
-            job.gpu.launch(&function, launch.grid, args)
+    /// Queues a kernel of `grid` blocks that must read and write `bytes` in device memory.
+    pub fn launch(&mut self, kernel: &Kernel, grid: u32, bytes: u64, args: &[Arg]) -> Result<()> {
+        self.timed(kernel.name, bytes, Limit::DeviceMemory, |job| {
+            job.gpu.launch(kernel, grid, args)
         })
     }
 

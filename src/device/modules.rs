@@ -53,11 +53,6 @@ impl Modules {
         })
     }
 
-    /// How many modules are loaded.
-    pub fn loaded(&self) -> usize {
-        self.loaded.lock().map_or(0, |loaded| loaded.len())
-    }
-
     /// The module of `file` for `form`, loaded by `load` from its PTX if this is the first time.
     pub fn get(
         &self,

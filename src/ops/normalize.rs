@@ -9,7 +9,7 @@
 use super::{Op, Output, Product, with_samples};
 use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
-use crate::device::cuda::{Arg, Gpu, Launch};
+use crate::device::cuda::{Arg, Gpu};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::stats::Timeline;
 use anyhow::{Result, ensure};
@@ -270,8 +270,12 @@ impl Op for Normalize {
     fn cuda(&self, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
         let shape = image.shape();
         let bytes = shape.bytes() as u64;
-        let (form, count) = (shape.sample_form(), Arg::U64(shape.samples() as u64));
+        let count = Arg::U64(shape.samples() as u64);
         let Range { min: lo, max: hi } = self.target(&shape);
+        let (minmax, scale) = timeline.host("load kernels", 0, || {
+            let kernel = |name| gpu.kernel("normalize", name, &shape.sample_form());
+            anyhow::Ok((kernel("minmax")?, kernel("scale")?))
+        })?;
         // Of each channel: its minimum, and the full value less its maximum.
         let ranges = match self.range {
             Some(Range { min, max }) => [min.into(), (shape.depth.full() - max).into()].repeat(4),
@@ -280,36 +284,31 @@ impl Op for Normalize {
         let ranges = gpu.words(&ranges)?;
         let words = gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
             let samples = job.upload()?;
-            let minmax = Launch {
-                file: "normalize",
-                kernel: "minmax",
-                form: &form,
-                grid: gpu.reduction_grid(bytes),
-                bytes,
-            };
+            let (pixels, words) = (Arg::Buffer(&samples), Arg::Buffer(&ranges));
             if self.range.is_none() {
                 job.launch(
-                    minmax,
-                    &[Arg::Buffer(&samples), count, Arg::Buffer(&ranges)],
+                    &minmax,
+                    gpu.reduction_grid(bytes),
+                    bytes,
+                    &[pixels, count, words],
                 )?;
             }
-            let grid = u32::try_from(bytes.div_ceil(4096))?;
-            let scale = Launch {
-                kernel: "scale",
-                grid,
-                bytes: 2 * bytes,
-                ..minmax
-            };
+            let per_channel = Arg::U32(self.per_channel.into());
             let args = [
-                Arg::Buffer(&samples),
-                Arg::Buffer(&samples),
+                pixels,
+                pixels,
                 count,
-                Arg::Buffer(&ranges),
-                Arg::U32(self.per_channel.into()),
+                words,
+                per_channel,
                 Arg::U32(lo.into()),
                 Arg::U32(hi.into()),
             ];
-            job.launch(scale, &args)?;
+            job.launch(
+                &scale,
+                u32::try_from(bytes.div_ceil(4096))?,
+                2 * bytes,
+                &args,
+            )?;
             job.download(&samples)?;
             job.read_words(&ranges)
         })?;

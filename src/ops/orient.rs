@@ -7,7 +7,7 @@
 
 use super::{Op, Output};
 use crate::device::Work;
-use crate::device::cuda::{Arg, Gpu, Launch};
+use crate::device::cuda::{Arg, Gpu};
 use crate::image::{Image, Samples, Shape};
 use crate::stats::Timeline;
 use anyhow::Result;
@@ -153,14 +153,12 @@ impl Op for Orient {
             (false, true, true) => (from.pixels(), 1, false),
             _ => (from.width, from.height, reverse_y),
         };
-        let kernel = if transposed { "transpose" } else { "flip" };
-        let launch = Launch {
-            file: kernel,
-            kernel,
-            form: &format!("b{}", from.pixel_bytes()),
-            grid: grid(width, height, from.pixel_bytes(), transposed),
-            bytes: 2 * from.bytes() as u64,
-        };
+        let name = if transposed { "transpose" } else { "flip" };
+        let pixel = from.pixel_bytes();
+        let kernel = timeline.host("load kernels", 0, || {
+            gpu.kernel(name, name, &format!("b{pixel}"))
+        })?;
+        let grid = grid(width, height, pixel, transposed);
         gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
             let input = job.upload()?;
             let output = job.alloc(input.len())?;
@@ -172,7 +170,7 @@ impl Op for Orient {
                 Arg::U32(reverse_x.into()),
                 Arg::U32(reverse_y.into()),
             ];
-            job.launch(launch, &args)?;
+            job.launch(&kernel, grid, 2 * from.bytes() as u64, &args)?;
             job.download(&output)
         })?;
         Ok(Image::new(to, image.into_samples()).into())

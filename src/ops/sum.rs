@@ -5,7 +5,7 @@ use super::normalize::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
 use super::{Op, Output, Product, with_samples};
 use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
-use crate::device::cuda::{Arg, Gpu, Launch};
+use crate::device::cuda::{Arg, Gpu};
 use crate::image::{Image, Shape};
 use crate::stats::Timeline;
 use anyhow::Result;
@@ -181,29 +181,28 @@ impl Op for Sum {
     fn cuda(&self, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
         let shape = image.shape();
         let bytes = shape.bytes() as u64;
-        let (form, count) = (shape.sample_form(), Arg::U64(shape.samples() as u64));
+        let (grid, count) = (gpu.reduction_grid(bytes), Arg::U64(shape.samples() as u64));
+        let (sum, minmax) = timeline.host("load kernels", 0, || {
+            let form = shape.sample_form();
+            let minmax = self
+                .all
+                .then(|| gpu.kernel("normalize", "minmax", &form))
+                .transpose()?;
+            anyhow::Ok((gpu.kernel("sum", "sum", &form)?, minmax))
+        })?;
         let sums = gpu.words(&[0u64; 4])?;
         let ranges = gpu.words(&[u32::MAX; 8])?;
         let (sums, ranges) = gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
             let samples = job.upload()?;
-            let sum = Launch {
-                file: "sum",
-                kernel: "sum",
-                form: &form,
-                grid: gpu.reduction_grid(bytes),
+            job.launch(
+                &sum,
+                grid,
                 bytes,
-            };
-            job.launch(sum, &[Arg::Buffer(&samples), count, Arg::Buffer(&sums)])?;
-            if self.all {
-                let minmax = Launch {
-                    file: "normalize",
-                    kernel: "minmax",
-                    ..sum
-                };
-                job.launch(
-                    minmax,
-                    &[Arg::Buffer(&samples), count, Arg::Buffer(&ranges)],
-                )?;
+                &[Arg::Buffer(&samples), count, Arg::Buffer(&sums)],
+            )?;
+            if let Some(minmax) = &minmax {
+                let args = [Arg::Buffer(&samples), count, Arg::Buffer(&ranges)];
+                job.launch(minmax, grid, bytes, &args)?;
             }
             Ok((
                 job.read_words::<u64>(&sums)?,

@@ -3,7 +3,7 @@
 
 use crate::codec::raw::Order;
 use crate::files::Source;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 /// Tags read or written here; TIFF 6.0, appendix A.
 #[allow(missing_docs, reason = "the names are the specification's")]
@@ -110,10 +110,8 @@ impl<'a> Ifd<'a> {
     fn entries(source: &'a Source, format: Format, offset: u64) -> Result<Ifd<'a>> {
         let read = |size: usize, at: u64| -> Result<Vec<u8>> {
             let mut bytes = vec![0; size];
-            source
-                .read_at(&mut bytes, at)
-                .map_err(|error| error.context("directory"))
-                .map_err(place)?;
+            let done = source.read_at(&mut bytes, at);
+            done.map_err(|error| anyhow!("{error} (directory)"))?;
             Ok(bytes)
         };
         let wide = format.wide();
@@ -188,9 +186,4 @@ impl<'a> Ifd<'a> {
             .values(tag, 1)?
             .and_then(|values| values.first().copied()))
     }
-}
-
-/// `truncated at byte 9 of 12 (directory)`: the cause first, the place in brackets.
-fn place(error: anyhow::Error) -> anyhow::Error {
-    anyhow::anyhow!("{} ({error})", error.root_cause())
 }

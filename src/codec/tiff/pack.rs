@@ -14,7 +14,7 @@ pub enum Compression {
     Deflate,
     /// LZW: for old programs
     Lzw,
-    /// Zstandard: small and fast, for programs that know it (GDAL, libtiff, tifffile)
+    /// Zstandard: small and fast, for programs that know it (GDAL, tifffile; OpenCV does not)
     Zstd,
 }
 
