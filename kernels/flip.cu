@@ -4,7 +4,7 @@
 //       dst(row r, column c) = src(row r, column c), where reverse_x counts src's columns, and reverse_y its rows,
 //       from the end.
 //       flip horizontal 1,0 · flip vertical 0,1 · rotate 180: 1,0 on the same pixels as width·height × 1
-//       Grid: height · ceil((width·B + 7) / 8192) blocks of 256, at most 2³¹ − 1, or any other number.
+//       Grid: height · ceil((width·B + 14) / 8192) blocks of 256, at most 2³¹ − 1, or any other number.
 // Rows are contiguous, without padding. dst must not overlap src. Both start at a multiple of 8 bytes. src is read in
 // whole words: its allocation must reach up to the next multiple of 4 bytes.
 //
@@ -25,14 +25,16 @@ constexpr u32 PIECE = 8192 / WORD, EACH = PIECE / BLOCK; // words of dst; of a t
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(flip)(const u8 *src, u8 *dst, u64 width, u64 height, u32 reverse_x, u32 reverse_y) {
     __shared__ Word shared[PIECE + BLOCK]; // a piece may begin and end within a pixel and within a word
-    const u64 pitch = width * B, pieces = (pitch + WORD - 1 + PIECE * WORD - 1) / (PIECE * WORD); // of a row
+    const u64 pitch = width * B, row_words = (pitch + 2 * WORD - 2) / WORD;
+    const u64 pieces = (row_words + PIECE - 1) / PIECE; // of a row, and of equal size but for whole sectors
+    const u32 piece = ((row_words + pieces - 1) / pieces + 7) / 8 * 8;
     for (u64 at = blockIdx.x; at < pieces * height; at += gridDim.x) {
         const u64 r = pieces == 1 ? at : at / pieces;
         Unit *row = (Unit *)(dst + r * pitch);
         const u8 *from = src + (reverse_y ? height - 1 - r : r) * pitch;
         // Units of dst's row from `first` on, before the row's own first where that does not start a word.
-        const long long first = (long long)((at - r * pieces) * PIECE * PER) - (u64)row % WORD / sizeof(Unit);
-        const long long begin = max(first, 0ll), end = min(first + PIECE * PER, (long long)(width * UNITS));
+        const long long first = (long long)((at - r * pieces) * piece * PER) - (u64)row % WORD / sizeof(Unit);
+        const long long begin = max(first, 0ll), end = min(first + piece * PER, (long long)(width * UNITS));
         if (begin >= end) continue;
         // The pixels that these units belong to, and the words that hold them in src.
         const u64 p0 = begin / UNITS, p1 = (end - 1) / UNITS;
@@ -41,10 +43,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         const Word *in_words = (const Word *)(in - skew);
         Word w[EACH + 1];
 #pragma unroll
-        for (u32 i = 0; i <= EACH; i++) w[i] = in_words[min(i * BLOCK + threadIdx.x, words - 1)];
+        for (u32 i = 0; i <= EACH; i++)
+            if (i * BLOCK < words) w[i] = in_words[min(i * BLOCK + threadIdx.x, words - 1)];
         __syncthreads(); // the piece before is stored
 #pragma unroll
-        for (u32 i = 0; i <= EACH; i++) shared[i * BLOCK + threadIdx.x] = w[i];
+        for (u32 i = 0; i <= EACH; i++)
+            if (i * BLOCK < words) shared[i * BLOCK + threadIdx.x] = w[i];
         __syncthreads();
 
         const Unit *pixels = (const Unit *)((const u8 *)shared + skew);
@@ -57,6 +61,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
         for (u32 i = 0; i < EACH; i++) {
             const u32 unit = (i * BLOCK + threadIdx.x) * PER;
+            if (i * BLOCK * PER >= to_unit) break;
             Unit *out = row + (first + unit);
             if (unit >= from_unit && unit + PER <= to_unit) {
                 Word word = get(unit);

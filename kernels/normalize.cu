@@ -4,7 +4,7 @@
 //       Folds min and max of each of the C interleaved channels into `ranges`:
 //       ranges[2c] = min of channel c, ranges[2c + 1] = full − max of channel c (full = 255 or 65535).
 //       On entry every word is 0xffffffff (one memset of 8 words) or a fold of other samples.
-//       Grid: any; best min(ceil(samples·sizeof(T) / 16384), 8·multiprocessors) blocks of 256.
+//       Grid: any; best min(ceil(samples·sizeof(T) / 16384), 4·multiprocessors) blocks of 256.
 //   scale_{u8,u16}_c{1,2,3,4}(const T *src, T *dst, u64 samples, const u32 *ranges,
 //                             u32 per_channel, u32 lo, u32 hi)
 //       out = lo + floor(x·(hi − lo)/d + 1/2), x = clamp(p, min, max) − min, d = max − min, 0 ≤ lo ≤ hi ≤ full.
@@ -12,6 +12,7 @@
 //       The last of 2 or 4 channels is alpha: it never counts, and is copied. Where d = 0 samples are copied.
 //       For a range that the user gives, write `ranges` and skip minmax. dst may equal src.
 //       Grid: exactly ceil(samples·sizeof(T) / 4096) blocks of 256.
+//       May be launched with programmatic stream serialization right after minmax: it waits for the ranges itself.
 // `samples` counts all channels and is a multiple of C. Pointers that are not 16-byte aligned work, slower.
 //
 // Two numbers, for b bytes of image. minmax: reads b; 1 instruction a sample. scale: reads b, writes b;
@@ -93,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(minmax)(const T *src, 
 //   v = x·(hi − lo)/d + 1/2 is a multiple of 1/(2d) > 2⁻¹⁷; what is computed lies less than 2⁻²⁴ from
 //   v + 2⁻¹⁸, hence in [v, v + 2⁻¹⁷): never below v, never at the next integer that v does not reach.
 //   Rounding towards zero to 24 bits, then to an integer, keeps the floor.
-// Verified over every d, x and hi − lo that touch, see the tests.
+// Tried for every d and x with hi − lo = 65535.
 struct Scaling {
     float bias;   // −(2²³ + min)
     float d;      // max − min
@@ -153,6 +154,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     uint4 v = {};
     if (whole) v = ((const uint4 *)src)[vector]; // under way while the constants are derived
 
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory"); // for pass 1, where the launch did not; else it does nothing
+#endif
     __shared__ Scaling channel[C];
     if (threadIdx.x < C) channel[threadIdx.x] = scaling(threadIdx.x, ranges, per_channel, lo, hi);
     __syncthreads();

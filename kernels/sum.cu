@@ -5,7 +5,7 @@
 //       `samples` counts all channels and is a multiple of C.
 //   sum_u32(const u32 *src, u64 samples, u64 *totals)
 //       The same of 32-bit elements: the paper's own task, in one launch.
-// Grid: any; best min(ceil(bytes / 16384), 8·multiprocessors) blocks of 256.
+// Grid: any; best min(ceil(bytes / 16384), 4·multiprocessors) blocks of 256.
 // Pointers that are not 16-byte aligned work, slower. Min and max come from `minmax` in normalize.cu.
 //
 // Two numbers, for b bytes: reads b; at most 2 instructions a sample.

@@ -7,8 +7,8 @@
 //       from the end.
 //       transpose 0,0 · rotate 90 (clockwise) 0,1 · rotate 270 1,0 · transverse 1,1
 //   B        1    2    3    4    6    8
-//   TX     128  128   64   64   64   32
-//   TY     128  128  128   64   64   64
+//   TX     128  128  128   64   64   32
+//   TY     128  128   64   64   64   64
 //   Grid: ceil(width / TX) · ceil((height + 32) / TY) blocks of 256, or any other number.
 // Rows are contiguous, without padding. dst must not overlap src. Both start at a multiple of 8 bytes (of 32 for full
 // speed). src is read in whole words: its allocation must reach up to the next multiple of 4 bytes.
@@ -24,14 +24,12 @@ typedef Types<B == 3 ? 1 : B == 6 ? 2 : B>::Unit Unit;
 typedef Types<B == 3 ? 1 : B == 6 ? 2 : B>::Word Word;
 constexpr u32 UNITS = B / sizeof(Unit), PER = sizeof(Word) / sizeof(Unit), WORD = sizeof(Word);
 
-#ifndef TILE_X
-constexpr u32 TILE_X = B <= 2 ? 128 : B == 8 ? 32 : 64, TILE_Y = B <= 3 ? 128 : 64;
-#endif
+constexpr u32 TILE_X = B <= 3 ? 128 : B == 8 ? 32 : 64, TILE_Y = B <= 2 ? 128 : 64;
 // DRAM is written in sectors of 32 bytes, and a sector that two tiles write half each costs a read besides. Where rows
 // of dst do not start at sectors, the tile's rows in dst therefore begin up to HALO pixels early, at a sector's start.
 constexpr u32 SECTOR = 32;
 constexpr u32 HALO = ((SECTOR - sizeof(Unit) + B - 1) / B + PER - 1) / PER * PER;
-static_assert(TILE_X % PER == 0 && TILE_Y * B % SECTOR == 0, "whole blocks and sectors");
+static_assert(TILE_X % (PER * 32) == 0 && TILE_Y * B % SECTOR == 0, "whole warps and sectors");
 
 // Unit `n` of PER rows of words, and PER units put together into a word; all indices are constants.
 struct Ref { Word word; u32 lane; };
@@ -52,7 +50,7 @@ template <class Get> static __device__ __forceinline__ Word gather(Get get) {
 template <u32 ROWS> struct Tile {
     static constexpr u32 TW = ROWS * B / WORD, PITCH = PER * TW | 1;
     static constexpr u32 WORDS = TILE_X / PER * PITCH + 1; // one more, since loads of word pairs may look past the end
-    static __device__ __forceinline__ u32 at(u32 x, u32 word) { return x / PER * PITCH + x % PER * TW + word; }
+    static __device__ __forceinline__ u32 at(u32 x) { return x / PER * PITCH + x % PER * TW; }
 };
 
 // ALIGNED: rows of src start at words and rows of dst at sectors.
@@ -61,89 +59,102 @@ static __device__ __forceinline__ void transpose_tiles(const u8 *src, u8 *dst, u
                                                        bool reverse_y, Word *tile) {
     constexpr u32 halo = ALIGNED ? 0 : HALO, rows = TILE_Y + halo;
     typedef Tile<rows> L;
+    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const u64 src_pitch = width * B, dst_pitch = height * B;
     const u64 src_step = reverse_y ? -src_pitch : src_pitch, dst_step = reverse_x ? -dst_pitch : dst_pitch;
     const u32 across = (width + TILE_X - 1) / TILE_X, down = (height + halo + TILE_Y - 1) / TILE_Y;
     for (u32 number = blockIdx.x; number < across * down; number += gridDim.x) {
-        const u64 x0 = (u64)(number % across) * TILE_X, y0 = (u64)(number / across) * TILE_Y;
+        // Neighbours in dst follow each other where they share lines of memory.
+        const u64 x0 = (u64)(ALIGNED ? number % across : number / down) * TILE_X;
+        const u64 y0 = (u64)(ALIGNED ? number / across : number % down) * TILE_Y;
         const u32 columns = min((u64)TILE_X, width - x0);
 
-        // Row j of the tile is row y0 − halo + j of src (from its end, where reversed). Rows and words that src does not
-        // have are replaced by the nearest that it has: what is loaded there is never stored.
-        const u8 *in = src + (reverse_y ? height - 1 : 0) * src_pitch + (y0 - halo) * src_step + x0 * B;
+        // Row j of the tile is row y0 − halo + j of src, or of src upside down; where src has no such row, the nearest
+        // is taken instead. A warp takes PER rows at a time, and a thread blocks of PER × PER pixels, which it
+        // transposes in registers; BATCH times that is under way.
+        const u8 *in = src + (reverse_y ? height - 1 : 0) * src_pitch + (y0 - halo) * src_step + x0 * B + lane * UNITS * WORD;
         const u32 first_row = ALIGNED || y0 >= HALO ? 0 : HALO - y0, last_row = min((u64)rows, height + halo - y0) - 1;
-        const u32 last_word = (columns * B + WORD - 1) / WORD - 1;
-        const u32 bytes = min((width - x0) * B, (u64)1 << 30); // to the end of src's row
-        auto load = [&](u32 row, u32 word) -> Word {
-            const u8 *p = in + min(max(row, first_row), last_row) * src_step + min(word, last_word) * WORD;
-            if constexpr (ALIGNED || WORD == 8) return *(const Word *)p;
-            else {
-                const u32 skew = (u64)p % WORD;
-                const u32 *q = (const u32 *)(p - skew);
-                const bool both = skew && min(word, last_word) * WORD + WORD - skew < bytes;
-                return __funnelshift_r(q[0], both ? q[1] : 0, 8 * skew);
-            }
-        };
-        // A thread takes blocks of PER × PER pixels, transposes them in registers, and has BATCH under way.
-        constexpr u32 GROUPS = TILE_X / PER, BLOCKS = GROUPS * (rows / PER);
-#ifndef FLIGHT
-#define FLIGHT 16
-#endif
-        constexpr u32 BATCH = FLIGHT * 4 / WORD / (PER * UNITS) ? FLIGHT * 4 / WORD / (PER * UNITS) : 1;
+        constexpr u32 GROUPS = rows / PER, ACROSS = TILE_X / PER / 32, FLIGHT = 64 / WORD;
+        constexpr u32 BATCH = FLIGHT / (PER * UNITS * ACROSS) ? FLIGHT / (PER * UNITS * ACROSS) : 1;
 #pragma unroll 1
-        for (u32 first = threadIdx.x; first < BLOCKS; first += BATCH * BLOCK) {
-            Word w[BATCH][PER][UNITS];
+        for (u32 first = warp; first < GROUPS; first += BATCH * WARPS) {
+            Word w[BATCH][ACROSS][PER][UNITS];
+#pragma unroll
+            for (u32 i = 0; i < BATCH; i++)
+#pragma unroll
+                for (u32 e = 0; e < PER; e++) {
+                    const u8 *row = in + min(max((first + i * WARPS) * PER + e, first_row), last_row) * src_step;
+                    const int skew = ALIGNED ? 0 : (u64)row % WORD;
+                    const Word *q = (const Word *)(row - skew);
+#pragma unroll
+                    for (u32 a = 0; a < ACROSS; a++) {
+                        // Word n of q is read where it begins before the tile's last pixel of this row ends.
+                        Word v[UNITS + 1];
+#pragma unroll
+                        for (u32 n = 0; n <= UNITS; n++) {
+                            int before = (int)(((a * 32 + lane) * UNITS + n) * WORD) - (int)(columns * B);
+                            if (n == UNITS) before = max(before, 0); // the one more is for skewed rows only
+                            v[n] = before < skew ? q[a * 32 * UNITS + n] : 0;
+                        }
+#pragma unroll
+                        for (u32 n = 0; n < UNITS; n++)
+                            if constexpr (ALIGNED || WORD == 8) w[i][a][e][n] = v[n];
+                            else w[i][a][e][n] = __funnelshift_r(v[n], v[n + 1], 8 * skew);
+                    }
+                }
 #pragma unroll
             for (u32 i = 0; i < BATCH; i++) {
-                const u32 block = first + i * BLOCK, group = block % GROUPS, y = block / GROUPS * PER;
+                const u32 group = first + i * WARPS;
+                if (GROUPS % (BATCH * WARPS) && group >= GROUPS) break;
 #pragma unroll
-                for (u32 e = 0; e < PER; e++)
+                for (u32 a = 0; a < ACROSS; a++)
 #pragma unroll
-                    for (u32 u = 0; u < UNITS; u++) w[i][e][u] = load(y + e, group * UNITS + u);
-            }
+                    for (u32 m = 0; m < PER; m++)
 #pragma unroll
-            for (u32 i = 0; i < BATCH; i++) {
-                const u32 block = first + i * BLOCK, group = block % GROUPS, y = block / GROUPS;
-                if (BLOCKS % (BATCH * BLOCK) && block >= BLOCKS) break;
-#pragma unroll
-                for (u32 m = 0; m < PER; m++)
-#pragma unroll
-                    for (u32 u = 0; u < UNITS; u++)
-                        tile[L::at(group * PER + m, y * UNITS + u)] = gather([&](u32 l) -> Ref {
-                            const u32 e = (u * PER + l) / UNITS, n = m * UNITS + (u * PER + l) % UNITS;
-                            return {w[i][e][n / PER], n % PER};
-                        });
+                        for (u32 u = 0; u < UNITS; u++)
+                            tile[(a * 32 + lane) * L::PITCH + m * L::TW + group * UNITS + u] = gather([&](u32 l) -> Ref {
+                                const u32 e = (u * PER + l) / UNITS, n = m * UNITS + (u * PER + l) % UNITS;
+                                return {w[i][a][e][n / PER], n % PER};
+                            });
             }
         }
         __syncthreads();
 
-        // Rows of the tile into rows of dst, whole words from a sector's start on, `early` bytes before column y0.
+        // Rows of the tile into rows of dst, a warp a row: whole words from a sector's start on, `early` bytes before
+        // column y0.
         u8 *out = dst + (reverse_x ? width - 1 - x0 : x0) * dst_pitch + y0 * B;
         const int left = (long long)min((u64)1 << 30, (height + halo - y0) * B) - (int)(halo * B); // bytes from column y0 on
         constexpr u32 OUT = TILE_Y * B / WORD;
-#pragma unroll 8
-        for (u32 at = threadIdx.x; at < columns * OUT; at += BLOCK) {
-            const u32 x = at / OUT, k = at % OUT;
+        auto store_row = [&](u32 x, bool whole) {
             u8 *row = out + x * dst_step;
-            const u32 early = ALIGNED ? 0 : (u64)row % SECTOR, from = halo * B - early + k * WORD;
-            const Word *t = tile + L::at(x, from / WORD);
-            Word word = t[0];
-            if constexpr (!ALIGNED && PER > 1) word = __funnelshift_r(word, t[1], from % WORD * 8);
-            Unit *to = (Unit *)(row - early + k * WORD);
-            const int begin = y0 ? 0 : early, end = early + left; // of what belongs to the row
-            if ((int)(k * WORD) >= begin && (int)(k * WORD + WORD) <= end) *(Word *)to = word;
-            else
+            const u32 early = ALIGNED ? 0 : (u64)row % SECTOR, from = halo * B - early;
+            const int begin = y0 ? 0 : early, end = early + left; // of what belongs to the row, from the sector on
+            const Word *t = tile + L::at(x) + from / WORD + lane;
+            Word *to = (Word *)(row - early) + lane;
+#pragma unroll
+            for (u32 k = 0; k < OUT; k += 32) {
+                if (OUT % 32 && k + lane >= OUT) break;
+                Word word = t[k];
+                if constexpr (!ALIGNED && PER > 1) word = __funnelshift_r(word, t[k + 1], from % WORD * 8);
+                int byte = (k + lane) * WORD;
+                if (whole || (byte >= begin && byte + (int)WORD <= end)) to[k] = word;
+                else
 #pragma unroll 1
-                for (u32 e = 0; e < PER; e++) {
-                    const int byte = k * WORD + e * sizeof(Unit);
-                    if (byte >= begin && byte < end) to[e] = word >> 8 * sizeof(Unit) * e;
-                }
-        }
+                    for (u32 e = 0; e < PER; e++, byte += sizeof(Unit), word >>= 8 * sizeof(Unit) % (8 * WORD))
+                        if (byte >= begin && byte < end) ((Unit *)(to + k))[e] = word;
+            }
+        };
+        if (columns == TILE_X && (ALIGNED || y0) && left >= (int)(TILE_Y * B))
+#pragma unroll 8
+            for (u32 i = 0; i < TILE_X / WARPS; i++) store_row(warp + i * WARPS, true);
+        else
+#pragma unroll 1
+            for (u32 x = warp; x < columns; x += WARPS) store_row(x, false);
         __syncthreads();
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK, 4)
     ENTRY(transpose)(const u8 *src, u8 *dst, u64 width, u64 height, u32 reverse_x, u32 reverse_y) {
     __shared__ Word tile[Tile<TILE_Y + HALO>::WORDS];
     if (width * B % WORD == 0 && height * B % SECTOR == 0 && (u64)dst % SECTOR == 0)
