@@ -109,7 +109,7 @@ impl Gpu {
     /// Blocks of 256 for a pass that reduces `bytes` to a few words: enough to fill the card, and
     /// no more than have 16 KiB each to do.
     pub fn reduction_grid(&self, bytes: u64) -> u32 {
-        let full = 8 * u64::from(self.multiprocessors());
+        let full = 4 * u64::from(self.multiprocessors());
         bytes.div_ceil(16384).clamp(1, full) as u32
     }
 

@@ -183,13 +183,13 @@ fn grid(width: usize, height: usize, pixel: usize, transposed: bool) -> u32 {
     let blocks = if transposed {
         let (wide, high) = match pixel {
             1 | 2 => (128, 128),
-            3 => (64, 128),
+            3 => (128, 64),
             8 => (32, 64),
             _ => (64, 64),
         };
         width.div_ceil(wide) * (height + 32).div_ceil(high)
     } else {
-        height * (width * pixel + 7).div_ceil(8192)
+        height * (width * pixel + 14).div_ceil(8192)
     };
     blocks.min(1 << 30) as u32
 }
