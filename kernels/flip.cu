@@ -19,14 +19,14 @@ typedef Types<B == 3 ? 1 : B == 6 ? 2 : B>::Unit Unit;
 typedef Types<B == 3 ? 1 : B == 6 ? 2 : B>::Word Word;
 constexpr u32 UNITS = B / sizeof(Unit), PER = sizeof(Word) / sizeof(Unit), WORD = sizeof(Word);
 
-// A row moves in pieces: src's piece goes into shared memory, and dst's words are put together from there.
-constexpr u32 PIECE = 8192 / WORD, EACH = PIECE / BLOCK; // words of dst; of a thread
-
-extern "C" __global__ void __launch_bounds__(BLOCK)
-    ENTRY(flip)(const u8 *src, u8 *dst, u64 width, u64 height, u32 reverse_x, u32 reverse_y) {
-    __shared__ Word shared[PIECE + BLOCK]; // a piece may begin and end within a pixel and within a word
-    const u64 pitch = width * B, row_words = (pitch + 2 * WORD - 2) / WORD;
-    const u64 pieces = (row_words + PIECE - 1) / PIECE; // of a row, and of equal size but for whole sectors
+// Rows move in pieces of up to PIECE words: src's piece goes into shared memory, and dst's words are put together from
+// there. A thread has up to EACH + 1 words under way; the one more is for what pieces need beyond whole rounds.
+template <u32 EACH>
+static __device__ __forceinline__ void flip_pieces(const u8 *src, u8 *dst, u64 width, u64 height, bool reverse_x,
+                                                   bool reverse_y, Word *shared) {
+    constexpr u32 PIECE = EACH * BLOCK + 64;
+    const u64 pitch = width * B, row_words = (pitch + 2 * WORD - 2) / WORD; // or one less, as the row happens to lie
+    const u64 pieces = (row_words + PIECE - 1) / PIECE;                     // of a row, of equal size but for a sector
     const u32 piece = ((row_words + pieces - 1) / pieces + 7) / 8 * 8;
     for (u64 at = blockIdx.x; at < pieces * height; at += gridDim.x) {
         const u64 r = pieces == 1 ? at : at / pieces;
@@ -43,12 +43,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         const Word *in_words = (const Word *)(in - skew);
         Word w[EACH + 1];
 #pragma unroll
-        for (u32 i = 0; i <= EACH; i++)
-            if (i * BLOCK < words) w[i] = in_words[min(i * BLOCK + threadIdx.x, words - 1)];
+        for (u32 i = 0; i <= EACH; i++) w[i] = in_words[min(i * BLOCK + threadIdx.x, words - 1)];
         __syncthreads(); // the piece before is stored
 #pragma unroll
-        for (u32 i = 0; i <= EACH; i++)
-            if (i * BLOCK < words) shared[i * BLOCK + threadIdx.x] = w[i];
+        for (u32 i = 0; i <= EACH; i++) shared[i * BLOCK + threadIdx.x] = w[i];
         __syncthreads();
 
         const Unit *pixels = (const Unit *)((const u8 *)shared + skew);
@@ -59,9 +57,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         };
         const u32 from_unit = begin - first, to_unit = end - first;
 #pragma unroll
-        for (u32 i = 0; i < EACH; i++) {
+        for (u32 i = 0; i <= EACH; i++) {
             const u32 unit = (i * BLOCK + threadIdx.x) * PER;
-            if (i * BLOCK * PER >= to_unit) break;
+            if (i == EACH && unit >= to_unit) break;
             Unit *out = row + (first + unit);
             if (unit >= from_unit && unit + PER <= to_unit) {
                 Word word = get(unit);
@@ -74,4 +72,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                     if (unit + e >= from_unit && unit + e < to_unit) out[e] = get(unit + e);
         }
     }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    ENTRY(flip)(const u8 *src, u8 *dst, u64 width, u64 height, u32 reverse_x, u32 reverse_y) {
+    constexpr u32 LARGE = 8192 / (WORD * BLOCK), SMALL = LARGE / 4;
+    __shared__ Word shared[(LARGE + 1) * BLOCK];
+    if (width * B > 2048) flip_pieces<LARGE>(src, dst, width, height, reverse_x, reverse_y, shared);
+    else flip_pieces<SMALL>(src, dst, width, height, reverse_x, reverse_y, shared);
 }

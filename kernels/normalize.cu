@@ -154,11 +154,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     uint4 v = {};
     if (whole) v = ((const uint4 *)src)[vector]; // under way while the constants are derived
 
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory"); // for pass 1, where the launch did not; else it does nothing
-#endif
     __shared__ Scaling channel[C];
-    if (threadIdx.x < C) channel[threadIdx.x] = scaling(threadIdx.x, ranges, per_channel, lo, hi);
+    if (threadIdx.x < C) {
+#if __CUDA_ARCH__ >= 900
+        asm volatile("griddepcontrol.wait;" ::: "memory"); // for the end of pass 1; nothing where the launch waited
+#endif
+        channel[threadIdx.x] = scaling(threadIdx.x, ranges, per_channel, lo, hi);
+    }
     __syncthreads();
 
     if (whole) {

@@ -8,7 +8,7 @@
 //       transpose 0,0 · rotate 90 (clockwise) 0,1 · rotate 270 1,0 · transverse 1,1
 //   B        1    2    3    4    6    8
 //   TX     128  128  128   64   64   32
-//   TY     128  128   64   64   64   64
+//   TY     256  128   64   64   64   64
 //   Grid: ceil(width / TX) · ceil((height + 32) / TY) blocks of 256, or any other number.
 // Rows are contiguous, without padding. dst must not overlap src. Both start at a multiple of 8 bytes (of 32 for full
 // speed). src is read in whole words: its allocation must reach up to the next multiple of 4 bytes.
@@ -24,7 +24,7 @@ typedef Types<B == 3 ? 1 : B == 6 ? 2 : B>::Unit Unit;
 typedef Types<B == 3 ? 1 : B == 6 ? 2 : B>::Word Word;
 constexpr u32 UNITS = B / sizeof(Unit), PER = sizeof(Word) / sizeof(Unit), WORD = sizeof(Word);
 
-constexpr u32 TILE_X = B <= 3 ? 128 : B == 8 ? 32 : 64, TILE_Y = B <= 2 ? 128 : 64;
+constexpr u32 TILE_X = B <= 3 ? 128 : B == 8 ? 32 : 64, TILE_Y = B == 1 ? 256 : B == 2 ? 128 : 64;
 // DRAM is written in sectors of 32 bytes, and a sector that two tiles write half each costs a read besides. Where rows
 // of dst do not start at sectors, the tile's rows in dst therefore begin up to HALO pixels early, at a sector's start.
 constexpr u32 SECTOR = 32;
@@ -64,9 +64,8 @@ static __device__ __forceinline__ void transpose_tiles(const u8 *src, u8 *dst, u
     const u64 src_step = reverse_y ? -src_pitch : src_pitch, dst_step = reverse_x ? -dst_pitch : dst_pitch;
     const u32 across = (width + TILE_X - 1) / TILE_X, down = (height + halo + TILE_Y - 1) / TILE_Y;
     for (u32 number = blockIdx.x; number < across * down; number += gridDim.x) {
-        // Neighbours in dst follow each other where they share lines of memory.
-        const u64 x0 = (u64)(ALIGNED ? number % across : number / down) * TILE_X;
-        const u64 y0 = (u64)(ALIGNED ? number / across : number % down) * TILE_Y;
+        // Neighbours in dst follow each other: they may share lines of memory, which are then written together.
+        const u64 x0 = (u64)(number / down) * TILE_X, y0 = (u64)(number % down) * TILE_Y;
         const u32 columns = min((u64)TILE_X, width - x0);
 
         // Row j of the tile is row y0 − halo + j of src, or of src upside down; where src has no such row, the nearest
@@ -74,10 +73,12 @@ static __device__ __forceinline__ void transpose_tiles(const u8 *src, u8 *dst, u
         // transposes in registers; BATCH times that is under way.
         const u8 *in = src + (reverse_y ? height - 1 : 0) * src_pitch + (y0 - halo) * src_step + x0 * B + lane * UNITS * WORD;
         const u32 first_row = ALIGNED || y0 >= HALO ? 0 : HALO - y0, last_row = min((u64)rows, height + halo - y0) - 1;
-        constexpr u32 GROUPS = rows / PER, ACROSS = TILE_X / PER / 32, FLIGHT = 64 / WORD;
-        constexpr u32 BATCH = FLIGHT / (PER * UNITS * ACROSS) ? FLIGHT / (PER * UNITS * ACROSS) : 1;
+        constexpr u32 GROUPS = rows / PER, TURNS = (GROUPS + WARPS - 1) / WARPS, ACROSS = TILE_X / PER / 32;
+        constexpr u32 MOST = 64 / (WORD * PER * UNITS * ACROSS) ? 64 / (WORD * PER * UNITS * ACROSS) : 1; // 64 bytes a thread
+        constexpr u32 BATCHES = (TURNS + MOST - 1) / MOST, BATCH = (TURNS + BATCHES - 1) / BATCHES;
 #pragma unroll 1
         for (u32 first = warp; first < GROUPS; first += BATCH * WARPS) {
+            auto has = [&](u32 i) { return GROUPS % (BATCH * WARPS) == 0 || first + i * WARPS < GROUPS; };
             Word w[BATCH][ACROSS][PER][UNITS];
 #pragma unroll
             for (u32 i = 0; i < BATCH; i++)
@@ -94,7 +95,7 @@ static __device__ __forceinline__ void transpose_tiles(const u8 *src, u8 *dst, u
                         for (u32 n = 0; n <= UNITS; n++) {
                             int before = (int)(((a * 32 + lane) * UNITS + n) * WORD) - (int)(columns * B);
                             if (n == UNITS) before = max(before, 0); // the one more is for skewed rows only
-                            v[n] = before < skew ? q[a * 32 * UNITS + n] : 0;
+                            v[n] = has(i) && before < skew ? q[a * 32 * UNITS + n] : 0;
                         }
 #pragma unroll
                         for (u32 n = 0; n < UNITS; n++)
@@ -105,7 +106,7 @@ static __device__ __forceinline__ void transpose_tiles(const u8 *src, u8 *dst, u
 #pragma unroll
             for (u32 i = 0; i < BATCH; i++) {
                 const u32 group = first + i * WARPS;
-                if (GROUPS % (BATCH * WARPS) && group >= GROUPS) break;
+                if (!has(i)) break;
 #pragma unroll
                 for (u32 a = 0; a < ACROSS; a++)
 #pragma unroll
@@ -154,7 +155,7 @@ static __device__ __forceinline__ void transpose_tiles(const u8 *src, u8 *dst, u
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, 4)
+extern "C" __global__ void __launch_bounds__(BLOCK, B <= 2 ? 3 : 4)
     ENTRY(transpose)(const u8 *src, u8 *dst, u64 width, u64 height, u32 reverse_x, u32 reverse_y) {
     __shared__ Word tile[Tile<TILE_Y + HALO>::WORDS];
     if (width * B % WORD == 0 && height * B % SECTOR == 0 && (u64)dst % SECTOR == 0)
