@@ -182,7 +182,8 @@ impl Op for Orient {
 fn grid(width: usize, height: usize, pixel: usize, transposed: bool) -> u32 {
     let blocks = if transposed {
         let (wide, high) = match pixel {
-            1 | 2 => (128, 128),
+            1 => (128, 256),
+            2 => (128, 128),
             3 => (128, 64),
             8 => (32, 64),
             _ => (64, 64),
