@@ -76,7 +76,14 @@ impl<T: Pod> DerefMut for Buffer<T> {
 
 impl<T: Pod> Clone for Buffer<T> {
     fn clone(&self) -> Buffer<T> {
-        self.to_vec().into()
+        match Buffer::zeroed(self.len) {
+            Ok(mut copy) => {
+                copy.copy_from_slice(self);
+                copy
+            }
+            // The allocator's own way to say that there is no memory.
+            Err(_) => self.to_vec().into(),
+        }
     }
 }
 
