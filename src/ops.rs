@@ -15,7 +15,7 @@ use sum::Totals;
 
 /// One operation with its options.
 pub trait Op: Sync {
-    /// The word a user types, and the name of the operation's kernel file.
+    /// The word a user types.
     fn name(&self) -> &'static str;
 
     /// Whether the options fit an image of this shape; the error says why not.

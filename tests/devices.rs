@@ -102,7 +102,7 @@ fn past_two_to_the_31_samples() {
         let on_cpu = op
             .cpu(image.clone(), &mut Timeline::default())
             .expect("CPU");
-        if op.name() == "orient" {
+        if op.name() == "rotate" {
             let Product::Image(turned) = &on_cpu.product else {
                 panic!("an image")
             };

@@ -84,7 +84,12 @@ struct Parts {
 
 impl Op for Orient {
     fn name(&self) -> &'static str {
-        "orient"
+        match self {
+            Orient::Transpose => "transpose",
+            Orient::Rotate90 | Orient::Rotate180 | Orient::Rotate270 => "rotate",
+            Orient::FlipHorizontal | Orient::FlipVertical => "flip",
+            Orient::Transverse => "transverse",
+        }
     }
 
     fn work(&self, shape: &Shape) -> Work {

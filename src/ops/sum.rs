@@ -1,7 +1,7 @@
 //! Sum: exact 64-bit totals of the samples, a channel each and together; minimum and maximum too
 //! when asked for. REDUCE's step 7: many elements a thread before the tree.
 
-use super::normalize::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
+use super::normalize::lanes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
 use super::{Op, Output, Product, with_samples};
 use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
