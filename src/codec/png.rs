@@ -1,7 +1,9 @@
 //! PNG (W3C PNG specification, third edition).
 mod chunks;
+mod codes;
 mod data;
 pub mod decode;
+mod deflate;
 mod inflate;
 mod library;
 mod segments;

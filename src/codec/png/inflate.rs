@@ -1,13 +1,14 @@
-//! The zlib stream of the image data (RFC 1950, RFC 1951) to scanlines, block by block.
+//! The zlib stream of the image data (RFC 1950) to scanlines, block by block.
 
 use super::data::ImageData;
+use super::deflate::{Bits, Inflate};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use fdeflate::{DecompressionError, Decompressor};
+use simd_adler32::Adler32;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
 /// How far back a deflate stream refers; so much is kept before each block.
-const HISTORY: usize = 32 << 10;
+pub const HISTORY: usize = 32 << 10;
 
 /// Bytes inflated at a time: a part of a level 2 cache.
 const BLOCK: usize = 256 << 10;
@@ -18,7 +19,8 @@ const BLOCKS: usize = 3;
 /// Turns compressed image data into scanlines.
 pub struct Inflater<'a> {
     data: ImageData<'a>,
-    decompressor: Decompressor,
+    inflate: Inflate,
+    adler: Adler32,
 }
 
 impl<'a> Inflater<'a> {
@@ -26,91 +28,15 @@ impl<'a> Inflater<'a> {
     pub fn new(data: ImageData<'a>) -> Inflater<'a> {
         Inflater {
             data,
-            decompressor: Decompressor::new(),
+            inflate: Inflate::default(),
+            adler: Adler32::new(),
         }
-    }
-
-    /// Inflates one segment of a stream, which is `total` bytes and refers to nothing before
-    /// itself, from the one chunk at byte `start`; `take` gets them in order. The first segment
-    /// also has zlib's header, the last also an Adler-32, which is not compared but given back.
-    pub fn segment(
-        &mut self,
-        start: u64,
-        place: Place,
-        total: usize,
-        block: &mut Block,
-        mut take: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<u32> {
-        let chunk = self.data.open_alone(start)?;
-        ensure!(
-            &chunk.kind == b"IDAT" && chunk.end() - start == place.chunk_len(),
-            "{chunk} is not the segment that the index promises"
-        );
-        self.decompressor = Decompressor::new();
-        self.decompressor.ignore_adler32();
-        if !place.first {
-            let header = [0x78, 0x01];
-            self.decompressor
-                .read(&header, &mut [], 0, false)
-                .map_err(|error| anyhow!(plain(error, start)))?;
-        }
-        block.clear();
-        let mut left = total;
-        while left > 0 {
-            left -= self.next(block, left)?;
-            take(block.fresh())?;
-            block.keep_history();
-        }
-        // What is left of the data makes no more bytes and ends with the end of an empty stored
-        // block, so that the next segment starts at a byte.
-        loop {
-            let input = self.data.peek()?;
-            if input.is_empty() {
-                break;
-            }
-            let read = self
-                .decompressor
-                .read(input, &mut block.bytes, block.start, false);
-            match read {
-                Ok((used, 0)) if used > 0 => self.data.consume(used)?,
-                _ => bail!("{chunk} holds more than its segment"),
-            }
-        }
-        let end = chunk.end() - 4 - place.trailer();
-        ensure!(
-            self.decompressor.is_done() == place.last && self.data.word(end - 4)? == 0xFFFF,
-            "{chunk} does not end with its segment"
-        );
-        self.data.word(end)
-    }
-
-    /// Fills `buffer` from `from` on, before which stands what was inflated last; says up to where.
-    /// It is filled fully unless the stream ends.
-    fn fill(&mut self, buffer: &mut [u8], from: usize) -> Result<usize> {
-        let mut end = from;
-        while end < buffer.len() && !self.decompressor.is_done() {
-            let input = self.data.peek()?;
-            let no_more = input.is_empty();
-            match self.decompressor.read(input, buffer, end, no_more) {
-                Ok((_, 0)) if no_more && !self.decompressor.is_done() => {
-                    bail!(early(self.data.position()))
-                }
-                Ok((used, made)) => {
-                    self.data.consume(used)?;
-                    end += made;
-                }
-                Err(error) => {
-                    self.data.check_chunk()?;
-                    bail!(plain(error, self.data.position()));
-                }
-            }
-        }
-        Ok(end)
     }
 
     /// Inflates exactly `total` bytes and hands them to `take` in order, in pieces of any size;
     /// then checks that the stream and the file end as they should.
     pub fn each(mut self, total: usize, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.header()?;
         let mut block = Block::new(total);
         let mut left = total;
         while left > 0 {
@@ -127,6 +53,7 @@ impl<'a> Inflater<'a> {
         total: usize,
         mut take: impl FnMut(&[u8]) -> Result<()> + Send,
     ) -> Result<()> {
+        self.header()?;
         thread::scope(|scope| {
             let (full, inflated) = sync_channel::<Block>(BLOCKS);
             let (used, empty) = sync_channel::<Block>(BLOCKS);
@@ -174,28 +101,161 @@ impl<'a> Inflater<'a> {
         })
     }
 
+    /// Inflates one segment of a stream, which is `total` bytes and refers to nothing before
+    /// itself, from the one chunk at byte `start`; `take` gets them in order. The first segment
+    /// also has zlib's header, the last also the Adler-32 of all. It ends where a block and a byte
+    /// end, so that all segments in a row mean the same as each by itself.
+    pub fn segment(
+        &mut self,
+        start: u64,
+        place: Place,
+        total: usize,
+        block: &mut Block,
+        mut take: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<Part> {
+        let chunk = self.data.open_alone(start)?;
+        ensure!(
+            &chunk.kind == b"IDAT" && chunk.end() - start == place.chunk_len(),
+            "{chunk} is not the segment that the index promises"
+        );
+        self.inflate.restart(Bits::default());
+        self.adler = Adler32::new();
+        if place.first {
+            self.header()?;
+        }
+        block.clear();
+        let mut left = total;
+        while left > 0 {
+            left -= self.next(block, left)?;
+            take(block.fresh())?;
+            block.keep_history();
+        }
+        let end = self.fill(&mut block.bytes, block.start)?;
+        let ended = self.inflate.between_blocks() && self.inflate.is_done() == place.last;
+        let stated = match ended && place.last {
+            true => self.trailer()?,
+            false => 0,
+        };
+        ensure!(
+            ended
+                && end == block.start
+                && self.inflate.rest().count == 0
+                && self.data.peek()?.is_empty(),
+            "{chunk} does not end with its segment"
+        );
+        Ok(Part {
+            len: total,
+            adler: self.adler.finish(),
+            stated,
+        })
+    }
+
     /// Inflates up to `left` more bytes into the block; says how many.
     fn next(&mut self, block: &mut Block, left: usize) -> Result<usize> {
         let room = (block.start + left).min(block.bytes.len());
         block.end = self.fill(&mut block.bytes[..room], block.start)?;
-        ensure!(
-            block.end == room,
-            "the image data end {} bytes too early, at byte {}",
-            left - block.fresh().len(),
-            self.data.position()
-        );
-        Ok(block.fresh().len())
+        let count = block.fresh().len();
+        if block.end < room {
+            let missing = left - count;
+            bail!(self.fault(&format!("it ends {missing} bytes of image too early")));
+        }
+        self.adler.write(block.fresh());
+        Ok(count)
+    }
+
+    /// Fills `buffer` from `from` on, before which stands what was inflated last; says up to where.
+    /// It is filled fully unless the stream or the data end.
+    fn fill(&mut self, buffer: &mut [u8], from: usize) -> Result<usize> {
+        let mut end = from;
+        while end < buffer.len() && !self.inflate.is_done() {
+            let input = self.data.peek()?;
+            match self.inflate.read(input, buffer, end) {
+                Ok(step) => {
+                    let ended = step.hungry && input.is_empty();
+                    self.data.consume(step.used)?;
+                    end += step.made;
+                    if ended {
+                        break;
+                    }
+                }
+                Err(fault) => bail!(self.fault(fault)),
+            }
+        }
+        Ok(end)
     }
 
     /// Checks that nothing but the end of the stream follows, its Adler-32, and the file's end.
     fn finish(mut self, mut block: Block) -> Result<()> {
         let end = self.fill(&mut block.bytes, block.start)?;
+        if end > block.start {
+            bail!(self.fault("it holds more than the image"));
+        }
+        if !self.inflate.is_done() {
+            bail!(self.fault("its last block is missing"));
+        }
+        let stated = self.trailer()?;
+        // CRCs come first: a bad one tells more.
+        self.data.finish()?;
         ensure!(
-            end == block.start && self.decompressor.is_done(),
-            "the image data hold more than the image"
+            stated == self.adler.finish(),
+            "wrong Adler-32: the image data are damaged"
         );
-        self.data.finish()
+        Ok(())
     }
+
+    /// Reads zlib's header (RFC 1950, section 2.2).
+    fn header(&mut self) -> Result<()> {
+        let [method, flags] = [self.byte()?, self.byte()?];
+        let known = method & 15 == 8 && method >> 4 <= 7 && flags & 32 == 0;
+        if !known || u16::from_be_bytes([method, flags]) % 31 != 0 {
+            bail!(self.fault("not a zlib stream"));
+        }
+        Ok(())
+    }
+
+    /// The Adler-32 after the last block. What follows it in the same chunk does not matter.
+    fn trailer(&mut self) -> Result<u32> {
+        let mut bits = self.inflate.rest();
+        bits.align();
+        let mut sum = 0;
+        for _ in 0..4 {
+            let byte = match bits.count {
+                0 => self.byte()?,
+                _ => bits.take(8) as u8,
+            };
+            sum = sum << 8 | u32::from(byte);
+        }
+        self.inflate.restart(bits);
+        Ok(sum)
+    }
+
+    /// The next byte, between deflate's blocks.
+    fn byte(&mut self) -> Result<u8> {
+        let Some(&byte) = self.data.peek()?.first() else {
+            bail!(self.fault("it ends too early"));
+        };
+        self.data.consume(1)?;
+        Ok(byte)
+    }
+
+    /// The error for a fault found in the stream. If the chunk's CRC is bad too, that is the cause.
+    fn fault(&mut self, fault: &str) -> anyhow::Error {
+        let at = self.data.position();
+        match self.data.check_chunk() {
+            Ok(()) => anyhow!("corrupt compressed data before byte {at}: {fault}"),
+            Err(error) => error,
+        }
+    }
+}
+
+/// What a segment turned out to be.
+pub struct Part {
+    /// Bytes of its scanlines.
+    pub len: usize,
+    /// Their Adler-32.
+    pub adler: u32,
+    /// In the last segment, the Adler-32 of all.
+    pub stated: u32,
 }
 
 /// Where a segment stands among the others, and the bytes of its deflate data.
@@ -264,29 +324,4 @@ impl Block {
         self.start = history.len();
         self.end = self.start;
     }
-}
-
-fn early(at: u64) -> String {
-    format!("the compressed data end too early, at byte {at}")
-}
-
-fn plain(error: DecompressionError, at: u64) -> String {
-    use DecompressionError::*;
-    let what = match error {
-        InsufficientInput => return early(at),
-        WrongChecksum => return "wrong Adler-32: the image data are damaged".into(),
-        BadZlibHeader => "not a zlib stream",
-        InvalidBlockType => "a block of unknown type",
-        InvalidUncompressedBlockLength => "a stored block whose length is damaged",
-        DistanceTooFarBack | InputStartsWithRun => "a reference to before the start",
-        ExtraInput => "bytes after the end",
-        InvalidHlit
-        | InvalidHdist
-        | InvalidCodeLengthRepeat
-        | BadCodeLengthHuffmanTree
-        | BadLiteralLengthHuffmanTree
-        | BadDistanceHuffmanTree => "an impossible Huffman code",
-        InvalidLiteralLengthCode | InvalidDistanceCode => "an unknown Huffman code word",
-    };
-    format!("corrupt compressed data before byte {at}: {what}")
 }

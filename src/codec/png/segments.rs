@@ -4,12 +4,11 @@
 
 use super::chunks::{Chunks, Prelude};
 use super::data::ImageData;
-use super::inflate::{Block, Inflater, Place};
+use super::inflate::{Block, Inflater, Part, Place};
 use super::unfilter::{Layout, Rows, SUB};
 use crate::files::Source;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
-use simd_adler32::Adler32;
 
 /// Decodes the segments that `index` promises into `image`. After an error `image` is of no use.
 pub fn decode(
@@ -38,19 +37,15 @@ pub fn decode(
         .map_init(worker, |(inflater, block), ((image, &place), &start)| {
             let len = image.len() / layout.row * (layout.row + 1);
             let mut rows = Rows::new(image, layout);
-            let mut adler = Adler32::new();
             let mut first = true;
-            let stated = inflater.segment(start, place, len, block, |bytes| {
+            inflater.segment(start, place, len, block, |bytes| {
                 ensure!(
                     !first || bytes[0] <= SUB,
                     "the first row needs the one above"
                 );
                 first = false;
-                adler.write(bytes);
                 rows.push(bytes)
-            })?;
-            let adler = adler.finish();
-            Ok(Part { len, adler, stated })
+            })
         })
         .collect();
     let parts = parts?;
@@ -60,16 +55,6 @@ pub fn decode(
     let stated = parts.last().context("no segments")?.stated;
     ensure!(adler == stated, "wrong Adler-32");
     Chunks::new(source).finish(start)
-}
-
-/// What one segment turned out to be.
-struct Part {
-    /// Bytes of its scanlines.
-    len: usize,
-    /// Their Adler-32.
-    adler: u32,
-    /// The word after its data: in the last segment, the Adler-32 of all.
-    stated: u32,
 }
 
 /// The rows of a segment and where each stands, if the index fits an image of `height` rows.
