@@ -1,9 +1,11 @@
 //! PNG (W3C PNG specification, third edition).
+mod block_header;
 mod chunks;
 mod codes;
 mod data;
 pub mod decode;
 mod deflate;
+mod header;
 mod inflate;
 mod library;
 mod segments;

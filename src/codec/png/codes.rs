@@ -1,6 +1,7 @@
 //! Huffman codes of deflate (RFC 1951, section 3.2) and the tables that decode them.
 
-use super::deflate::Fault;
+/// What is wrong with a stream, in a few words.
+pub type Fault = &'static str;
 
 /// Bits that index the table of literals and lengths: 16 KiB, half of a small level 1 cache.
 pub const LITLEN_BITS: u32 = 12;
@@ -77,23 +78,33 @@ impl<const SYMBOLS: usize> Code<SYMBOLS> {
         None
     }
 
+    /// The symbols whose words are `length` bits long, each with its word as it comes in a stream:
+    /// the first bit lowest.
+    fn words(&self, length: u32) -> impl Iterator<Item = (u16, usize)> {
+        let (mut word, mut index) = (0u32, 0);
+        for &count in &self.counts[1..length as usize] {
+            word = (word + u32::from(count)) << 1;
+            index += usize::from(count);
+        }
+        let count = usize::from(self.counts[length as usize]);
+        let words = (word..).map(move |word| (word.reverse_bits() >> (32 - length)) as usize);
+        self.symbols[index..index + count]
+            .iter()
+            .copied()
+            .zip(words)
+    }
+
     /// Fills a table indexed by the next bits with the entry of the symbol that they start with;
     /// 0 where the word is longer than the index, or there is none.
     pub fn fill(&self, table: &mut [u32], entry: impl Fn(u16, u32) -> u32) {
-        let bits = table.len().trailing_zeros();
-        table.fill(0);
-        let (mut word, mut index) = (0u32, 0);
-        for length in 1..=bits {
-            for _ in 0..self.counts[length as usize] {
-                let entry = entry(self.symbols[index], length);
-                let start = (word.reverse_bits() >> (32 - length)) as usize;
-                for slot in table[start..].iter_mut().step_by(1 << length) {
-                    *slot = entry;
-                }
-                index += 1;
-                word += 1;
+        table[0] = 0;
+        for length in 1..=table.len().trailing_zeros() {
+            // What a shorter word starts repeats with every bit more of index.
+            let half = 1 << (length - 1);
+            table.copy_within(..half, half);
+            for (symbol, word) in self.words(length) {
+                table[word] = entry(symbol, length);
             }
-            word <<= 1;
         }
     }
 }
@@ -166,24 +177,34 @@ pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS]) {
         0..256 => Entry::literal(symbol, length).0,
         _ => Entry::length(symbol, length).0,
     });
-    // From the top: what follows a word is found at a lower index, which is yet to be changed.
-    for i in (0..table.len()).rev() {
-        let first = Entry(table[i]);
-        if first.literals() == 0 {
+    let mut singles = [0; 1 << (LITLEN_BITS - 1)];
+    singles.copy_from_slice(&table[..1 << (LITLEN_BITS - 1)]);
+    let mut rests = [0; 1 << (LITLEN_BITS - 1)];
+    for length in 1..LITLEN_BITS {
+        if code.counts[length as usize] == 0 {
             continue;
         }
-        let second = Entry(table[i >> first.bits()]);
-        let two = first.bits() + second.bits();
-        if second.literals() == 0 || two > LITLEN_BITS {
-            continue;
+        // What the bits after a literal's word add to its entry is the same for all such words.
+        let left = LITLEN_BITS - length;
+        let rests = &mut rests[..1 << left];
+        for (i, rest) in rests.iter_mut().enumerate() {
+            let first = Entry(singles[i]);
+            let second = Entry(singles[i >> first.bits()]);
+            let two = first.bits() + second.bits();
+            *rest = if first.literals() == 0 || first.bits() > left {
+                0
+            } else if second.literals() == 0 || two > left {
+                (first.0 & 0xFF00) << 8 | 1 << 6 | first.bits()
+            } else {
+                (first.0 & 0xFF00) << 8 | (second.0 & 0xFF00) << 16 | 2 << 6 | two
+            };
         }
-        let third = Entry(table[i >> two]);
-        let three = two + third.bits();
-        let both = first.0 & 0xFF00 | (second.0 & 0xFF00) << 8;
-        table[i] = if third.literals() == 0 || three > LITLEN_BITS {
-            both | 2 << 6 | two
-        } else {
-            both | (third.0 & 0xFF00) << 16 | 3 << 6 | three
-        };
+        for (symbol, word) in code.words(length).filter(|&(symbol, _)| symbol < 256) {
+            let literal = Entry::literal(symbol, length).0;
+            let slots = table[word..].iter_mut().step_by(1 << length);
+            for (slot, rest) in slots.zip(&*rests) {
+                *slot = literal + rest;
+            }
+        }
     }
 }

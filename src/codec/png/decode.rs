@@ -1,6 +1,6 @@
 //! PNG file to image.
 
-use super::chunks::Prelude;
+use super::header::Prelude;
 use super::inflate::Inflater;
 use super::unfilter::{Layout, Rows};
 use super::{library, segments};
@@ -33,8 +33,8 @@ pub fn decode(source: &Source) -> Result<Image> {
             return Ok(Image::new(shape, samples));
         }
     }
-    let mut rows = Rows::new(samples.as_bytes_mut(), layout);
     let total = prelude.header.scanline_bytes()?;
+    let mut rows = Rows::new(samples.as_bytes_mut(), layout);
     if total < WORTH_A_THREAD {
         inflater.each(total, |bytes| rows.push(bytes))?;
     } else {

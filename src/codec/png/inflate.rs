@@ -1,14 +1,15 @@
 //! The zlib stream of the image data (RFC 1950) to scanlines, block by block.
 
+use super::block_header::Bits;
 use super::data::ImageData;
-use super::deflate::{Bits, Inflate};
+use super::deflate::Inflate;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use simd_adler32::Adler32;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
 /// How far back a deflate stream refers; so much is kept before each block.
-pub const HISTORY: usize = 32 << 10;
+const HISTORY: usize = 32 << 10;
 
 /// Bytes inflated at a time: a part of a level 2 cache.
 const BLOCK: usize = 256 << 10;
@@ -203,11 +204,10 @@ impl<'a> Inflater<'a> {
         Ok(())
     }
 
-    /// Reads zlib's header (RFC 1950, section 2.2).
+    /// Reads zlib's header.
     fn header(&mut self) -> Result<()> {
-        let [method, flags] = [self.byte()?, self.byte()?];
-        let known = method & 15 == 8 && method >> 4 <= 7 && flags & 32 == 0;
-        if !known || u16::from_be_bytes([method, flags]) % 31 != 0 {
+        let head = [self.byte()?, self.byte()?];
+        if !is_zlib(&head) {
             bail!(self.fault("not a zlib stream"));
         }
         Ok(())
@@ -324,4 +324,25 @@ impl Block {
         self.start = history.len();
         self.end = self.start;
     }
+}
+
+/// Whether a stream may start so (RFC 1950, section 2.2): deflate, a window of at most 32 KiB, no
+/// preset dictionary.
+fn is_zlib(head: &[u8; 2]) -> bool {
+    let [method, flags] = *head;
+    let known = method & 15 == 8 && method >> 4 <= 7 && flags & 32 == 0;
+    known && u16::from_be_bytes(*head).is_multiple_of(31)
+}
+
+/// The Adler-32 (RFC 1950, section 8.2) of two strings in a row, from that of each and the length
+/// of the second: sums of the bytes, and of those sums, modulo 65521.
+pub fn joined(first: u32, second: u32, len: usize) -> u32 {
+    const BASE: u64 = 65521;
+    let parts = |sum: u32| (u64::from(sum & 0xFFFF), u64::from(sum >> 16));
+    let ((a, a_sums), (b, b_sums)) = (parts(first), parts(second));
+    // The second string starts from a instead of 1, which each of its sums contains.
+    let surplus = a + BASE - 1;
+    let sum = (b + surplus) % BASE;
+    let sums = (a_sums + b_sums + len as u64 % BASE * (surplus % BASE)) % BASE;
+    (sums << 16 | sum) as u32
 }

@@ -2,9 +2,10 @@
 //! outside themselves, and a private chunk says where each starts. What it says is checked: the
 //! segments' lengths against the chunks, their rows, filters and CRCs, and the joined Adler-32.
 
-use super::chunks::{Chunks, Prelude};
+use super::chunks::Chunks;
 use super::data::ImageData;
-use super::inflate::{Block, Inflater, Part, Place};
+use super::header::Prelude;
+use super::inflate::{Block, Inflater, Part, Place, joined};
 use super::unfilter::{Layout, Rows, SUB};
 use crate::files::Source;
 use anyhow::{Context, Result, ensure};
@@ -75,17 +76,4 @@ fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<Place>)> {
         len: u32::from_be_bytes(*len),
     };
     Ok((rows, lengths.iter().enumerate().map(place).collect()))
-}
-
-/// The Adler-32 (RFC 1950, section 8.2) of two strings in a row, from that of each and the length
-/// of the second: sums of the bytes, and of those sums, modulo 65521.
-fn joined(first: u32, second: u32, len: usize) -> u32 {
-    const BASE: u64 = 65521;
-    let parts = |sum: u32| (u64::from(sum & 0xFFFF), u64::from(sum >> 16));
-    let ((a, a_sums), (b, b_sums)) = (parts(first), parts(second));
-    // The second string starts from a instead of 1, which each of its sums contains.
-    let surplus = a + BASE - 1;
-    let sum = (b + surplus) % BASE;
-    let sums = (a_sums + b_sums + len as u64 % BASE * (surplus % BASE)) % BASE;
-    (sums << 16 | sum) as u32
 }
