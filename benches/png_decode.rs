@@ -8,7 +8,7 @@ mod png_files;
 
 use gpuimg::codec::png::decode;
 use gpuimg::files::Source;
-use png_files::{Plain, channels, zlib};
+use png_files::{Plain, channels, idats, index, segments, zlib};
 use std::hint::black_box;
 use std::io::Cursor;
 use std::time::Instant;
@@ -116,6 +116,15 @@ fn main() {
             measure(&format!("{name}, {kind}"), &plain, file);
         }
     }
+    let plain = camera(side, 16, 0);
+    let scanlines = plain.scanlines(|y| if y % 64 == 0 { 1 } else { 2 });
+    let parts = segments(&scanlines, 64 * (scanlines.len() / side), true);
+    let stream = idats(&parts, &scanlines);
+    let mut indexed = plain.clone();
+    indexed.before.push(index(64, &parts));
+    let file = |plain: &Plain| plain.file(stream.iter().map(Vec::as_slice));
+    measure("grey 16, segments, not told", &plain, file(&plain));
+    measure("grey 16, segments", &plain, file(&indexed));
     let plain = camera(256, 16, 0);
     measure("grey 16, 256², Up", &plain, plain.encoded(2));
     measure("grey 16, 256², Paeth", &plain, plain.encoded(4));

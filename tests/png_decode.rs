@@ -1,6 +1,6 @@
 //! The PNG decoder against plainly written files, the png crate, and damage of every kind.
 
-use crate::png_files::{Plain, channels, chunk, idats, index, segments, zlib};
+use crate::png_files::{Plain, channels, chunk, idats, index, segments, sync_flushed, zlib};
 use gpuimg::codec::png::decode;
 use gpuimg::files::Source;
 use gpuimg::image::{Depth, Image, Samples, Shape};
@@ -566,4 +566,67 @@ fn rows_of_all_filters_at_every_width() {
             );
         }
     }
+}
+
+#[test]
+fn large_streams_of_any_make_up() {
+    // Large enough to be inflated from several places at once, where cores allow.
+    let plain = Plain::noisy(1300, 1500, 16, 0);
+    let scanlines = plain.scanlines(|y| (y / 5 % 5) as u8);
+    let streams = [
+        zlib(&scanlines, 0),
+        zlib(&scanlines, 1),
+        zlib(&scanlines, 6),
+        // Compressed blocks, then stored ones, then compressed ones again.
+        joined_streams(&scanlines, &[(2_000_000, 6), (300_000, 0), (usize::MAX, 1)]),
+        // Stored ones where the parts start, compressed ones between.
+        joined_streams(&scanlines, &[(100_000, 1); 40]),
+        joined_streams(
+            &scanlines,
+            &[(700_000, 0), (700_000, 6), (700_000, 0), (usize::MAX, 9)],
+        ),
+    ];
+    for (i, stream) in streams.iter().enumerate() {
+        for size in [8192, usize::MAX] {
+            assert!(
+                open(&plain.file(stream.chunks(size))).unwrap() == expected(&plain),
+                "{i}"
+            );
+        }
+    }
+    // Damage in the middle, with right CRCs, is found; so is a stream that ends too early or late.
+    for at in [5, 700_000, 1_500_000, 2_500_000] {
+        let mut damaged = streams[2].clone();
+        damaged[at] ^= 4;
+        assert!(open(&plain.file([&damaged[..]])).is_err(), "byte {at}");
+        assert!(
+            open(&plain.file([&streams[2][..at]])).is_err(),
+            "{at} bytes"
+        );
+    }
+    for height in [1499, 1501] {
+        let mut other = plain.clone();
+        other.height = height;
+        assert!(
+            open(&other.file([&streams[2][..]])).is_err(),
+            "{height} rows"
+        );
+    }
+}
+
+/// One zlib stream of the bytes, so many of them at a level, then so many at another.
+fn joined_streams(bytes: &[u8], levels: &[(usize, u32)]) -> Vec<u8> {
+    let mut stream = vec![0x78, 0x01];
+    let mut rest = bytes;
+    for &(count, level) in levels {
+        let (part, later) = rest.split_at(count.min(rest.len()));
+        if !part.is_empty() {
+            stream.extend(&sync_flushed(part, level));
+        }
+        rest = later;
+    }
+    assert!(rest.is_empty());
+    stream.extend([1, 0, 0, 0xFF, 0xFF]);
+    stream.extend(simd_adler32::adler32(&bytes).to_be_bytes());
+    stream
 }

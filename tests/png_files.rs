@@ -241,3 +241,13 @@ pub fn index(rows: usize, segments: &[Vec<u8>]) -> ([u8; 4], Vec<u8>) {
     }
     (*b"gpIS", data)
 }
+
+/// Deflate data of the bytes that end at a byte, without being the stream's last.
+pub fn sync_flushed(bytes: &[u8], level: u32) -> Vec<u8> {
+    use flate2::{Compress, Compression, FlushCompress};
+    let mut out = Vec::with_capacity(2 * bytes.len() + 1000);
+    Compress::new(Compression::new(level), false)
+        .compress_vec(bytes, &mut out, FlushCompress::Sync)
+        .unwrap();
+    out
+}

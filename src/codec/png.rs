@@ -3,22 +3,15 @@
 
 mod bits;
 mod block;
-mod chunks;
-mod data;
 mod decode;
 mod encode;
 mod filter;
 mod header;
 mod huffman;
-mod inflate;
-mod library;
 mod matches;
 mod ordered;
 mod put_simd;
-mod segments;
 mod token;
-mod unfilter;
-mod unfilter_simd;
 
 pub use decode::decode;
 pub use encode::{Mode, encode};

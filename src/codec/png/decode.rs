@@ -1,12 +1,23 @@
 //! PNG file to image.
 
-use super::chunks::Prelude;
-use super::inflate::Inflater;
-use super::unfilter::{Layout, Rows};
-use super::{library, segments};
+mod block_header;
+mod chunks;
+mod codes;
+mod data;
+mod deflate;
+mod header;
+mod inflate;
+mod library;
+mod segments;
+mod unfilter;
+mod unfilter_simd;
+
 use crate::files::Source;
 use crate::image::{Image, Samples};
 use anyhow::Result;
+use header::Prelude;
+use inflate::Inflater;
+use unfilter::{Layout, Rows};
 
 /// Bytes of image from which a second thread pays for its start.
 const WORTH_A_THREAD: usize = 1 << 20;
@@ -33,8 +44,8 @@ pub fn decode(source: &Source) -> Result<Image> {
             return Ok(Image::new(shape, samples));
         }
     }
-    let mut rows = Rows::new(samples.as_bytes_mut(), layout);
     let total = prelude.header.scanline_bytes()?;
+    let mut rows = Rows::new(samples.as_bytes_mut(), layout);
     if total < WORTH_A_THREAD {
         inflater.each(total, |bytes| rows.push(bytes))?;
     } else {

@@ -2,14 +2,14 @@
 //! outside themselves, and a private chunk says where each starts. What it says is checked: the
 //! segments' lengths against the chunks, their rows, filters and CRCs, and the joined Adler-32.
 
-use super::chunks::{Chunks, Prelude};
+use super::chunks::Chunks;
 use super::data::ImageData;
-use super::inflate::{Block, Inflater, Place};
+use super::header::Prelude;
+use super::inflate::{Block, Inflater, Part, Place, joined};
 use super::unfilter::{Layout, Rows, SUB};
 use crate::files::Source;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
-use simd_adler32::Adler32;
 
 /// Decodes the segments that `index` promises into `image`. After an error `image` is of no use.
 pub fn decode(
@@ -38,19 +38,15 @@ pub fn decode(
         .map_init(worker, |(inflater, block), ((image, &place), &start)| {
             let len = image.len() / layout.row * (layout.row + 1);
             let mut rows = Rows::new(image, layout);
-            let mut adler = Adler32::new();
             let mut first = true;
-            let stated = inflater.segment(start, place, len, block, |bytes| {
+            inflater.segment(start, place, len, block, |bytes| {
                 ensure!(
                     !first || bytes[0] <= SUB,
                     "the first row needs the one above"
                 );
                 first = false;
-                adler.write(bytes);
                 rows.push(bytes)
-            })?;
-            let adler = adler.finish();
-            Ok(Part { len, adler, stated })
+            })
         })
         .collect();
     let parts = parts?;
@@ -60,16 +56,6 @@ pub fn decode(
     let stated = parts.last().context("no segments")?.stated;
     ensure!(adler == stated, "wrong Adler-32");
     Chunks::new(source).finish(start)
-}
-
-/// What one segment turned out to be.
-struct Part {
-    /// Bytes of its scanlines.
-    len: usize,
-    /// Their Adler-32.
-    adler: u32,
-    /// The word after its data: in the last segment, the Adler-32 of all.
-    stated: u32,
 }
 
 /// The rows of a segment and where each stands, if the index fits an image of `height` rows.
@@ -90,17 +76,4 @@ fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<Place>)> {
         len: u32::from_be_bytes(*len),
     };
     Ok((rows, lengths.iter().enumerate().map(place).collect()))
-}
-
-/// The Adler-32 (RFC 1950, section 8.2) of two strings in a row, from that of each and the length
-/// of the second: sums of the bytes, and of those sums, modulo 65521.
-fn joined(first: u32, second: u32, len: usize) -> u32 {
-    const BASE: u64 = 65521;
-    let parts = |sum: u32| (u64::from(sum & 0xFFFF), u64::from(sum >> 16));
-    let ((a, a_sums), (b, b_sums)) = (parts(first), parts(second));
-    // The second string starts from a instead of 1, which each of its sums contains.
-    let surplus = a + BASE - 1;
-    let sum = (b + surplus) % BASE;
-    let sums = (a_sums + b_sums + len as u64 % BASE * (surplus % BASE)) % BASE;
-    (sums << 16 | sum) as u32
 }

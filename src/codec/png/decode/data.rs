@@ -60,11 +60,6 @@ impl<'a> ImageData<'a> {
         self.last = false;
     }
 
-    /// The four bytes at `at`, wherever that is.
-    pub fn word(&mut self, at: u64) -> Result<u32> {
-        Ok(u32::from_be_bytes(self.chunks.window.array(at)?))
-    }
-
     /// Bytes that come next, as many as are at hand; none at the end of the image data.
     pub fn peek(&mut self) -> Result<&[u8]> {
         while self.left == 0 {

@@ -1,0 +1,431 @@
+//! Inflating deflate data (RFC 1951) for images.
+//!
+//! Noisy images are nearly all literals, and the time goes into the chain from one code word to the
+//! next; so one table entry gives up to three literals at once. A stream can be entered at any bit
+//! at which a block starts, and symbols may be wider than bytes, to stand for what is not yet known.
+
+use super::block_header::{Bits, Tables, read_lengths};
+use super::codes::{DIST_BITS, Entry, Fault, LITLEN_BITS};
+
+/// Room that the fast loop needs in the output: four entries of literals, then the longest match,
+/// both written in rounds that go a little too far.
+const ROOM: usize = 16 + 258 + 16;
+
+/// An inflated byte, or something that may stand for one.
+pub trait Symbol: Copy + From<u8> {
+    /// Eight bytes as symbols.
+    fn eight(bytes: [u8; 8]) -> [Self; 8];
+}
+
+impl Symbol for u8 {
+    #[inline(always)]
+    fn eight(bytes: [u8; 8]) -> [u8; 8] {
+        bytes
+    }
+}
+
+impl Symbol for u16 {
+    #[inline(always)]
+    fn eight(bytes: [u8; 8]) -> [u16; 8] {
+        bytes.map(u16::from)
+    }
+}
+
+/// What a call of `read` did.
+pub struct Step {
+    /// Bytes taken from the input.
+    pub used: usize,
+    /// Symbols added to the output.
+    pub made: usize,
+    /// Whether it stopped because it needs more input.
+    pub hungry: bool,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+enum State {
+    /// Before a block's header.
+    #[default]
+    Start,
+    /// In a stored block, with so many bytes to come.
+    Stored(usize),
+    /// In a compressed block.
+    Codes,
+    /// After the last block.
+    End,
+}
+
+/// A deflate stream being inflated.
+#[derive(Default)]
+pub struct Inflate {
+    bits: Bits,
+    state: State,
+    /// Whether the block is the last one.
+    last: bool,
+    /// Length and distance of what is left of a match that did not fit the output.
+    pending: (usize, usize),
+    /// Input of a header that was not all there.
+    header: Vec<u8>,
+    tables: Tables,
+}
+
+impl Inflate {
+    /// Starts anew before a block, of which `bits` are at hand.
+    pub fn restart(&mut self, bits: Bits) {
+        self.bits = bits;
+        self.state = State::Start;
+        self.last = false;
+        self.pending = (0, 0);
+        self.header.clear();
+    }
+
+    /// Whether a block has ended and no other begun.
+    pub fn between_blocks(&self) -> bool {
+        matches!(self.state, State::Start | State::End) && self.header.is_empty()
+    }
+
+    /// Whether the last block has ended.
+    pub fn is_done(&self) -> bool {
+        self.state == State::End
+    }
+
+    /// Bits taken from the input that belong to what follows.
+    pub fn rest(&self) -> Bits {
+        self.bits
+    }
+
+    /// Inflates from `input` to `output[from..]` until one is exhausted or a block ends; to be
+    /// called again then. The symbols before `from` are those that matches refer to.
+    pub fn read<T: Symbol>(
+        &mut self,
+        input: &[u8],
+        output: &mut [T],
+        from: usize,
+    ) -> Result<Step, Fault> {
+        let mut rest = input;
+        let mut at = from;
+        let hungry = match self.state {
+            State::End => false,
+            State::Start => !self.start(&mut rest)?,
+            State::Stored(_) => self.stored(&mut rest, output, &mut at),
+            State::Codes => self.codes(&mut rest, output, &mut at)?,
+        };
+        Ok(Step {
+            used: input.len() - rest.len(),
+            made: at - from,
+            hungry,
+        })
+    }
+
+    /// Begins a block; false if its header is not all there, and then keeps what there is.
+    fn start(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
+        let begun = if self.header.is_empty() {
+            let mut rest = *input;
+            let begun = self.begin(&mut rest)?;
+            if begun {
+                *input = rest;
+            }
+            begun
+        } else {
+            // No header is longer than 600 bytes.
+            let held = self.header.len();
+            self.header
+                .extend_from_slice(&input[..input.len().min(600)]);
+            let header = std::mem::take(&mut self.header);
+            let mut rest = &header[..];
+            let begun = self.begin(&mut rest)?;
+            if begun {
+                *input = &input[header.len() - rest.len() - held..];
+            } else {
+                self.header = header;
+                self.header.truncate(held);
+            }
+            begun
+        };
+        if !begun {
+            self.header.extend_from_slice(input);
+            *input = &[];
+        }
+        Ok(begun)
+    }
+
+    /// As `start`, but changes nothing if the header is not all there.
+    fn begin(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
+        let mut bits = self.bits;
+        bits.refill_slowly(input);
+        if bits.count < 3 {
+            return Ok(false);
+        }
+        let last = bits.take(1) == 1;
+        match bits.take(2) {
+            0 => {
+                bits.align();
+                if bits.count < 32 {
+                    return Ok(false);
+                }
+                let len = bits.take(16);
+                if bits.take(16) != len ^ 0xFFFF {
+                    return Err("a stored block whose length is damaged");
+                }
+                self.state = State::Stored(len);
+            }
+            1 => {
+                let mut lengths = [8; 288];
+                lengths[144..256].fill(9);
+                lengths[256..280].fill(7);
+                self.tables.set(&lengths, &[5; 32])?;
+                self.state = State::Codes;
+            }
+            2 => {
+                let mut lengths = [0; 320];
+                let Some((litlens, dists)) = read_lengths(&mut bits, input, &mut lengths)? else {
+                    return Ok(false);
+                };
+                let (litlen, dist) = lengths[..litlens + dists].split_at(litlens);
+                self.tables.set(litlen, dist)?;
+                self.state = State::Codes;
+            }
+            _ => return Err("a block of unknown type"),
+        }
+        self.bits = bits;
+        self.last = last;
+        Ok(true)
+    }
+
+    fn end_block(&mut self) {
+        self.state = match self.last {
+            true => State::End,
+            false => State::Start,
+        };
+    }
+
+    /// Copies from a stored block; says whether it needs more input.
+    fn stored<T: Symbol>(&mut self, input: &mut &[u8], output: &mut [T], at: &mut usize) -> bool {
+        let State::Stored(mut left) = self.state else {
+            return false;
+        };
+        while left > 0 && self.bits.count >= 8 && *at < output.len() {
+            output[*at] = T::from(self.bits.take(8) as u8);
+            *at += 1;
+            left -= 1;
+        }
+        let count = left.min(output.len() - *at).min(input.len());
+        let (bytes, rest) = input.split_at(count);
+        for (symbol, &byte) in output[*at..].iter_mut().zip(bytes) {
+            *symbol = T::from(byte);
+        }
+        *input = rest;
+        *at += count;
+        left -= count;
+        self.state = State::Stored(left);
+        if left == 0 {
+            self.end_block();
+        }
+        left > 0 && *at < output.len()
+    }
+
+    /// Inflates from a compressed block; says whether it needs more input.
+    fn codes<T: Symbol>(
+        &mut self,
+        input: &mut &[u8],
+        output: &mut [T],
+        at: &mut usize,
+    ) -> Result<bool, Fault> {
+        let (length, distance) = self.pending;
+        self.pending = (0, 0);
+        self.copy(output, at, length, distance);
+        loop {
+            if self.fast(input, output, at)? {
+                self.end_block();
+                return Ok(false);
+            }
+            // One symbol with all care, at the end of input or output.
+            if *at == output.len() {
+                return Ok(false);
+            }
+            self.bits.refill_slowly(input);
+            let mut bits = self.bits;
+            // Bits beyond those at hand are zero, so what they complete is found out by the count.
+            let Some((symbol, length)) = self.tables.litlen_code.find(bits.buffer) else {
+                return match bits.count < 15 {
+                    true => Ok(true),
+                    false => Err("an unknown Huffman code word"),
+                };
+            };
+            if symbol <= 256 {
+                if length > bits.count {
+                    return Ok(true);
+                }
+                self.bits.consume(length);
+                if symbol == 256 {
+                    self.end_block();
+                    return Ok(false);
+                }
+                output[*at] = T::from(symbol as u8);
+                *at += 1;
+                continue;
+            }
+            let entry = Entry::length(symbol, length);
+            if entry.0 == 0 {
+                return Err("an unknown Huffman code word");
+            }
+            let length = entry.value(bits.buffer);
+            if entry.bits() > bits.count {
+                return Ok(true);
+            }
+            bits.consume(entry.bits());
+            let Some((symbol, word)) = self.tables.dist_code.find(bits.buffer) else {
+                return match bits.count < 15 {
+                    true => Ok(true),
+                    false => Err("an unknown Huffman code word"),
+                };
+            };
+            if symbol >= 30 {
+                return Err("an unknown Huffman code word");
+            }
+            let entry = Entry::distance(symbol, word);
+            if entry.bits() > bits.count {
+                return Ok(true);
+            }
+            let distance = entry.value(bits.buffer);
+            bits.consume(entry.bits());
+            if distance > *at {
+                return Err("a reference to before the start");
+            }
+            self.bits = bits;
+            self.copy(output, at, length, distance);
+        }
+    }
+
+    /// Repeats `length` symbols from `distance` back as far as the output goes; notes the rest.
+    fn copy<T: Symbol>(
+        &mut self,
+        output: &mut [T],
+        at: &mut usize,
+        length: usize,
+        distance: usize,
+    ) {
+        let count = length.min(output.len() - *at);
+        for i in *at..*at + count {
+            output[i] = output[i - distance];
+        }
+        *at += count;
+        if count < length {
+            self.pending = (length - count, distance);
+        }
+    }
+
+    /// Inflates while there is ample input and output; says whether the block has ended.
+    #[inline(always)]
+    fn fast<T: Symbol>(
+        &mut self,
+        input: &mut &[u8],
+        output: &mut [T],
+        at: &mut usize,
+    ) -> Result<bool, Fault> {
+        let Tables { litlen, dist, .. } = &self.tables;
+        let mut bits = self.bits;
+        let mut rest = *input;
+        let mut o = *at;
+        let mut ended = false;
+        bits.refill_slowly(&mut rest);
+        let mut entry = lookup(litlen, bits);
+        while rest.len() >= 24 && output.len() - o >= ROOM {
+            // The next entry is looked up before the bits are topped up, to save the wait.
+            if entry.literals() > 0 {
+                bits.refill(&mut rest);
+                let first = entry;
+                bits.pass(first);
+                let second = lookup(litlen, bits);
+                if second.literals() > 0 {
+                    bits.pass(second);
+                    let third = lookup(litlen, bits);
+                    emit(output, &mut o, first, second);
+                    if third.literals() > 0 {
+                        bits.pass(third);
+                        entry = lookup(litlen, bits);
+                        emit(output, &mut o, third, Entry(0));
+                        continue;
+                    }
+                    entry = third;
+                } else {
+                    emit(output, &mut o, first, Entry(0));
+                    entry = second;
+                }
+            }
+            bits.count &= 63;
+            // A length and a distance take at most 48 bits.
+            bits.refill(&mut rest);
+            if entry.0 == 0 {
+                let (symbol, word) = self
+                    .tables
+                    .litlen_code
+                    .find(bits.buffer)
+                    .ok_or("an unknown Huffman code word")?;
+                if symbol < 256 {
+                    bits.consume(word);
+                    entry = lookup(litlen, bits);
+                    output[o] = T::from(symbol as u8);
+                    o += 1;
+                    continue;
+                }
+                if symbol == 256 {
+                    bits.consume(word);
+                    ended = true;
+                    break;
+                }
+                entry = Entry::length(symbol, word);
+                if entry.0 == 0 {
+                    return Err("an unknown Huffman code word");
+                }
+            }
+            let length = entry.value(bits.buffer);
+            bits.consume(entry.bits());
+            let mut far = Entry(dist[bits.buffer as usize % (1 << DIST_BITS)]);
+            if far.0 == 0 {
+                let found = self.tables.dist_code.find(bits.buffer);
+                let (symbol, word) = found
+                    .filter(|&(symbol, _)| symbol < 30)
+                    .ok_or("an unknown Huffman code word")?;
+                far = Entry::distance(symbol, word);
+            }
+            let distance = far.value(bits.buffer);
+            bits.consume(far.bits());
+            bits.refill(&mut rest);
+            entry = lookup(litlen, bits);
+            if distance > o {
+                return Err("a reference to before the start");
+            }
+            if distance == 1 {
+                let symbol = output[o - 1];
+                output[o..o + length].fill(symbol);
+            } else {
+                // Of each 16 symbols, as many are right as lie between source and target.
+                let mut i = o;
+                while i < o + length {
+                    output.copy_within(i - distance..i - distance + 16, i);
+                    i += distance.min(16);
+                }
+            }
+            o += length;
+        }
+        bits.count &= 63;
+        self.bits = bits;
+        *input = rest;
+        *at = o;
+        Ok(ended)
+    }
+}
+
+#[inline(always)]
+fn lookup(litlen: &[u32; 1 << LITLEN_BITS], bits: Bits) -> Entry {
+    Entry(litlen[bits.buffer as usize % (1 << LITLEN_BITS)])
+}
+
+/// Writes the literals of two entries, up to six, and moves on by as many as there are.
+#[inline(always)]
+fn emit<T: Symbol>(output: &mut [T], at: &mut usize, first: Entry, second: Entry) {
+    let literals = |entry: Entry| u64::from(entry.0 >> 8);
+    let both = literals(first) | literals(second) << (8 * first.literals());
+    output[*at..*at + 8].copy_from_slice(&T::eight(both.to_le_bytes()));
+    *at += first.literals() + second.literals();
+}
