@@ -13,7 +13,6 @@ mod huffman;
 mod inflate;
 mod library;
 mod matches;
-mod ordered;
 mod put_simd;
 mod segments;
 mod token;

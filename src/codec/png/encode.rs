@@ -21,7 +21,7 @@ use super::bits::Bits;
 use super::block;
 use super::filter::{self, Filter, Rows};
 use super::matches::Matcher;
-use super::ordered::Ordered;
+use crate::codec::ordered::ordered;
 use crate::files::Target;
 use crate::image::{Image, Shape};
 use anyhow::{Result, ensure};
@@ -67,36 +67,23 @@ pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
         data: Vec::with_capacity(layout.segments),
         segments: layout.segments,
     };
-    let threads = if layout.segments == 1 {
-        1 // no other thread is woken, or the pool even started, for a small image
-    } else {
-        rayon::current_num_threads()
-    };
-    let ordered = Ordered::new(target, 2 * threads, |piece: &mut Piece| {
-        sums.add(piece);
-        if sums.data.len() == 1 && layout.segments > 1 {
-            // Space for as much again for each segment, a guess; a disk too full for the guess
-            // may still hold the file, so that it fails means nothing.
-            let _ = target.reserve((piece.as_ref().len() * layout.segments) as u64);
-        }
-    });
     let make = |index, piece: &mut Piece| {
         piece.make(&rows, layout.segment(index), mode, |out| {
             if index == 0 {
                 out.extend(&header(&shape, &layout));
             }
         });
+        Ok(())
     };
-    if layout.segments == 1 {
-        ordered.work(1, &make);
-    } else {
-        rayon::scope(|scope| {
-            for _ in 0..threads.min(layout.segments) {
-                scope.spawn(|_| ordered.work(layout.segments, &make));
-            }
-        });
-    }
-    let len = ordered.end()?;
+    let pass = |piece: &mut Piece, at| {
+        sums.add(piece);
+        if at == 0 && layout.segments > 1 {
+            // Space for as much again for each segment, a guess; a disk too full for the guess
+            // may still hold the file, so that it fails means nothing.
+            let _ = target.reserve((piece.as_ref().len() * layout.segments) as u64);
+        }
+    };
+    let len = ordered(layout.segments, (target, 0), Piece::default, make, pass)?;
     if layout.segments > 1 {
         target.write_at(&sums.index(layout.rows), INDEX_AT)?;
     }
