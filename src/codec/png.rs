@@ -14,6 +14,7 @@ mod inflate;
 mod library;
 mod matches;
 mod put_simd;
+mod quick;
 mod segments;
 mod token;
 mod unfilter;

@@ -12,15 +12,17 @@
 //! A segment refers to nothing before itself: its first row is filtered without the row above, its
 //! matches stay inside, and it begins and ends at a byte. It ends with an empty stored block,
 //! which in the last segment is marked as the stream's last. `Mode::Fast`: filters by
-//! `filter::choose`, the filtered bytes of a segment cut every 128 KiB into blocks by `block::fast`,
-//! whose codes are made by `huffman::lengths` and told by `Header::new`; those four say the rest of
-//! what another encoder of the same bytes must do. `Mode::Small`: filters by `Rows::fill_each`,
+//! `filter::choose`; the filtered bytes of a segment go through `Quick::compress` if `Quick::pays`
+//! says so of them, else, cut every 128 KiB, into blocks by `block::fast`; codes are made by
+//! `huffman::lengths` and told by `Header::new`. Those say the rest of what another encoder of the
+//! same bytes must do. `Mode::Small`: filters by `Rows::fill_each`,
 //! blocks by `Matcher`. `Mode::Store`: filter None, stored blocks of 65535 bytes.
 
 use super::bits::Bits;
 use super::block;
 use super::filter::{self, Filter, Rows};
 use super::matches::Matcher;
+use super::quick::Quick;
 use crate::codec::ordered::ordered;
 use crate::files::Target;
 use crate::image::{Image, Shape};
@@ -30,7 +32,7 @@ use std::ops::Range;
 /// How PNG data is compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
-    /// Entropy coding alone: the smallest files of noisy images, at gigabytes a second
+    /// The smallest files of noisy images, at gigabytes a second; smooth ones a little larger
     #[default]
     Fast,
     /// Matches too: smaller files of smooth images and of even background, many times slower
@@ -158,6 +160,7 @@ struct Piece {
     out: Bits,
     filtered: Vec<u8>,
     matcher: Matcher,
+    quick: Quick,
     /// Where the chunk begins in `out`.
     at: usize,
     /// Bytes of deflate data, and of what it inflates to.
@@ -196,8 +199,10 @@ impl Piece {
             Mode::Fast => {
                 let (first, others) = filter::choose(rows, segment.clone());
                 rows.fill(segment.start, first, others, filtered);
-                for block in filtered.chunks(block::BLOCK) {
-                    block::fast(block, out);
+                if self.quick.pays(filtered) {
+                    self.quick.compress(filtered, out);
+                } else {
+                    block::fast_all(filtered, out);
                 }
             }
             Mode::Small => {
