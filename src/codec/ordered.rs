@@ -1,92 +1,247 @@
-//! Work done in parallel whose results take their places in order.
+//! A turnstile: pieces of a file, made by many threads in any order, take their places in order.
 
+use crate::files::Target;
 use anyhow::{Error, Result};
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Items a thread may be ahead of the one that is waited for; bounds the memory.
-const AHEAD: usize = 4;
+/// How many pieces, for each thread, may be taken from the one that is waited for on: some let the
+/// threads differ in speed, and their memory is bounded.
+const AHEAD: usize = 3;
 
-struct State<T, F> {
-    /// Items handed out so far.
-    taken: usize,
-    /// Items placed so far, and so the index of the one that is waited for.
-    placed: usize,
-    /// Results that wait for it.
-    waiting: BTreeMap<usize, T>,
-    place: F,
-    failure: Option<Error>,
-}
-
-/// Makes the results of items `0..count` on all threads, calls `place` for each, in order and one
-/// at a time (something quick: where does it go?), and then `write`, on many threads at once.
-/// `init` makes one thread's state. Holds a few results a thread at most; ends at the first error.
+/// Makes the pieces `0..count` on all threads and writes them to `target`, one behind the other
+/// from byte `start` on. Returns where they end.
+///
+/// `make` fills a piece by its number, in the memory of a new one or of one that is written;
+/// `pass` sees each in order with its place in the file, may still change it, and so decides how
+/// long it is. Pieces are written while others are made. Ends at the first error.
 ///
 /// `make` must not wait for the thread pool: what it waits for could be waiting for it.
-pub fn ordered<S, T: Send, P: Send>(
+pub fn ordered<P: AsRef<[u8]> + Send>(
     count: usize,
-    init: impl Fn() -> S + Sync,
-    make: impl Fn(&mut S, usize) -> Result<T> + Sync,
-    place: impl FnMut(usize, &T) -> P + Send,
-    write: impl Fn(P, T) -> Result<()> + Sync,
-) -> Result<()> {
-    let threads = rayon::current_num_threads().min(count);
-    let state = Mutex::new(State {
-        taken: 0,
-        placed: 0,
-        waiting: BTreeMap::new(),
-        place,
-        failure: None,
-    });
-    let moved = Condvar::new();
-    let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    let fail = |error| {
-        lock().failure.get_or_insert(error);
-        moved.notify_all();
+    (target, start): (&Target, u64),
+    new: impl Fn() -> P + Sync,
+    make: impl Fn(usize, &mut P) -> Result<()> + Sync,
+    pass: impl FnMut(&mut P, u64) + Send,
+) -> Result<u64> {
+    // One piece needs no other thread, and the pool need not even be started.
+    let threads = if count == 1 {
+        1
+    } else {
+        rayon::current_num_threads().min(count)
     };
-
-    // The thread that makes the item waited for is not among those that wait here.
-    let take = || {
-        let mut state = lock();
-        while state.taken >= state.placed + AHEAD * threads && state.failure.is_none() {
-            state = moved.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        let item = state.taken;
-        state.taken += 1;
-        (item < count && state.failure.is_none()).then_some(item)
-    };
-    // Places a result, and all that waited for it, and returns them for writing.
-    let arrive = |item, result| {
-        let mut state = lock();
-        let state = &mut *state;
-        state.waiting.insert(item, result);
-        let mut ready = Vec::new();
-        while let Some(result) = state.waiting.remove(&state.placed) {
-            ready.push(((state.place)(state.placed, &result), result));
-            state.placed += 1;
-        }
-        moved.notify_all();
-        ready
+    let turnstile = Turnstile {
+        state: Mutex::new(State {
+            taken: 0,
+            passed: 0,
+            over: false,
+            end: start,
+            waiting: BTreeMap::new(),
+            spare: Vec::new(),
+            pass,
+        }),
+        moved: Condvar::new(),
+        ahead: AHEAD * threads,
     };
     let work = || -> Result<()> {
-        let mut own = init();
-        while let Some(item) = take() {
-            let result = make(&mut own, item)?;
-            for (place, result) in arrive(item, result) {
-                write(place, result)?;
+        let _leaving = Leaving(&turnstile);
+        while let Some((index, piece)) = turnstile.take(count) {
+            let mut piece = piece.unwrap_or_else(&new);
+            make(index, &mut piece)?;
+            for (offset, piece) in turnstile.pass(index, piece) {
+                target.write_at(piece.as_ref(), offset)?;
+                turnstile.lock().spare.push(piece);
             }
         }
         Ok(())
     };
-    // One item needs no other thread, and the pool need not even be started.
-    if count == 1 {
-        return work();
+    if threads == 1 {
+        work()?;
+    } else {
+        let failure: Mutex<Option<Error>> = Mutex::new(None);
+        rayon::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|_| {
+                    if let Err(error) = work() {
+                        let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                        failure.get_or_insert(error);
+                    }
+                });
+            }
+        });
+        let failure = failure.into_inner();
+        failure
+            .unwrap_or_else(PoisonError::into_inner)
+            .map_or(Ok(()), Err)?;
     }
-    rayon::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|_| work().unwrap_or_else(fail));
+    Ok(turnstile.lock().end)
+}
+
+struct Turnstile<P, F> {
+    state: Mutex<State<P, F>>,
+    /// Told when a piece has passed or a thread has left.
+    moved: Condvar,
+    /// How far `taken` may be ahead of `passed`.
+    ahead: usize,
+}
+
+struct State<P, F> {
+    /// Pieces handed out so far.
+    taken: usize,
+    /// Pieces passed so far, and so the number of the one that is waited for.
+    passed: usize,
+    /// Whether a thread has left: all are taken, or it failed, so that no more are of use.
+    over: bool,
+    /// Where the next piece begins in the file.
+    end: u64,
+    /// Pieces that wait for an earlier one.
+    waiting: BTreeMap<usize, P>,
+    /// Pieces written, to be filled again.
+    spare: Vec<P>,
+    pass: F,
+}
+
+impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> Turnstile<P, F> {
+    /// The number of a piece to make, and memory for it if there is some.
+    fn take(&self, count: usize) -> Option<(usize, Option<P>)> {
+        let mut state = self.lock();
+        // Pieces are taken in order, so the one that is waited for is not to be made by a thread
+        // that waits here.
+        while state.taken >= state.passed + self.ahead && !state.over {
+            state = self
+                .moved
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
-    });
-    let failure = lock().failure.take();
-    failure.map_or(Ok(()), Err)
+        if state.taken == count || state.over {
+            return None;
+        }
+        state.taken += 1;
+        Some((state.taken - 1, state.spare.pop()))
+    }
+
+    /// Lets a piece pass, and all that waited for it; what has passed is to be written where said.
+    fn pass(&self, index: usize, piece: P) -> Vec<(u64, P)> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        state.waiting.insert(index, piece);
+        let mut ready = Vec::new();
+        while let Some(mut piece) = state.waiting.remove(&state.passed) {
+            (state.pass)(&mut piece, state.end);
+            let offset = state.end;
+            state.end += piece.as_ref().len() as u64;
+            state.passed += 1;
+            ready.push((offset, piece));
+        }
+        self.moved.notify_all();
+        ready
+    }
+}
+
+impl<P, F> Turnstile<P, F> {
+    fn lock(&self) -> MutexGuard<'_, State<P, F>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Held by a thread while it works. However it leaves, by a panic too, no other waits for it.
+struct Leaving<'a, P, F>(&'a Turnstile<P, F>);
+
+impl<P, F> Drop for Leaving<'_, P, F> {
+    fn drop(&mut self) {
+        self.0.lock().over = true;
+        self.0.moved.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::ensure;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    /// 200 pieces on 4 threads, of `index` bytes each; `fate` may spoil one.
+    fn run(path: &Path, fate: impl Fn(usize) -> Result<()> + Sync) -> Result<(u64, usize)> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build()?;
+        let target = Target::create(path, true)?;
+        let made = AtomicUsize::new(0);
+        let mut next = 0;
+        let end = pool.install(|| {
+            ordered(
+                200,
+                (&target, 3),
+                Vec::new,
+                |index, piece: &mut Vec<u8>| {
+                    // Every seventh takes long, so that the others come too early.
+                    sleep(Duration::from_micros(if index % 7 == 0 { 500 } else { 0 }));
+                    fate(index)?;
+                    made.fetch_add(1, Ordering::Relaxed);
+                    piece.clear();
+                    piece.resize(index, index as u8);
+                    Ok(())
+                },
+                |piece, offset| {
+                    assert_eq!(offset, 3 + next * (next + 1) / 2);
+                    piece.push(0xa5);
+                    next += 1;
+                },
+            )
+        })?;
+        target.write_at(b"any", 0)?;
+        target.commit(end)?;
+        Ok((end, made.into_inner()))
+    }
+
+    #[test]
+    fn pieces_lie_in_order() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a");
+        let (end, made) = run(&path, |_| Ok(()))?;
+        let mut expected = b"any".to_vec();
+        for index in 0..200 {
+            expected.resize(expected.len() + index, index as u8);
+            expected.push(0xa5);
+        }
+        assert_eq!((end, made), (expected.len() as u64, 200));
+        assert!(std::fs::read(&path)? == expected);
+        Ok(())
+    }
+
+    #[test]
+    fn an_error_ends_it() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let made = AtomicUsize::new(0);
+        let result = run(&folder.path().join("a"), |index| {
+            made.fetch_add(1, Ordering::Relaxed);
+            ensure!(index != 20, "piece 20");
+            Ok(())
+        });
+        assert_eq!(
+            result.map_err(|error| error.to_string()),
+            Err("piece 20".into())
+        );
+        assert!(made.into_inner() <= 20 + AHEAD * 4);
+        Ok(())
+    }
+
+    #[test]
+    fn a_panic_leaves_nobody_waiting() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a");
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            run(&path, |index| {
+                // The others have all made what they may by now, and wait.
+                sleep(Duration::from_millis(if index == 14 { 50 } else { 0 }));
+                assert!(index != 14, "as is wanted");
+                Ok(())
+            })
+        }));
+        assert!(result.is_err());
+        assert!(!path.exists());
+        Ok(())
+    }
 }

@@ -12,25 +12,36 @@
 //! A segment refers to nothing before itself: its first row is filtered without the row above, its
 //! matches stay inside, and it begins and ends at a byte. It ends with an empty stored block,
 //! which in the last segment is marked as the stream's last. `Mode::Fast`: filters by
-//! `filter::choose`, the filtered bytes of a segment cut every 128 KiB into blocks by `block::fast`,
-//! whose codes are made by `huffman::lengths` and told by `Header::new`; those four say the rest of
-//! what another encoder of the same bytes must do. `Mode::Small`: filters by `Rows::fill_each`,
+//! `filter::choose`; the filtered bytes of a segment go through `Quick::compress` if `Quick::pays`
+//! says so of them, else, cut every 128 KiB, into blocks by `block::fast`; codes are made by
+//! `huffman::lengths` and told by `Header::new`. Those say the rest of what another encoder of the
+//! same bytes must do. `Mode::Small`: filters by `Rows::fill_each`,
 //! blocks by `Matcher`. `Mode::Store`: filter None, stored blocks of 65535 bytes.
 
-use super::bits::Bits;
-use super::block;
-use super::filter::{self, Filter, Rows};
-use super::matches::Matcher;
-use super::ordered::Ordered;
+mod bits;
+mod block;
+mod filter;
+mod header;
+mod huffman;
+mod matches;
+mod put_simd;
+mod quick;
+mod token;
+
+use crate::codec::ordered::ordered;
 use crate::files::Target;
 use crate::image::{Image, Shape};
 use anyhow::{Result, ensure};
+use bits::Bits;
+use filter::{Filter, Rows};
+use matches::Matcher;
+use quick::Quick;
 use std::ops::Range;
 
 /// How PNG data is compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
-    /// Entropy coding alone: the smallest files of noisy images, at gigabytes a second
+    /// The smallest files of noisy images, at gigabytes a second; smooth ones a little larger
     #[default]
     Fast,
     /// Matches too: smaller files of smooth images and of even background, many times slower
@@ -67,36 +78,23 @@ pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
         data: Vec::with_capacity(layout.segments),
         segments: layout.segments,
     };
-    let threads = if layout.segments == 1 {
-        1 // no other thread is woken, or the pool even started, for a small image
-    } else {
-        rayon::current_num_threads()
-    };
-    let ordered = Ordered::new(target, 2 * threads, |piece: &mut Piece| {
-        sums.add(piece);
-        if sums.data.len() == 1 && layout.segments > 1 {
-            // Space for as much again for each segment, a guess; a disk too full for the guess
-            // may still hold the file, so that it fails means nothing.
-            let _ = target.reserve((piece.as_ref().len() * layout.segments) as u64);
-        }
-    });
     let make = |index, piece: &mut Piece| {
         piece.make(&rows, layout.segment(index), mode, |out| {
             if index == 0 {
                 out.extend(&header(&shape, &layout));
             }
         });
+        Ok(())
     };
-    if layout.segments == 1 {
-        ordered.work(1, &make);
-    } else {
-        rayon::scope(|scope| {
-            for _ in 0..threads.min(layout.segments) {
-                scope.spawn(|_| ordered.work(layout.segments, &make));
-            }
-        });
-    }
-    let len = ordered.end()?;
+    let pass = |piece: &mut Piece, at| {
+        sums.add(piece);
+        if at == 0 && layout.segments > 1 {
+            // Space for as much again for each segment, a guess; a disk too full for the guess
+            // may still hold the file, so that it fails means nothing.
+            let _ = target.reserve((piece.as_ref().len() * layout.segments) as u64);
+        }
+    };
+    let len = ordered(layout.segments, (target, 0), Piece::default, make, pass)?;
     if layout.segments > 1 {
         target.write_at(&sums.index(layout.rows), INDEX_AT)?;
     }
@@ -171,6 +169,7 @@ struct Piece {
     out: Bits,
     filtered: Vec<u8>,
     matcher: Matcher,
+    quick: Quick,
     /// Where the chunk begins in `out`.
     at: usize,
     /// Bytes of deflate data, and of what it inflates to.
@@ -209,8 +208,10 @@ impl Piece {
             Mode::Fast => {
                 let (first, others) = filter::choose(rows, segment.clone());
                 rows.fill(segment.start, first, others, filtered);
-                for block in filtered.chunks(block::BLOCK) {
-                    block::fast(block, out);
+                if self.quick.pays(filtered) {
+                    self.quick.compress(filtered, out);
+                } else {
+                    block::fast_all(filtered, out);
                 }
             }
             Mode::Small => {

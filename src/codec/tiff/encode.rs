@@ -31,35 +31,57 @@ pub fn encode(image: &Image, compression: Compression, target: &Target) -> Resul
     let mut spans: Vec<(u64, u64)> = Vec::with_capacity(strips);
     let mut end = start;
     let mut place = |len: usize| {
-        let offset = end;
-        spans.push((offset, len as u64));
+        spans.push((end, len as u64));
         end += len as u64;
-        offset
     };
     let raw_strips = image.samples().as_bytes().chunks(layout.rows * layout.row);
     if compression == Compression::None {
-        raw_strips.for_each(|strip| {
-            place(strip.len());
-        });
+        raw_strips.for_each(|strip| place(strip.len()));
         target.reserve(end)?;
         raw::write(target, start, image.samples(), Order::NATIVE)?;
     } else {
         let raw_strips: Vec<&[u8]> = raw_strips.collect();
         ordered(
             strips,
-            || (Packer::new(compression), Vec::new()),
-            |(packer, differences), i| {
-                differences.resize(raw_strips[i].len(), 0);
-                let (channels, depth) = (shape.channels, shape.depth);
-                predictor::apply(raw_strips[i], differences, layout.row, channels, depth);
-                packer.pack(differences)
-            },
-            |_, packed| place(packed.len()),
-            |offset, packed| target.write_at(&packed, offset),
+            (target, start),
+            || Strip::new(compression),
+            |i, strip| strip.fill(raw_strips[i], &layout, &shape),
+            |strip, _| place(strip.packed.len()),
         )?;
     }
     target.write_at(&layout.directory(&shape, &spans), 0)?;
     Ok(end)
+}
+
+/// A strip and what makes it.
+struct Strip {
+    packer: Packer,
+    differences: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+impl Strip {
+    fn new(compression: Compression) -> Strip {
+        Strip {
+            packer: Packer::new(compression),
+            differences: Vec::new(),
+            packed: Vec::new(),
+        }
+    }
+
+    fn fill(&mut self, raw: &[u8], layout: &Layout, shape: &Shape) -> Result<()> {
+        self.differences.resize(raw.len(), 0);
+        let (channels, depth) = (shape.channels, shape.depth);
+        predictor::apply(raw, &mut self.differences, layout.row, channels, depth);
+        self.packed = self.packer.pack(&self.differences)?;
+        Ok(())
+    }
+}
+
+impl AsRef<[u8]> for Strip {
+    fn as_ref(&self) -> &[u8] {
+        &self.packed
+    }
 }
 
 /// How the file is laid out.

@@ -3,6 +3,10 @@
 /// Distance symbols that can occur.
 pub const DISTANCES: usize = 30;
 
+/// The length of a match.
+pub const SHORTEST: usize = 3;
+pub const LONGEST: usize = 258;
+
 /// A literal, or a match by its length and distance, in one number.
 #[derive(Clone, Copy)]
 pub struct Token(u32);

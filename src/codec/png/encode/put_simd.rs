@@ -5,7 +5,7 @@ use super::bits::Bits;
 
 /// Appends the codes of groups of 8 bytes from the first on, and returns how many groups it did:
 /// all but a rest of fewer than 8, or none on a processor that cannot. `planes`: each literal's
-/// length, at most 12, and the low and high byte of its code.
+/// length, at most 14, and the low and high byte of its code.
 pub fn put_literals(groups: &[[u8; 8]], planes: &[[u8; 256]; 3], out: &mut Bits) -> usize {
     #[cfg(target_arch = "x86_64")]
     if groups.len() >= 8
@@ -80,7 +80,7 @@ mod x86 {
                 _mm512_mask_blend_epi8(0xaaaa_aaaa_aaaa_aaaa, low, _mm512_slli_epi16::<8>(high));
             let odd =
                 _mm512_mask_blend_epi8(0xaaaa_aaaa_aaaa_aaaa, _mm512_srli_epi16::<8>(low), high);
-            // In each 32 bits, the four codes become two pairs of up to 24 bits.
+            // In each 32 bits, the four codes become two pairs of up to 28 bits.
             let first = _mm512_or_si512(
                 _mm512_and_si512(even, half),
                 _mm512_sllv_epi32(_mm512_and_si512(odd, half), _mm512_and_si512(len, byte)),
@@ -97,7 +97,7 @@ mod x86 {
             );
             let first_len = _mm512_and_si512(pair_len, half);
             let four_len = _mm512_add_epi32(first_len, _mm512_srli_epi32::<16>(pair_len));
-            // In each 64 bits, the pairs become two fours of up to 48 bits.
+            // In each 64 bits, the pairs become two fours of up to 56 bits.
             let four_a = _mm512_or_si512(
                 _mm512_and_si512(first, word),
                 _mm512_sllv_epi64(

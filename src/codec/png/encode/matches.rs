@@ -2,14 +2,13 @@
 
 use super::bits::Bits;
 use super::block;
-use super::token::{self, Token};
+use super::token::{self, LONGEST, Token};
 
-/// Bytes that a block covers, and the longest match that may reach past it.
-const BLOCK: usize = 64 << 10;
-const LONGEST: usize = 258;
+/// Bytes that a block covers; its last match may reach past it.
+pub const BLOCK: usize = 64 << 10;
 
 /// Distances that deflate can tell; also the length of the chains.
-const WINDOW: usize = 32 << 10;
+pub const WINDOW: usize = 32 << 10;
 
 /// Log2 of the number of chains, each of the places whose 4 bytes have one hash.
 const HASH_BITS: u32 = 15;
@@ -125,8 +124,8 @@ impl Matcher {
             self.back[at % WINDOW] = 0;
             return;
         };
-        let hash = u32::from_le_bytes(*four).wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS);
-        let latest = std::mem::replace(&mut self.latest[hash as usize], at as u32 + 1);
+        let hash = hash::<HASH_BITS>(u32::from_le_bytes(*four));
+        let latest = std::mem::replace(&mut self.latest[hash], at as u32 + 1);
         let back = at + 1 - latest as usize;
         self.back[at % WINDOW] = if latest > 0 && back < WINDOW {
             back as u16
@@ -180,9 +179,15 @@ impl Matcher {
     }
 }
 
+/// Spreads four bytes over `2^BITS` places (Fibonacci hashing).
+#[inline(always)]
+pub fn hash<const BITS: u32>(four: u32) -> usize {
+    (four.wrapping_mul(0x9e37_79b1) >> (32 - BITS)) as usize
+}
+
 /// How many bytes two strings have in common from their start; at most the second's length.
 #[inline(always)]
-fn common(a: &[u8], b: &[u8]) -> usize {
+pub fn common(a: &[u8], b: &[u8]) -> usize {
     let a = &a[..b.len()];
     let (eights, _) = b.as_chunks::<8>();
     for (k, (x, y)) in a.as_chunks::<8>().0.iter().zip(eights).enumerate() {
