@@ -4,6 +4,7 @@
 pub mod mutate_png;
 pub mod mutate_tiff;
 pub mod opinion;
+pub mod random;
 pub mod recipe;
 pub mod seeds;
 

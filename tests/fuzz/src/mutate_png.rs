@@ -2,6 +2,7 @@
 //! those checks is reached: of the chunks, of the deflate data, of the scanlines.
 
 use crate::png_files::{chunk, idats, index, segments, zlib};
+use crate::random::Random;
 use flate2::{Decompress, FlushDecompress, Status};
 use libfuzzer_sys::fuzzer_mutate;
 
@@ -107,17 +108,6 @@ fn mend_index(chunks: &mut Chunks) {
             let around = if i == 0 { 2 } else { 0 } + if i + 1 == lens.len() { 4 } else { 0 };
             data.extend((len.saturating_sub(around) as u32).to_be_bytes());
         }
-    }
-}
-
-struct Random(u64);
-
-impl Random {
-    /// A number below `most`, or 0.
-    fn below(&mut self, most: usize) -> usize {
-        let (a, c) = (0x5851_F42D_4C95_7F2D, 0x1405_7B7E_F767_814F);
-        self.0 = self.0.wrapping_mul(a).wrapping_add(c);
-        (self.0 >> 33) as usize % most.max(1)
     }
 }
 

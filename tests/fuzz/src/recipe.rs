@@ -4,8 +4,8 @@ use gpuimg::files::Target;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use std::path::PathBuf;
 
-/// Most bytes of an image: a few of the encoders' segments or strips.
-const MOST: usize = 3 << 20;
+/// Most bytes of an image, seldom reached: two of the encoders' segments, a few strips.
+const MOST: usize = 5 << 18;
 
 /// An image, and a number to choose by; none if the input is too short.
 ///
@@ -38,7 +38,12 @@ pub fn image(input: &[u8]) -> Option<(Image, u8)> {
     let side =
         |bytes: [u8; 2]| usize::from(u16::from_le_bytes(bytes) & ((1u32 << bits) - 1) as u16) + 1;
     let width = side([w0, w1]);
-    let most = MOST.min(4096 << (scale >> 4)) / (width * channels * depth.bytes());
+    let most = if scale >> 4 == 15 {
+        MOST
+    } else {
+        512 << (scale >> 5)
+    };
+    let most = most / (width * channels * depth.bytes());
     let height = side([h0, h1]).min(most).max(1);
     let shape = Shape {
         width,

@@ -25,7 +25,7 @@ pub fn recipes() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for choice in 0..4 {
         for form in 0..8 {
-            for (scale, period) in [(0x30, 0), (0x54, 1), (0x93, 2), (0xA6, 3)] {
+            for (scale, period) in [(0x70, 0), (0x44, 1), (0xD3, 2), (0x17, 3)] {
                 let noise = 3 * form;
                 let mut recipe = vec![choice, form, 0x35, 3, 0x27, 9, scale, form, noise, period];
                 recipe.extend([57, 1]);
@@ -33,6 +33,9 @@ pub fn recipes() -> Vec<Vec<u8>> {
                 all.push(recipe);
             }
         }
+        all.push(vec![
+            choice, choice, 0xFF, 2, 0xFF, 0xFF, 0xF7, 3, 9, 0, 57, 1, 1, 2, 3, 5,
+        ]);
     }
     all
 }

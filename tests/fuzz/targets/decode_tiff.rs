@@ -19,6 +19,10 @@ fuzz_target!(init: seeds::write(seeds::of_tiff), |file: &[u8]| {
         return;
     };
     opinion::bounded(&image, file, EXPANSION);
+    // Of a tag that stands there twice the tiff crate takes the last, libtiff and we the first.
+    if mutate_tiff::repeats_tags(file) {
+        return;
+    }
     let shape = image.shape();
     if let Some((size, bytes)) = opinion::tiff(file, shape.depth) {
         assert_eq!(size, (shape.width, shape.height));
