@@ -89,8 +89,9 @@ impl Page {
     }
 
     /// Refuses a file that is too short for what its directory promises, so that a lying one takes
-    /// no memory: each chunk must lie within the file and be large enough for its samples at its
-    /// method's best; and so must all together, for a byte may not be counted twice.
+    /// no memory and no time: each chunk must lie within the file and be large enough for its
+    /// samples at its method's best, those past the image's border too; and so must all together,
+    /// for a byte may not be counted twice.
     fn check(&self, len: u64) -> Result<()> {
         let noun = self.grid.noun();
         let end = |span: &Span| span.offset.checked_add(span.len);
@@ -100,7 +101,7 @@ impl Page {
             let last = last.filter(|&last| last > len).unwrap_or(u64::MAX);
             bail!("truncated at byte {len} of {last} ({noun} {i})");
         }
-        let mut packed = 0;
+        let (mut packed, mut promised) = (0, 0u64);
         for (i, span) in self.spans.iter().enumerate() {
             ensure!(span.len > 0, "{noun} {i} is missing");
             let most = span.len.saturating_mul(self.method.expansion());
@@ -111,10 +112,10 @@ impl Page {
                 span.len
             );
             packed = len.min(packed + span.len);
+            promised = promised.saturating_add(needed as u64);
         }
-        let promised = self.shape.bytes();
         ensure!(
-            promised as u64 <= packed.saturating_mul(self.method.expansion()),
+            promised <= packed.saturating_mul(self.method.expansion()),
             "it promises {promised} bytes of samples, more than its {len} bytes can hold"
         );
         Ok(())
