@@ -14,8 +14,6 @@ mod command;
 mod devices;
 /// Laws that the operations obey, and literals small enough to check by hand.
 mod laws;
-/// Parallel work whose results keep their order.
-mod ordered;
 /// PNG read: every colour type, depth and filter, and hostile files.
 mod png_decode;
 /// PNG written, and read back by other decoders.
