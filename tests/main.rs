@@ -22,6 +22,8 @@ mod png_encode;
 mod png_files;
 /// PNM read and written.
 mod pnm;
+/// Files that once went wrong, each named after what happened.
+mod regressions;
 /// The exact rounding of `normalize`, over all ranges.
 mod rounding;
 /// TIFF read and written, and hostile files.

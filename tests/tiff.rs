@@ -6,7 +6,7 @@ use gpuimg::files::{Source, Target};
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use std::io::Cursor;
 
-mod build;
+pub mod build;
 mod hostile;
 mod layouts;
 
