@@ -37,7 +37,7 @@ OPENCV = """
 import sys, cv2
 image = cv2.imread(sys.argv[1], cv2.IMREAD_UNCHANGED)
 image = cv2.normalize(image, None, 0, 65535, cv2.NORM_MINMAX, cv2.CV_16U)
-cv2.imwrite(sys.argv[2], image, [cv2.IMWRITE_TIFF_COMPRESSION, 1])
+cv2.imwrite(sys.argv[2], image, [cv2.IMWRITE_TIFF_COMPRESSION, 1] if sys.argv[2].endswith("tif") else [])
 """
 PYVIPS = """
 import sys, pyvips
