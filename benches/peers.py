@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times gpuimg against the programs that people use, whole process and file to file, in pairs.
 
-    cargo build --release && benches/peers.py [--quick] [--scale N] [CASE ...]
+    cargo build --release && benches/peers.py [--quick] [--scale N] [--peer NAME] [CASE ...]
 
 For each case gpuimg and each peer run in turn (A B A C A B A C ...), input in the page cache, output
 removed before. A line gives the medians of both, the median and the range of the ratios of
@@ -29,6 +29,7 @@ CACHE = Path.home() / ".cache" / "gpuimg-peers"
 PYTHON = CACHE / "bin" / "python"
 PACKAGES = ["numpy", "opencv-python-headless", "pyvips[binary]", "tifffile"]
 DEBIAN = {"pnmnorm": "netpbm", "convert-im6.q16": "imagemagick"}
+NEEDS = {"netpbm": "pnmnorm", "netpbm PGM": "pnmnorm", "ImageMagick": "convert-im6.q16"}
 # A peer slower than this is run in 3 rounds at most.
 SLOW = 4.0
 
@@ -36,7 +37,7 @@ OPENCV = """
 import sys, cv2
 image = cv2.imread(sys.argv[1], cv2.IMREAD_UNCHANGED)
 image = cv2.normalize(image, None, 0, 65535, cv2.NORM_MINMAX, cv2.CV_16U)
-cv2.imwrite(sys.argv[2], image, [cv2.IMWRITE_TIFF_COMPRESSION, 1])
+cv2.imwrite(sys.argv[2], image, [cv2.IMWRITE_TIFF_COMPRESSION, 1] if sys.argv[2].endswith("tif") else [])
 """
 PYVIPS = """
 import sys, pyvips
@@ -91,14 +92,14 @@ CASES = [
 
 
 def install():
-    """Sees to Python's packages and Debian's; returns the programs that are missing."""
+    """Sees to Python's packages and Debian's; returns the peers that are missing."""
     if not PYTHON.exists():
         subprocess.run([sys.executable, "-m", "venv", CACHE], check=True)
         subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
     wanted = [package for program, package in DEBIAN.items() if not shutil.which(program)]
     if wanted and os.geteuid() == 0 and shutil.which("apt-get"):
         subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *wanted])
-    missing = [package for program, package in DEBIAN.items() if not shutil.which(program)]
+    missing = [peer for peer, program in NEEDS.items() if not shutil.which(program)]
     if missing:
         print(f"left out, since not installed: {', '.join(missing)}")
     return missing
@@ -174,6 +175,7 @@ def measure(name, source, peers, rounds, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(case[0] for case in CASES))
+    parser.add_argument("--peer", action="append", metavar="NAME", help=", ".join(PEERS))
     parser.add_argument("--quick", action="store_true", help="3 rounds instead of 9")
     parser.add_argument("--scale", type=int, default=1, metavar="N", help="divide all sides by N")
     options = parser.parse_args()
@@ -191,7 +193,7 @@ def main():
                 continue
             source = folder / source
             images("make", source, side // options.scale)
-            here = [p for p in peers if not any(p.lower().startswith(m) for m in missing)]
+            here = [p for p in peers if p not in missing and p in (options.peer or peers)]
             load = os.getloadavg()[0]
             measure(name, source, here, 3 if options.quick else 9, folder)
             print(f"{name:10} load before {load:.1f}, after {os.getloadavg()[0]:.1f}", flush=True)

@@ -8,12 +8,9 @@ use super::token::{LONGEST, Token};
 /// Log2 of the number of places remembered, one for each hash of 4 bytes.
 const HASH_BITS: u32 = 14;
 
-/// Windows of a segment that are looked at for repeats, and bytes of each.
+/// Windows of a segment that are looked at, and bytes of each.
 const WINDOWS: u32 = 8;
 const SAMPLE: usize = 512;
-
-/// Bytes in the middle of a segment that are compressed on trial.
-const TRIAL: usize = 16 << 10;
 
 /// The search for matches; its memory is kept from one segment to the next.
 #[derive(Default)]
@@ -27,14 +24,15 @@ pub struct Quick {
 impl Quick {
     /// Whether matches make a segment smaller by a quarter at least, as far as samples tell.
     ///
-    /// Not if it has fewer than 16 KiB, or if windows repeat too little of themselves (`repeats`),
-    /// which is all that noisy images pay for the question. Else `compress` and `block::fast` are
-    /// tried on 16 KiB from byte (len − 16 KiB) / 2 on, and their whole bytes compared.
+    /// Not if it has fewer than 4096 bytes, or if windows promise nothing (`promised`), which is all
+    /// that noisy images pay for the question. Else `compress` and `block::fast` are tried on as
+    /// many bytes n as that says, or all, from byte (len − n) / 2 on, and their whole bytes compared.
     pub fn pays(&mut self, bytes: &[u8]) -> bool {
-        if bytes.len() < TRIAL || !repeats(bytes) {
+        let trial = promised(bytes).min(bytes.len());
+        if trial == 0 {
             return false;
         }
-        let middle = &bytes[(bytes.len() - TRIAL) / 2..][..TRIAL];
+        let middle = &bytes[(bytes.len() - trial) / 2..][..trial];
         let [mut quick, mut fast] = std::mem::take(&mut self.trials);
         for trial in [&mut quick, &mut fast] {
             trial.clear();
@@ -101,26 +99,36 @@ impl Quick {
     }
 }
 
-/// Whether a sample of at least 4096 bytes repeats itself.
+/// The bytes that a trial is worth, by samples.
 ///
 /// Window k = 1..=8 has 512 bytes from (k · 0x9e37_79b1 mod 2³²) · (len − 512) / 2³² on: not at
 /// the same place of every row. Of all 509 strings of four bytes in each, one after the other, those
-/// that are not zero count (`block::fast` has runs of zeros as well). At least 64 must, and three
-/// in five of them must be the last that came with the same hash of 11 bits. In noiseless images
-/// 65 to 98 % are, in noisy ones 0 to 17; where half are, matches save a few percent.
-fn repeats(bytes: &[u8]) -> bool {
+/// that are not zero are counted. None is worth it if they are fewer than 64, for `block::fast` has
+/// runs of zeros as well. If they are fewer than a quarter of all, what repeats are rows, and a trial
+/// is quick: 64 KiB. Else 16 KiB if half of them are repeated: are the last that came with the
+/// same hash of 11 bits. In noiseless images 65 to 98 % are, in noisy ones 0 to 17.
+fn promised(bytes: &[u8]) -> usize {
+    if bytes.len() < WINDOWS as usize * SAMPLE {
+        return 0;
+    }
     const BITS: u32 = 11;
     let mut seen = [0; 1 << BITS];
-    let (mut count, mut repeated) = (0, 0);
+    let (mut count, mut repeated, mut all) = (0, 0, 0);
     for k in 1..=WINDOWS {
         let place = u64::from(k.wrapping_mul(0x9e37_79b1)) * (bytes.len() - SAMPLE) as u64;
         let window = &bytes[(place >> 32) as usize..][..SAMPLE];
         for four in window.windows(4) {
             let four = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
             let last = std::mem::replace(&mut seen[hash::<BITS>(four)], four);
+            all += 1;
             count += u32::from(four != 0);
             repeated += u32::from(four != 0 && four == last);
         }
     }
-    count >= 64 && 5 * repeated >= 3 * count
+    match count {
+        0..64 => 0,
+        _ if 4 * count < all => 64 << 10,
+        _ if 2 * repeated >= count => 16 << 10,
+        _ => 0,
+    }
 }
