@@ -1,5 +1,6 @@
 //! What can be typed: clap types only.
 
+use crate::bench;
 use crate::codec::{self, Format};
 use crate::device::Choice;
 use crate::image::Depth;
@@ -102,6 +103,14 @@ pub enum Verb {
         #[arg(required = true)]
         inputs: Vec<PathBuf>,
     },
+    /// Measure the papers' kernels and the program's own on this machine, beside the published figures
+    Bench {
+        /// Which, and how they are told.
+        #[command(flatten)]
+        options: bench::Options,
+    },
+    /// Tell what this machine has, and what `auto` makes of it
+    Doctor,
 }
 
 /// The input and the output of a verb that makes an image.

@@ -3,7 +3,7 @@
 pub mod cpu;
 pub mod cuda;
 mod job;
-mod link;
+pub mod link;
 mod modules;
 
 use crate::stats::{Limit, Peaks, Timeline};

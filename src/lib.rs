@@ -12,10 +12,12 @@
 //! never touch files, codecs know no device, devices know no operation, and only `main` exits.
 //! An operation is defined once, by its naive version; the CPU's and the GPU's give the same bytes.
 
+pub mod bench;
 pub mod buffer;
 pub mod cli;
 pub mod codec;
 pub mod device;
+pub mod doctor;
 pub mod files;
 pub mod image;
 pub mod ops;
@@ -55,6 +57,8 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Verb::Rotate { angle, files } => convert(&Orient::from(*angle), files, common),
         Verb::Flip { axis, files } => convert(&Orient::from(*axis), files, common),
         Verb::Sum { op, json, inputs } => sum(op, inputs, *json, common),
+        Verb::Bench { options } => bench::run(options, common.device),
+        Verb::Doctor => doctor::run(common.device),
     }
 }
 

@@ -8,6 +8,8 @@
 
 mod support;
 
+/// The tables of `bench` and the doctor.
+mod bench;
 /// The command as a user meets it: files, exit statuses, sentences.
 mod command;
 /// Every operation against its naive definition, on the CPU and on a GPU.

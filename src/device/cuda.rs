@@ -1,5 +1,6 @@
 //! One NVIDIA GPU: its context, its memory, pinned host memory, copies and launches. The only file
-//! with `unsafe`. Knows no operation; `job.rs` puts these calls in order and times them.
+//! with `unsafe`, and long for that reason: every driver call with a pointer is here. Knows no
+//! operation; `job.rs` puts these calls in order and times them.
 
 use super::modules::Modules;
 use super::{Unusable, link};
@@ -8,6 +9,7 @@ use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{
     self, CUdevice_attribute_enum as Attribute, CUevent_flags_enum as Flags,
+    CUfunction_attribute_enum as FunctionAttribute,
 };
 use cudarc::driver::{
     CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStream, LaunchConfig, PushKernelArg,
@@ -70,6 +72,36 @@ pub enum Arg<'a> {
     U32(u32),
     /// A 64-bit scalar.
     U64(u64),
+    /// A scalar of 32 bits with a point.
+    F32(f32),
+}
+
+/// How a launch is cut: blocks along x and y, and threads of each block along x and y.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Blocks.
+    pub blocks: [u32; 2],
+    /// Threads of a block.
+    pub threads: [u32; 2],
+}
+
+/// What a card says of itself.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Compute capability: (9, 0) for an H100.
+    pub capability: (i32, i32),
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Bytes of level-2 cache.
+    pub l2: u64,
+    /// Bytes of device memory, and how many are free.
+    pub memory: (u64, u64),
+    /// CUDA version of the driver: (12, 4).
+    pub cuda: (i32, i32),
+    /// PCI domain, bus and device.
+    pub address: [i32; 3],
+    /// Which of the two embedded forms of each kernel this card gets: `compute_90`.
+    pub form: &'static str,
 }
 
 /// A kernel on the card, ready to be launched.
@@ -132,20 +164,41 @@ impl Gpu {
         let memory = clock_khz
             .zip(bus_bits)
             .map(|(khz, bits)| 2.0 * khz * 1e3 * bits / 8.0 / 1e9);
-        let address = [
+        Peaks {
+            memory,
+            pcie: link::peak(self.address()),
+        }
+    }
+
+    fn address(&self) -> [i32; 3] {
+        [
             Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
             Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
             Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID,
         ]
-        .map(|part| self.context.attribute(part).unwrap_or(0));
-        Peaks {
-            memory,
-            pcie: link::peak(address),
-        }
+        .map(|part| self.context.attribute(part).unwrap_or(0))
+    }
+
+    /// What the card says of itself.
+    pub fn facts(&self) -> Result<Facts> {
+        let l2 = self
+            .context
+            .attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?;
+        let (free, total) = self.memory()?;
+        let cuda = driver_version()?;
+        Ok(Facts {
+            capability: self.context.compute_capability()?,
+            multiprocessors: self.multiprocessors(),
+            l2: l2.max(0) as u64,
+            memory: (total as u64, free as u64),
+            cuda: (cuda / 1000, cuda % 1000 / 10),
+            address: self.address(),
+            form: self.modules.form(),
+        })
     }
 
     /// The kernel `name` of the file `file` (both as under `kernels/`) for pixels of `form`: `u16_c3`,
-    /// `b8`, … The driver compiles its module when it is first asked for, which takes a while: ask
+    /// `b8`, …, or "" for the papers', which have one. The driver compiles its module when it is first asked for, which takes a while: ask
     /// before the upload.
     pub fn kernel(&self, file: &str, name: &'static str, form: &str) -> Result<Kernel> {
         let module: Arc<CudaModule> = self.modules.get(file, form, |ptx| {
@@ -155,7 +208,10 @@ impl Gpu {
                     anyhow!("the driver refuses the kernels of {file}: {}", said(&error))
                 })
         })?;
-        let entry = format!("{name}_{form}");
+        let entry = match form {
+            "" => name.to_string(),
+            form => format!("{name}_{form}"),
+        };
         let ready = || {
             let function = module.load_function(&entry)?;
             let threads = function.max_threads_per_block()? as u32;
@@ -202,24 +258,34 @@ impl Gpu {
     pub fn words<T: bytemuck::Pod>(&self, words: &[T]) -> Result<Buffer> {
         let bytes: &[u8] = bytemuck::cast_slice(words);
         let buffer = self.alloc(bytes.len())?;
-        // SAFETY: `buffer` has as many bytes as are copied, and the call waits for the copy.
-        unsafe { result::memcpy_htod_sync(buffer.pointer, bytes) }
-            .map_err(|error| anyhow!("{}", said(&error)))?;
+        self.send(bytes, &buffer)?;
         Ok(buffer)
+    }
+
+    /// Copies all of `host` to the beginning of `buffer`, through the driver's own staging memory.
+    /// Returns when `host` may change again; kernels launched later find it.
+    pub fn send(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
+        ensure!(host.len() <= buffer.len, "a copy past the buffer's end");
+        self.context.bind_to_thread()?;
+        // SAFETY: `buffer` has as many bytes as are copied, and the call does not use `host` longer.
+        unsafe { result::memcpy_htod_sync(buffer.pointer, host) }
+            .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Copies the beginning of `buffer` over all of `host`, as `send` does.
+    pub fn fetch(&self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
+        ensure!(host.len() <= buffer.len, "a copy past the buffer's end");
+        self.context.bind_to_thread()?;
+        // SAFETY: as in `send`; the call waits for the copy.
+        unsafe { result::memcpy_dtoh_sync(host, buffer.pointer) }
+            .map_err(|error| anyhow!("{}", said(&error)))
     }
 
     /// Reads back the words of a small buffer, after everything queued before.
     pub fn read_words<T: bytemuck::Pod>(&self, buffer: &Buffer) -> Result<Vec<T>> {
         self.wait()?;
         let mut words = vec![T::zeroed(); buffer.len / size_of::<T>()];
-        // SAFETY: `words` is not longer than `buffer`, and the call waits for the copy.
-        unsafe {
-            result::memcpy_dtoh_sync(
-                bytemuck::cast_slice_mut::<T, u8>(&mut words),
-                buffer.pointer,
-            )
-        }
-        .map_err(|error| anyhow!("{}", said(&error)))?;
+        self.fetch(buffer, bytemuck::cast_slice_mut(&mut words))?;
         Ok(words)
     }
 
@@ -239,19 +305,30 @@ impl Gpu {
         })
     }
 
-    /// Queues `kernel` with `grid` blocks. `args` are those of its header comment, in order.
+    /// Queues `kernel` with `grid` blocks of the threads that it was compiled for. `args` are those
+    /// of its header comment, in order.
     pub fn launch(&self, kernel: &Kernel, grid: u32, args: &[Arg]) -> Result<()> {
+        let grid = Grid {
+            blocks: [grid, 1],
+            threads: [kernel.threads, 1],
+        };
+        self.launch_grid(kernel, grid, args)
+    }
+
+    /// Queues `kernel`, cut as `grid` says.
+    pub fn launch_grid(&self, kernel: &Kernel, grid: Grid, args: &[Arg]) -> Result<()> {
         let mut builder = self.stream.launch_builder(&kernel.function);
         for arg in args {
             match arg {
                 Arg::Buffer(buffer) => builder.arg(&buffer.pointer),
                 Arg::U32(word) => builder.arg(word),
                 Arg::U64(word) => builder.arg(word),
+                Arg::F32(number) => builder.arg(number),
             };
         }
         let config = LaunchConfig {
-            grid_dim: (grid, 1, 1),
-            block_dim: (kernel.threads, 1, 1),
+            grid_dim: (grid.blocks[0], grid.blocks[1], 1),
+            block_dim: (grid.threads[0], grid.threads[1], 1),
             shared_mem_bytes: 0,
         };
         // SAFETY: the kernels are the project's own and reach no memory but the device buffers given
@@ -260,6 +337,56 @@ impl Gpu {
         unsafe { builder.launch(config) }.map_err(|error| anyhow!("{}", said(&error)))?;
         Ok(())
     }
+
+    /// The same card, its work queued on CUDA's default stream: the one with which calls that name
+    /// no stream (`send`, `fetch`) keep order.
+    pub fn on_default_stream(self) -> Gpu {
+        Gpu {
+            stream: self.context.default_stream(),
+            ..self
+        }
+    }
+
+    /// Queues the setting of every byte of `buffer`.
+    pub fn fill(&self, buffer: &Buffer, byte: u8) -> Result<()> {
+        self.context.bind_to_thread()?;
+        // SAFETY: the buffer has as many bytes; it outlives the work, see its `drop`.
+        unsafe {
+            result::memset_d8_async(buffer.pointer, byte, buffer.len, self.stream.cu_stream())
+        }
+        .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Queues a copy of the beginning of `from` over all of `to`.
+    pub fn copy(&self, from: &Buffer, to: &Buffer) -> Result<()> {
+        ensure!(to.len <= from.len, "a copy past the buffer's end");
+        self.context.bind_to_thread()?;
+        // SAFETY: both buffers have as many bytes, are not the same memory, and outlive the work.
+        unsafe {
+            result::memcpy_dtod_async(to.pointer, from.pointer, to.len, self.stream.cu_stream())
+        }
+        .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Wishes that `percent` of a multiprocessor's fast memory be shared memory for `kernel`, the
+    /// rest level-1 cache.
+    pub fn prefer_shared(&self, kernel: &Kernel, percent: u8) -> Result<()> {
+        let carveout = FunctionAttribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+        kernel
+            .function
+            .set_attribute(carveout, percent.into())
+            .map_err(|error| anyhow!("{}", said(&error)))
+    }
+}
+
+/// The CUDA version that the driver speaks, as CUDA counts it: 12040 for 12.4.
+fn driver_version() -> Result<i32> {
+    let mut version = 0;
+    // SAFETY: writes one integer through a pointer to a live one; needs no initialisation.
+    unsafe { sys::cuDriverGetVersion(&mut version) }
+        .result()
+        .map_err(|error| anyhow!("{}", said(&error)))?;
+    Ok(version)
 }
 
 fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
@@ -270,11 +397,7 @@ fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
         present,
         "no NVIDIA driver on this machine (libcuda.so.1 is not there)"
     );
-    let mut version = 0;
-    // SAFETY: writes one integer through a pointer to a live one; needs no initialisation.
-    unsafe { sys::cuDriverGetVersion(&mut version) }
-        .result()
-        .map_err(|error| anyhow!("{}", said(&error)))?;
+    let version = driver_version()?;
     ensure!(
         version >= OLDEST_DRIVER,
         "the NVIDIA driver is too old: it speaks CUDA {}.{}, and 12.0 is needed; update the driver to 525 or later",

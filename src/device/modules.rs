@@ -27,9 +27,23 @@ macro_rules! embedded {
 static EMBEDDED: &[Embedded] = embedded! {
     "flip": "b1" "b2" "b3" "b4" "b6" "b8";
     "normalize": "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
-    "sum": "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
+    "sum": "u32" "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
     "transpose": "b1" "b2" "b3" "b4" "b6" "b8";
 };
+
+macro_rules! papers {
+    ($($file:literal)*) => {
+        &[$(Embedded {
+            name: concat!("papers/", $file),
+            compute_60: include_str!(concat!("../../kernels/papers/", $file, ".compute_60.ptx")),
+            compute_90: include_str!(concat!("../../kernels/papers/", $file, ".compute_90.ptx")),
+        }),*]
+    };
+}
+
+/// The historic kernels, for `bench` only; they have one form, without a name.
+static PAPERS: &[Embedded] =
+    papers!("launch" "layout" "memory" "minmax" "normalize" "reduce" "transpose");
 
 /// The modules of one context, loaded when first asked for.
 #[derive(Debug)]
@@ -53,6 +67,15 @@ impl Modules {
         })
     }
 
+    /// Which of the two embedded forms this card gets.
+    pub fn form(&self) -> &'static str {
+        if self.newest {
+            "compute_90"
+        } else {
+            "compute_60"
+        }
+    }
+
     /// The module of `file` for `form`, loaded by `load` from its PTX if this is the first time.
     pub fn get(
         &self,
@@ -60,7 +83,10 @@ impl Modules {
         form: &str,
         load: impl FnOnce(&'static str) -> Result<Arc<CudaModule>>,
     ) -> Result<Arc<CudaModule>> {
-        let name = format!("{file}.{form}");
+        let name = match form {
+            "" => file.to_string(),
+            form => format!("{file}.{form}"),
+        };
         let mut loaded = self
             .loaded
             .lock()
@@ -68,7 +94,8 @@ impl Modules {
         if let Some(module) = loaded.get(&name) {
             return Ok(module.clone());
         }
-        let embedded = EMBEDDED.iter().find(|embedded| embedded.name == name);
+        let mut all = EMBEDDED.iter().chain(PAPERS);
+        let embedded = all.find(|embedded| embedded.name == name);
         let embedded = embedded.ok_or_else(|| anyhow!("no kernels named {name} are embedded"))?;
         let module = load(if self.newest {
             embedded.compute_90

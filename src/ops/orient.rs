@@ -184,7 +184,7 @@ impl Op for Orient {
 
 /// Blocks for an image: one a tile of the kernel's, or one for each 8 KiB of a row. The kernels
 /// stride over what is left, so any number gives the right result.
-fn grid(width: usize, height: usize, pixel: usize, transposed: bool) -> u32 {
+pub(crate) fn grid(width: usize, height: usize, pixel: usize, transposed: bool) -> u32 {
     let blocks = if transposed {
         let (wide, high) = match pixel {
             1 => (128, 256),
