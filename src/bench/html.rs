@@ -19,11 +19,11 @@ p { margin: .3rem 0 } .soft { color: var(--soft); font-size: .875rem }
 .name { overflow-wrap: anywhere } .facts { color: var(--soft); font-size: .8125rem }
 .bars { align-self: center; min-width: 0 } .bar { display: flex; align-items: center; gap: .4rem; font-size: .8125rem; font-variant-numeric: tabular-nums; white-space: nowrap }
 .track { flex: 1 1 auto; min-width: 3rem; height: .7rem; background: var(--box) } .fill { height: 100%; background: var(--here) } .then .fill { background: var(--then) } .then { color: var(--soft) }
-.value { flex: 0 0 9.5rem; overflow: hidden; text-overflow: ellipsis } .failed { color: var(--bad); font-weight: 600 }
+.value { flex: 0 0 11.5rem; white-space: normal; line-height: 1.2 } .failed { color: var(--bad); font-weight: 600 }
 .scroll { overflow-x: auto } table { border-collapse: collapse; font-size: .8125rem; font-variant-numeric: tabular-nums } th { font-weight: 500; color: var(--soft); padding: .15rem .35rem } td { padding: .3rem .35rem; text-align: right; min-width: 2.6rem }
 pre { font: .8125rem/1.3 ui-monospace, monospace; background: var(--box); padding: .5rem .7rem; overflow-x: auto; margin: .3rem 0 }
 .topic { break-inside: avoid; margin: .9rem 0 } .verdict { font-weight: 600 } .key { display: inline-block; width: .8rem; height: .8rem; vertical-align: -1px }
-@media (max-width: 40rem) { .row { grid-template-columns: minmax(0, 1fr) } .value { flex-basis: 8.5rem } }
+@media (max-width: 40rem) { .row { grid-template-columns: minmax(0, 1fr) } .value { flex-basis: 9.5rem } }
 @media print { body { max-width: none; padding: 0; font-size: 10pt; color: #000; background: #fff } * { print-color-adjust: exact; -webkit-print-color-adjust: exact } pre { white-space: pre-wrap } }
 ";
 
