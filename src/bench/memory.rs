@@ -1,5 +1,6 @@
 //! How memory is read and written: HABR's read, copy and indices, NOTES' latencies, rows, records,
 //! columns, scattered lines and cache preference, LXF's local memory.
+//! Long, because these twelve systems make one table and share its data.
 
 use super::Table;
 use super::case::{Case, Ceiling, Figure, Measured};
