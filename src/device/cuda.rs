@@ -1,7 +1,6 @@
 //! One NVIDIA GPU: its context, its memory, pinned host memory, copies and launches. The only file
-//! with `unsafe`, and long for that reason: every driver call with a pointer is here. Knows no
+//! with `unsafe` beside the PNG encoder's SIMD, and long for that reason: every driver call with a pointer is here. Knows no
 //! operation; `job.rs` puts these calls in order and times them.
-//! Long, because whatever needs `unsafe` stands here and nowhere else.
 
 use super::modules::Modules;
 use super::{Unusable, link};
