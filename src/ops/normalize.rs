@@ -53,6 +53,7 @@ impl FromStr for Range {
 
 /// Stretch the range of values to the full depth, exactly rounded
 #[derive(clap::Args, Clone, Debug, Default)]
+#[group(skip)]
 pub struct Normalize {
     /// Take this input range instead of the image's own minimum and maximum; values outside are clamped to it
     #[arg(long, value_name = "MIN:MAX")]

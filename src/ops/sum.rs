@@ -15,6 +15,7 @@ use std::path::Path;
 
 /// Add up the samples, exactly, in each channel and together
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[group(skip)]
 pub struct Sum {
     /// Tell the minimum, maximum and mean too
     #[arg(long)]
