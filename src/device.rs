@@ -2,7 +2,7 @@
 
 pub mod cpu;
 pub mod cuda;
-mod job;
+pub mod job;
 pub mod link;
 mod modules;
 

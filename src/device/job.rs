@@ -62,6 +62,36 @@ impl Job<'_, '_> {
         self.timeline.host("device memory", 0, || gpu.alloc(len))
     }
 
+    /// Kernels of one file for one form of pixel. The driver may have to compile them first.
+    pub fn kernels<const N: usize>(
+        &mut self,
+        file: &str,
+        names: [&'static str; N],
+        form: &str,
+    ) -> Result<[Kernel; N]> {
+        let gpu = self.gpu;
+        let load = || {
+            let kernels: Result<Vec<Kernel>> = names
+                .iter()
+                .map(|name| gpu.kernel(file, name, form))
+                .collect();
+            kernels?
+                .try_into()
+                .map_err(|_| anyhow!("kernels are missing"))
+        };
+        self.timeline.host("load kernels", 0, load)
+    }
+
+    /// Blocks for a pass that reduces `bytes` to a few words.
+    pub fn reduction_grid(&self, bytes: u64) -> u32 {
+        self.gpu.reduction_grid(bytes)
+    }
+
+    /// Device memory that holds a few words.
+    pub fn words<T: bytemuck::Pod>(&mut self, words: &[T]) -> Result<Buffer> {
+        self.gpu.words(words)
+    }
+
     /// Queues a copy of the image into new device memory.
     pub fn upload(&mut self) -> Result<Buffer> {
         let mut buffer = self.alloc(self.host.len())?;
