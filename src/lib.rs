@@ -20,6 +20,7 @@ pub mod device;
 pub mod doctor;
 pub mod files;
 pub mod image;
+pub mod metadata;
 pub mod ops;
 pub mod pipeline;
 pub mod room;

@@ -3,6 +3,7 @@
 
 mod decode;
 mod encode;
+pub(super) mod metadata;
 
 pub use decode::{Reader, decode};
-pub use encode::{Mode, encode};
+pub use encode::{Mode, encode, encode_with};

@@ -4,10 +4,10 @@
 //! A *segment* is as many whole rows as fill 1 MiB with their filter bytes, rounded down, but at
 //! least one row; the last segment has the rest. In order:
 //! 1. signature, IHDR;
-//! 2. `gpIS` if there are at least two segments (see `INDEX`);
+//! 2. `gpIS` if there are at least two segments (see `INDEX`), and the metadata's chunks;
 //! 3. one IDAT a segment: its deflate data, in the first after zlib's header (78 01), in the last
 //!    before the Adler-32 of all filtered bytes (RFC 1950);
-//! 4. IEND.
+//! 4. the metadata's chunks that stood behind the image data before, IEND.
 //!
 //! A segment refers to nothing before itself: its first row is filtered without the row above, its
 //! matches stay inside, and it begins and ends at a byte. It ends with an empty stored block,
@@ -28,9 +28,11 @@ mod put_simd;
 mod quick;
 mod token;
 
+use super::metadata;
 use crate::codec::ordered::ordered;
 use crate::files::Target;
 use crate::image::{Image, Shape};
+use crate::metadata::Metadata;
 use anyhow::{Result, ensure};
 use bits::Bits;
 use filter::{Filter, Rows};
@@ -70,18 +72,35 @@ const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// Writes `image` to `target` as a PNG of 8 or 16 bits a sample and returns the file's length,
 /// which the caller commits. Errors: the target's, and an image that PNG cannot hold.
 pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
+    encode_with(image, &Metadata::default(), mode, target)
+}
+
+/// The same with its metadata; refuses samples that mean what PNG cannot say.
+pub fn encode_with(
+    image: &Image,
+    metadata: &Metadata,
+    mode: Mode,
+    target: &Target,
+) -> Result<u64> {
+    metadata.plain("PNG")?;
     let shape = image.shape();
+    let [before, behind] = [false, true].map(|behind| -> Vec<u8> {
+        let chunks = metadata::chunks(metadata, &shape, behind).into_iter();
+        chunks.flat_map(|told| chunk(told.kind, &told.data)).collect()
+    });
     let layout = Layout::new(&shape)?;
     let rows = Rows::of(image);
     let mut sums = Sums {
         adler: 1,
         data: Vec::with_capacity(layout.segments),
         segments: layout.segments,
+        behind,
     };
     let make = |index, piece: &mut Piece| {
         piece.make(&rows, layout.segment(index), mode, |out| {
             if index == 0 {
                 out.extend(&header(&shape, &layout));
+                out.extend(&before);
             }
         });
         Ok(())
@@ -239,6 +258,8 @@ struct Sums {
     /// Bytes of each segment's deflate data so far.
     data: Vec<u32>,
     segments: usize,
+    /// Chunks to stand behind the image data.
+    behind: Vec<u8>,
 }
 
 impl Sums {
@@ -257,6 +278,7 @@ impl Sums {
         let crc = piece.crc.clone().finalize();
         piece.out.extend(&crc.to_be_bytes());
         if last {
+            piece.out.extend(&self.behind);
             piece.out.extend(&chunk(*b"IEND", &[]));
         }
     }

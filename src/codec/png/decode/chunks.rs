@@ -165,6 +165,29 @@ impl<'a> Chunks<'a> {
         Ok(data)
     }
 
+    /// The chunks behind the image data, which start at byte `start`; IEND is not one of them. Only
+    /// the heads of the image data's chunks are read.
+    pub fn behind(&self, start: u64) -> Result<Vec<Chunk>> {
+        let (mut found, mut at) = (Vec::new(), start);
+        loop {
+            let mut head = [0; 8];
+            self.window.source.read_at(&mut head, at)?;
+            let [l0, l1, l2, l3, kind @ ..] = head;
+            let len = u32::from_be_bytes([l0, l1, l2, l3]);
+            let chunk = Chunk {
+                kind,
+                start: at,
+                len,
+            };
+            at = chunk.end();
+            match &kind {
+                b"IEND" => return Ok(found),
+                b"IDAT" => {}
+                _ => found.push(chunk),
+            }
+        }
+    }
+
     /// Walks from `start` over all chunks that may follow the image data, to the end.
     pub fn finish(&mut self, start: u64) -> Result<()> {
         let mut chunk = self.at(start)?;

@@ -1,6 +1,6 @@
 //! What stands before the image data of a PNG, and what it promises.
 
-use super::chunks::{MOST, SIGNATURE, is_critical};
+use super::chunks::{Chunk, MOST, SIGNATURE, is_critical};
 use super::data::ImageData;
 use crate::files::Source;
 use crate::image::{Depth, Shape};
@@ -143,6 +143,8 @@ pub struct Prelude {
     pub transparent: bool,
     /// The data of our private chunk of segment lengths.
     pub index: Option<Vec<u8>>,
+    /// The other ancillary chunks.
+    pub others: Vec<Chunk>,
     /// Byte at which the first IDAT starts.
     pub data: u64,
 }
@@ -167,6 +169,7 @@ impl Prelude {
             header,
             transparent: false,
             index: None,
+            others: Vec::new(),
             data: 0,
         };
         let mut palette = false;
@@ -202,7 +205,7 @@ impl Prelude {
                     palette = true;
                 }
                 kind if is_critical(kind) => bail!("{chunk} is out of place or unknown"),
-                _ => {}
+                _ => prelude.others.push(chunk),
             }
             chunks.each(&chunk, |_| ())?;
         }
