@@ -12,10 +12,11 @@ use crate::device::job::Job;
 use crate::image::{Image, Shape};
 use crate::stats::Timeline;
 use anyhow::Result;
+use std::fmt;
 use sum::Totals;
 
 /// One operation with its options.
-pub trait Op: Sync {
+pub trait Op: Sync + fmt::Debug {
     /// The word a user types.
     fn name(&self) -> &'static str;
 
