@@ -24,7 +24,8 @@ pub struct Buffer<T> {
 enum Memory<T> {
     Heap(Vec<T>),
     Mapped(MmapMut),
-    Shelved(Block),
+    /// From a shelf, and which stock of it.
+    Shelved(Block, usize),
     /// What is left of a buffer that gave its memory back.
     Gone,
 }
@@ -44,12 +45,15 @@ thread_local! {
 /// The memory that a thread keeps for its next images.
 struct Shelf {
     blocks: Vec<Block>,
+    /// Bytes that may lie here.
     most: usize,
     make: Box<dyn Fn(usize) -> Option<Block>>,
+    /// Counts the stocks; what is left of an earlier one is not taken back.
+    stock: usize,
 }
 
-/// Gives this thread a shelf of at most `most` blocks, new ones made by `make` (`None`: as without a
-/// shelf), and takes it away after `work`.
+/// Gives this thread a shelf for at most `most` bytes, new blocks made by `make` (`None`: as without
+/// a shelf), and takes it away after `work`.
 pub fn with_shelf<R>(
     most: usize,
     make: impl Fn(usize) -> Option<Block> + 'static,
@@ -59,11 +63,22 @@ pub fn with_shelf<R>(
         blocks: Vec::new(),
         most,
         make: Box::new(make),
+        stock: 0,
     };
     SHELF.set(Some(shelf));
     let result = work();
     SHELF.set(None);
     result
+}
+
+/// Gives up what lies on this thread's shelf, if it has one: `make` makes better blocks from now on.
+pub fn restock() {
+    SHELF.with_borrow_mut(|shelf| {
+        if let Some(shelf) = shelf {
+            shelf.blocks.clear();
+            shelf.stock += 1;
+        }
+    });
 }
 
 /// Memory of the system's own, with huge pages if it will; `None` if there is none.
@@ -76,24 +91,30 @@ pub fn mapped(bytes: usize) -> Option<MmapMut> {
 
 impl Shelf {
     /// A block for `bytes`: the smallest that serves, or a new one.
-    fn take(&mut self, bytes: usize) -> Option<Block> {
+    fn take(&mut self, bytes: usize) -> Option<(Block, usize)> {
         let serves = |block: &Block| block.len() >= bytes && block.len() / 4 <= bytes;
         let best = self
             .blocks
             .iter()
             .enumerate()
             .filter(|(_, block)| serves(block));
-        match best.min_by_key(|(_, block)| block.len()) {
-            Some((index, _)) => Some(self.blocks.swap_remove(index)),
+        let block = match best.min_by_key(|(_, block)| block.len()) {
+            Some((index, _)) => Some(self.blocks.remove(index)),
             None => (self.make)(bytes),
-        }
+        };
+        block.map(|block| (block, self.stock))
     }
 
-    fn put(&mut self, block: Block) {
-        if self.blocks.len() == self.most {
-            self.blocks.remove(0);
+    fn put(&mut self, block: Block, stock: usize) {
+        if stock != self.stock {
+            return;
         }
         self.blocks.push(block);
+        let mut lying: usize = self.blocks.iter().map(|block| block.len()).sum();
+        // The oldest go first.
+        while lying > self.most {
+            lying -= self.blocks.remove(0).len();
+        }
     }
 }
 
@@ -119,9 +140,9 @@ impl<T: Pod> Buffer<T> {
             .then(|| SHELF.with_borrow_mut(|shelf| shelf.as_mut()?.take(bytes)))
             .flatten();
         match shelved {
-            Some(block) => Ok(Buffer {
+            Some((block, stock)) => Ok(Buffer {
                 len,
-                memory: Memory::Shelved(block),
+                memory: Memory::Shelved(block, stock),
             }),
             None => Buffer::zeroed(len),
         }
@@ -130,11 +151,11 @@ impl<T: Pod> Buffer<T> {
 
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
-        if let Memory::Shelved(block) = std::mem::replace(&mut self.memory, Memory::Gone) {
+        if let Memory::Shelved(block, stock) = std::mem::replace(&mut self.memory, Memory::Gone) {
             // A thread without a shelf, or one that ends, gives the memory back to the system.
             let _ = SHELF.try_with(|shelf| {
                 if let Some(shelf) = shelf.borrow_mut().as_mut() {
-                    shelf.put(block);
+                    shelf.put(block, stock);
                 }
             });
         }
@@ -164,7 +185,7 @@ impl<T: Pod> Deref for Buffer<T> {
         match &self.memory {
             Memory::Heap(vec) => vec,
             Memory::Mapped(map) => bytemuck::cast_slice(&map[..bytes]),
-            Memory::Shelved(block) => bytemuck::cast_slice(&block[..bytes]),
+            Memory::Shelved(block, _) => bytemuck::cast_slice(&block[..bytes]),
             Memory::Gone => &[],
         }
     }
@@ -176,7 +197,7 @@ impl<T: Pod> DerefMut for Buffer<T> {
         match &mut self.memory {
             Memory::Heap(vec) => vec,
             Memory::Mapped(map) => bytemuck::cast_slice_mut(&mut map[..bytes]),
-            Memory::Shelved(block) => bytemuck::cast_slice_mut(&mut block[..bytes]),
+            Memory::Shelved(block, _) => bytemuck::cast_slice_mut(&mut block[..bytes]),
             Memory::Gone => &mut [],
         }
     }

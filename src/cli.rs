@@ -1,5 +1,6 @@
 //! What can be typed: clap types only.
 
+use crate::batch;
 use crate::bench;
 use crate::codec::{self, Format};
 use crate::device::Choice;
@@ -42,9 +43,13 @@ pub struct Common {
     #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
     pub stats: Option<StatsForm>,
 
-    /// Say which device does the work, and why
+    /// Say which device does the work, and why, and which metadata are not carried on
     #[arg(short, long, global = true)]
     pub verbose: bool,
+
+    /// How inputs are read.
+    #[command(flatten)]
+    pub reading: codec::Reading,
 }
 
 /// The forms of `--stats`.
@@ -99,9 +104,12 @@ pub enum Verb {
         /// Print one JSON object for each file
         #[arg(long)]
         json: bool,
-        /// Images to add up, each by itself; - is standard input
-        #[arg(required = true)]
+        /// Images to add up, each by itself, or folders of them; - is standard input
+        #[arg(required_unless_present = "files_from")]
         inputs: Vec<PathBuf>,
+        /// How many files are done.
+        #[command(flatten)]
+        batch: batch::Options,
     },
     /// Measure the papers' kernels and the program's own on this machine, beside the published figures
     Bench {
@@ -113,16 +121,14 @@ pub enum Verb {
     Doctor,
 }
 
-/// The input and the output of a verb that makes an image.
+/// The inputs and the output of a verb that makes images.
 #[derive(Args, Clone, Debug)]
 pub struct Files {
-    /// Image to read: PNG, TIFF or PNM, told by its content; - is standard input
-    pub input: PathBuf,
+    /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write; - is a standard stream
+    #[arg(required = true, value_name = "INPUT… OUTPUT")]
+    pub paths: Vec<PathBuf>,
 
-    /// Image to write; - is standard output
-    pub output: PathBuf,
-
-    /// Format of the output, where its name does not tell
+    /// Format of the output, where its name does not tell, or of all outputs of a batch
     #[arg(long)]
     pub format: Option<Format>,
 
@@ -137,6 +143,19 @@ pub struct Files {
     /// Have every output on the disk itself before it gets its name
     #[arg(long)]
     pub sync: bool,
+
+    /// How results in a folder are called, with the input's {stem} and {ext}
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        default_value = "{stem}.{ext}",
+        help_heading = "Many files"
+    )]
+    pub name: String,
+
+    /// How many files are done.
+    #[command(flatten)]
+    pub batch: batch::Options,
 
     /// How each format is compressed.
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! File bytes ⇄ `Image`, by format: a format is recognised by its first bytes, and chosen for the
 //! output by the file's extension. One file a format; no codec knows a device.
 
+pub mod metadata;
 pub mod ordered;
 pub mod png;
 pub mod pnm;
@@ -10,7 +11,7 @@ pub mod tiff;
 
 use crate::files::{Source, Target};
 use crate::image::{Image, Shape};
-use crate::metadata::{Metadata, Remarks};
+use crate::metadata::{Effect, Metadata, Remarks};
 use anyhow::{Context, Result, bail, ensure};
 use salvage::Salvage;
 use std::path::Path;
@@ -27,6 +28,15 @@ pub enum Format {
 }
 
 impl Format {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Png => "PNG",
+            Format::Tiff => "TIFF",
+            Format::Pnm => "PNM",
+        }
+    }
+
     /// The format that a file's extension stands for.
     pub fn of_extension(path: &Path) -> Result<Format> {
         let extension = path
@@ -45,8 +55,17 @@ impl Format {
         })
     }
 
+    /// The extension of its files' names.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Png => "png",
+            Format::Tiff => "tif",
+            Format::Pnm => "pnm",
+        }
+    }
+
     /// The format of a file, by its first bytes.
-    fn of_content(source: &Source) -> Result<Format> {
+    pub fn of_content(source: &Source) -> Result<Format> {
         ensure!(!source.is_empty(), "the file is empty");
         let mut magic = [0; 8];
         let length = source.read_up_to(&mut magic, 0)?;
@@ -75,6 +94,10 @@ pub struct Options {
         global = true
     )]
     pub tiff: tiff::Compression,
+
+    /// Turn the image as its orientation tag says before anything else, and set the tag to upright
+    #[arg(long, global = true)]
+    pub auto_orient: bool,
 }
 
 /// How inputs are read.
@@ -343,14 +366,27 @@ impl<'a> Writer<'a> {
         }
         ensure!(
             pages.len() == 1,
-            "{} pages do not go into one {format:?} file: --pages N takes one, and TIFF holds all",
-            pages.len()
+            "{} pages do not go into one {} file: --pages N takes one, and TIFF holds all",
+            pages.len(),
+            format.name()
         );
         Ok(Writer::Single(format, *options, target, 0))
     }
 
-    /// Adds a page.
-    pub fn page(&mut self, image: Image, metadata: &Metadata) -> Result<()> {
+    /// Adds a page that an operation of this effect made.
+    pub fn page(
+        &mut self,
+        image: Image,
+        mut metadata: Metadata,
+        effect: Effect,
+        remarks: &mut Remarks,
+    ) -> Result<()> {
+        let format = match self {
+            Writer::Tiff(_) => Format::Tiff,
+            Writer::Single(format, ..) => *format,
+        };
+        metadata::carry(&mut metadata, format, effect, remarks);
+        let metadata = &metadata;
         match self {
             Writer::Tiff(writer) => writer.page(image, metadata),
             Writer::Single(format, options, target, length) => {

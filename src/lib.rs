@@ -12,6 +12,7 @@
 //! never touch files, codecs know no device, devices know no operation, and only `main` exits.
 //! An operation is defined once, by its naive version; the CPU's and the GPU's give the same bytes.
 
+pub mod batch;
 pub mod bench;
 pub mod buffer;
 pub mod cli;
@@ -20,13 +21,15 @@ pub mod device;
 pub mod doctor;
 pub mod files;
 pub mod image;
+mod interrupt;
 pub mod metadata;
 pub mod ops;
 pub mod pipeline;
 pub mod room;
 pub mod stats;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use batch::inputs::Naming;
 use clap::error::ErrorKind;
 use cli::{Cli, Common, Files, StatsForm, Verb};
 use codec::Format;
@@ -52,13 +55,19 @@ pub enum Outcome {
 
 /// Does what was typed.
 pub fn run(cli: &Cli) -> Result<Outcome> {
+    interrupt::listen();
     let common = &cli.common;
     match &cli.verb {
         Verb::Normalize { op, files } => convert(&to_depth(op, files), files, common),
         Verb::Transpose { files } => convert(&Orient::Transpose, files, common),
         Verb::Rotate { angle, files } => convert(&Orient::from(*angle), files, common),
         Verb::Flip { axis, files } => convert(&Orient::from(*axis), files, common),
-        Verb::Sum { op, json, inputs } => sum(op, inputs, *json, common),
+        Verb::Sum {
+            op,
+            json,
+            inputs,
+            batch,
+        } => sum(op, inputs, *json, batch, common),
         Verb::Bench { options } => bench::run(options, common.device),
         Verb::Doctor => doctor::run(common.device),
     }
@@ -76,69 +85,89 @@ fn to_depth(op: &Normalize, files: &Files) -> Normalize {
     op
 }
 
-/// An image to an image.
+/// An image to an image, or many to a folder.
 fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
-    let format = match files.format {
-        Some(format) => format,
-        None => Format::of_extension(&files.output)
-            .map_err(usage)
-            .with_context(|| format!("cannot write {}", files.output.display()))?,
-    };
-    let output = Destination {
-        path: files.output.clone(),
-        format: Some(format),
+    let mut inputs = files.paths.clone();
+    let output = inputs.pop().unwrap_or_default();
+    let many = inputs.len() != 1 || inputs[0].is_dir() || output.is_dir() || files.batch.wanted();
+    if inputs.is_empty() && files.batch.selection.files_from.is_none() {
+        return Err(usage(anyhow!(
+            "an input and an output are needed, and only {} is given",
+            output.display()
+        )));
+    }
+    let mut destination = Destination {
+        path: output.clone(),
+        format: files.format,
         options: files.options,
         overwrite: files.overwrite,
         sync: files.sync,
         depth: files.depth.map(Depth::from),
     };
+    if many {
+        if !output.is_dir() && Format::of_extension(&output).is_ok() {
+            return Err(usage(anyhow!(
+                "several inputs, and {} is called like one image; a folder is needed",
+                output.display()
+            )));
+        }
+        let naming = Naming {
+            folder: output,
+            pattern: files.name.clone(),
+            format: files.format,
+        };
+        return batch::convert(op, &inputs, &naming, &destination, &files.batch, common);
+    }
+    if destination.format.is_none() {
+        let told = Format::of_extension(&output).map_err(usage);
+        destination.format =
+            Some(told.with_context(|| format!("cannot write {}", output.display()))?);
+    }
     let devices = Devices::new(common.device);
     let resources = Resources {
         devices: &devices,
         room: None,
+        reading: common.reading,
     };
-    let done = one_image(op, &files.input, Some(&output), &resources)?;
-    tell(
-        op,
-        &files.input,
-        Some(&files.output),
-        &done,
-        &devices,
-        common,
-    );
-    Ok(Outcome::Done)
+    let done = one_image(op, &inputs[0], Some(&destination), &resources)?;
+    tell(op, &inputs[0], Some(&output), &done, &devices, common);
+    Ok(done.outcome())
 }
 
-/// Images to numbers, a line each; a bad file is named and the rest goes on.
-fn sum(op: &Sum, inputs: &[PathBuf], json: bool, common: &Common) -> Result<Outcome> {
+/// Images to numbers, a line each, in order; a bad file is named and the rest goes on.
+fn sum(
+    op: &Sum,
+    inputs: &[PathBuf],
+    json: bool,
+    options: &batch::Options,
+    common: &Common,
+) -> Result<Outcome> {
+    let print = |input: &Path, done: &Done| -> Result<()> {
+        for totals in &done.totals {
+            let line = match json {
+                true => totals.json(input).to_string(),
+                false => totals.text(input),
+            };
+            writeln!(io::stdout(), "{line}").context("cannot write to standard output")?;
+        }
+        Ok(())
+    };
+    let [input] = inputs else {
+        return batch::measure(op, inputs, options, common, print);
+    };
+    if input.is_dir() || options.wanted() {
+        return batch::measure(op, inputs, options, common, print);
+    }
     let devices = Devices::new(common.device);
     let resources = Resources {
         devices: &devices,
         room: None,
+        reading: common.reading,
     };
-    let mut outcome = Outcome::Done;
-    for input in inputs {
-        match one_image(op, input, None, &resources) {
-            Ok(done) => {
-                if let Some(totals) = &done.totals {
-                    let line = if json {
-                        totals.json(input).to_string()
-                    } else {
-                        totals.text(input)
-                    };
-                    writeln!(io::stdout(), "{line}").context("cannot write to standard output")?;
-                }
-                tell(op, input, None, &done, &devices, common);
-            }
-            // Without the GPU that was asked for, no other file can fare better.
-            Err(error) if error.is::<device::Unusable>() => return Err(error),
-            Err(error) => {
-                complain(&error);
-                outcome = Outcome::SomeFailed;
-            }
-        }
-    }
-    Ok(outcome)
+    let done = one_image(op, input, None, &resources)?;
+    print(input, &done)?;
+    tell(op, input, None, &done, &devices, common);
+    Ok(done.outcome())
 }
 
 /// Tells on standard error what is worth telling: warnings always, the device and the timeline
@@ -152,8 +181,11 @@ fn tell(
     common: &Common,
 ) {
     let wall = done.timeline.wall();
-    for warning in &done.warnings {
-        eprintln!("gpuimg: warning: {}: {warning}", input.display());
+    for sentence in done.sentences(common.verbose) {
+        eprintln!(
+            "gpuimg: {}",
+            sentence.replace("{file}", &input.display().to_string())
+        );
     }
     if common.verbose && common.stats.is_none() {
         eprintln!("gpuimg: {}: {}", input.display(), done.device);

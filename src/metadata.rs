@@ -3,6 +3,7 @@
 //! What both formats can say is told once, in plain fields; everything else is carried as the
 //! format it came from has it (`Own`), to be written back to that format word for word.
 
+use crate::image::{Depth, Shape};
 use anyhow::{Result, ensure};
 
 /// What a page says of itself beside its samples.
@@ -122,6 +123,28 @@ pub enum Effect {
     Turn(Turn),
 }
 
+/// What happened to a page on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Story {
+    /// What the operation did.
+    pub effect: Effect,
+    /// The page as it was read.
+    pub from: Shape,
+    /// The page as it is written.
+    pub to: Shape,
+    /// How many pages are written.
+    pub pages: usize,
+    /// Whether those are all of the input's.
+    pub whole: bool,
+}
+
+impl Story {
+    /// Whether rows became columns.
+    pub fn is_transposed(&self) -> bool {
+        matches!(self.effect, Effect::Turn(turn) if turn.transposed)
+    }
+}
+
 /// A symmetry of the rectangle: with the output's pixel (x, y), mirrored where said, the input's is
 /// (x, y), or (y, x) where transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,6 +232,24 @@ impl Metadata {
             "{format} has no alpha that colours are multiplied by (TIFF has)"
         );
         Ok(())
+    }
+
+    /// The sample in memory that stands for 0.
+    pub fn zero(&self, depth: Depth) -> u16 {
+        if self.signed { depth.full() / 2 + 1 } else { 0 }
+    }
+
+    /// Keeps the plain fields true after the samples' depth changed.
+    pub fn follow_depth(&mut self, from: Depth, to: Depth) {
+        let bits = to.bits() as u8;
+        self.maxval = None;
+        if let Some(significant) = &mut self.significant {
+            significant
+                .iter_mut()
+                .for_each(|told| *told = bits.min(*told));
+        } else if from.bits() < to.bits() {
+            self.significant = Some(vec![from.bits() as u8; 4]);
+        }
     }
 
     /// Keeps the plain fields true after an operation.

@@ -10,12 +10,14 @@ use crate::device::Work;
 use crate::device::cuda::{self, Gpu};
 use crate::device::job::Job;
 use crate::image::{Image, Shape};
+use crate::metadata::Effect;
 use crate::stats::Timeline;
 use anyhow::Result;
+use std::fmt;
 use sum::Totals;
 
 /// One operation with its options.
-pub trait Op: Sync {
+pub trait Op: Sync + fmt::Debug {
     /// The word a user types.
     fn name(&self) -> &'static str;
 
@@ -26,6 +28,25 @@ pub trait Op: Sync {
 
     /// The bytes that each device would have to move for an image of this shape.
     fn work(&self, shape: &Shape) -> Work;
+
+    /// What it does to what a file's metadata speak of.
+    fn effect(&self) -> Effect;
+
+    /// Whether it stretches a range of values that it measures, and that all pages of a stack are
+    /// to share.
+    fn shares_range(&self) -> bool {
+        false
+    }
+
+    /// The same with this range of each colour channel instead of a page's own.
+    fn with_ranges(&self, _ranges: &[(u16, u16)]) -> Option<Box<dyn Op>> {
+        None
+    }
+
+    /// Whether its options name sample values.
+    fn names_values(&self) -> bool {
+        false
+    }
 
     /// Whether the result's values are scaled to the depth that was asked for already.
     fn scales(&self) -> bool {

@@ -64,6 +64,7 @@ fn normalize_three_by_two() {
         range: Some(Range { min: 11, max: 13 }),
         to: Some(Range { min: 100, max: 103 }),
         per_channel: false,
+        ..Normalize::default()
     };
     assert_eq!(
         on_cpu(&options, &grey([[10, 11, 12], [13, 14, 20]])),

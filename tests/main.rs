@@ -12,6 +12,8 @@ mod support;
 mod bench;
 /// The command as a user meets it: files, exit statuses, sentences.
 mod command;
+/// Awkward images: the contract of `samples/CONTRACT.md`, row by row.
+mod contract;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
 /// Laws that the operations obey, and literals small enough to check by hand.

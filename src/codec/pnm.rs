@@ -4,8 +4,8 @@
 //! and a larger one a 16-bit image, and nothing is rescaled. The metadata remember the maxval.
 
 use crate::codec::raw::{self, Order};
-use crate::files::{Source, Target};
 use crate::codec::salvage::Salvage;
+use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::metadata::Metadata;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -67,7 +67,10 @@ impl<'a> Reader<'a> {
             source.len()
         );
         let mut after = [0; 2];
-        if end <= source.len() && source.read_up_to(&mut after, end)? == 2 && matches!(after, [b'P', b'1'..=b'7']) {
+        if end <= source.len()
+            && source.read_up_to(&mut after, end)? == 2
+            && matches!(after, [b'P', b'1'..=b'7'])
+        {
             bail!("it holds several images (only files of one are supported)");
         }
         Ok(Reader {

@@ -7,11 +7,13 @@
 //! strip table and nothing else of that crate. It stays in the tests, as a second opinion.
 
 mod decode;
-pub(super) mod description;
+mod description;
 mod encode;
+pub(super) mod exif;
 mod fields;
 mod ifd;
 mod lzw;
+pub(super) mod metadata;
 mod pack;
 mod packed;
 mod page;
@@ -20,12 +22,13 @@ mod shape;
 mod unpack;
 
 pub use encode::{Writer, encode};
+pub(super) use fields::{ASCII, RATIONAL, UNDEFINED};
 pub use pack::Compression;
 
 use super::raw;
 use super::salvage::Salvage;
 use crate::files::Source;
-use crate::image::{Image, Samples, Shape};
+use crate::image::{Image, Shape};
 use crate::metadata::{Metadata, Remarks};
 use anyhow::{Result, ensure};
 use ifd::{Chain, Ifd, tag};
@@ -85,7 +88,8 @@ impl<'a> Reader<'a> {
             && frames > 1
             && reader.page.is_contiguous()
         {
-            let end = reader.page.spans[0].offset as u128 + frames as u128 * reader.page.bytes() as u128;
+            let end =
+                reader.page.spans[0].offset as u128 + frames as u128 * reader.page.bytes() as u128;
             ensure!(
                 damaged || end <= u128::from(source.len()),
                 "truncated at byte {} of {end} (image {frames} of an ImageJ stack)",
@@ -117,7 +121,8 @@ impl<'a> Reader<'a> {
     }
 
     fn directory(&self, index: usize) -> Result<Ifd<'a>> {
-        self.chain.page(self.source, if self.frames > 1 { 0 } else { index })
+        self.chain
+            .page(self.source, if self.frames > 1 { 0 } else { index })
     }
 
     /// What a page is, without turning to it.
@@ -144,7 +149,11 @@ impl<'a> Reader<'a> {
         if self.frames > 1 && self.index > 0 {
             return Ok(fields::meaning(&self.page.form));
         }
-        Ok(fields::read(&self.directory(self.index)?, &self.page.form, remarks))
+        Ok(fields::read(
+            &self.directory(self.index)?,
+            &self.page.form,
+            remarks,
+        ))
     }
 
     /// Decodes this page.

@@ -4,6 +4,7 @@
 
 use super::modules::Modules;
 use super::{Unusable, link};
+use crate::buffer;
 use crate::stats::Peaks;
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::result::{self, DriverError};
@@ -15,6 +16,8 @@ use cudarc::driver::{
     CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStream, LaunchConfig, PushKernelArg,
 };
 use cudarc::nvrtc::Ptx;
+use memmap2::MmapMut;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -143,22 +146,49 @@ impl Gpu {
         ready().map_err(|error| error.context(Unusable))
     }
 
-    /// The same card with a queue of its own, for another thread: what is queued on one runs
-    /// beside what is queued on the other.
-    pub fn lane(&self) -> Result<Gpu> {
-        let flags = sys::CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC as u32;
-        // Threads of a batch that wait for the card leave their core to those that decode. A wish:
-        // without it they wait as well, only busily.
-        // SAFETY: takes two numbers; the device is the context's own.
-        let _ = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(self.context.cu_device(), flags) };
+    /// The same card with a queue of its own: what is queued on one runs beside what is queued on
+    /// the other. In a `batch`, device memory is had without stopping the others' work.
+    pub fn lane(&self, batch: bool) -> Result<Gpu> {
+        if batch {
+            let flags = sys::CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC as u32;
+            // Threads that wait for the card leave their core to those that decode. A wish: without
+            // it they wait as well, only busily.
+            // SAFETY: takes two numbers; the device is the context's own.
+            let _ = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(self.context.cu_device(), flags) };
+        }
         Ok(Gpu {
             context: self.context.clone(),
             stream: self.context.new_stream()?,
             modules: self.modules.clone(),
-            pooled: keep_pool(&self.context),
+            pooled: batch && keep_pool(&self.context),
             name: self.name.clone(),
             opened: self.opened,
         })
+    }
+
+    /// How many cards there are; none without a driver.
+    pub fn count() -> usize {
+        CudaContext::device_count().map_or(0, |count| count as usize)
+    }
+
+    /// Memory that any card reaches directly, until it is dropped; `None` where the driver will not.
+    pub fn page_locked(&self, bytes: usize) -> Option<buffer::Block> {
+        let mut memory = buffer::mapped(bytes)?;
+        self.context.bind_to_thread().ok()?;
+        // SAFETY: the mapping is live, and `PageLocked` unregisters it before it unmaps it.
+        unsafe {
+            sys::cuMemHostRegister_v2(
+                memory.as_mut_ptr().cast(),
+                memory.len(),
+                sys::CU_MEMHOSTREGISTER_PORTABLE,
+            )
+        }
+        .result()
+        .ok()?;
+        Some(Box::new(PageLocked {
+            memory,
+            context: self.context.clone(),
+        }))
     }
 
     /// Streaming multiprocessors on the card: what grids are sized by.
@@ -333,16 +363,30 @@ impl Gpu {
     /// Runs `work` with `host` pinned, so that the card reaches it directly, and waits for what was
     /// queued before it returns, whatever becomes of `work`.
     pub fn with_pinned<R>(&self, host: &mut [u8], work: impl FnOnce(&mut Pinned) -> R) -> R {
-        // SAFETY: the range is a live slice, borrowed exclusively until after `Pinned` is dropped,
-        // which happens in this very frame.
-        let registered = self.context.bind_to_thread().is_ok()
-            && unsafe { sys::cuMemHostRegister_v2(host.as_mut_ptr().cast(), host.len(), 0) }
-                .result()
-                .is_ok();
+        self.with_memory(host, true, work)
+    }
+
+    /// The same, pinned only if that is wished.
+    pub fn with_memory<R>(
+        &self,
+        host: &mut [u8],
+        pin: bool,
+        work: impl FnOnce(&mut Pinned) -> R,
+    ) -> R {
+        let already = sys::CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+        let pinning = match self.context.bind_to_thread() {
+            // SAFETY: the range is a live slice, borrowed exclusively until after `Pinned` is dropped,
+            // which happens in this very frame.
+            Ok(()) if pin => unsafe {
+                sys::cuMemHostRegister_v2(host.as_mut_ptr().cast(), host.len(), 0)
+            },
+            _ => sys::CUresult::CUDA_ERROR_NOT_PERMITTED,
+        };
         work(&mut Pinned {
             memory: host,
             gpu: self,
-            registered,
+            registered: pinning.result().is_ok(),
+            direct: pinning.result().is_ok() || pinning == already,
         })
     }
 
@@ -484,20 +528,52 @@ fn said(error: &DriverError) -> String {
     }
 }
 
+/// Host memory that all cards reach directly, kept from image to image.
+struct PageLocked {
+    memory: MmapMut,
+    context: Arc<CudaContext>,
+}
+
+impl Deref for PageLocked {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory
+    }
+}
+
+impl DerefMut for PageLocked {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory
+    }
+}
+
+impl Drop for PageLocked {
+    fn drop(&mut self) {
+        if self.context.bind_to_thread().is_ok() {
+            // SAFETY: registered at this very address by `page_locked`; copies that use the memory
+            // have been waited for by `Pinned`, which borrowed it.
+            let _ = unsafe { sys::cuMemHostUnregister(self.memory.as_mut_ptr().cast()) }.result();
+        }
+    }
+}
+
 /// Host memory that the card can reach directly while this lives.
 #[derive(Debug)]
 pub struct Pinned<'h> {
     memory: &'h mut [u8],
     gpu: &'h Gpu,
+    /// Whether it was pinned for this, and is to be let go after.
+    registered: bool,
     /// Where the driver would not pin (a limit on locked memory), copies go through its own
     /// staging buffers: slower, and the timeline says so.
-    registered: bool,
+    direct: bool,
 }
 
 impl Pinned<'_> {
-    /// Whether the driver pinned the memory.
-    pub fn registered(&self) -> bool {
-        self.registered
+    /// Whether the card reaches the memory directly.
+    pub fn direct(&self) -> bool {
+        self.direct
     }
 
     /// Bytes of the memory.

@@ -7,6 +7,9 @@ use anyhow::{Context, Result, anyhow};
 use cudarc::driver::CudaEvent;
 use std::time::{Duration, Instant};
 
+/// Fewer bytes are sent through the driver's own memory sooner than they are pinned.
+const WORTH_PINNING: usize = 64 << 10;
+
 /// The queue of one image's work.
 #[derive(Debug)]
 pub struct Job<'a, 'h> {
@@ -38,7 +41,7 @@ impl Gpu {
     ) -> Result<R> {
         let start = Instant::now();
         let bytes = host.len() as u64;
-        self.with_pinned(host, |host| {
+        self.with_memory(host, host.len() >= WORTH_PINNING, |host| {
             timeline.push("pin", start, start.elapsed(), bytes, Limit::Host);
             let origin = (Instant::now(), self.event()?);
             let mut job = Job {
@@ -95,7 +98,7 @@ impl Job<'_, '_> {
     /// Queues a copy of the image into new device memory.
     pub fn upload(&mut self) -> Result<Buffer> {
         let mut buffer = self.alloc(self.host.len())?;
-        let name = if self.host.registered() {
+        let name = if self.host.direct() {
             "upload"
         } else {
             "upload, unpinned"
@@ -108,7 +111,7 @@ impl Job<'_, '_> {
 
     /// Queues a copy of `buffer` over the image's memory.
     pub fn download(&mut self, buffer: &Buffer) -> Result<()> {
-        let name = if self.host.registered() {
+        let name = if self.host.direct() {
             "download"
         } else {
             "download, unpinned"

@@ -14,6 +14,7 @@ use crate::device::cpu::{self, LANES};
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Samples, Shape};
+use crate::metadata::Effect;
 use crate::stats::Timeline;
 use anyhow::{Result, ensure};
 use lanes::{MinMaxLanes, NO_RANGE, ScaleLanes, fold_ranges, min_max_chunk, scale_all};
@@ -67,6 +68,24 @@ pub struct Normalize {
     /// Measure and stretch each colour channel by itself
     #[arg(long, conflicts_with = "range")]
     pub per_channel: bool,
+
+    /// Of which pages of a stack the range is measured: of all, so that none flickers, or of each by itself
+    #[arg(long, value_name = "SCOPE", default_value = "stack")]
+    pub scope: Scope,
+
+    /// The range, or each colour channel's, that was measured elsewhere.
+    #[arg(skip)]
+    pub measured: Option<Ranges>,
+}
+
+/// The scopes of `--scope`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scope {
+    /// Each page's own range
+    Page,
+    /// One range for all pages of the same kind
+    #[default]
+    Stack,
 }
 
 /// Options that between them reach every branch, for the shared tests.
@@ -125,7 +144,12 @@ impl Scale {
 
 /// Minimum and maximum of each channel that has a range of its own: one range for all colours, or
 /// one for each. `min > max` cannot be: every channel has a sample.
-type Ranges = Vec<(u16, u16)>;
+pub type Ranges = Vec<(u16, u16)>;
+
+/// One range that holds all.
+fn together(ranges: impl Iterator<Item = (u16, u16)>) -> (u16, u16) {
+    ranges.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))
+}
 
 impl Normalize {
     /// How many ranges are measured.
@@ -140,6 +164,12 @@ impl Normalize {
         })
     }
 
+    /// The ranges that need not be measured.
+    fn known(&self) -> Option<Ranges> {
+        let given = self.range.map(|range| vec![(range.min, range.max)]);
+        given.or_else(|| self.measured.clone())
+    }
+
     /// The ranges in the words that the kernels keep: of each channel, min and full − max.
     fn told(&self, shape: &Shape, words: &[u32]) -> Ranges {
         let colours = words.chunks_exact(2).take(shape.colours());
@@ -147,7 +177,7 @@ impl Normalize {
         if self.per_channel {
             each.collect()
         } else {
-            vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))]
+            vec![together(each)]
         }
     }
 
@@ -205,9 +235,33 @@ impl Op for Normalize {
         true
     }
 
+    fn effect(&self) -> Effect {
+        Effect::Values
+    }
+
+    fn shares_range(&self) -> bool {
+        self.scope == Scope::Stack && self.range.is_none()
+    }
+
+    fn with_ranges(&self, ranges: &[(u16, u16)]) -> Option<Box<dyn Op>> {
+        let measured = if self.per_channel {
+            ranges.to_vec()
+        } else {
+            vec![together(ranges.iter().copied())]
+        };
+        Some(Box::new(Normalize {
+            measured: Some(measured),
+            ..self.clone()
+        }))
+    }
+
+    fn names_values(&self) -> bool {
+        self.range.is_some() || self.to.is_some()
+    }
+
     fn work(&self, shape: &Shape) -> Work {
         let bytes = shape.bytes() as u64;
-        let passes = if self.range.is_some() { 2 } else { 3 };
+        let passes = if self.known().is_some() { 2 } else { 3 };
         Work {
             touched: passes * bytes,
             transferred: 2 * bytes,
@@ -228,8 +282,8 @@ impl Op for Normalize {
                 *range = (range.0.min(value), range.1.max(value));
             }
         }
-        if let Some(Range { min, max }) = self.range {
-            ranges = vec![(min, max)];
+        if let Some(known) = self.known() {
+            ranges = known;
         }
         let (scales, warnings) = self.scales(&shape, &ranges);
         for (i, value) in values.iter_mut().enumerate() {
@@ -253,8 +307,8 @@ impl Op for Normalize {
     fn cpu(&self, mut image: Image, timeline: &mut Timeline) -> Result<Output> {
         let shape = image.shape();
         let bytes = shape.bytes() as u64;
-        let ranges = match self.range {
-            Some(Range { min, max }) => vec![(min, max)],
+        let ranges = match self.known() {
+            Some(known) => known,
             None => timeline.host("minmax", bytes, || {
                 let lanes = with_samples!(image.samples(), samples => cpu::reduce(samples, NO_RANGE, min_max_chunk, fold_ranges));
                 fold_lanes(&lanes, &shape, self.per_channel)
@@ -282,13 +336,18 @@ impl Op for Normalize {
         let form = shape.sample_form();
         let [minmax, scale] = job.kernels("normalize", ["minmax", "scale"], &form)?;
         // Of each channel: its minimum, and the full value less its maximum.
-        let words = match self.range {
-            Some(Range { min, max }) => [min.into(), (shape.depth.full() - max).into()].repeat(4),
+        let known = self.known();
+        let words = match &known {
+            Some(known) => {
+                let told =
+                    |&(min, max): &(u16, u16)| [min.into(), (shape.depth.full() - max).into()];
+                known.iter().flat_map(told).cycle().take(8).collect()
+            }
             None => vec![u32::MAX; 8],
         };
         let words = job.words(&words)?;
         let (pixels, ranges) = (Arg::Buffer(&image.samples), Arg::Buffer(&words));
-        if self.range.is_none() {
+        if known.is_none() {
             let grid = job.reduction_grid(bytes);
             job.launch(&minmax, grid, bytes, &[pixels, count, ranges])?;
         }

@@ -10,6 +10,7 @@ use crate::device::Work;
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Image, Samples, Shape};
+use crate::metadata::{Effect, Turn};
 use crate::stats::Timeline;
 use anyhow::Result;
 use rayon::prelude::*;
@@ -46,7 +47,7 @@ impl Orient {
     ];
 
     /// Whether rows become columns, and whether the output's columns and rows are mirrored.
-    fn parts(self) -> Parts {
+    fn parts(self) -> Turn {
         let (transposed, mirror_x, mirror_y) = match self {
             Orient::Transpose => (true, false, false),
             Orient::Rotate90 => (true, true, false),
@@ -56,11 +57,19 @@ impl Orient {
             Orient::FlipVertical => (false, false, true),
             Orient::Transverse => (true, true, true),
         };
-        Parts {
+        Turn {
             transposed,
             mirror_x,
             mirror_y,
         }
+    }
+
+    /// What brings an image of this orientation (TIFF 6.0, 1 to 8) upright; none if it is.
+    pub fn upright(orientation: u16) -> Option<Orient> {
+        let turn = Turn::of_orientation(orientation)?;
+        Orient::ALL
+            .into_iter()
+            .find(|orient| orient.parts() == turn)
     }
 
     fn turned(self, shape: Shape) -> Shape {
@@ -76,13 +85,6 @@ impl Orient {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Parts {
-    transposed: bool,
-    mirror_x: bool,
-    mirror_y: bool,
-}
-
 impl Op for Orient {
     fn name(&self) -> &'static str {
         match self {
@@ -91,6 +93,10 @@ impl Op for Orient {
             Orient::FlipHorizontal | Orient::FlipVertical => "flip",
             Orient::Transverse => "transverse",
         }
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Turn(self.parts())
     }
 
     fn work(&self, shape: &Shape) -> Work {
@@ -103,7 +109,7 @@ impl Op for Orient {
 
     fn naive(&self, image: &Image) -> Output {
         let (from, to) = (image.shape(), self.turned(image.shape()));
-        let Parts {
+        let Turn {
             transposed,
             mirror_x,
             mirror_y,
@@ -143,7 +149,7 @@ impl Op for Orient {
 
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
         let from = image.shape;
-        let Parts {
+        let Turn {
             transposed,
             mirror_x,
             mirror_y,
@@ -228,7 +234,7 @@ fn turn<const N: usize>(orient: Orient, from: Shape, input: &[u8], output: &mut 
 /// copied together: read in place, its rows would lie a power of two apart in many images and
 /// push each other out of the cache.
 fn turn_band<const N: usize>(
-    parts: Parts,
+    parts: Turn,
     from: Shape,
     input: &[[u8; N]],
     top: usize,

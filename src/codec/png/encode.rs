@@ -76,17 +76,14 @@ pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
 }
 
 /// The same with its metadata; refuses samples that mean what PNG cannot say.
-pub fn encode_with(
-    image: &Image,
-    metadata: &Metadata,
-    mode: Mode,
-    target: &Target,
-) -> Result<u64> {
+pub fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Target) -> Result<u64> {
     metadata.plain("PNG")?;
     let shape = image.shape();
     let [before, behind] = [false, true].map(|behind| -> Vec<u8> {
         let chunks = metadata::chunks(metadata, &shape, behind).into_iter();
-        chunks.flat_map(|told| chunk(told.kind, &told.data)).collect()
+        chunks
+            .flat_map(|told| chunk(told.kind, &told.data))
+            .collect()
     });
     let layout = Layout::new(&shape)?;
     let rows = Rows::of(image);

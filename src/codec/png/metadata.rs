@@ -3,8 +3,9 @@
 //! A chunk that the specification does not know is kept if it says of itself that it may be copied
 //! (section 5.4, the safe-to-copy bit); of those that it knows, each is dealt with by its meaning.
 
+use crate::codec::tiff::exif;
 use crate::image::Shape;
-use crate::metadata::{Chunk, Effect, Metadata, Own, Remarks, Resolution, Unit};
+use crate::metadata::{Chunk, Effect, Metadata, Own, Remarks, Resolution, Story, Unit};
 
 /// Chunks that are always as true of the output as of the input. No colours are managed: what they
 /// say of the samples' colour space is handed on.
@@ -26,7 +27,9 @@ pub fn take(
     let kind = chunk.kind;
     let mut leave = |why: &str| {
         let name = kind.escape_ascii();
-        remarks.notes.push(format!("chunk {name} is left out: {why}"));
+        remarks
+            .notes
+            .push(format!("chunk {name} is left out: {why}"));
     };
     match &kind {
         kind if LAYOUT.contains(&kind) => return,
@@ -45,7 +48,8 @@ pub fn take(
         b"hIST" => return leave("it belongs to a palette"),
         b"acTL" | b"fcTL" | b"fdAT" => return leave("the output is a still image"),
         b"bKGD" if !plain => return leave("it is told in colours that the output does not have"),
-        b"bKGD" | b"sPLT" | b"pCAL" | b"sCAL" | b"oFFs" | b"sTER" | b"eXIf" => {}
+        b"eXIf" => metadata.orientation = exif::orientation(&chunk.data),
+        b"bKGD" | b"sPLT" | b"pCAL" | b"sCAL" | b"oFFs" | b"sTER" => {}
         kind if LASTING.contains(&kind) => {}
         [_, _, _, last] if last.is_ascii_lowercase() => {}
         _ => return leave("it is unknown, and says that it may not be copied"),
@@ -68,9 +72,10 @@ fn resolution(data: &[u8]) -> Option<Resolution> {
 }
 
 /// Keeps chunks true after an operation.
-pub fn follow(chunks: &mut Vec<Chunk>, effect: Effect, remarks: &mut Remarks) {
+pub fn follow(chunks: &mut Vec<Chunk>, story: &Story, remarks: &mut Remarks) {
     chunks.retain_mut(|chunk| {
-        let why = match (&chunk.kind, effect) {
+        let why = match (&chunk.kind, story.effect) {
+            (b"bKGD", _) if story.from.depth != story.to.depth => "it tells of the depth as it was",
             (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values) => "it tells of values as they were",
             (b"oFFs" | b"sTER", Effect::Turn(_)) => "it tells of places as they were",
             (b"sCAL", Effect::Turn(turn)) if turn.transposed => {
@@ -80,7 +85,9 @@ pub fn follow(chunks: &mut Vec<Chunk>, effect: Effect, remarks: &mut Remarks) {
             _ => return true,
         };
         let name = chunk.kind.escape_ascii();
-        remarks.notes.push(format!("chunk {name} is left out: {why}"));
+        remarks
+            .notes
+            .push(format!("chunk {name} is left out: {why}"));
         false
     });
 }
@@ -123,7 +130,10 @@ pub fn chunks(metadata: &Metadata, shape: &Shape, behind: bool) -> Vec<Chunk> {
             _ => told.per_metre().map(|(x, y)| (x, y, 1)),
         });
         if let Some((x, y, unit)) = size {
-            add(b"pHYs", [&x.to_be_bytes()[..], &y.to_be_bytes(), &[unit]].concat());
+            add(
+                b"pHYs",
+                [&x.to_be_bytes()[..], &y.to_be_bytes(), &[unit]].concat(),
+            );
         }
     }
     if let Own::Png(own) = &metadata.own {

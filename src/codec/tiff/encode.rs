@@ -22,6 +22,31 @@ pub fn encode(image: &Image, compression: Compression, target: &Target) -> Resul
     Ok(writer.end)
 }
 
+/// A TIFF file of one directory with these fields and no image.
+pub fn alone(mut fields: Vec<Field>, order: Order) -> Vec<u8> {
+    let mut file = header(order, false);
+    put(&mut file, 8, 4, order);
+    let mut directory = lay(&mut fields, 8, order, false);
+    file.append(&mut directory.bytes);
+    file
+}
+
+/// What a file begins with, up to the place of its first directory.
+fn header(order: Order, big: bool) -> Vec<u8> {
+    let mut head: Vec<u8> = match order {
+        Order::Big => b"MM".into(),
+        Order::Little => b"II".into(),
+    };
+    if big {
+        for number in [43, 8, 0] {
+            put(&mut head, number, 2, order);
+        }
+    } else {
+        put(&mut head, 42, 2, order);
+    }
+    head
+}
+
 /// A file that pages are added to. It has the byte order of the TIFF file that its first page came
 /// from, or the machine's; compressed pages have horizontal differencing.
 pub struct Writer<'a> {
@@ -124,19 +149,13 @@ impl<'a> Writer<'a> {
     /// The header.
     fn begin(&mut self, metadata: &Metadata) -> Result<()> {
         if let Own::Tiff { big_endian, .. } = metadata.own {
-            self.order = if big_endian { Order::Big } else { Order::Little };
+            self.order = if big_endian {
+                Order::Big
+            } else {
+                Order::Little
+            };
         }
-        let mut head: Vec<u8> = match self.order {
-            Order::Big => b"MM".into(),
-            Order::Little => b"II".into(),
-        };
-        if self.big {
-            for number in [43, 8, 0] {
-                put(&mut head, number, 2, self.order);
-            }
-        } else {
-            put(&mut head, 42, 2, self.order);
-        }
+        let head = header(self.order, self.big);
         self.link = head.len() as u64;
         self.end = self.link + self.wide() as u64;
         self.target.write_at(&head, 0)
@@ -177,58 +196,64 @@ impl<'a> Writer<'a> {
         if predictor {
             fields.push(number(tag::PREDICTOR, SHORT, 2));
         }
-        let mut directory = self.lay(&mut fields, at);
+        let mut directory = lay(&mut fields, at, self.order, self.big);
         // Samples are aligned for those who map the file.
         let end = (at + directory.bytes.len() as u64).next_multiple_of(16);
         directory.bytes.resize((end - at) as usize, 0);
         directory
     }
+}
 
-    /// The entries, and behind them the values that do not fit in an entry.
-    fn lay(&self, fields: &mut [Field], at: u64) -> Directory {
-        fields.sort_by_key(|field| field.tag);
-        let wide = self.wide();
-        let put = |bytes: &mut Vec<u8>, number, size| put(bytes, number, size, self.order);
-        let mut bytes = Vec::new();
-        put(&mut bytes, fields.len() as u64, if self.big { 8 } else { 2 });
-        let link = bytes.len() + fields.len() * (4 + 2 * wide);
-        let mut behind = Vec::new();
-        let behind_at = at + (link + wide) as u64;
-        for field in fields {
-            put(&mut bytes, field.tag.into(), 2);
-            match &mut field.value {
-                Value::Bytes(value) => {
-                    let size = size_of_kind(field.kind).unwrap_or(1) as usize;
-                    put(&mut bytes, field.kind.into(), 2);
-                    put(&mut bytes, (value.len() / size) as u64, wide);
-                    if value.len() <= wide {
-                        bytes.extend_from_slice(value);
-                        bytes.resize(bytes.len() + wide - value.len(), 0);
-                        continue;
-                    }
-                    put(&mut bytes, behind_at + behind.len() as u64, wide);
-                    behind.extend_from_slice(value);
+/// The entries of a directory at byte `at`, and behind them the values that do not fit in one.
+fn lay(fields: &mut [Field], at: u64, order: Order, big: bool) -> Directory {
+    fields.sort_by_key(|field| field.tag);
+    let wide = if big { 8 } else { 4 };
+    let put = |bytes: &mut Vec<u8>, number, size| put(bytes, number, size, order);
+    let mut bytes = Vec::new();
+    put(&mut bytes, fields.len() as u64, if big { 8 } else { 2 });
+    let link = bytes.len() + fields.len() * (4 + 2 * wide);
+    let mut behind = Vec::new();
+    let behind_at = at + (link + wide) as u64;
+    for field in fields {
+        put(&mut bytes, field.tag.into(), 2);
+        match &mut field.value {
+            Value::Bytes(value) => {
+                let size = size_of_kind(field.kind).unwrap_or(1) as usize;
+                put(&mut bytes, field.kind.into(), 2);
+                put(&mut bytes, (value.len() / size) as u64, wide);
+                if value.len() <= wide {
+                    bytes.extend_from_slice(value);
+                    bytes.resize(bytes.len() + wide - value.len(), 0);
+                    continue;
                 }
-                Value::Directory(inner) => {
-                    let kind = if self.big { LONG8 } else if field.kind == IFD { IFD } else { LONG };
-                    put(&mut bytes, kind.into(), 2);
-                    put(&mut bytes, 1, wide);
-                    let inner_at = behind_at + behind.len() as u64;
-                    put(&mut bytes, inner_at, wide);
-                    behind.append(&mut self.lay(inner, inner_at).bytes);
-                }
+                put(&mut bytes, behind_at + behind.len() as u64, wide);
+                behind.extend_from_slice(value);
             }
-            // The next value lies on a word, wherever the directory begins.
-            while !(behind_at + behind.len() as u64).is_multiple_of(8) {
-                behind.push(0);
+            Value::Directory(inner) => {
+                let kind = if big {
+                    LONG8
+                } else if field.kind == IFD {
+                    IFD
+                } else {
+                    LONG
+                };
+                put(&mut bytes, kind.into(), 2);
+                put(&mut bytes, 1, wide);
+                let inner_at = behind_at + behind.len() as u64;
+                put(&mut bytes, inner_at, wide);
+                behind.append(&mut lay(inner, inner_at, order, big).bytes);
             }
         }
-        put(&mut bytes, 0, wide);
-        bytes.append(&mut behind);
-        Directory {
-            bytes,
-            link: link as u64,
+        // The next value lies on a word, wherever the directory begins.
+        while !(behind_at + behind.len() as u64).is_multiple_of(8) {
+            behind.push(0);
         }
+    }
+    put(&mut bytes, 0, wide);
+    bytes.append(&mut behind);
+    Directory {
+        bytes,
+        link: link as u64,
     }
 }
 

@@ -14,10 +14,11 @@ pub const RATIONAL: u16 = 5;
 pub const UNDEFINED: u16 = 7;
 pub const IFD: u16 = 13;
 pub const LONG8: u16 = 16;
+pub const DOUBLE: u16 = 12;
 
 /// Fields that say how samples lie in the file, which the output's own fields say anew, and those
 /// that mean nothing without them.
-fn is_layout(tag: u16) -> bool {
+pub fn is_layout(tag: u16) -> bool {
     matches!(
         tag,
         254..=259 | 262..=266 | 273 | 274 | 277..=279 | 281..=284 | 288..=290 | 292 | 293 | 296
@@ -79,11 +80,11 @@ pub fn read(ifd: &Ifd, form: &Form, remarks: &mut Remarks) -> Metadata {
     metadata
 }
 
-/// A field of numbers in a byte order: a RATIONAL is two.
+/// A field of numbers in a byte order: a RATIONAL is two, a DOUBLE is its bits.
 pub fn field(order: Order, tag: u16, kind: u16, values: &[u64]) -> Field {
     let size = match kind {
         SHORT => 2,
-        LONG8 => 8,
+        LONG8 | DOUBLE => 8,
         _ => 4,
     };
     let mut bytes = Vec::new();
@@ -137,7 +138,12 @@ pub fn written(metadata: &Metadata, shape: &Shape, order: Order) -> Vec<Field> {
         rational(tag::X_RESOLUTION, resolution.x),
         rational(tag::Y_RESOLUTION, resolution.y),
         number(tag::RESOLUTION_UNIT, SHORT, unit),
-        field(order, tag::SAMPLE_FORMAT, SHORT, &vec![sign; shape.channels]),
+        field(
+            order,
+            tag::SAMPLE_FORMAT,
+            SHORT,
+            &vec![sign; shape.channels],
+        ),
     ]);
     if let Some(orientation) = metadata.orientation {
         fields.push(number(tag::ORIENTATION, SHORT, orientation.into()));

@@ -49,8 +49,6 @@ pub struct Ifd<'a> {
     source: &'a Source,
     format: Format,
     entries: Vec<Entry>,
-    /// Where the directory of the next page is; 0 if there is none.
-    pub next: u64,
 }
 
 /// Where each page's directory is.
@@ -138,7 +136,8 @@ impl Chain {
             } else if page == MOST_PAGES {
                 Err(anyhow!("it has more than {MOST_PAGES} pages"))
             } else {
-                self::next(source, format, next).map_err(|error| anyhow!("page {}: {error}", page + 1))
+                self::next(source, format, next)
+                    .map_err(|error| anyhow!("page {}: {error}", page + 1))
             };
             match following {
                 Ok(following) => {
@@ -191,8 +190,8 @@ impl<'a> Ifd<'a> {
         let (count, start) = count(source, format, offset)?;
         let entry_size = 4 + 2 * wide;
         let size = count * entry_size;
-        let bytes = read(source, size + wide, start)?;
-        let entries = bytes[..size]
+        let bytes = read(source, size, start)?;
+        let entries = bytes
             .chunks_exact(entry_size)
             .map(|entry| Entry {
                 tag: format.number(&entry[..2]) as u16,
@@ -205,7 +204,6 @@ impl<'a> Ifd<'a> {
             source,
             format,
             entries,
-            next: format.number(&bytes[size..]),
         })
     }
 
