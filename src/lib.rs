@@ -28,9 +28,10 @@ pub mod room;
 pub mod stats;
 
 use anyhow::{Context, Result, anyhow};
+use batch::histogram::{self, Set};
 use batch::inputs::Naming;
 use clap::error::ErrorKind;
-use cli::{Cli, Common, Files, StatsForm, Verb};
+use cli::{Cli, Common, Files, StatsForm, Verb, WholeSet};
 use codec::Format;
 use device::Devices;
 use image::Depth;
@@ -57,7 +58,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
     interrupt::listen();
     let common = &cli.common;
     match &cli.verb {
-        Verb::Normalize { op, files } => convert(&to_depth(op, files), files, common),
+        Verb::Normalize { op, set, files } => normalize(op, set, files, common),
         Verb::Transpose { files } => convert(&Orient::Transpose, files, common),
         Verb::Rotate { angle, files } => convert(&Orient::from(*angle), files, common),
         Verb::Flip { axis, files } => convert(&Orient::from(*axis), files, common),
@@ -67,9 +68,47 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             inputs,
             batch,
         } => sum(op, inputs, *json, batch, common),
+        Verb::Histogram {
+            inputs,
+            output,
+            overwrite,
+            batch,
+        } => histogram::histogram(inputs, output, *overwrite, batch, common),
+        Verb::Merge {
+            inputs,
+            output,
+            overwrite,
+        } => histogram::merge(inputs, output, *overwrite),
         Verb::Bench { options } => bench::run(options, common.device),
         Verb::Doctor => doctor::run(common.device),
     }
+}
+
+/// Normalizes by each image's own range, or by that of a whole set.
+fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> Result<Outcome> {
+    let mut op = to_depth(op, files);
+    let whole = match (&set.range_from, set.across) {
+        (Some(path), _) => Some(Set::read(path)?),
+        (None, true) => {
+            let inputs = &files.paths[..files.paths.len().saturating_sub(1)];
+            let first = batch::Options {
+                report: None,
+                resume: false,
+                dry_run: false,
+                ..files.batch.clone()
+            };
+            // What cannot be read is named when it is its turn to be normalized.
+            let (set, _) = batch::measure_set(inputs, &first, common, false)?;
+            Some(set)
+        }
+        (None, false) => None,
+    };
+    if let Some(whole) = whole {
+        let range = whole.range(op.clip, op.per_channel);
+        let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
+        op.set = Some(range.with_context(|| format!("no range from {}", of.display()))?);
+    }
+    convert(&op, files, common)
 }
 
 /// Normalizing to 8 bits scales to 0:255 at once, so that nothing is rounded twice.
