@@ -252,6 +252,14 @@ fn usage(error: anyhow::Error) -> anyhow::Error {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{error:#}")).into()
 }
 
+/// Whether an error is only that a pipe's other end is closed.
+pub fn nobody_listens(error: &anyhow::Error) -> bool {
+    let broken = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref().is_some_and(broken))
+}
+
 /// The exit status that an error stands for: 2 wrong usage, 3 the GPU asked for cannot be used, 1
 /// anything else.
 pub fn status(error: &anyhow::Error) -> u8 {
