@@ -2,6 +2,7 @@
 //! be trusted: a bad file is named and the rest goes on, and what was done need not be done again.
 
 mod crew;
+pub mod histogram;
 pub mod inputs;
 mod journal;
 mod plan;
@@ -13,10 +14,12 @@ mod totals;
 use crate::cli::{Common, StatsForm};
 use crate::device::{self, Choice, estimate};
 use crate::ops::Op;
+use crate::ops::histogram::Histogram;
 use crate::pipeline::{Destination, Done, Resources, one_image};
 use crate::{Outcome, usage};
 use anyhow::{Context, Result};
 use crew::Crew;
+use histogram::Set;
 use inputs::{Item, Items, Naming, Selection};
 use journal::{Journal, Stamp, Verdict};
 use progress::{Progress, Voice};
@@ -105,6 +108,8 @@ pub struct Batch<'a> {
     pub options: &'a Options,
     /// The options of every verb.
     pub common: &'a Common,
+    /// Whether failures are told; they need not be where the same files are to be read again.
+    pub aloud: bool,
 }
 
 /// Does `op` to all that `paths` and the options name, results into the folder of `naming`.
@@ -123,6 +128,7 @@ pub fn convert(
         template: Some(template),
         options,
         common,
+        aloud: true,
     };
     if options.dry_run {
         return batch.tell_plan();
@@ -155,6 +161,7 @@ pub fn measure(
         template: None,
         options,
         common,
+        aloud: true,
     };
     if options.dry_run {
         return batch.tell_plan();
@@ -171,6 +178,37 @@ pub fn measure(
         }
         Ok(())
     })
+}
+
+/// The histogram of all that `paths` and the options name; failures are told only if `aloud`.
+pub fn measure_set(
+    paths: &[PathBuf],
+    options: &Options,
+    common: &Common,
+    aloud: bool,
+) -> Result<(Set, Outcome)> {
+    let items = inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    let batch = Batch {
+        op: &Histogram,
+        items,
+        template: None,
+        options,
+        common,
+        aloud,
+    };
+    let mut set = Set::new(options.selection.shard);
+    if options.dry_run {
+        return Ok((set, batch.tell_plan()?));
+    }
+    let outcome = batch.run(None, |index, done| {
+        match done.and_then(|done| done.counts) {
+            Some(counts) => set.add(&counts, 1).with_context(|| {
+                format!("cannot count {}", batch.items.items[index].input.display())
+            }),
+            None => Ok(()),
+        }
+    })?;
+    Ok((set, outcome))
 }
 
 impl Batch<'_> {
@@ -220,7 +258,9 @@ impl Batch<'_> {
                     Fate::Failed(error) => {
                         failed += 1;
                         progress.add(0, true);
-                        progress.say(&format!("gpuimg: {error:#}"));
+                        if self.aloud {
+                            progress.say(&format!("gpuimg: {error:#}"));
+                        }
                         take(index, None)
                     }
                 };
@@ -233,7 +273,9 @@ impl Batch<'_> {
         if let Some(error) = fatal {
             return Err(error);
         }
-        progress.finish(skipped);
+        if self.aloud {
+            progress.finish(skipped);
+        }
         self.tell_times(&totals, begun.elapsed(), crew.threads(items.len()));
         Ok(match failed {
             0 => Outcome::Done,

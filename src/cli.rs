@@ -69,6 +69,9 @@ pub enum Verb {
         /// Its options.
         #[command(flatten)]
         op: Normalize,
+        /// A range for a whole set.
+        #[command(flatten)]
+        set: WholeSet,
         /// Input and output.
         #[command(flatten)]
         files: Files,
@@ -111,6 +114,33 @@ pub enum Verb {
         #[command(flatten)]
         batch: batch::Options,
     },
+    /// Count how often each value occurs in a whole set of images, for `normalize --range-from`
+    Histogram {
+        /// Images to count together, or folders of them
+        #[arg(required_unless_present = "files_from")]
+        inputs: Vec<PathBuf>,
+        /// File to write
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Replace the output if it exists
+        #[arg(long)]
+        overwrite: bool,
+        /// How many files are done.
+        #[command(flatten)]
+        batch: batch::Options,
+    },
+    /// Join the histograms of the parts of a set
+    Merge {
+        /// Files of `gpuimg histogram`, one of each part
+        #[arg(required = true)]
+        inputs: Vec<PathBuf>,
+        /// File to write
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Replace the output if it exists
+        #[arg(long)]
+        overwrite: bool,
+    },
     /// Measure the papers' kernels and the program's own on this machine, beside the published figures
     Bench {
         /// Which, and how they are told.
@@ -119,6 +149,28 @@ pub enum Verb {
     },
     /// Tell what this machine has, and what `auto` makes of it
     Doctor,
+    /// Print the completions for a shell
+    Completions {
+        /// For which: bash, zsh, fish, …
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages, one for each verb, to a folder
+    Man {
+        /// The folder, which must exist
+        folder: PathBuf,
+    },
+}
+
+/// Where the range of a whole set comes from.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WholeSet {
+    /// Take the range of the set that `gpuimg histogram` counted in FILE
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["range", "across"], help_heading = "Many files")]
+    pub range_from: Option<PathBuf>,
+
+    /// Measure all inputs first, and give all of them the same range
+    #[arg(long, conflicts_with_all = ["range", "shard"], help_heading = "Many files")]
+    pub across: bool,
 }
 
 /// The inputs and the output of a verb that makes images.

@@ -81,6 +81,7 @@ impl Format {
 
 /// How outputs are written, format by format.
 #[derive(clap::Args, Clone, Copy, Debug)]
+#[group(skip)]
 pub struct Options {
     /// How PNG files are compressed
     #[arg(long, value_name = "MODE", default_value = "fast", global = true)]
@@ -102,6 +103,7 @@ pub struct Options {
 
 /// How inputs are read.
 #[derive(clap::Args, Clone, Copy, Debug)]
+#[group(skip)]
 pub struct Reading {
     /// Refuse images of more pixels than this, before memory is taken for them
     #[arg(long, value_name = "N", default_value_t = 1 << 33, global = true)]

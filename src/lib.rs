@@ -7,9 +7,11 @@
 //!  files.rs  codec/   image.rs  ops/*.rs  cuda.rs (kernels/*.cu) or cpu.rs (rayon)
 //! ```
 //!
-//! `pipeline::one_image` names every station in order: read it first. Arrows run one way:
-//! `main → lib → cli, pipeline → codec, ops → device → stats, image`. Operations never print and
-//! never touch files, codecs know no device, devices know no operation, and only `main` exits.
+//! `pipeline::one_image` names every station in order: read it first. `batch` does it to many
+//! files at once. Arrows run one way:
+//! `main → lib → cli, batch → pipeline → codec, ops → device → stats, image`. Operations never print and
+//! never touch files, codecs know no device, devices know no operation, and only `main` exits, or
+//! `interrupt` when asked to.
 //! An operation is defined once, by its naive version; the CPU's and the GPU's give the same bytes.
 
 pub mod batch;
@@ -29,9 +31,11 @@ pub mod room;
 pub mod stats;
 
 use anyhow::{Context, Result, anyhow};
+use batch::histogram::{self, Set};
 use batch::inputs::Naming;
+use clap::CommandFactory;
 use clap::error::ErrorKind;
-use cli::{Cli, Common, Files, StatsForm, Verb};
+use cli::{Cli, Common, Files, StatsForm, Verb, WholeSet};
 use codec::Format;
 use device::Devices;
 use image::Depth;
@@ -58,7 +62,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
     interrupt::listen();
     let common = &cli.common;
     match &cli.verb {
-        Verb::Normalize { op, files } => convert(&to_depth(op, files), files, common),
+        Verb::Normalize { op, set, files } => normalize(op, set, files, common),
         Verb::Transpose { files } => convert(&Orient::Transpose, files, common),
         Verb::Rotate { angle, files } => convert(&Orient::from(*angle), files, common),
         Verb::Flip { axis, files } => convert(&Orient::from(*axis), files, common),
@@ -68,9 +72,58 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             inputs,
             batch,
         } => sum(op, inputs, *json, batch, common),
+        Verb::Histogram {
+            inputs,
+            output,
+            overwrite,
+            batch,
+        } => histogram::histogram(inputs, output, *overwrite, batch, common),
+        Verb::Merge {
+            inputs,
+            output,
+            overwrite,
+        } => histogram::merge(inputs, output, *overwrite),
         Verb::Bench { options } => bench::run(options, common.device),
         Verb::Doctor => doctor::run(common.device),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "gpuimg", &mut script);
+            io::stdout().write_all(&script)?;
+            Ok(Outcome::Done)
+        }
+        Verb::Man { folder } => {
+            clap_mangen::generate_to(Cli::command(), folder)
+                .with_context(|| format!("cannot write to {}", folder.display()))?;
+            Ok(Outcome::Done)
+        }
     }
+}
+
+/// Normalizes by each image's own range, or by that of a whole set.
+fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> Result<Outcome> {
+    let mut op = to_depth(op, files);
+    let whole = match (&set.range_from, set.across) {
+        (Some(path), _) => Some(Set::read(path)?),
+        (None, true) => {
+            let inputs = &files.paths[..files.paths.len().saturating_sub(1)];
+            let first = batch::Options {
+                report: None,
+                resume: false,
+                dry_run: false,
+                ..files.batch.clone()
+            };
+            // What cannot be read is named when it is its turn to be normalized.
+            let (set, _) = batch::measure_set(inputs, &first, common, false)?;
+            Some(set)
+        }
+        (None, false) => None,
+    };
+    if let Some(whole) = whole {
+        let range = whole.range(op.clip, op.per_channel);
+        let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
+        op.set = Some(range.with_context(|| format!("no range from {}", of.display()))?);
+    }
+    convert(&op, files, common)
 }
 
 /// Normalizing to 8 bits scales to 0:255 at once, so that nothing is rounded twice.
@@ -217,6 +270,14 @@ pub fn complain(error: &anyhow::Error) {
 /// Marks an error as wrong usage: exit status 2.
 fn usage(error: anyhow::Error) -> anyhow::Error {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{error:#}")).into()
+}
+
+/// Whether an error is only that a pipe's other end is closed.
+pub fn nobody_listens(error: &anyhow::Error) -> bool {
+    let broken = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref().is_some_and(broken))
 }
 
 /// The exit status that an error stands for: 2 wrong usage, 3 the GPU asked for cannot be used, 1

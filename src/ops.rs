@@ -2,6 +2,7 @@
 //! rayon and CUDA versions give the same bytes. Operations never print and never touch files.
 
 pub mod depth;
+pub mod histogram;
 pub mod normalize;
 pub mod orient;
 pub mod sum;
@@ -13,6 +14,7 @@ use crate::image::{Image, Shape};
 use crate::metadata::Effect;
 use crate::stats::Timeline;
 use anyhow::Result;
+use histogram::{Counts, Histogram};
 use std::fmt;
 use sum::Totals;
 
@@ -32,14 +34,14 @@ pub trait Op: Sync + fmt::Debug {
     /// What it does to what a file's metadata speak of.
     fn effect(&self) -> Effect;
 
-    /// Whether it stretches a range of values that it measures, and that all pages of a stack are
-    /// to share.
-    fn shares_range(&self) -> bool {
-        false
+    /// What measures the pages of a stack before it, so that they share what it finds; none if
+    /// each is by itself.
+    fn measuring(&self) -> Option<Box<dyn Op>> {
+        None
     }
 
-    /// The same with this range of each colour channel instead of a page's own.
-    fn with_ranges(&self, _ranges: &[(u16, u16)]) -> Option<Box<dyn Op>> {
+    /// The same with what was measured in all pages of a shape's kind.
+    fn measured(&self, _shape: &Shape, _found: &Product) -> Option<Box<dyn Op>> {
         None
     }
 
@@ -104,6 +106,7 @@ impl<I> Output<I> {
             product: match self.product {
                 Product::Image(image) => Product::Image(change(image)),
                 Product::Totals(totals) => Product::Totals(totals),
+                Product::Counts(counts) => Product::Counts(counts),
             },
             ranges: self.ranges,
             warnings: self.warnings,
@@ -121,13 +124,15 @@ impl<I> From<Product<I>> for Output<I> {
     }
 }
 
-/// The two kinds of result.
+/// The kinds of result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Product<I = Image> {
     /// A new image.
     Image(I),
     /// The totals of `sum`.
     Totals(Totals),
+    /// The counts of `histogram`.
+    Counts(Counts),
 }
 
 /// The operations that the shared tests run over, with the options worth testing. A new
@@ -144,6 +149,7 @@ pub fn examples() -> Vec<Box<dyn Op>> {
             .into_iter()
             .map(|op| Box::new(op) as Box<dyn Op>),
     );
+    list.push(Box::new(Histogram));
     list.extend([false, true].map(|all| Box::new(sum::Sum { all }) as Box<dyn Op>));
     list
 }

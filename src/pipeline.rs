@@ -8,6 +8,7 @@ use crate::device::Devices;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
 use crate::metadata::{Alpha, Effect, Metadata, Remarks, Story};
+use crate::ops::histogram::Counts;
 use crate::ops::orient::Orient;
 use crate::ops::sum::Totals;
 use crate::ops::{self, Op, Output, Product, depth};
@@ -69,6 +70,8 @@ pub struct Done {
     pub shape: Shape,
     /// Each page's totals, for operations that give numbers.
     pub totals: Vec<Totals>,
+    /// The counts of all pages, for `histogram`.
+    pub counts: Option<Counts>,
     /// The ranges that values were stretched from: one, or one for each colour channel; of every
     /// page.
     pub ranges: Vec<(u16, u16)>,
@@ -153,7 +156,8 @@ pub fn one_image(
         device: String::new(),
         timeline,
     };
-    let (mut totals, mut ranges, mut last) = (Vec::new(), Vec::new(), 0);
+    let (mut totals, mut counts) = (Vec::new(), None::<Counts>);
+    let (mut ranges, mut last) = (Vec::new(), 0);
     for index in 0..pages {
         let mut remarks = Remarks::default();
         reader.turn_to(index).with_context(unread)?;
@@ -188,6 +192,10 @@ pub fn one_image(
                 zero: metadata.zero(found.shape.depth),
                 ..found
             }),
+            Product::Counts(found) => match &mut counts {
+                None => counts = Some(found),
+                Some(counts) => counts.join(&found).with_context(undone)?,
+            },
             Product::Image(image) => {
                 if let Some((output, writer)) = output.zip(writer.as_mut()) {
                     let image = station.narrowed(image, op, output, &mut metadata);
@@ -224,6 +232,7 @@ pub fn one_image(
     Ok(Done {
         shape,
         totals,
+        counts,
         ranges,
         warnings,
         notes,

@@ -33,6 +33,15 @@ pub struct Total {
     pub range: Option<(u16, u16)>,
 }
 
+impl Total {
+    fn with(&self, other: &Total) -> Total {
+        Total {
+            sum: self.sum + other.sum,
+            range: (self.range.zip(other.range)).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))),
+        }
+    }
+}
+
 /// The totals of an image: every channel, alpha last where there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Totals {
@@ -49,17 +58,18 @@ pub struct Totals {
 impl Totals {
     /// All channels together.
     pub fn together(&self) -> Total {
-        let both = |a: Total, b: Total| Total {
-            sum: a.sum + b.sum,
-            range: a
-                .range
-                .zip(b.range)
-                .map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))),
-        };
+        let both = |a: Total, b: Total| a.with(&b);
         self.channels.iter().copied().reduce(both).unwrap_or(Total {
             sum: 0,
             range: None,
         })
+    }
+
+    /// Takes in another image's of as many channels.
+    pub fn join(&mut self, other: &Totals) {
+        for (total, more) in self.channels.iter_mut().zip(&other.channels) {
+            *total = total.with(more);
+        }
     }
 
     /// One line for people: the file, the total of all samples, and each channel's.

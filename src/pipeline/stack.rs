@@ -5,20 +5,19 @@ use super::{Resources, Station};
 use crate::codec::Reader;
 use crate::image::{Depth, Shape};
 use crate::metadata::{Metadata, Remarks};
-use crate::ops::sum::Sum;
 use crate::ops::{Op, Product};
 use crate::stats::Timeline;
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 /// The operation for each kind of page, with one range for all pages of the kind.
 #[derive(Default)]
 pub struct Shared(Vec<(Kind, Box<dyn Op>)>);
 
-/// Pages whose values can be compared: depth, sign, and how many colours.
+/// Pages whose values can be compared: depth, sign, and how many channels.
 type Kind = (Depth, bool, usize);
 
 fn kind(shape: &Shape, metadata: &Metadata) -> Kind {
-    (shape.depth, metadata.signed, shape.colours())
+    (shape.depth, metadata.signed, shape.channels)
 }
 
 impl Shared {
@@ -31,10 +30,10 @@ impl Shared {
         timeline: &mut Timeline,
     ) -> Result<Shared> {
         let pages = reader.pages().len();
-        if pages < 2 || !op.shares_range() {
+        let Some(measuring) = op.measuring().filter(|_| pages > 1) else {
             return Ok(Shared::default());
-        }
-        let mut found: Vec<(Kind, Vec<(u16, u16)>)> = Vec::new();
+        };
+        let mut found: Vec<(Kind, Shape, Product)> = Vec::new();
         let mut station = Station {
             resources,
             device: String::new(),
@@ -43,25 +42,22 @@ impl Shared {
         for index in 0..pages {
             reader.turn_to(index)?;
             let image = reader.decode()?;
-            let kind = kind(&image.shape(), &reader.metadata(&mut Remarks::default())?);
-            let measured = station.through(&Sum { all: true }, image)?;
-            let Product::Totals(totals) = measured.product else {
-                continue;
-            };
-            let colours = totals.channels.iter().take(kind.2);
-            let ranges: Vec<_> = colours.filter_map(|total| total.range).collect();
-            match found.iter_mut().find(|(known, _)| *known == kind) {
-                None => found.push((kind, ranges)),
-                Some((_, known)) => {
-                    for (known, range) in known.iter_mut().zip(ranges) {
-                        *known = (known.0.min(range.0), known.1.max(range.1));
-                    }
-                }
+            let shape = image.shape();
+            let kind = kind(&shape, &reader.metadata(&mut Remarks::default())?);
+            let product = station.through(&*measuring, image)?.product;
+            match found.iter_mut().find(|(known, ..)| *known == kind) {
+                None => found.push((kind, shape, product)),
+                Some((_, _, known)) => match (known, &product) {
+                    (Product::Totals(known), Product::Totals(more)) => known.join(more),
+                    (Product::Counts(known), Product::Counts(more)) => known.join(more)?,
+                    _ => bail!("its pages were measured in different ways"),
+                },
             }
         }
         *timeline = station.timeline;
-        let ops = found.into_iter();
-        let ops = ops.filter_map(|(kind, ranges)| Some((kind, op.with_ranges(&ranges)?)));
+        let ops = found
+            .into_iter()
+            .filter_map(|(kind, shape, product)| Some((kind, op.measured(&shape, &product)?)));
         Ok(Shared(ops.collect()))
     }
 

@@ -72,6 +72,6 @@ fn place(data: &[u8]) -> Option<(Order, usize)> {
     let entry = entries
         .take_while(|&at| at + 12 <= data.len())
         .find(|&at| number(at, 2) == Some(tag::ORIENTATION.into()))?;
-    (number(entry + 2, 2)? == SHORT.into() && number(entry + 4, 4)? == 1)
+    (number(entry + 2, 2)? == usize::from(SHORT) && number(entry + 4, 4)? == 1)
         .then_some((order, entry + 8))
 }
