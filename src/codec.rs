@@ -317,15 +317,13 @@ impl<'a> Reader<'a> {
 
     /// What the file has beside the pages that are read.
     pub fn left_out(&self) -> Option<String> {
-        let first = self.aside.first()?;
-        Some(format!(
-            "{} that are smaller copies or masks are left out (the first is page {})",
-            match self.aside.len() {
-                1 => "1 page".into(),
-                more => format!("{more} pages"),
-            },
-            first + 1
-        ))
+        let first = self.aside.first()? + 1;
+        Some(match self.aside.len() {
+            1 => format!("1 page that is a smaller copy or a mask is left out (page {first})"),
+            more => format!(
+                "{more} pages that are smaller copies or masks are left out (the first is page {first})"
+            ),
+        })
     }
 }
 

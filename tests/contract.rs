@@ -11,7 +11,7 @@ use gpuimg::image::{Depth, Image, Samples, Shape};
 use std::fs;
 
 /// Runs the program on `input` and gives what it says and the output's bytes, if there is one.
-fn outcome(name: &str, input: &[u8], args: &[&str], output: &str) -> (Run, Option<Vec<u8>>) {
+pub fn outcome(name: &str, input: &[u8], args: &[&str], output: &str) -> (Run, Option<Vec<u8>>) {
     let folder = folder(&[(name, input)]);
     let mut all = args.to_vec();
     all.extend([name, output]);
@@ -24,14 +24,14 @@ fn outcome(name: &str, input: &[u8], args: &[&str], output: &str) -> (Run, Optio
 }
 
 /// The output of a run that does it without a word.
-fn made(name: &str, input: &[u8], args: &[&str], output: &str) -> Vec<u8> {
+pub fn made(name: &str, input: &[u8], args: &[&str], output: &str) -> Vec<u8> {
     let (run, written) = outcome(name, input, args, output);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     written.expect("an output")
 }
 
 /// That nothing is written, and why.
-fn refused(name: &str, input: &[u8], args: &[&str], output: &str, words: &str) {
+pub fn refused(name: &str, input: &[u8], args: &[&str], output: &str, words: &str) {
     let (run, written) = outcome(name, input, args, output);
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(

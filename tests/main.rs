@@ -20,6 +20,8 @@ mod contract;
 mod devices;
 /// Laws that the operations obey, and literals small enough to check by hand.
 mod laws;
+/// What files say beside their samples: kept, made true, carried over, or told.
+mod metadata;
 /// PNG read: every colour type, depth and filter, and hostile files.
 mod png_decode;
 /// PNG written, and read back by other decoders.
@@ -32,5 +34,7 @@ mod pnm;
 mod regressions;
 /// The exact rounding of `normalize`, over all ranges.
 mod rounding;
+/// Files of several pages.
+mod stacks;
 /// TIFF read and written, and hostile files.
 mod tiff;
