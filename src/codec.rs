@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
     /// say the cause only; the caller names the file.
     pub fn open(source: &'a Source, reading: &Reading) -> Result<Reader<'a>> {
         let kind = match Format::of_content(source)? {
-            Format::Png => Kind::Png(png::Reader::open(source)?),
+            Format::Png => Kind::Png(png::Reader::open(source, reading.keep_going)?),
             Format::Tiff => Kind::Tiff(tiff::Reader::open(source, reading.keep_going)?),
             Format::Pnm => Kind::Pnm(pnm::Reader::open(source, reading.keep_going)?),
         };

@@ -121,7 +121,9 @@ def stacks():
                       "PhysicalSizeYUnit": "µm", "SignificantBits": 12, "Channel": {"Name": ["a", "b"]}},
             **resolution,
         ),
-        "tifffile's shape": dict(data=rng.integers(100, 3000, (2, 3, 20, 30)).astype(np.uint16), **resolution),
+        "tifffile's shape": dict(
+            data=rng.integers(100, 3000, (2, 3, 20, 30)).astype(np.uint16), photometric="minisblack", **resolution
+        ),
         "a rich TIFF": dict(
             data=rng.integers(100, 3000, (20, 30, 3)).astype(np.uint16),
             photometric="rgb",

@@ -12,6 +12,7 @@ mod encode;
 pub(super) mod exif;
 mod fields;
 mod ifd;
+mod imagej;
 mod lzw;
 pub(super) mod metadata;
 mod pack;

@@ -8,6 +8,7 @@ mod deflate;
 mod header;
 mod inflate;
 mod library;
+mod prefix;
 mod segments;
 mod unfilter;
 mod unfilter_simd;
@@ -38,9 +39,9 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads what stands before the image data. A header that promises more than the file can hold
-    /// is refused before memory is asked for.
-    pub fn open(source: &'a Source) -> Result<Reader<'a>> {
-        let (prelude, data) = Prelude::read(source)?;
+    /// is refused before memory is asked for. `damaged` files are welcome, or an error.
+    pub fn open(source: &'a Source, damaged: bool) -> Result<Reader<'a>> {
+        let (prelude, data) = Prelude::read(source, damaged)?;
         let shape = prelude.shape()?;
         Ok(Reader {
             source,
@@ -116,12 +117,17 @@ impl<'a> Reader<'a> {
         } else {
             inflater.each_apart(total, |bytes| rows.push(bytes))
         };
-        salvage.take(read)?;
+        if read.is_err() {
+            salvage.take(read)?;
+            samples = salvage.samples(&shape)?;
+            let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+            prefix::fill(source, prelude, &mut rows)?;
+        }
         Ok(Image::new(shape, samples))
     }
 }
 
 /// Reads the image of a file.
 pub fn decode(source: &Source) -> Result<Image> {
-    Reader::open(source)?.decode(&Salvage::default())
+    Reader::open(source, false)?.decode(&Salvage::default())
 }

@@ -71,12 +71,10 @@ pub fn read(ifd: &Ifd, form: &Form, remarks: &mut Remarks) -> Metadata {
         let warning = format!("tag {tag} cannot be read and is left out");
         remarks.warnings.push(warning);
     }
-    if !fields.is_empty() {
-        metadata.own = Own::Tiff {
-            big_endian: ifd.order() == Order::Big,
-            fields,
-        };
-    }
+    metadata.own = Own::Tiff {
+        big_endian: ifd.order() == Order::Big,
+        fields,
+    };
     metadata
 }
 

@@ -3,6 +3,7 @@
 use super::description::{Retold, retell};
 use super::fields::{ASCII, DOUBLE, field};
 use super::ifd::tag;
+use super::imagej;
 use crate::codec::raw::Order;
 use crate::metadata::{Effect, Field, Remarks, Story, Turn, Value};
 
@@ -12,9 +13,6 @@ const TIEPOINT: u16 = 33922;
 const TRANSFORMATION: u16 = 34264;
 /// GeoTIFF's keys, which mean nothing without one of those.
 const GEO_KEYS: std::ops::RangeInclusive<u16> = 34735..=34737;
-/// ImageJ's lengths of the blocks that the next tag holds.
-const IMAGEJ: [u16; 2] = [50838, 50839];
-
 /// Keeps fields true; what cannot be is left out and told.
 pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, remarks: &mut Remarks) {
     let order = if big_endian {
@@ -25,20 +23,18 @@ pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, remarks:
     if let Effect::Turn(turn) = story.effect {
         place(fields, order, turn, story, remarks);
     }
+    if fields.iter().any(|field| field.tag == imagej::ENTRIES) {
+        blocks(fields, order, story, remarks);
+    }
     fields.retain_mut(|field| {
         let left_out = match (field.tag, story.effect) {
             (280 | 340 | 341 | 291, Effect::Values) => "it tells of values as they were",
             (42113, Effect::Values) => {
-                let warning = "its NODATA value (tag 42113) is stretched like any other, and no longer told";
+                let warning =
+                    "its NODATA value (tag 42113) is stretched like any other, and no longer told";
                 remarks.warnings.push(warning.into());
                 return false;
             }
-            (tag, Effect::Turn(_)) if IMAGEJ.contains(&tag) => {
-                let warning = format!("ImageJ's regions and labels (tag {tag}) are left out: they tell of places as they were");
-                remarks.warnings.push(warning);
-                return false;
-            }
-            (tag, Effect::Values) if IMAGEJ.contains(&tag) => "it tells of values as they were",
             (tag::IMAGE_DESCRIPTION, _) => return describe(field, story, remarks),
             (tag::EXIF, Effect::Turn(turn)) if turn.transposed => {
                 exchange_sides(&mut field.value);
@@ -46,9 +42,35 @@ pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, remarks:
             }
             _ => return true,
         };
-        remarks.notes.push(format!("tag {} is left out: {left_out}", field.tag));
+        remarks
+            .notes
+            .push(format!("tag {} is left out: {left_out}", field.tag));
         false
     });
+}
+
+/// Leaves out what of ImageJ's block is no longer true: of values as they were, or of places.
+fn blocks(fields: &mut Vec<Field>, order: Order, story: &Story, remarks: &mut Remarks) {
+    let found = imagej::filter(fields, order, |kind| match story.effect {
+        Effect::Values => kind != "rang",
+        _ => kind != "roi " && kind != "over",
+    });
+    match (found, story.effect) {
+        (Some(true), Effect::Turn(_)) => {
+            let warning = "ImageJ's regions are left out: they tell of places as they were";
+            remarks.warnings.push(warning.into());
+        }
+        (Some(true), _) => {
+            let note = "ImageJ's display ranges are left out: they tell of values as they were";
+            remarks.notes.push(note.into());
+        }
+        (Some(false), _) => {}
+        (None, _) => {
+            fields.retain(|field| !matches!(field.tag, imagej::LENGTHS | imagej::ENTRIES));
+            let warning = "ImageJ's own metadata are damaged and left out";
+            remarks.warnings.push(warning.into());
+        }
+    }
 }
 
 /// Whether a description is still to be told, made true.

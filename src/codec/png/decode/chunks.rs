@@ -108,6 +108,8 @@ impl fmt::Display for Chunk {
 /// The chunks of a PNG, one after another.
 pub struct Chunks<'a> {
     pub window: Window<'a>,
+    /// Whether image data may be cut off.
+    pub damaged: bool,
 }
 
 impl<'a> Chunks<'a> {
@@ -115,6 +117,7 @@ impl<'a> Chunks<'a> {
     pub fn new(source: &'a Source) -> Chunks<'a> {
         Chunks {
             window: Window::new(source),
+            damaged: false,
         }
     }
 
@@ -131,7 +134,7 @@ impl<'a> Chunks<'a> {
         ensure!(len <= MOST, "{chunk} has an impossible length ({len})");
         let size = self.window.source.len();
         ensure!(
-            chunk.end() <= size,
+            chunk.end() <= size || self.damaged && &kind == b"IDAT",
             "truncated at byte {size} of {} ({chunk})",
             chunk.end()
         );

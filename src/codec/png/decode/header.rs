@@ -150,9 +150,11 @@ pub struct Prelude {
 }
 
 impl Prelude {
-    /// Reads the chunks up to the first IDAT, and checks what they promise.
-    pub fn read(source: &Source) -> Result<(Prelude, ImageData<'_>)> {
+    /// Reads the chunks up to the first IDAT, and checks what they promise; that one may be cut off
+    /// if `damaged` files are welcome.
+    pub fn read(source: &Source, damaged: bool) -> Result<(Prelude, ImageData<'_>)> {
         let mut data = ImageData::new(source);
+        data.chunks.damaged = damaged;
         let chunks = &mut data.chunks;
         let signed = chunks.window.array::<8>(0).is_ok_and(|b| b == SIGNATURE);
         ensure!(signed, "not a PNG");
