@@ -131,7 +131,7 @@ def stacks():
             software="a camera",
             datetime="2026:11:22 00:00:00",
             iccprofile=b"\0" * 36 + b"acsp" + b"\0" * 100,
-            extratags=[(315, "s", 0, "me", True), (33432, "s", 0, "© me", True), (65000, "s", 0, "private", True),
+            extratags=[(315, "s", 0, "me", True), (33432, "s", 0, "(c) me", True), (65000, "s", 0, "private", True),
                        (274, "H", 1, 6, True)],
             metadata=None,
             **resolution,
