@@ -134,6 +134,10 @@ pub struct Files {
     #[arg(long)]
     pub overwrite: bool,
 
+    /// Have every output on the disk itself before it gets its name
+    #[arg(long)]
+    pub sync: bool,
+
     /// How each format is compressed.
     #[command(flatten)]
     pub options: codec::Options,

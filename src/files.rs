@@ -175,6 +175,8 @@ impl Source {
 #[derive(Debug)]
 pub struct Target {
     place: Place,
+    /// Whether `commit` waits until the bytes are on the disk itself before it gives them their name.
+    pub sync: bool,
     /// What writing cost so far.
     pub traffic: Traffic,
 }
@@ -215,6 +217,7 @@ impl Target {
         };
         Ok(Target {
             place,
+            sync: false,
             traffic: Traffic::default(),
         })
     }
@@ -285,7 +288,11 @@ impl Target {
 
     /// Makes the output real, `len` bytes long. Until this returns, the target is as it was.
     pub fn commit(self, len: u64) -> Result<Traffic> {
-        let Target { place, traffic } = self;
+        let Target {
+            place,
+            sync,
+            traffic,
+        } = self;
         match place {
             Place::File {
                 temporary,
@@ -295,6 +302,9 @@ impl Target {
                 traffic
                     .count(0, || {
                         temporary.as_file().set_len(len)?;
+                        if sync {
+                            temporary.as_file().sync_all()?;
+                        }
                         let persisted = if overwrite {
                             temporary.persist(&path)
                         } else {

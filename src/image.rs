@@ -162,6 +162,14 @@ impl Samples {
         })
     }
 
+    /// Samples of any value for an image of this shape, for those who write every one.
+    pub fn any(shape: &Shape) -> anyhow::Result<Samples> {
+        Ok(match shape.depth {
+            Depth::Eight => Samples::U8(Buffer::any(shape.samples())?),
+            Depth::Sixteen => Samples::U16(Buffer::any(shape.samples())?),
+        })
+    }
+
     /// Bits a sample.
     pub fn depth(&self) -> Depth {
         match self {

@@ -22,6 +22,7 @@ pub mod files;
 pub mod image;
 pub mod ops;
 pub mod pipeline;
+pub mod room;
 pub mod stats;
 
 use anyhow::{Context, Result};
@@ -34,7 +35,7 @@ use ops::Op;
 use ops::normalize::{Normalize, Range};
 use ops::orient::Orient;
 use ops::sum::Sum;
-use pipeline::{Destination, Done, one_image};
+use pipeline::{Destination, Done, Resources, one_image};
 use stats::Report;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -84,13 +85,18 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
     };
     let output = Destination {
         path: files.output.clone(),
-        format,
+        format: Some(format),
         options: files.options,
         overwrite: files.overwrite,
+        sync: files.sync,
         depth: files.depth.map(Depth::from),
     };
     let devices = Devices::new(common.device);
-    let done = one_image(op, &files.input, Some(&output), &devices)?;
+    let resources = Resources {
+        devices: &devices,
+        room: None,
+    };
+    let done = one_image(op, &files.input, Some(&output), &resources)?;
     tell(
         op,
         &files.input,
@@ -105,9 +111,13 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
 /// Images to numbers, a line each; a bad file is named and the rest goes on.
 fn sum(op: &Sum, inputs: &[PathBuf], json: bool, common: &Common) -> Result<Outcome> {
     let devices = Devices::new(common.device);
+    let resources = Resources {
+        devices: &devices,
+        room: None,
+    };
     let mut outcome = Outcome::Done;
     for input in inputs {
-        match one_image(op, input, None, &devices) {
+        match one_image(op, input, None, &resources) {
             Ok(done) => {
                 if let Some(totals) = &done.totals {
                     let line = if json {

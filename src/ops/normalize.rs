@@ -8,10 +8,11 @@
 
 pub(super) mod lanes;
 
-use super::{Op, Output, Product, with_samples};
+use super::{DeviceImage, Op, Output, Product, with_samples};
 use crate::device::Work;
 use crate::device::cpu::{self, LANES};
-use crate::device::cuda::{Arg, Gpu};
+use crate::device::cuda::Arg;
+use crate::device::job::Job;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::stats::Timeline;
 use anyhow::{Result, ensure};
@@ -244,6 +245,7 @@ impl Op for Normalize {
         };
         Output {
             product: Product::Image(Image::new(shape, samples)),
+            ranges,
             warnings,
         }
     }
@@ -267,58 +269,45 @@ impl Op for Normalize {
         }
         Ok(Output {
             product: Product::Image(image),
+            ranges,
             warnings,
         })
     }
 
-    fn cuda(&self, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
-        let shape = image.shape();
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
+        let shape = image.shape;
         let bytes = shape.bytes() as u64;
         let count = Arg::U64(shape.samples() as u64);
         let Range { min: lo, max: hi } = self.target(&shape);
-        let (minmax, scale) = timeline.host("load kernels", 0, || {
-            let kernel = |name| gpu.kernel("normalize", name, &shape.sample_form());
-            anyhow::Ok((kernel("minmax")?, kernel("scale")?))
-        })?;
+        let form = shape.sample_form();
+        let [minmax, scale] = job.kernels("normalize", ["minmax", "scale"], &form)?;
         // Of each channel: its minimum, and the full value less its maximum.
-        let ranges = match self.range {
+        let words = match self.range {
             Some(Range { min, max }) => [min.into(), (shape.depth.full() - max).into()].repeat(4),
             None => vec![u32::MAX; 8],
         };
-        let ranges = gpu.words(&ranges)?;
-        let words = gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
-            let samples = job.upload()?;
-            let (pixels, words) = (Arg::Buffer(&samples), Arg::Buffer(&ranges));
-            if self.range.is_none() {
-                job.launch(
-                    &minmax,
-                    gpu.reduction_grid(bytes),
-                    bytes,
-                    &[pixels, count, words],
-                )?;
-            }
-            let per_channel = Arg::U32(self.per_channel.into());
-            let args = [
-                pixels,
-                pixels,
-                count,
-                words,
-                per_channel,
-                Arg::U32(lo.into()),
-                Arg::U32(hi.into()),
-            ];
-            job.launch(
-                &scale,
-                u32::try_from(bytes.div_ceil(4096))?,
-                2 * bytes,
-                &args,
-            )?;
-            job.download(&samples)?;
-            job.read_words(&ranges)
-        })?;
-        let (_, warnings) = self.scales(&shape, &self.told(&shape, &words));
+        let words = job.words(&words)?;
+        let (pixels, ranges) = (Arg::Buffer(&image.samples), Arg::Buffer(&words));
+        if self.range.is_none() {
+            let grid = job.reduction_grid(bytes);
+            job.launch(&minmax, grid, bytes, &[pixels, count, ranges])?;
+        }
+        let args = [
+            pixels,
+            pixels,
+            count,
+            ranges,
+            Arg::U32(self.per_channel.into()),
+            Arg::U32(lo.into()),
+            Arg::U32(hi.into()),
+        ];
+        let grid = u32::try_from(bytes.div_ceil(4096))?;
+        job.launch(&scale, grid, 2 * bytes, &args)?;
+        let ranges = self.told(&shape, &job.read_words(&words)?);
+        let (_, warnings) = self.scales(&shape, &ranges);
         Ok(Output {
             product: Product::Image(image),
+            ranges,
             warnings,
         })
     }

@@ -7,9 +7,10 @@
 
 mod turn;
 
-use super::{Op, Output};
+use super::{DeviceImage, Op, Output, Product};
 use crate::device::Work;
-use crate::device::cuda::{Arg, Gpu};
+use crate::device::cuda::Arg;
+use crate::device::job::Job;
 use crate::image::{Image, Samples, Shape};
 use crate::stats::Timeline;
 use anyhow::Result;
@@ -121,7 +122,7 @@ impl Op for Orient {
         }
         let mut samples = image.samples().clone();
         samples.as_bytes_mut().copy_from_slice(&bytes);
-        Image::new(to, samples).into()
+        Product::Image(Image::new(to, samples)).into()
     }
 
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output> {
@@ -137,11 +138,11 @@ impl Op for Orient {
                 _ => turn::<8>(self.parts(), from, &mut samples),
             }
         })?;
-        Ok(Image::new(to, samples).into())
+        Ok(Product::Image(Image::new(to, samples)).into())
     }
 
-    fn cuda(&self, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
-        let (from, to) = (image.shape(), self.turned(image.shape()));
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
+        let from = image.shape;
         let Parts {
             transposed,
             mirror_x,
@@ -160,25 +161,20 @@ impl Op for Orient {
         };
         let name = if transposed { "transpose" } else { "flip" };
         let pixel = from.pixel_bytes();
-        let kernel = timeline.host("load kernels", 0, || {
-            gpu.kernel(name, name, &format!("b{pixel}"))
-        })?;
+        let [kernel] = job.kernels(name, [name], &format!("b{pixel}"))?;
+        let samples = job.alloc(image.samples.len())?;
+        let args = [
+            Arg::Buffer(&image.samples),
+            Arg::Buffer(&samples),
+            Arg::U64(width as u64),
+            Arg::U64(height as u64),
+            Arg::U32(reverse_x.into()),
+            Arg::U32(reverse_y.into()),
+        ];
         let grid = grid(width, height, pixel, transposed);
-        gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
-            let input = job.upload()?;
-            let output = job.alloc(input.len())?;
-            let args = [
-                Arg::Buffer(&input),
-                Arg::Buffer(&output),
-                Arg::U64(width as u64),
-                Arg::U64(height as u64),
-                Arg::U32(reverse_x.into()),
-                Arg::U32(reverse_y.into()),
-            ];
-            job.launch(&kernel, grid, 2 * from.bytes() as u64, &args)?;
-            job.download(&output)
-        })?;
-        Ok(Image::new(to, image.into_samples()).into())
+        job.launch(&kernel, grid, 2 * from.bytes() as u64, &args)?;
+        let shape = self.turned(from);
+        Ok(Product::Image(DeviceImage { shape, samples }).into())
     }
 }
 
@@ -209,7 +205,7 @@ fn turn<const N: usize>(parts: Parts, from: Shape, samples: &mut Samples) -> Res
     } = parts;
     let (pixels, _) = samples.as_bytes_mut().as_chunks_mut::<N>();
     if transposed && from.width != from.height {
-        let mut output = Samples::zeroed(&from)?;
+        let mut output = Samples::any(&from)?;
         let (turned, _) = output.as_bytes_mut().as_chunks_mut::<N>();
         turn::transpose(pixels, turned, from.width, mirror_x, mirror_y);
         *samples = output;
