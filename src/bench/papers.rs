@@ -106,7 +106,7 @@ impl Claim {
     pub fn verdict(&self, rows: &[Row]) -> String {
         let rate = |id| {
             rows.iter()
-                .find(|row: &&Row| row.id == id)
+                .find(|row: &&Row| row.about.id == id)
                 .and_then(Row::rate)
         };
         let (Some(slow), Some(fast)) = (rate(self.slow), rate(self.fast)) else {

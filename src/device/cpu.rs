@@ -44,9 +44,9 @@ impl Sample for u8 {
             let (mut low, mut high) = ([0u16; LANES / 2], [0u16; LANES / 2]);
             for block in blocks {
                 let pairs: [u16; LANES / 2] = bytemuck::cast(*block);
-                for (i, pair) in pairs.into_iter().enumerate() {
-                    low[i] += pair.to_le() & 0xff;
-                    high[i] += pair.to_le() >> 8;
+                for i in 0..LANES / 2 {
+                    low[i] += pairs[i].to_le() & 0xff;
+                    high[i] += pairs[i].to_le() >> 8;
                 }
             }
             for (i, sum) in sums.iter_mut().enumerate() {
@@ -73,9 +73,9 @@ impl Sample for u16 {
         let (mut low, mut high) = ([0u32; LANES / 2], [0u32; LANES / 2]);
         for block in blocks {
             let pairs: [u32; LANES / 2] = bytemuck::cast(*block);
-            for (i, pair) in pairs.into_iter().enumerate() {
-                low[i] += pair.to_le() & 0xffff;
-                high[i] += pair.to_le() >> 16;
+            for i in 0..LANES / 2 {
+                low[i] += pairs[i].to_le() & 0xffff;
+                high[i] += pairs[i].to_le() >> 16;
             }
         }
         std::array::from_fn(|i| if i % 2 == 0 { low[i / 2] } else { high[i / 2] })

@@ -261,11 +261,9 @@ impl Gpu {
     /// before the upload.
     pub fn kernel(&self, file: &str, name: &'static str, form: &str) -> Result<Kernel> {
         let module: Arc<CudaModule> = self.modules.get(file, form, |code| {
-            self.context
-                .load_module(code)
-                .map_err(|error| {
-                    anyhow!("the driver refuses the kernels of {file}: {}", said(&error))
-                })
+            self.context.load_module(code).map_err(|error| {
+                anyhow!("the driver refuses the kernels of {file}: {}", said(&error))
+            })
         })?;
         let entry = match form {
             "" => name.to_string(),

@@ -49,7 +49,11 @@ pub(super) static TOPICS: &[Topic] = &[
         "host to device, 4 bytes",
         "host ▪──call──►▪ card   ▪──call──►▪   …",
         "A small copy costs the call, not the bytes.",
-        published("transfer/up-pageable-4", "transfer/up-pageable-large", 2e9 / 88e3),
+        published(
+            "transfer/up-pageable-4",
+            "transfer/up-pageable-large",
+            2e9 / 88e3,
+        ),
     ),
     Topic::of(
         Paper::Habr,
@@ -73,7 +77,11 @@ pub(super) static TOPICS: &[Topic] = &[
         "(float(p) − sub)·factor, the integer part stored in place",
         "▪ → (float − sub)·factor → ⌊ ⌋ → ▪   the same place",
         "A little arithmetic hides behind the memory.",
-        published("normalize/truncating-filled", "memory/copy-filled", 30.0 / 26.0),
+        published(
+            "normalize/truncating-filled",
+            "memory/copy-filled",
+            30.0 / 26.0,
+        ),
     ),
     Topic::of(
         Paper::Habr,
@@ -81,7 +89,11 @@ pub(super) static TOPICS: &[Topic] = &[
         "the same, rounded by the library's round()",
         "▪ → (float − sub)·factor → round() → ▪",
         "round() is a chain of instructions: do not call it for every element.",
-        published("normalize/rounding-filled", "normalize/half-up-filled", 26.0 / 20.0),
+        published(
+            "normalize/rounding-filled",
+            "normalize/half-up-filled",
+            26.0 / 20.0,
+        ),
     ),
     Topic::of(
         Paper::Habr,
@@ -89,7 +101,11 @@ pub(super) static TOPICS: &[Topic] = &[
         "the same, + 0.5 and then the integer part",
         "▪ → (float − sub)·factor → + 0.5 → ⌊ ⌋ → ▪",
         "One addition rounds half up, for nothing.",
-        published("normalize/half-up-filled", "normalize/truncating-filled", 1.0),
+        published(
+            "normalize/half-up-filled",
+            "normalize/truncating-filled",
+            1.0,
+        ),
     ),
     Topic::of(
         Paper::Habr,
@@ -105,7 +121,7 @@ pub(super) static TOPICS: &[Topic] = &[
         "an `if` inside an `if`, to depth 4, before the minimum and maximum",
         "if ─┬─ if ─┬─ if ─┬─ if ─┬─\n    └      └      └      └      a warp goes every way that one of its threads goes",
         "Branches cost little until they nest deep.",
-        published("minmax/nested-4-filled", "minmax/serial-filled", 2.0),
+        published("normalize/nested-4-filled", "minmax/serial-filled", 2.0),
     ),
     Topic::of(
         Paper::Habr,

@@ -9,7 +9,11 @@ pub(super) static TOPICS: &[Topic] = &[
         "sequential host, a double loop",
         "A →→→→   for i, for j: B[j][i] = A[i][j]\nB ↓ ↓    one of the two goes down columns",
         "A processor core moves a matrix element by element, and misses its cache at each.",
-        published("transpose/host-paper", "transpose/padded-16-paper", 9.0 / 0.26),
+        published(
+            "transpose/host-paper",
+            "transpose/padded-16-paper",
+            9.0 / 0.26,
+        ),
     ),
     Topic::of(
         Paper::Lxf,
@@ -41,7 +45,11 @@ pub(super) static TOPICS: &[Topic] = &[
         "variant 1 over all block shapes of 64 to 512 threads",
         "block 32 × 16  ▪▪▪▪▪▪▪▪▪▪▪▪     block 4 × 128  ▪▪\n               ▪▪▪▪▪▪▪▪▪▪▪▪                    ▪▪ …",
         "The shape of a block decides which threads are neighbours, and so which access is scattered.",
-        published("transpose/naive-32x16", "transpose/naive-4x128", 2.70 / 0.45),
+        published(
+            "transpose/naive-32x16",
+            "transpose/naive-4x128",
+            2.70 / 0.45,
+        ),
     ),
     Topic::of(
         Paper::Lxf,

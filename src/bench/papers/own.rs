@@ -93,6 +93,14 @@ pub(super) static TOPICS: &[Topic] = &[
     ),
     Topic::of(
         Paper::Own,
+        "production-sizes",
+        "the program's kernels from 256² to 512 megapixels, beside a copy of as many bytes",
+        "▪ │ ▪▪▪▪ │ ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪",
+        "A small image costs the launches, one of some megapixels the cache, a large one the memory.",
+        None,
+    ),
+    Topic::of(
+        Paper::Own,
         "cpu",
         "the program's operations on the CPU",
         "chunk │ chunk │ chunk │ …   a core each, vector instructions",
