@@ -58,6 +58,9 @@ def compiled(nvrtc, source, target, form, macros):
     if log.strip():
         print(log, file=sys.stderr)
     ptx = fetched("PTX").rstrip(b"\0")
+    # NVRTC numbers the calls of functions through everything that a process compiles: here, from 0 in each file.
+    numbers = {}
+    ptx = re.sub(rb"callseq (\d+)", lambda match: b"callseq %d" % numbers.setdefault(match[1], len(numbers)), ptx)
     code = fetched("CUBIN") if target in MACHINE_CODE else ptx
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     if not re.search(rb"^\.version 8\.0$", ptx, re.M):
