@@ -255,6 +255,11 @@ fn a_wrong_kernel_fails_its_row_alone() {
         "transpose/tile-16",
         "production/transpose-8191-c1-16",
     ];
+    let cases = all_cases();
+    assert!(
+        ROWS.iter()
+            .all(|id| cases.iter().any(|case| case.about.id == *id))
+    );
     let Some(_) = gpu(ROWS.len()) else { return };
     let folder = folder(&[]);
     for row in ROWS {
