@@ -254,7 +254,10 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let set = part(2, 3, 40_000);
-        assert_eq!(Set::parse(set.json().to_string().as_bytes()).expect("valid"), set);
+        assert_eq!(
+            Set::parse(set.json().to_string().as_bytes()).expect("valid"),
+            set
+        );
         let empty = Set::new(None);
         assert_eq!(
             Set::parse(empty.json().to_string().as_bytes()).expect("valid"),
