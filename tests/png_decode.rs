@@ -566,7 +566,7 @@ fn rows_of_all_filters_at_every_width() {
 #[test]
 fn large_streams_of_any_make_up() {
     // Large enough to be inflated from several places at once, where cores allow.
-    let plain = Plain::noisy(1300, 1500, 16, 0);
+    let plain = Plain::noisy(1700, 1700, 16, 0);
     let scanlines = plain.scanlines(|y| (y / 5 % 5) as u8);
     let streams = [
         zlib(&scanlines, 0),
@@ -575,7 +575,7 @@ fn large_streams_of_any_make_up() {
         // Compressed blocks, then stored ones, then compressed ones again.
         joined_streams(&scanlines, &[(2_000_000, 6), (300_000, 0), (usize::MAX, 1)]),
         // Stored ones where the parts start, compressed ones between.
-        joined_streams(&scanlines, &[(100_000, 1); 40]),
+        joined_streams(&scanlines, &[(150_000, 1); 40]),
         joined_streams(
             &scanlines,
             &[(700_000, 0), (700_000, 6), (700_000, 0), (usize::MAX, 9)],
@@ -599,7 +599,7 @@ fn large_streams_of_any_make_up() {
             "{at} bytes"
         );
     }
-    for height in [1499, 1501] {
+    for height in [1699, 1701] {
         let mut other = plain.clone();
         other.height = height;
         assert!(

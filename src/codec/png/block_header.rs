@@ -102,6 +102,23 @@ impl Tables {
     }
 }
 
+/// Whether these bits are the header of a dynamic block that is not the last, whole and with
+/// complete codes.
+pub fn has_dynamic_header(mut bits: Bits, mut input: &[u8]) -> bool {
+    bits.refill_slowly(&mut input);
+    if bits.count < 3 || bits.take(3) != 0b100 {
+        return false;
+    }
+    let mut lengths = [0; 320];
+    let Ok(Some((litlens, dists))) = read_lengths(&mut bits, &mut input, &mut lengths) else {
+        return false;
+    };
+    let (litlen, dist) = lengths[..litlens + dists].split_at(litlens);
+    litlen[256] > 0
+        && Code::<288>::default().set(litlen).is_ok()
+        && Code::<32>::default().set(dist).is_ok()
+}
+
 /// Reads the code lengths of a dynamic block (section 3.2.7); says how many of literals and lengths
 /// and how many of distances, or nothing if the header is not all there.
 pub fn read_lengths(

@@ -3,7 +3,7 @@
 use super::header::Prelude;
 use super::inflate::Inflater;
 use super::unfilter::{Layout, Rows};
-use super::{library, segments};
+use super::{library, segments, speculate};
 use crate::files::Source;
 use crate::image::{Image, Samples};
 use anyhow::Result;
@@ -34,6 +34,15 @@ pub fn decode(source: &Source) -> Result<Image> {
         }
     }
     let total = prelude.header.scanline_bytes()?;
+    let threads = idle_threads();
+    if speculate::is_worth(source.len(), total, threads) {
+        let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+        let data = prelude.image_data(source)?;
+        // An error here may be one of the file or a limit of the method: the plain way tells.
+        if speculate::each(data, total, threads, |bytes| rows.push(bytes)).is_ok() {
+            return Ok(Image::new(shape, samples));
+        }
+    }
     let mut rows = Rows::new(samples.as_bytes_mut(), layout);
     if total < WORTH_A_THREAD {
         inflater.each(total, |bytes| rows.push(bytes))?;
@@ -41,4 +50,12 @@ pub fn decode(source: &Source) -> Result<Image> {
         inflater.each_apart(total, |bytes| rows.push(bytes))?;
     }
     Ok(Image::new(shape, samples))
+}
+
+/// Threads that may help: of a pool that this one belongs to, the others have work of their own.
+fn idle_threads() -> usize {
+    match rayon::current_thread_index() {
+        Some(_) => 1,
+        None => rayon::current_num_threads(),
+    }
 }

@@ -198,6 +198,14 @@ impl Prelude {
         }
     }
 
+    /// The image data from their start.
+    pub fn image_data<'a>(&self, source: &'a Source) -> Result<ImageData<'a>> {
+        let mut data = ImageData::new(source);
+        let first = data.chunks.at(self.data)?;
+        data.open(first);
+        Ok(data)
+    }
+
     /// Whether the samples lie in the file as they do in memory, but for filters and byte order.
     pub fn is_plain(&self) -> bool {
         let Header {

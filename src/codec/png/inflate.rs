@@ -9,7 +9,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 /// How far back a deflate stream refers; so much is kept before each block.
-const HISTORY: usize = 32 << 10;
+pub const HISTORY: usize = 32 << 10;
 
 /// Bytes inflated at a time: a part of a level 2 cache.
 const BLOCK: usize = 256 << 10;
@@ -328,7 +328,7 @@ impl Block {
 
 /// Whether a stream may start so (RFC 1950, section 2.2): deflate, a window of at most 32 KiB, no
 /// preset dictionary.
-fn is_zlib(head: &[u8; 2]) -> bool {
+pub fn is_zlib(head: &[u8; 2]) -> bool {
     let [method, flags] = *head;
     let known = method & 15 == 8 && method >> 4 <= 7 && flags & 32 == 0;
     known && u16::from_be_bytes(*head).is_multiple_of(31)
