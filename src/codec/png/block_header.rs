@@ -71,6 +71,7 @@ pub struct Tables {
     pub dist_code: Code<32>,
     pub litlen: Box<[u32; 1 << LITLEN_BITS]>,
     pub dist: Box<[u32; 1 << DIST_BITS]>,
+    scratch: Box<[u32; 1 << LITLEN_BITS]>,
 }
 
 impl Default for Tables {
@@ -80,6 +81,7 @@ impl Default for Tables {
             dist_code: Code::default(),
             litlen: Box::new([0; 1 << LITLEN_BITS]),
             dist: Box::new([0; 1 << DIST_BITS]),
+            scratch: Box::new([0; 1 << LITLEN_BITS]),
         }
     }
 }
@@ -92,7 +94,7 @@ impl Tables {
         }
         self.litlen_code.set(litlen)?;
         self.dist_code.set(dist)?;
-        fill_litlen(&self.litlen_code, &mut self.litlen);
+        fill_litlen(&self.litlen_code, &mut self.litlen, &mut self.scratch);
         self.dist_code
             .fill(&mut self.dist[..], |symbol, length| match symbol {
                 0..30 => Entry::distance(symbol, length).0,

@@ -171,16 +171,19 @@ impl Entry {
 }
 
 /// Fills the table of literals and lengths; where several literals fit the index, they share one
-/// entry.
-pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS]) {
-    code.fill(table, |symbol, length| match symbol {
+/// entry. What `scratch` holds does not matter.
+pub fn fill_litlen(
+    code: &Code<288>,
+    table: &mut [u32; 1 << LITLEN_BITS],
+    scratch: &mut [u32; 1 << LITLEN_BITS],
+) {
+    let (singles, rests) = scratch.split_at_mut(1 << (LITLEN_BITS - 1));
+    code.fill(singles, |symbol, length| match symbol {
         0..256 => Entry::literal(symbol, length).0,
-        _ => Entry::length(symbol, length).0,
+        _ => 0,
     });
-    let mut singles = [0; 1 << (LITLEN_BITS - 1)];
-    singles.copy_from_slice(&table[..1 << (LITLEN_BITS - 1)]);
-    let mut rests = [0; 1 << (LITLEN_BITS - 1)];
-    for length in 1..LITLEN_BITS {
+    table.fill(0);
+    for length in 1..=LITLEN_BITS {
         if code.counts[length as usize] == 0 {
             continue;
         }
@@ -191,19 +194,23 @@ pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS]) {
             let first = Entry(singles[i]);
             let second = Entry(singles[i >> first.bits()]);
             let two = first.bits() + second.bits();
-            *rest = if first.literals() == 0 || first.bits() > left {
-                0
-            } else if second.literals() == 0 || two > left {
-                (first.0 & 0xFF00) << 8 | 1 << 6 | first.bits()
-            } else {
-                (first.0 & 0xFF00) << 8 | (second.0 & 0xFF00) << 16 | 2 << 6 | two
-            };
+            let one_fits = (first.literals() == 1) & (first.bits() <= left);
+            let two_fit = one_fits & (second.literals() == 1) & (two <= left);
+            let one = (first.0 & 0xFF00) << 8 | 1 << 6 | first.bits();
+            let both = (first.0 & 0xFF00) << 8 | (second.0 & 0xFF00) << 16 | 2 << 6 | two;
+            let best = if two_fit { both } else { one };
+            *rest = if one_fits { best } else { 0 };
         }
-        for (symbol, word) in code.words(length).filter(|&(symbol, _)| symbol < 256) {
-            let literal = Entry::literal(symbol, length).0;
+        for (symbol, word) in code.words(length) {
             let slots = table[word..].iter_mut().step_by(1 << length);
-            for (slot, rest) in slots.zip(&*rests) {
-                *slot = literal + rest;
+            if symbol < 256 {
+                let literal = Entry::literal(symbol, length).0;
+                slots
+                    .zip(&*rests)
+                    .for_each(|(slot, rest)| *slot = literal + rest);
+            } else {
+                let entry = Entry::length(symbol, length).0;
+                slots.for_each(|slot| *slot = entry);
             }
         }
     }
