@@ -7,30 +7,55 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time spent in system calls and bytes moved by them, added up over threads.
+/// Bytes moved by system calls, and the time during which at least one of them was under way.
 #[derive(Debug, Default)]
 pub struct Traffic {
-    nanos: AtomicU64,
     bytes: AtomicU64,
+    calls: Mutex<Calls>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    under_way: usize,
+    since: Option<Instant>,
+    busy: Duration,
 }
 
 impl Traffic {
     fn count<T>(&self, bytes: usize, call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let start = Instant::now();
-        let result = call();
-        self.nanos
-            .fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.note(|calls| {
+            calls.under_way += 1;
+            calls.since.get_or_insert_with(Instant::now);
+        });
+        let result = call();
+        self.note(|calls| {
+            calls.under_way -= 1;
+            if calls.under_way == 0 {
+                calls.busy += calls
+                    .since
+                    .take()
+                    .map_or(Duration::ZERO, |since| since.elapsed());
+            }
+        });
         result
     }
 
-    /// Time in system calls, summed over the threads that made them.
+    fn note(&self, change: impl FnOnce(&mut Calls)) {
+        // Poisoned only if a clock panicked; the numbers are still numbers.
+        change(&mut self.calls.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Wall-clock time in system calls; calls of several threads at once count once.
     pub fn time(&self) -> Duration {
-        Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
+        self.calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .busy
     }
 
     /// Bytes moved.

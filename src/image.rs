@@ -1,4 +1,8 @@
-//! An image in memory: interleaved native-endian samples of 8 or 16 bits. Depends on nothing.
+//! An image in memory: interleaved native-endian samples of 8 or 16 bits. Depends on its
+//! memory alone.
+
+use crate::buffer::Buffer;
+use std::fmt;
 
 /// Bits a sample has in memory and in the file written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +70,16 @@ impl Shape {
         self.samples() * self.depth.bytes()
     }
 
+    /// The name of its kind of sample and channel count among the kernels: `u16_c3`.
+    pub fn sample_form(&self) -> String {
+        format!("u{}_c{}", self.depth.bits(), self.channels)
+    }
+
+    /// Bytes of a pixel: 1, 2, 3, 4, 6 or 8.
+    pub fn pixel_bytes(&self) -> usize {
+        self.channels * self.depth.bytes()
+    }
+
     /// Whether the last channel is alpha.
     pub fn has_alpha(&self) -> bool {
         self.channels.is_multiple_of(2)
@@ -105,31 +119,46 @@ impl Shape {
     }
 }
 
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let channels = ["grey", "grey + alpha", "RGB", "RGB + alpha"][(self.channels - 1).min(3)];
+        write!(
+            f,
+            "{}×{} {channels}, {} bits",
+            self.width,
+            self.height,
+            self.depth.bits()
+        )
+    }
+}
+
 /// The samples of an image, row by row, channels interleaved, in the machine's byte order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Samples {
     /// 8-bit samples.
-    U8(Vec<u8>),
+    U8(Buffer<u8>),
     /// 16-bit samples.
-    U16(Vec<u16>),
+    U16(Buffer<u16>),
+}
+
+impl From<Vec<u8>> for Samples {
+    fn from(samples: Vec<u8>) -> Samples {
+        Samples::U8(samples.into())
+    }
+}
+
+impl From<Vec<u16>> for Samples {
+    fn from(samples: Vec<u16>) -> Samples {
+        Samples::U16(samples.into())
+    }
 }
 
 impl Samples {
     /// Zeroed samples for an image of this shape; an error if the memory cannot be had.
     pub fn zeroed(shape: &Shape) -> anyhow::Result<Samples> {
-        // `try_reserve` asks for the memory without touching it; `vec![0; n]` would abort instead.
-        let fits = match shape.depth {
-            Depth::Eight => Vec::<u8>::new().try_reserve_exact(shape.samples()).is_ok(),
-            Depth::Sixteen => Vec::<u16>::new().try_reserve_exact(shape.samples()).is_ok(),
-        };
-        anyhow::ensure!(
-            fits,
-            "not enough memory for {} bytes of samples",
-            shape.bytes()
-        );
         Ok(match shape.depth {
-            Depth::Eight => Samples::U8(vec![0; shape.samples()]),
-            Depth::Sixteen => Samples::U16(vec![0; shape.samples()]),
+            Depth::Eight => Samples::U8(Buffer::zeroed(shape.samples())?),
+            Depth::Sixteen => Samples::U16(Buffer::zeroed(shape.samples())?),
         })
     }
 

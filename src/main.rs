@@ -1,2 +1,17 @@
-//! Placeholder until the command line is wired.
-fn main() {}
+//! The command: a result becomes an exit status, an error is printed once.
+
+use clap::Parser;
+use gpuimg::cli::Cli;
+use gpuimg::{Outcome, complain, run, status};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::SomeFailed) => ExitCode::FAILURE,
+        Err(error) => {
+            complain(&error);
+            status(&error).into()
+        }
+    }
+}

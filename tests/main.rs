@@ -1,4 +1,32 @@
-//! All integration tests in one binary, a module a theme.
-#![allow(clippy::unwrap_used, clippy::panic)]
+//! The integration tests, one binary, a module a theme.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+/// The tables of `bench` and the doctor.
+mod bench;
+/// The command as a user meets it: files, exit statuses, sentences.
+mod command;
+/// Every operation against its naive definition, on the CPU and on a GPU.
+mod devices;
+/// Laws that the operations obey, and literals small enough to check by hand.
+mod laws;
+/// PNG read: every colour type, depth and filter, and hostile files.
 mod png_decode;
+/// PNG written, and read back by other decoders.
+mod png_encode;
+/// PNG files made for the tests.
 mod png_files;
+/// PNM read and written.
+mod pnm;
+/// Files that once went wrong, each named after what happened.
+mod regressions;
+/// The exact rounding of `normalize`, over all ranges.
+mod rounding;
+/// TIFF read and written, and hostile files.
+mod tiff;

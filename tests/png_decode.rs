@@ -1,7 +1,7 @@
 //! The PNG decoder against plainly written files, the png crate, and damage of every kind.
 
 use crate::png_files::{Plain, channels, chunk, idats, index, segments, sync_flushed, zlib};
-use gpuimg::codec::png::decode::decode;
+use gpuimg::codec::png::decode;
 use gpuimg::files::Source;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 
@@ -80,15 +80,20 @@ fn expected(plain: &Plain) -> Image {
         1
     };
     let samples = match (plain.bits, plain.colour) {
-        (16, _) => Samples::U16(plain.samples.clone()),
-        (_, 3) => Samples::U8(
+        (16, _) => plain.samples.clone().into(),
+        (_, 3) => {
+            let entry = |&i: &u16| palette()[3 * usize::from(i)..][..3].to_vec();
             plain
                 .samples
                 .iter()
-                .flat_map(|&i| palette()[3 * usize::from(i)..][..3].to_vec())
-                .collect(),
-        ),
-        _ => Samples::U8(plain.samples.iter().map(|&s| (s * scale) as u8).collect()),
+                .flat_map(entry)
+                .collect::<Vec<u8>>()
+                .into()
+        }
+        _ => {
+            let scaled = |&s: &u16| (s * scale) as u8;
+            plain.samples.iter().map(scaled).collect::<Vec<u8>>().into()
+        }
     };
     Image::new(shape, samples)
 }
@@ -107,7 +112,7 @@ fn oracle(file: &[u8]) -> Image {
                 .map(|b| u16::from_be_bytes([b[0], b[1]]))
                 .collect(),
         ),
-        _ => Samples::U8(bytes),
+        _ => bytes.into(),
     };
     let shape = Shape {
         width: info.width as usize,
@@ -168,7 +173,7 @@ fn six_pixels_by_hand() {
     let image = open(&plain.file([&zlib(&scanlines, 6)[..]])).unwrap();
     assert_eq!(
         image.samples(),
-        &Samples::U16(vec![0x0102, 0x0203, 0x0101, 0x0103, 0x0303, 0x0211])
+        &Samples::from(vec![0x0102u16, 0x0203, 0x0101, 0x0103, 0x0303, 0x0211])
     );
 }
 

@@ -1,15 +1,8 @@
-//! PNG (W3C PNG specification, third edition).
-mod block_header;
-mod chunks;
-mod codes;
-mod data;
-pub mod decode;
-mod deflate;
-mod finder;
-mod header;
-mod inflate;
-mod library;
-mod segments;
-mod speculate;
-mod unfilter;
-mod unfilter_simd;
+//! PNG (W3C PNG specification, third edition): a decoder and an encoder of our own, since PNG is
+//! what users wait for; the `png` crate reads the rare kinds.
+
+mod decode;
+mod encode;
+
+pub use decode::decode;
+pub use encode::{Mode, encode};

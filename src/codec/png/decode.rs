@@ -1,12 +1,25 @@
 //! PNG file to image.
 
-use super::header::Prelude;
-use super::inflate::Inflater;
-use super::unfilter::{Layout, Rows};
-use super::{library, segments, speculate};
+mod block_header;
+mod chunks;
+mod codes;
+mod data;
+mod deflate;
+mod finder;
+mod header;
+mod inflate;
+mod library;
+mod segments;
+mod speculate;
+mod unfilter;
+mod unfilter_simd;
+
 use crate::files::Source;
 use crate::image::{Image, Samples};
 use anyhow::Result;
+use header::Prelude;
+use inflate::Inflater;
+use unfilter::{Layout, Rows};
 
 /// Bytes of image from which a second thread pays for its start.
 const WORTH_A_THREAD: usize = 1 << 20;

@@ -169,6 +169,7 @@ impl Prelude {
             index: None,
             data: 0,
         };
+        let mut palette = false;
         loop {
             chunk = chunks.at(chunk.end())?;
             match &chunk.kind {
@@ -190,7 +191,16 @@ impl Prelude {
                     );
                 }
                 b"tRNS" => prelude.transparent = true,
-                b"PLTE" => {}
+                b"PLTE" => {
+                    // The png crate takes a palette of any length, and panics when it uses it.
+                    ensure!(
+                        chunk.len.is_multiple_of(3) && (3..=3 * 256).contains(&chunk.len),
+                        "{chunk} is no palette of 1 to 256 colours ({} bytes)",
+                        chunk.len
+                    );
+                    ensure!(!palette, "{chunk} is a second palette");
+                    palette = true;
+                }
                 kind if is_critical(kind) => bail!("{chunk} is out of place or unknown"),
                 _ => {}
             }

@@ -34,7 +34,7 @@ const MARKER: u16 = 0x8000;
 
 /// Whether a stream of so many bytes can gain from this: on two threads it is worth a third only.
 pub fn is_worth(compressed: u64, inflated: usize, threads: usize) -> bool {
-    threads > 2 && compressed > 8 * PART as u64 && (inflated as u64) < 4 * compressed
+    threads > 1 && compressed > 8 * PART as u64 && (inflated as u64) < 4 * compressed
 }
 
 /// Inflates exactly `total` bytes of `data` on `threads` threads and hands them to `take` in order;

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Compiles kernels/*.cu and kernels/papers/*.cu to PTX with NVRTC. Called by build.sh, which provides NVRTC.
+
+usage: build.py LIBNVRTC [--check]
+
+x.cu becomes x.compute_60.ptx and x.compute_90.ptx beside it. A source with lines like
+    // forms: SAMPLE=u8,u16 CHANNELS=1,3 named {SAMPLE}_c{CHANNELS}
+is compiled once for each combination of these macros, to x.u8_c1.compute_60.ptx and so on, with FORM defined as
+u8_c1: a driver then compiles only what one image needs. With --check nothing is written; the exit status
+is 1, and each file is named, where a committed PTX is not what the sources give.
+"""
+
+import ctypes
+import itertools
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+TARGETS = ("compute_60", "compute_90")
+
+
+def forms(source):
+    """The forms of a source: name and macros, or one form without a name."""
+    lines = re.findall(r"^// forms: (.*) named (\S+)$", source.read_text(encoding="utf-8"), re.M)
+    for macros, name in lines:
+        keys, values = zip(*(m.split("=") for m in macros.split()))
+        for combination in itertools.product(*(v.split(",") for v in values)):
+            chosen = dict(zip(keys, combination))
+            yield name.format(**chosen), chosen
+    if not lines:
+        yield None, {}
+
+
+def compile_ptx(nvrtc, source, target, form, macros):
+    """The PTX of one form of a source; ends the program with the compiler's log where it fails."""
+    program = ctypes.c_void_p()
+    options = [f"--gpu-architecture={target}", f"--include-path={HERE}", "--std=c++17"]
+    options += [f"--define-macro={key}={value}" for key, value in ({"FORM": form, **macros} if form else {}).items()]
+    array = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
+    # The name is the bare file name, so that no path can enter the PTX.
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.read_bytes(), source.name.encode(), 0, None, None)
+    status = nvrtc.nvrtcCompileProgram(program, len(options), array)
+
+    def text(size, get):
+        length = ctypes.c_size_t()
+        size(program, ctypes.byref(length))
+        buffer = ctypes.create_string_buffer(length.value)
+        get(program, buffer)
+        return buffer.value.decode()
+
+    log = text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+    if status != 0:
+        sys.exit(f"{source.name} {form or ''} for {target}:\n{log}")
+    if log.strip():
+        print(log, file=sys.stderr)
+    ptx = text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    if not re.search(r"^\.version 8\.0$", ptx, re.M):
+        sys.exit(f"{source.name} for {target}: not PTX ISA 8.0; is this NVRTC 12.0?")
+    return ptx
+
+
+def main():
+    nvrtc = ctypes.CDLL(sys.argv[1])
+    check = "--check" in sys.argv[2:]
+    expected = {}
+    for source in sorted(HERE.glob("*.cu")) + sorted(HERE.glob("papers/*.cu")):
+        for form, macros in forms(source):
+            for target in TARGETS:
+                path = source.with_suffix(f".{form}.{target}.ptx" if form else f".{target}.ptx")
+                expected[path] = compile_ptx(nvrtc, source, target, form, macros)
+    if not expected:
+        sys.exit(f"no .cu file under {HERE}")
+    present = set(HERE.glob("*.ptx")) | set(HERE.glob("papers/*.ptx"))
+    wrong = []
+    for path in sorted(present | set(expected)):
+        name = path.relative_to(HERE)
+        if path not in expected:
+            wrong.append(f"{name} has no source")
+            if not check:
+                path.unlink()
+        elif path not in present or path.read_text(encoding="utf-8") != expected[path]:
+            wrong.append(f"{name} differs from what its source gives" if path in present else f"{name} is missing")
+            if not check:
+                path.write_text(expected[path], encoding="utf-8")
+    for line in wrong:
+        print(line if check else f"{line}: written anew")
+    if check and wrong:
+        sys.exit("run kernels/build.sh and commit what it writes")
+    print(f"{len(expected)} PTX files " + ("as committed" if check else "up to date"))
+
+
+main()

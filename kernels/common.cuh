@@ -1,0 +1,89 @@
+// What the kernels share: types, the walk over an image in 16-byte vectors, and warp reductions.
+// No standard header: the kernels are compiled by NVRTC, which has none.
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+// The name of an entry point: ENTRY(minmax) is minmax_u16_c1 in the form u16_c1 (see build.py).
+#define JOIN_EXPANDED(name, form) name##_##form
+#define JOIN(name, form) JOIN_EXPANDED(name, form)
+#define ENTRY(name) JOIN(name, FORM)
+
+// Threads of every block of every production kernel; the host launches with exactly this many.
+constexpr u32 BLOCK = 256;
+constexpr u32 WARPS = BLOCK / 32;
+constexpr u32 ALL = 0xffffffffu;
+
+// Samples of type T in one 16-byte vector, and in one 4-byte word.
+template <class T> constexpr u32 PER_VECTOR = 16 / sizeof(T);
+template <class T> constexpr u32 PER_WORD = 4 / sizeof(T);
+// The largest sample.
+template <class T> constexpr u32 FULL = (T)~0u;
+
+static __device__ __forceinline__ bool aligned16(const void *p) { return ((u64)p & 15) == 0; }
+
+// Sample `e` (0 = lowest address) of a word of packed samples.
+template <class T> static __device__ __forceinline__ u32 sample(u32 word, u32 e) {
+    return sizeof(T) == 4 ? word : sizeof(T) == 2 ? (e ? word >> 16 : word & 0xffff) : (word >> 8 * e) & 0xff;
+}
+
+// Smaller and larger of two pairs of 16-bit numbers, one instruction since compute 9.0. Before it, a
+// 32-bit comparison already picks the right upper half, because the upper half outweighs the lower.
+#if __CUDA_ARCH__ >= 900
+static __device__ __forceinline__ u32 min2(u32 a, u32 b) { return __vminu2(a, b); }
+static __device__ __forceinline__ u32 max2(u32 a, u32 b) { return __vmaxu2(a, b); }
+#else
+static __device__ __forceinline__ u32 min2(u32 a, u32 b) {
+    return (min(a, b) & 0xffff0000u) | min(a & 0xffff, b & 0xffff);
+}
+static __device__ __forceinline__ u32 max2(u32 a, u32 b) {
+    return (max(a, b) & 0xffff0000u) | max(a & 0xffff, b & 0xffff);
+}
+#endif
+
+// Walks over `n` samples with the whole grid. A block takes tiles of BLOCK·U vectors of 16 bytes,
+// `gridDim.x` tiles apart; a thread's U loads of a tile are under way together.
+//   take(u, v)       vector u (0 … U−1) of the thread's tile: vector number u·BLOCK + threadIdx.x of the tile
+//   tile_done()      after each tile
+//   single(i, s)     sample i on its own: the last n mod PER_VECTOR, or all where `src` is not 16-byte aligned
+template <u32 U, class T, class Take, class Done, class Single>
+static __device__ __forceinline__ void walk(const T *src, u64 n, Take take, Done tile_done, Single single) {
+    const uint4 *vector = (const uint4 *)src;
+    const u64 vectors = aligned16(src) ? n / PER_VECTOR<T> : 0;
+    for (u64 tile = (u64)blockIdx.x * (BLOCK * U); tile < vectors; tile += (u64)gridDim.x * (BLOCK * U)) {
+        if (tile + BLOCK * U <= vectors) {
+            uint4 v[U];
+#pragma unroll
+            for (u32 u = 0; u < U; u++) v[u] = vector[tile + u * BLOCK + threadIdx.x];
+#pragma unroll
+            for (u32 u = 0; u < U; u++) take(u, v[u]);
+        } else {
+#pragma unroll
+            for (u32 u = 0; u < U; u++) {
+                u64 i = tile + u * BLOCK + threadIdx.x;
+                if (i < vectors) take(u, vector[i]);
+            }
+        }
+        tile_done();
+    }
+    u64 i = vectors * PER_VECTOR<T> + (u64)blockIdx.x * BLOCK + threadIdx.x;
+    for (; i < n; i += (u64)gridDim.x * BLOCK) single(i, (u32)src[i]);
+}
+
+// Combines `value` over the block; the result is right in thread 0 only. `shared` holds WARPS values.
+template <class V, class Combine>
+static __device__ __forceinline__ V reduce_block(V value, V *shared, V neutral, Combine combine) {
+#pragma unroll
+    for (u32 d = 16; d; d /= 2) value = combine(value, __shfl_down_sync(ALL, value, d));
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        value = threadIdx.x < WARPS ? shared[threadIdx.x] : neutral;
+#pragma unroll
+        for (u32 d = WARPS / 2; d; d /= 2) value = combine(value, __shfl_down_sync(ALL, value, d));
+    }
+    return value;
+}

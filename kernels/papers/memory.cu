@@ -1,0 +1,68 @@
+// HABR's memory kernels, NOTES' occupancy sweep, and what wide accesses make of them. Every thread that reads stores
+// the sum of what it read in sums[its number in the grid], so that no load can be left out.
+//
+//   read(const u16 *data, u32 pieces, u32 piece, u32 *sums)           HABR: every element loaded
+//   copy(const u16 *src, u16 *dst, u32 pieces, u32 piece)             HABR: … and stored
+//   double_index(const u16 *data, u32 pieces, u32 piece, u32 *sums, const u32 *index)
+//       HABR: data[index[j] + i]: each access waits for one that tells where it goes
+//   triple_index(…, const u32 *index, const u32 *order)               HABR: data[index[order[j]] + i]
+//   read_words(const u32 *data, u64 n, u32 *sums)                     NOTES: one 4-byte load a turn and thread; bandwidth
+//       then follows from how many threads the launch keeps resident
+//   read_wide(const uint4 *data, u64 n, u32 *sums)                    today: 16 bytes an access, 4 accesses under way
+//   copy_wide(const uint4 *src, uint4 *dst, u64 n)                    today: one 16-byte access a thread; exact grid
+//   write_wide(uint4 *dst, u64 n, u32 word)                           stores alone; exact grid
+#include "papers/papers.cuh"
+
+extern "C" __global__ void read(const u16 *data, u32 pieces, u32 piece, u32 *sums) {
+    u32 sum = 0;
+    each(pieces, piece, [&](u32 j, u32 i) { sum += data[(u64)j * piece + i]; });
+    sums[number()] = sum;
+}
+
+extern "C" __global__ void copy(const u16 *src, u16 *dst, u32 pieces, u32 piece) {
+    each(pieces, piece, [&](u32 j, u32 i) { dst[(u64)j * piece + i] = src[(u64)j * piece + i]; });
+}
+
+extern "C" __global__ void double_index(const u16 *data, u32 pieces, u32 piece, u32 *sums, const u32 *index) {
+    u32 sum = 0;
+    each(pieces, piece, [&](u32 j, u32 i) { sum += data[index[j] + i]; });
+    sums[number()] = sum;
+}
+
+extern "C" __global__ void triple_index(const u16 *data, u32 pieces, u32 piece, u32 *sums, const u32 *index,
+                                        const u32 *order) {
+    u32 sum = 0;
+    each(pieces, piece, [&](u32 j, u32 i) { sum += data[index[order[j]] + i]; });
+    sums[number()] = sum;
+}
+
+extern "C" __global__ void read_words(const u32 *data, u64 n, u32 *sums) {
+    u32 sum = 0;
+#pragma unroll 1
+    for (u64 i = number(); i < n; i += everyone()) sum += data[i];
+    sums[number()] = sum;
+}
+
+static __device__ __forceinline__ u32 add(uint4 v) { return v.x + v.y + v.z + v.w; }
+
+extern "C" __global__ void __launch_bounds__(BLOCK) read_wide(const uint4 *data, u64 n, u32 *sums) {
+    u32 sum = 0;
+    const u64 step = everyone();
+    u64 i = number();
+    for (; i + 3 * step < n; i += 4 * step) {
+        const uint4 a = data[i], b = data[i + step], c = data[i + 2 * step], d = data[i + 3 * step];
+        sum += add(a) + add(b) + add(c) + add(d);
+    }
+    for (; i < n; i += step) sum += add(data[i]);
+    sums[number()] = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) copy_wide(const uint4 *src, uint4 *dst, u64 n) {
+    const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
+    if (i < n) dst[i] = src[i];
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) write_wide(uint4 *dst, u64 n, u32 word) {
+    const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
+    if (i < n) dst[i] = make_uint4(word, word, word, word);
+}

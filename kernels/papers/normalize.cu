@@ -1,0 +1,37 @@
+// HABR's scale v = (float(p) − sub)·factor, in place, with its three ways to round; and the exact one in integers.
+//
+//   truncating(u16 *data, u32 pieces, u32 piece, float sub, float factor)    the integer part is stored
+//   rounding(…)    the library's rounding before the store: several instructions
+//   half_up(…)     + 0.5, then the integer part: rounds half up with one addition
+//   exact(u16 *data, u32 pieces, u32 piece, u32 min, u32 span, u32 d)
+//       floor((p − min)·span/d + 1/2) in integers, a division an element: what `normalize` promises, done the plain way
+// The roundings of each step are written out (_rn), so that the compiler may not fuse a multiplication and an addition,
+// and the results can be foretold.
+#include "papers/papers.cuh"
+
+static __device__ __forceinline__ float scaled(u16 p, float sub, float factor) {
+    return __fmul_rn(__fsub_rn((float)p, sub), factor);
+}
+
+template <class Store> static __device__ __forceinline__ void change(u16 *data, u32 pieces, u32 piece, Store store) {
+    each(pieces, piece, [&](u32 j, u32 i) {
+        u16 *p = data + ((u64)j * piece + i);
+        *p = store(*p);
+    });
+}
+
+extern "C" __global__ void truncating(u16 *data, u32 pieces, u32 piece, float sub, float factor) {
+    change(data, pieces, piece, [=](u16 p) { return (u16)(int)scaled(p, sub, factor); });
+}
+
+extern "C" __global__ void rounding(u16 *data, u32 pieces, u32 piece, float sub, float factor) {
+    change(data, pieces, piece, [=](u16 p) { return (u16)(int)roundf(scaled(p, sub, factor)); });
+}
+
+extern "C" __global__ void half_up(u16 *data, u32 pieces, u32 piece, float sub, float factor) {
+    change(data, pieces, piece, [=](u16 p) { return (u16)(int)__fadd_rn(scaled(p, sub, factor), 0.5f); });
+}
+
+extern "C" __global__ void exact(u16 *data, u32 pieces, u32 piece, u32 min, u32 span, u32 d) {
+    change(data, pieces, piece, [=](u16 p) { return (u16)(((p - min) * span + d / 2) / d); });
+}

@@ -1,0 +1,16 @@
+// What the papers' kernels share: HABR's loop, and the 1-D walk of one element a thread.
+#pragma once
+#include "common.cuh"
+
+// HABR's loop: the data lie in `pieces` pieces of `piece` elements. A block takes pieces blockIdx.x, blockIdx.x +
+// gridDim.x, …; inside a piece a thread takes elements threadIdx.x, threadIdx.x + blockDim.x, …, so that neighbours
+// in a warp touch neighbours in memory, one element an access.
+//   visit(j, i)   element i of piece j
+template <class Visit> static __device__ __forceinline__ void each(u32 pieces, u32 piece, Visit visit) {
+    for (u32 j = blockIdx.x; j < pieces; j += gridDim.x)
+        for (u32 i = threadIdx.x; i < piece; i += blockDim.x) visit(j, i);
+}
+
+// This thread's number in the grid, and the grid's threads.
+static __device__ __forceinline__ u32 number() { return blockIdx.x * blockDim.x + threadIdx.x; }
+static __device__ __forceinline__ u32 everyone() { return gridDim.x * blockDim.x; }

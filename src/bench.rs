@@ -1,0 +1,334 @@
+//! `gpuimg bench`: every system of the four papers, and the program's own kernels, run on this
+//! machine, each result checked before its time is printed, beside the published figures.
+//!
+//! ```text
+//!   papers/*.rs ─► cases (one file a table) ─► lab.rs ─► rows ─► text, JSON, HTML, comparison
+//!   what it shows   what to run, what counts     runs it  case.rs    report.rs, compare.rs, html.rs
+//! ```
+
+pub mod case;
+mod ceilings;
+pub mod compare;
+pub mod html;
+mod lab;
+mod launch;
+mod memory;
+mod minmax;
+mod normalize;
+pub mod papers;
+mod reduce;
+pub mod report;
+mod transfer;
+mod transpose;
+
+use crate::Outcome as Exit;
+use crate::device::cuda::Gpu;
+use crate::device::{Choice, Unusable};
+use crate::stats::{Limit, Peaks};
+use anyhow::{Context, Result};
+use case::{Case, Ceiling, Outcome, Row, Work};
+use clap::ValueEnum;
+use lab::{Host, Lab, Sizes};
+use report::{Machine, Report};
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// The tables, in the order they are run and shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Table {
+    /// The most that this card, its link and this host move
+    Ceilings,
+    /// What a launch costs
+    Launch,
+    /// Between host and card
+    Transfer,
+    /// Access to the card's memory
+    Memory,
+    /// Scaling with each way to round
+    Normalize,
+    /// Minimum and maximum, nested conditionals
+    Minmax,
+    /// Transposition, all block shapes
+    Transpose,
+    /// Seven steps to a sum
+    Reduce,
+}
+
+impl Table {
+    /// The word a user types.
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Ceilings => "ceilings",
+            Table::Launch => "launch",
+            Table::Transfer => "transfer",
+            Table::Memory => "memory",
+            Table::Normalize => "normalize",
+            Table::Minmax => "minmax",
+            Table::Transpose => "transpose",
+            Table::Reduce => "reduce",
+        }
+    }
+
+    /// What it measures and how it counts.
+    pub fn title(self) -> &'static str {
+        match self {
+            Table::Ceilings => {
+                "ceilings: the most that this machine moves; % of what the card states"
+            }
+            Table::Launch => "launch: calls a second",
+            Table::Transfer => {
+                "transfer: between host and card, by the host's clock; % of the measured link"
+            }
+            Table::Memory => "memory: GB/s of useful bytes; % of the measured read or copy",
+            Table::Normalize => {
+                "normalize: 16-bit samples, GB/s read plus written; % of the measured copy"
+            }
+            Table::Minmax => "minmax: 16-bit samples, GB/s read; % of the measured read",
+            Table::Transpose => {
+                "transpose: 4-byte elements, GB/s read plus written; % of the measured copy"
+            }
+            Table::Reduce => "reduce: 32-bit integers, GB/s read; % of the measured read",
+        }
+    }
+
+    /// Its rows.
+    fn cases(self, sizes: Sizes) -> Vec<Case> {
+        match self {
+            Table::Ceilings => ceilings::cases(sizes),
+            Table::Launch => launch::cases(),
+            Table::Transfer => transfer::cases(sizes),
+            Table::Memory => memory::cases(sizes),
+            Table::Normalize => normalize::cases(sizes),
+            Table::Minmax => minmax::cases(sizes),
+            Table::Transpose => transpose::cases(sizes),
+            Table::Reduce => reduce::cases(sizes),
+        }
+    }
+}
+
+/// All rows that there are, as they are run with a GPU.
+pub fn all_cases() -> Vec<Case> {
+    Table::value_variants()
+        .iter()
+        .flat_map(|table| table.cases(Sizes::FULL))
+        .collect()
+}
+
+/// What is measured and how it is told
+#[derive(clap::Args, Clone, Debug)]
+pub struct Options {
+    /// Tables to run; all without one
+    pub tables: Vec<Table>,
+
+    /// Explain each system: who touches what, the lesson, and whether it holds on this machine
+    #[arg(long)]
+    pub describe: bool,
+
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub json: bool,
+
+    /// Compare with what --json printed earlier; exit status 1 if a row became slower
+    #[arg(long, value_name = "EARLIER.json")]
+    pub compare: Option<PathBuf>,
+
+    /// How much slower a row may be, in percent
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 10.0,
+        requires = "compare"
+    )]
+    pub tolerance: f64,
+
+    /// Write a page with charts too, which needs no network
+    #[arg(long, value_name = "REPORT.html")]
+    pub html: Option<PathBuf>,
+
+    /// Tiny inputs, for a checker of memory accesses and races; the times mean nothing
+    #[arg(long, hide = true)]
+    pub small: bool,
+}
+
+/// Runs the tables and tells them.
+pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
+    let earlier = options.compare.as_deref().map(compare::read).transpose()?;
+    let report = measured(options, choice)?;
+    let mut out = io::stdout();
+    let text = if options.json {
+        format!("{}\n", report.json())
+    } else if options.describe {
+        report.text() + &report.descriptions()
+    } else {
+        report.text()
+    };
+    out.write_all(text.as_bytes())
+        .context("cannot write to standard output")?;
+    if let Some(path) = &options.html {
+        std::fs::write(path, html::page(&report))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let mut exit = if report.failures() > 0 {
+        Exit::SomeFailed
+    } else {
+        Exit::Done
+    };
+    if let Some(earlier) = earlier {
+        let comparison = compare::Comparison::of(&earlier, &report, options.tolerance);
+        // Where standard output is JSON, it stays one object.
+        if options.json {
+            eprint!("{}", comparison.text());
+        } else {
+            print!("{}", comparison.text());
+        }
+        if comparison.slower() > 0 {
+            exit = Exit::SomeFailed;
+        }
+    }
+    Ok(exit)
+}
+
+/// Runs the tables that were asked for.
+fn measured(options: &Options, choice: Choice) -> Result<Report> {
+    let start = Instant::now();
+    let (gpu, ordinal, without) = opened(choice)?;
+    let sizes = if options.small {
+        Sizes::SMALL
+    } else {
+        Sizes::FULL
+    };
+    let host = Host::new(sizes)?;
+    let lab = gpu
+        .as_ref()
+        .map(|gpu| Lab::new(gpu, ordinal, &host))
+        .transpose()?;
+    let wanted = |table: &Table| options.tables.is_empty() || options.tables.contains(table);
+    let mut bench = Bench {
+        host: &host,
+        lab: lab.as_ref(),
+        peaks: gpu.as_ref().map(Gpu::peaks).unwrap_or_default(),
+        rows: Vec::new(),
+        left_out: 0,
+    };
+    for table in Table::value_variants() {
+        // The ceilings are always measured: the other tables are held against them.
+        if wanted(table) || *table == Table::Ceilings {
+            bench.run(table.cases(sizes));
+        }
+    }
+    progress("");
+    let Bench { rows, left_out, .. } = bench;
+    let shown = |row: &Row| wanted(&row.table) || matches!(row.outcome, Outcome::Failed(_));
+    Ok(Report {
+        machine: Machine::of(gpu.as_ref(), &host)?,
+        rows: rows.into_iter().filter(shown).collect(),
+        left_out: without.map(|why| format!("{left_out} rows that need a GPU are left out: {why}")),
+        wall: start.elapsed(),
+    })
+}
+
+/// The GPU, its number, or why there is none; an error if one was demanded.
+fn opened(choice: Choice) -> Result<(Option<Gpu>, usize, Option<String>)> {
+    let ordinal = match choice {
+        Choice::Cpu => return Ok((None, 0, Some("--device cpu was given".into()))),
+        Choice::Auto => 0,
+        Choice::Gpu(ordinal) => ordinal,
+    };
+    match Gpu::open(ordinal) {
+        Ok(gpu) => Ok((Some(gpu), ordinal, None)),
+        Err(error) if choice == Choice::Auto && error.is::<Unusable>() => {
+            Ok((None, ordinal, Some(error.root_cause().to_string())))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A run under way.
+struct Bench<'a> {
+    host: &'a Host,
+    lab: Option<&'a Lab<'a>>,
+    peaks: Peaks,
+    rows: Vec<Row>,
+    left_out: usize,
+}
+
+impl Bench<'_> {
+    fn run(&mut self, cases: Vec<Case>) {
+        for case in cases {
+            progress(&case.id);
+            let outcome = match (&case.work, self.lab) {
+                (Work::Host(work), _) => told(work(self.host)),
+                (Work::Card(work), Some(lab)) => match left_out(&case, lab) {
+                    Some(why) => Outcome::LeftOut(why),
+                    None => told(work(lab)),
+                },
+                (Work::Card(_), None) => {
+                    self.left_out += 1;
+                    continue;
+                }
+            };
+            self.rows.push(self.row(case, outcome));
+        }
+        if let Some(lab) = self.lab {
+            lab.forget();
+        }
+    }
+
+    fn row(&self, case: Case, outcome: Outcome) -> Row {
+        let ceiling = match case.ceiling {
+            Ceiling::None => None,
+            Ceiling::Measured(id) => self
+                .rows
+                .iter()
+                .find(|row| row.id == id)
+                .and_then(Row::rate),
+            Ceiling::Stated(Limit::Pcie) => self.peaks.pcie.as_ref().map(|(peak, _)| *peak),
+            Ceiling::Stated(Limit::DeviceMemory) => self.peaks.memory,
+            Ceiling::Stated(Limit::Host) => None,
+        };
+        let on_card = matches!(case.work, Work::Card(_)) && case.table != Table::Transfer;
+        let l2 = self.lab.map_or(0, |lab| lab.facts.l2);
+        Row {
+            fits_l2: on_card && case.footprint <= l2,
+            id: case.id,
+            table: case.table,
+            name: case.name,
+            topic: case.topic,
+            published: case.published,
+            bytes: case.bytes,
+            ceiling,
+            outcome,
+        }
+    }
+}
+
+fn told(result: Result<case::Measured>) -> Outcome {
+    match result {
+        Ok(measured) => Outcome::Measured(measured),
+        Err(error) => Outcome::Failed(format!("{error:#}")),
+    }
+}
+
+/// Why a card's memory does not do for a case: it needs its data, what is expected, and room.
+fn left_out(case: &Case, lab: &Lab) -> Option<String> {
+    let (free, _) = lab.gpu.memory().ok()?;
+    let needed = 2 * case.footprint;
+    (needed > free as u64).then(|| {
+        format!(
+            "left out: needs {} MiB of device memory, and {} are free",
+            needed >> 20,
+            free >> 20
+        )
+    })
+}
+
+/// Tells on a terminal which row is being run; an empty one wipes the line.
+fn progress(id: &str) {
+    let mut terminal = io::stderr();
+    if terminal.is_terminal() {
+        // A progress line that cannot be written is not missed.
+        let _ = write!(terminal, "\r\x1b[K{id}");
+        let _ = terminal.flush();
+    }
+}

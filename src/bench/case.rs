@@ -1,0 +1,288 @@
+//! A row of a table before it is run (what it is, whose, what it counts) and after (what was found).
+
+use super::Table;
+use super::lab::{Host, Lab};
+use super::papers::{self, Topic};
+use crate::stats::Limit;
+use anyhow::Result;
+
+/// What a row's rate is held against.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ceiling {
+    /// Nothing: the row counts calls, or no ceiling is known.
+    None,
+    /// What this row of the table `ceilings` measured in the same run.
+    Measured(&'static str),
+    /// The card's own statement: memory clock × width, or link generation × lanes.
+    Stated(Limit),
+}
+
+/// A published figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Figure {
+    /// GB/s, counted as the row counts.
+    Rate(f64),
+    /// Calls a second.
+    Calls(f64),
+    /// Milliseconds for so many bytes.
+    Millis(f64, u64),
+}
+
+/// A published figure and the machine that it was measured on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Published {
+    /// The figure.
+    pub figure: Figure,
+    /// The machine.
+    pub machine: &'static str,
+}
+
+impl Published {
+    /// GB/s, or calls a second where the row counts calls.
+    pub fn rate(&self) -> f64 {
+        match self.figure {
+            Figure::Rate(rate) | Figure::Calls(rate) => rate,
+            Figure::Millis(ms, bytes) => bytes as f64 / ms / 1e6,
+        }
+    }
+
+    /// As the paper has it: `30 GB/s (GTX 460)`.
+    pub fn text(&self) -> String {
+        let figure = match self.figure {
+            Figure::Rate(rate) => format!("{} GB/s", short(rate)),
+            Figure::Calls(calls) => format!("{calls:.0} calls/s"),
+            Figure::Millis(ms, _) => format!("{ms} ms"),
+        };
+        format!("{figure} ({})", self.machine)
+    }
+}
+
+/// A number with about three digits.
+pub fn short(number: f64) -> String {
+    match number {
+        number if number >= 100.0 => format!("{number:.0}"),
+        number if number >= 10.0 => format!("{number:.1}"),
+        number if number >= 0.1 => format!("{number:.2}"),
+        number => format!("{number:.5}"),
+    }
+}
+
+/// The time of one launch, call or pass: from repeated measurements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Time {
+    /// Median, in seconds.
+    pub median: f64,
+    /// The fastest, in seconds: the one least disturbed by others on the machine.
+    pub fastest: f64,
+    /// From the first to the third quartile, as a part of the median.
+    pub spread: f64,
+    /// How many measurements.
+    pub runs: usize,
+}
+
+impl Time {
+    /// Of measurements in seconds; at least one.
+    pub fn of(mut seconds: Vec<f64>) -> Time {
+        seconds.sort_by(f64::total_cmp);
+        let at = |part: usize| seconds[(seconds.len() - 1) * part / 4];
+        Time {
+            median: at(2),
+            fastest: at(0),
+            spread: (at(3) - at(1)) / at(2).max(1e-12),
+            runs: seconds.len(),
+        }
+    }
+}
+
+/// What running a case gave, its result checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// How long it took.
+    pub time: Time,
+    /// What else was seen, if anything.
+    pub remark: Option<String>,
+}
+
+impl From<Time> for Measured {
+    fn from(time: Time) -> Measured {
+        Measured { time, remark: None }
+    }
+}
+
+type OnCard = Box<dyn Fn(&Lab) -> Result<Measured>>;
+type OnHost = Box<dyn Fn(&Host) -> Result<Measured>>;
+
+/// How a case is run.
+pub enum Work {
+    /// On the card; checks what it computes, then times it.
+    Card(OnCard),
+    /// On the host.
+    Host(OnHost),
+}
+
+/// A row that can be run.
+pub struct Case {
+    /// The same in every run, unique among all: `memory/copy`.
+    pub id: String,
+    /// The table that shows it.
+    pub table: Table,
+    /// What a reader sees.
+    pub name: String,
+    /// The system that it shows.
+    pub topic: &'static Topic,
+    /// The paper's figure for it.
+    pub published: Option<Published>,
+    /// Bytes as the paper counts them; 0 where it counts calls.
+    pub bytes: u64,
+    /// Bytes of device memory that it touches.
+    pub footprint: u64,
+    /// What its rate is held against.
+    pub ceiling: Ceiling,
+    /// How it is run.
+    pub work: Work,
+}
+
+impl Case {
+    /// A row that runs on the card, and moves `bytes`, which lie in as many bytes of its memory.
+    pub fn card(
+        table: Table,
+        id: impl Into<String>,
+        name: impl Into<String>,
+        topic: &'static str,
+        bytes: u64,
+        work: impl Fn(&Lab) -> Result<Measured> + 'static,
+    ) -> Case {
+        Case::new(table, id, name, topic, bytes, Work::Card(Box::new(work)))
+    }
+
+    /// A row that runs on the host.
+    pub fn host(
+        table: Table,
+        id: impl Into<String>,
+        name: impl Into<String>,
+        topic: &'static str,
+        bytes: u64,
+        work: impl Fn(&Host) -> Result<Measured> + 'static,
+    ) -> Case {
+        Case::new(table, id, name, topic, bytes, Work::Host(Box::new(work)))
+    }
+
+    fn new(
+        table: Table,
+        id: impl Into<String>,
+        name: impl Into<String>,
+        topic: &'static str,
+        bytes: u64,
+        work: Work,
+    ) -> Case {
+        Case {
+            id: format!("{}/{}", table.name(), id.into()),
+            table,
+            name: name.into(),
+            topic: papers::topic(topic),
+            published: None,
+            bytes,
+            footprint: bytes,
+            ceiling: Ceiling::None,
+            work,
+        }
+    }
+
+    /// With the paper's figure.
+    pub fn published(mut self, figure: Figure, machine: &'static str) -> Case {
+        self.published = Some(Published { figure, machine });
+        self
+    }
+
+    /// Held against a ceiling.
+    pub fn under(mut self, ceiling: Ceiling) -> Case {
+        self.ceiling = ceiling;
+        self
+    }
+
+    /// Touches this much device memory.
+    pub fn touching(mut self, bytes: u64) -> Case {
+        self.footprint = bytes;
+        self
+    }
+}
+
+/// What became of a case.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Right, and timed.
+    Measured(Measured),
+    /// Wrong, or it did not run: why.
+    Failed(String),
+    /// Not tried: why.
+    LeftOut(String),
+}
+
+/// A row that was run.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// As the case's.
+    pub id: String,
+    /// As the case's.
+    pub table: Table,
+    /// As the case's.
+    pub name: String,
+    /// As the case's.
+    pub topic: &'static Topic,
+    /// As the case's.
+    pub published: Option<Published>,
+    /// As the case's.
+    pub bytes: u64,
+    /// Whether what it touches stays in the card's level-2 cache.
+    pub fits_l2: bool,
+    /// What its rate is held against, in GB/s.
+    pub ceiling: Option<f64>,
+    /// What was found.
+    pub outcome: Outcome,
+}
+
+impl Row {
+    /// Its time, where it was measured.
+    pub fn time(&self) -> Option<Time> {
+        match &self.outcome {
+            Outcome::Measured(measured) => Some(measured.time),
+            _ => None,
+        }
+    }
+
+    /// GB/s, or calls a second where it counts calls.
+    pub fn rate(&self) -> Option<f64> {
+        let seconds = self.time()?.median.max(1e-12);
+        Some(match self.bytes {
+            0 => 1.0 / seconds,
+            bytes => bytes as f64 / seconds / 1e9,
+        })
+    }
+
+    /// Percent of its ceiling.
+    pub fn percent(&self) -> Option<f64> {
+        Some(100.0 * self.rate()? / self.ceiling?)
+    }
+
+    /// How many times as fast as published.
+    pub fn ratio(&self) -> Option<f64> {
+        Some(self.rate()? / self.published?.rate())
+    }
+
+    /// What is worth knowing besides the numbers.
+    pub fn remarks(&self) -> String {
+        let mut remarks = Vec::new();
+        if self.fits_l2 && self.bytes > 0 {
+            remarks.push("fits L2");
+        }
+        match &self.outcome {
+            Outcome::Measured(Measured {
+                remark: Some(remark),
+                ..
+            }) => remarks.push(remark),
+            Outcome::Measured(_) => (),
+            Outcome::Failed(why) | Outcome::LeftOut(why) => remarks.push(why),
+        }
+        remarks.join("; ")
+    }
+}

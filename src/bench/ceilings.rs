@@ -1,0 +1,184 @@
+//! The most that this card and this host move: what every other row is held against.
+
+use super::Table;
+use super::case::{Case, Ceiling, Time};
+use super::lab::{Lab, Sizes};
+use crate::buffer::Buffer;
+use crate::device::cuda::{Arg, Grid};
+use crate::stats::Limit;
+use anyhow::{Result, ensure};
+use rayon::prelude::*;
+
+/// Bytes that a core copies or reads at a time.
+const CHUNK: usize = 1 << 20;
+
+pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
+    let bytes = sizes.bytes as u64;
+    let memory = Ceiling::Stated(Limit::DeviceMemory);
+    let link = Ceiling::Stated(Limit::Pcie);
+    let card = |id, name, bytes, work: fn(&Lab) -> Result<Time>| {
+        Case::card(Table::Ceilings, id, name, "ceiling", bytes, move |lab| {
+            Ok(work(lab)?.into())
+        })
+    };
+    vec![
+        card("read", "card: read, 16 bytes an access", bytes, read_wide).under(memory),
+        card(
+            "write",
+            "card: write, 16 bytes an access",
+            bytes,
+            write_wide,
+        )
+        .under(memory),
+        card(
+            "copy",
+            "card: copy, 16 bytes an access",
+            2 * bytes,
+            copy_wide,
+        )
+        .under(memory),
+        card(
+            "copy-driver",
+            "card: the driver's own copy",
+            2 * bytes,
+            |lab| {
+                let out = lab.poisoned(lab.input.len())?;
+                let launch = || lab.gpu.copy(&lab.input, &out);
+                lab.check(&out, &lab.input, launch)?;
+                lab.time(launch)
+            },
+        )
+        .under(memory),
+        card("up", "link: host to card, pinned", bytes, |lab| {
+            link_time(lab, true)
+        })
+        .under(link),
+        card("down", "link: card to host, pinned", bytes, |lab| {
+            link_time(lab, false)
+        })
+        .under(link),
+        Case::host(
+            Table::Ceilings,
+            "host-copy-one",
+            "host: copy, one core",
+            "ceiling",
+            2 * bytes,
+            |host| {
+                let mut out = Buffer::<u16>::zeroed(host.noise.len())?;
+                let time = host.time(|| {
+                    out.copy_from_slice(&host.noise);
+                    Ok(())
+                })?;
+                ensure!(out == host.noise, "other samples");
+                Ok(time.into())
+            },
+        ),
+        Case::host(
+            Table::Ceilings,
+            "host-copy",
+            "host: copy, all cores",
+            "ceiling",
+            2 * bytes,
+            |host| {
+                let mut out = Buffer::<u16>::zeroed(host.noise.len())?;
+                let time = host.time(|| {
+                    out.par_chunks_mut(CHUNK / 2)
+                        .zip(host.noise.par_chunks(CHUNK / 2))
+                        .for_each(|(out, from)| out.copy_from_slice(from));
+                    Ok(())
+                })?;
+                ensure!(out == host.noise, "other samples");
+                Ok(time.into())
+            },
+        ),
+        Case::host(
+            Table::Ceilings,
+            "host-read",
+            "host: read, all cores",
+            "ceiling",
+            bytes,
+            |host| {
+                let mut sum = 0;
+                let time = host.time(|| {
+                    sum = super::lab::wrapping_sum(host.words());
+                    Ok(())
+                })?;
+                ensure!(sum == host.word_sum, "another sum");
+                Ok(time.into())
+            },
+        ),
+    ]
+}
+
+/// Blocks of 256 for one vector of 16 bytes a thread.
+pub(super) fn one_vector_each(bytes: usize) -> Grid {
+    Grid {
+        blocks: [(bytes / 16).div_ceil(256) as u32, 1],
+        threads: [256, 1],
+    }
+}
+
+pub(super) fn read_wide(lab: &Lab) -> Result<Time> {
+    let kernel = lab.kernel("papers/memory", "read_wide")?;
+    let vectors = Arg::U64(lab.input.len() as u64 / 16);
+    let grid = lab.filled();
+    let sums = lab.sums(grid)?;
+    let args = |sums| vec![Arg::Buffer(&lab.input), vectors, sums];
+    lab.summed(&kernel, grid, lab.host.word_sum, args, &sums)
+}
+
+pub(super) fn copy_wide(lab: &Lab) -> Result<Time> {
+    let kernel = lab.kernel("papers/memory", "copy_wide")?;
+    let out = lab.poisoned(lab.input.len())?;
+    let args = [
+        Arg::Buffer(&lab.input),
+        Arg::Buffer(&out),
+        Arg::U64(out.len() as u64 / 16),
+    ];
+    let launch = || {
+        lab.gpu
+            .launch_grid(&kernel, one_vector_each(out.len()), &args)
+    };
+    lab.check(&out, &lab.input, launch)?;
+    lab.time(launch)
+}
+
+fn write_wide(lab: &Lab) -> Result<Time> {
+    let kernel = lab.kernel("papers/memory", "write_wide")?;
+    let (word, out) = (0x1234_5678, lab.poisoned(lab.input.len())?);
+    let expected = lab.gpu.words(&vec![word; out.len() / 4])?;
+    let args = [
+        Arg::Buffer(&out),
+        Arg::U64(out.len() as u64 / 16),
+        Arg::U32(word),
+    ];
+    let launch = || {
+        lab.gpu
+            .launch_grid(&kernel, one_vector_each(out.len()), &args)
+    };
+    lab.check(&out, &expected, launch)?;
+    lab.time(launch)
+}
+
+fn link_time(lab: &Lab, up: bool) -> Result<Time> {
+    let mut host = lab.host.noise.clone();
+    let mut device = lab.poisoned(lab.input.len())?;
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut host);
+    if !up {
+        bytes.fill(super::lab::POISON);
+    }
+    let time = lab.gpu.with_pinned(bytes, |pinned| {
+        lab.time(|| {
+            if up {
+                pinned.upload(&mut device)
+            } else {
+                pinned.download(&lab.input)
+            }
+        })
+    })?;
+    if up {
+        host.copy_from_slice(&lab.gpu.read_words::<u16>(&device)?);
+    }
+    ensure!(host == lab.host.noise, "other bytes arrived");
+    Ok(time)
+}

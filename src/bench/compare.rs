@@ -1,0 +1,164 @@
+//! Two runs side by side: which rows became slower or faster than the tolerance. The fastest
+//! measurement of each row is compared: what others do on the machine can only add to it.
+
+use super::report::{Report, SCHEMA, readable};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Rows shorter than this are told and do not count: a few µs of a driver's mood are percents of
+/// them.
+const SHORT: f64 = 50e-6;
+
+/// An earlier run, as `--json` printed it.
+#[derive(Debug)]
+pub struct Earlier {
+    card: Option<String>,
+    /// Of each measured row: id, seconds.
+    rows: Vec<(String, f64)>,
+}
+
+/// Reads what `--json` printed.
+pub fn read(path: &Path) -> Result<Earlier> {
+    let load = || {
+        let text = std::fs::read_to_string(path)?;
+        parse(&text)
+    };
+    load().with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Reads one JSON object of `--json`.
+pub fn parse(text: &str) -> Result<Earlier> {
+    let value: Value = serde_json::from_str(text)?;
+    ensure!(
+        value["schema"].as_u64() == Some(SCHEMA),
+        "not what `gpuimg bench --json` prints (schema {SCHEMA})"
+    );
+    let rows = value["rows"].as_array().context("it has no rows")?;
+    let row = |row: &Value| {
+        let (id, time) = (row["id"].as_str()?, row["fastest_us"].as_f64()?);
+        Some((id.to_string(), time / 1e6))
+    };
+    Ok(Earlier {
+        card: value["card"].as_str().map(Into::into),
+        rows: rows.iter().filter_map(row).collect(),
+    })
+}
+
+/// A row in both runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// The row's id.
+    pub id: String,
+    /// The fastest, in seconds, earlier and now.
+    pub times: (f64, f64),
+}
+
+impl Pair {
+    fn ratio(&self) -> f64 {
+        self.times.1 / self.times.0
+    }
+
+    fn counts(&self) -> bool {
+        self.times.0.max(self.times.1) >= SHORT
+    }
+}
+
+/// What the two runs say.
+#[derive(Debug)]
+pub struct Comparison {
+    pairs: Vec<Pair>,
+    tolerance: f64,
+    /// Rows of the earlier run that were not measured now.
+    missing: Vec<String>,
+    note: Option<String>,
+}
+
+impl Comparison {
+    /// Of two runs; the tolerance is in percent.
+    pub fn of(earlier: &Earlier, report: &Report, percent: f64) -> Comparison {
+        let now = |id: &str| {
+            let row = report.rows.iter().find(|row| row.id == id)?;
+            Some(row.time()?.fastest)
+        };
+        let mut missing = Vec::new();
+        let mut pairs = Vec::new();
+        for (id, time) in &earlier.rows {
+            match now(id) {
+                Some(now) => pairs.push(Pair {
+                    id: id.clone(),
+                    times: (*time, now),
+                }),
+                None => missing.push(id.clone()),
+            }
+        }
+        let note = (earlier.card != report.machine.card).then(|| {
+            let name = |card: &Option<String>| card.clone().unwrap_or_else(|| "no card".into());
+            format!(
+                "not the same card: {} earlier, {} now",
+                name(&earlier.card),
+                name(&report.machine.card)
+            )
+        });
+        Comparison {
+            pairs,
+            tolerance: percent / 100.0,
+            missing,
+            note,
+        }
+    }
+
+    /// How many rows of 50 µs and more became slower than the tolerance.
+    pub fn slower(&self) -> usize {
+        let slower = |pair: &&Pair| pair.counts() && pair.ratio() > 1.0 + self.tolerance;
+        self.pairs.iter().filter(slower).count()
+    }
+
+    fn faster(&self) -> usize {
+        let faster = |pair: &&Pair| pair.counts() && pair.ratio() < 1.0 / (1.0 + self.tolerance);
+        self.pairs.iter().filter(faster).count()
+    }
+
+    /// The rows that moved, and a summary.
+    pub fn text(&self) -> String {
+        let mut out = String::from("\ncompared with the earlier run:\n");
+        if let Some(note) = &self.note {
+            let _ = writeln!(out, "{note}");
+        }
+        let mut moved: Vec<&Pair> = self
+            .pairs
+            .iter()
+            .filter(|pair| pair.ratio().ln().abs() > (1.0 + self.tolerance).ln())
+            .collect();
+        moved.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
+        for pair in moved {
+            let counts = if pair.counts() {
+                ""
+            } else {
+                "  (short: does not count)"
+            };
+            let _ = writeln!(
+                out,
+                "{:<40}{:>12} → {:>12}  {:.2}×{counts}",
+                pair.id,
+                readable(pair.times.0),
+                readable(pair.times.1),
+                pair.ratio()
+            );
+        }
+        if !self.missing.is_empty() {
+            let _ = writeln!(out, "not measured now: {}", self.missing.join(", "));
+        }
+        let counted = self.pairs.iter().filter(|pair| pair.counts()).count();
+        let _ = writeln!(
+            out,
+            "{counted} rows of 50 µs and more: {} slower and {} faster than {} %; {} shorter rows",
+            self.slower(),
+            self.faster(),
+            self.tolerance * 100.0,
+            self.pairs.len() - counted
+        );
+        out
+    }
+}

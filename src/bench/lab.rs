@@ -1,0 +1,326 @@
+//! Where rows are run: the data, the check of every result, and the two clocks.
+
+use super::case::Time;
+use crate::buffer::Buffer;
+use crate::device::cuda::{self, Arg, Facts, Gpu, Grid, Kernel};
+use anyhow::{Context, Result, anyhow, ensure};
+use rayon::prelude::*;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How large the rows are.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Bytes of the main input: far more than a level-2 cache. A square number of words.
+    pub bytes: usize,
+    /// Side of LXF's matrix.
+    pub side: usize,
+    /// Integers of REDUCE's array.
+    pub integers: usize,
+    /// The largest transfer.
+    pub transfer: usize,
+    /// Measurements of a row at most.
+    pub runs: usize,
+}
+
+impl Sizes {
+    /// As measured.
+    pub const FULL: Sizes = Sizes {
+        bytes: 256 << 20,
+        side: 1024,
+        integers: 1 << 22,
+        transfer: 1 << 30,
+        runs: 15,
+    };
+    /// To look for wrong accesses and races with a checker, which slows kernels down a thousandfold.
+    pub const SMALL: Sizes = Sizes {
+        bytes: 256 << 10,
+        side: 64,
+        integers: 1 << 14,
+        transfer: 64 << 10,
+        runs: 1,
+    };
+
+    /// Side of the square of words that fills the main input.
+    pub fn large_side(&self) -> usize {
+        (self.bytes / 4).isqrt()
+    }
+}
+
+/// A measurement lasts at least so long: shorter work is repeated in it, so that neither clock's
+/// grain nor the first launch's way to the card counts.
+const LEAST: f64 = 1e-3;
+/// No further measurement of a row after so long, once there are a few.
+const ENOUGH: Duration = Duration::from_millis(400);
+const FEWEST: usize = 3;
+
+/// What a row's output is filled with before the launch that is checked.
+pub const POISON: u8 = 0xa5;
+
+/// The host's side.
+pub struct Host {
+    /// How large the rows are.
+    pub sizes: Sizes,
+    /// The main input: 16-bit samples from 1 to 65534, but for one 0 and one 65535.
+    pub noise: Buffer<u16>,
+    /// The sum of its samples, modulo 2³².
+    pub sample_sum: u32,
+    /// The sum of its words, modulo 2³².
+    pub word_sum: u32,
+}
+
+impl Host {
+    /// Makes the input.
+    pub fn new(sizes: Sizes) -> Result<Host> {
+        let mut noise = Buffer::<u16>::zeroed(sizes.bytes / 2)?;
+        noise.par_iter_mut().enumerate().for_each(|(i, sample)| {
+            let mixed = (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 40;
+            *sample = 1 + (mixed % 65534) as u16;
+        });
+        let len = noise.len();
+        noise[len - 1] = 65535;
+        noise[len / 4 * 3 - 1] = 0;
+        let sums = noise.par_iter().map(|&sample| u32::from(sample));
+        Ok(Host {
+            sizes,
+            sample_sum: sums.reduce(|| 0, u32::wrapping_add),
+            word_sum: wrapping_sum(bytemuck::cast_slice(&noise)),
+            noise,
+        })
+    }
+
+    /// The main input as words of 32 bits.
+    pub fn words(&self) -> &[u32] {
+        bytemuck::cast_slice(&self.noise)
+    }
+
+    /// Times `run` by the host's clock.
+    pub fn time(&self, mut run: impl FnMut() -> Result<()>) -> Result<Time> {
+        measure(self.sizes.runs, |times| {
+            let start = Instant::now();
+            for _ in 0..times {
+                run()?;
+            }
+            Ok(start.elapsed().as_secs_f64())
+        })
+    }
+}
+
+/// The sum of words modulo 2³²: what a kernel that reads must have read.
+pub fn wrapping_sum(words: &[u32]) -> u32 {
+    words
+        .par_chunks(1 << 16)
+        .map(|chunk| chunk.iter().fold(0u32, |sum, &word| sum.wrapping_add(word)))
+        .reduce(|| 0, u32::wrapping_add)
+}
+
+/// Rows of `width` elements, transposed.
+pub fn transposed<T: bytemuck::Pod + Send + Sync>(elements: &[T], width: usize) -> Vec<T> {
+    let height = elements.len() / width;
+    let mut out = vec![T::zeroed(); width * height];
+    // Bands of rows, so that a cache line that is read serves a few of them.
+    out.par_chunks_mut(16 * height)
+        .enumerate()
+        .for_each(|(band, rows)| {
+            for y in 0..height {
+                for (row, x) in (16 * band..width.min(16 * band + 16)).enumerate() {
+                    rows[row * height + y] = elements[y * width + x];
+                }
+            }
+        });
+    out
+}
+
+/// A permutation of the numbers below `n`, a power of two, that leaves no neighbours together.
+pub fn shuffled(i: usize, n: usize) -> usize {
+    let mask = n - 1;
+    let mixed = i.wrapping_mul(0x9E37_79B1) & mask;
+    let mixed = mixed ^ mixed >> (n.trailing_zeros() / 2).max(1);
+    mixed.wrapping_mul(0x85EB_CA6B) & mask
+}
+
+/// The card's side.
+pub struct Lab<'a> {
+    /// The card.
+    pub gpu: &'a Gpu,
+    /// What it says of itself.
+    pub facts: Facts,
+    /// Its number.
+    pub ordinal: usize,
+    /// The host's side.
+    pub host: &'a Host,
+    /// The main input on the card; no row changes it.
+    pub input: cuda::Buffer,
+    differing: Kernel,
+    kept: RefCell<HashMap<String, Rc<cuda::Buffer>>>,
+}
+
+impl<'a> Lab<'a> {
+    /// Brings the input to the card.
+    pub fn new(gpu: &'a Gpu, ordinal: usize, host: &'a Host) -> Result<Lab<'a>> {
+        Ok(Lab {
+            gpu,
+            facts: gpu.facts()?,
+            ordinal,
+            host,
+            input: gpu.words(&host.noise)?,
+            differing: gpu.kernel("papers/launch", "differing", "")?,
+            kept: RefCell::default(),
+        })
+    }
+
+    /// A kernel of the papers'.
+    pub fn kernel(&self, file: &str, name: &'static str) -> Result<Kernel> {
+        self.gpu.kernel(file, name, "")
+    }
+
+    /// Blocks of 256 that fill the card eight times over, as far as its threads go.
+    pub fn filled(&self) -> Grid {
+        Grid {
+            blocks: [8 * self.facts.multiprocessors, 1],
+            threads: [256, 1],
+        }
+    }
+
+    /// Device memory of `len` bytes, poisoned.
+    pub fn poisoned(&self, len: usize) -> Result<cuda::Buffer> {
+        let buffer = self.gpu.alloc(len)?;
+        self.gpu.fill(&buffer, POISON)?;
+        Ok(buffer)
+    }
+
+    /// A copy of the beginning of the main input, to be changed in place.
+    pub fn changeable(&self, len: usize) -> Result<cuda::Buffer> {
+        let buffer = self.gpu.alloc(len)?;
+        self.gpu.copy(&self.input, &buffer)?;
+        Ok(buffer)
+    }
+
+    /// The data called `name`, made by `make` when first asked for and kept on the card for the
+    /// rows that follow in the same table.
+    pub fn kept<T: bytemuck::Pod>(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Vec<T>,
+    ) -> Result<Rc<cuda::Buffer>> {
+        if let Some(buffer) = self.kept.borrow().get(name) {
+            return Ok(buffer.clone());
+        }
+        let buffer = Rc::new(self.gpu.words(&make())?);
+        self.kept.borrow_mut().insert(name.into(), buffer.clone());
+        Ok(buffer)
+    }
+
+    /// Forgets what was kept.
+    pub fn forget(&self) {
+        self.kept.borrow_mut().clear();
+    }
+
+    /// Fails unless `launch`, run once, makes `out` equal to `expected`, and `out` was not equal
+    /// before: a check that cannot fail checks nothing.
+    pub fn check(
+        &self,
+        out: &cuda::Buffer,
+        expected: &cuda::Buffer,
+        launch: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        ensure!(
+            self.differ(out, expected)? > 0,
+            "the output was right before the launch"
+        );
+        launch()?;
+        match self.differ(out, expected)? {
+            0 => Ok(()),
+            wrong => Err(anyhow!("{wrong} of {} words are wrong", expected.len() / 4)),
+        }
+    }
+
+    fn differ(&self, a: &cuda::Buffer, b: &cuda::Buffer) -> Result<u64> {
+        ensure!(a.len() == b.len(), "an output of another length");
+        let count = self.gpu.words(&[0u64])?;
+        let words = Arg::U64(a.len() as u64 / 4);
+        let args = [Arg::Buffer(a), Arg::Buffer(b), words, Arg::Buffer(&count)];
+        self.gpu
+            .launch_grid(&self.differing, self.filled(), &args)
+            .context("the check")?;
+        Ok(self.gpu.read_words::<u64>(&count)?[0])
+    }
+
+    /// Fails unless `launch` stores words in all of `sums`, poisoned before, that add up to
+    /// `expected` modulo 2³².
+    pub fn check_sum(
+        &self,
+        sums: &cuda::Buffer,
+        expected: u32,
+        launch: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        self.gpu.fill(sums, POISON)?;
+        launch()?;
+        let found = wrapping_sum(&self.gpu.read_words(sums)?);
+        ensure!(
+            found == expected,
+            "what was read adds up to {found}, and not to {expected}"
+        );
+        Ok(())
+    }
+
+    /// Checks and times a kernel of which every thread stores one sum of what it read. `args` gives
+    /// its arguments, with the sums where they belong.
+    pub fn summed<'b>(
+        &self,
+        kernel: &Kernel,
+        grid: Grid,
+        expected: u32,
+        args: impl Fn(Arg<'b>) -> Vec<Arg<'b>>,
+        sums: &'b cuda::Buffer,
+    ) -> Result<Time> {
+        let args = args(Arg::Buffer(sums));
+        let launch = || self.gpu.launch_grid(kernel, grid, &args);
+        self.check_sum(sums, expected, launch)?;
+        self.time(launch)
+    }
+
+    /// Room for a sum of each of the grid's threads.
+    pub fn sums(&self, grid: Grid) -> Result<cuda::Buffer> {
+        self.gpu
+            .alloc(4 * (grid.blocks[0] * grid.threads[0]) as usize)
+    }
+
+    /// Times `launch` by the card's own clock (CUDA events), many launches queued between two events.
+    pub fn time(&self, mut launch: impl FnMut() -> Result<()>) -> Result<Time> {
+        measure(self.host.sizes.runs, |times| {
+            let before = self.gpu.event()?;
+            for _ in 0..times {
+                launch()?;
+            }
+            let after = self.gpu.event()?;
+            self.gpu.wait()?;
+            let ms = before
+                .elapsed_ms(&after)
+                .map_err(|error| anyhow!("the GPU's clock: {error}"))?;
+            Ok(f64::from(ms) / 1e3)
+        })
+    }
+}
+
+/// Repeats a measurement of `run`, which does the work so many times and tells the seconds.
+fn measure(runs: usize, mut run: impl FnMut(usize) -> Result<f64>) -> Result<Time> {
+    let start = Instant::now();
+    // The first is to warm up; a single one takes longer than its share of many, hence another.
+    let mut times = 1;
+    for _ in 0..2 {
+        let once = (run(times)? / times as f64).max(1e-7);
+        times = ((LEAST / once).ceil() as usize).clamp(1, if runs > 1 { 1000 } else { 1 });
+        if once > 0.1 {
+            break;
+        }
+    }
+    let mut seconds = Vec::new();
+    while seconds.len() < runs && (seconds.len() < FEWEST || start.elapsed() < ENOUGH) {
+        seconds.push(run(times)? / times as f64);
+    }
+    Ok(Time::of(seconds))
+}

@@ -1,0 +1,73 @@
+//! HABR's empty kernel: what a launch costs.
+
+use super::Table;
+use super::case::{Case, Figure, Time};
+use crate::device::cuda::Grid;
+
+const CARD: &str = "GTX 460";
+/// HABR's launch.
+pub(super) const HABR: Grid = Grid {
+    blocks: [160, 1],
+    threads: [96, 1],
+};
+
+pub(super) fn cases() -> Vec<Case> {
+    let one = Grid {
+        blocks: [1, 1],
+        threads: [1, 1],
+    };
+    let launch = |id, name, topic, grid, synchronised| {
+        Case::card(Table::Launch, id, name, topic, 0, move |lab| {
+            let empty = lab.kernel("papers/launch", "empty")?;
+            let time = if synchronised {
+                lab.host.time(|| {
+                    lab.gpu.launch_grid(&empty, grid, &[])?;
+                    lab.gpu.wait()
+                })?
+            } else {
+                // A thousand at a time, as the paper's loop: the wait at the end counts.
+                lab.host.time(|| {
+                    for _ in 0..1000 {
+                        lab.gpu.launch_grid(&empty, grid, &[])?;
+                    }
+                    lab.gpu.wait()
+                })?
+            };
+            Ok(per_call(time, if synchronised { 1.0 } else { 1000.0 }).into())
+        })
+    };
+    vec![
+        launch(
+            "sync",
+            "160 × 96, waited for each time",
+            "empty-sync",
+            HABR,
+            true,
+        )
+        .published(Figure::Calls(15_000.0), CARD),
+        launch(
+            "async",
+            "160 × 96, queued, one wait at the end",
+            "empty-async",
+            HABR,
+            false,
+        )
+        .published(Figure::Calls(73_100.0), CARD),
+        launch(
+            "async-1x1",
+            "1 × 1, queued, one wait at the end",
+            "empty-one",
+            one,
+            false,
+        )
+        .published(Figure::Calls(73_250.0), CARD),
+    ]
+}
+
+fn per_call(time: Time, calls: f64) -> Time {
+    Time {
+        median: time.median / calls,
+        fastest: time.fastest / calls,
+        ..time
+    }
+}

@@ -1,0 +1,247 @@
+//! HABR's scale with three roundings, the exact one, and the program's own: in place, GB/s counting
+//! bytes read plus written.
+
+use super::Table;
+use super::case::{Case, Ceiling, Figure, Measured, Time};
+use super::lab::{Host, Lab, Sizes};
+use super::memory::{PIECE, Threads, pieces};
+use crate::device::cuda::Arg;
+use crate::image::{Depth, Image, Samples, Shape};
+use crate::ops::normalize::{Normalize, Range};
+use crate::ops::{Op, Product};
+use crate::stats::Timeline;
+use anyhow::{Context, Result, bail, ensure};
+use rayon::prelude::*;
+
+const COPY: Ceiling = Ceiling::Measured("ceilings/copy");
+/// Near the identity, so that data changed in place many times stay as varied as they were.
+const SUB: f32 = 0.25;
+const FACTOR: f32 = 0.999_99;
+/// The exact one likewise: 0..=65535 to 0..=65534.
+const SPAN: u32 = 65534;
+const D: u32 = 65535;
+
+/// The paper's value before it is rounded.
+fn v(p: u16) -> f32 {
+    (f32::from(p) - SUB) * FACTOR
+}
+
+/// The exact definition, in integers.
+fn exact(p: u16, min: u16, span: u32, d: u32) -> u16 {
+    ((u32::from(p - min) * span + d / 2) / d) as u16
+}
+
+pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
+    let bytes = 2 * sizes.bytes as u64;
+    let mut cases = Vec::new();
+    for threads in Threads::BOTH {
+        let case = |id, name, topic, kernel, args: &[Arg<'static>], value: fn(u16) -> u16| {
+            let args = args.to_vec();
+            let work = move |lab: &Lab| in_place(lab, threads, kernel, &args, value);
+            let name = threads.name(name);
+            Case::card(Table::Normalize, threads.id(id), name, topic, bytes, work).under(COPY)
+        };
+        let floats: &[Arg] = &[Arg::F32(SUB), Arg::F32(FACTOR)];
+        let words: &[Arg] = &[Arg::U32(0), Arg::U32(SPAN), Arg::U32(D)];
+        cases.extend([
+            case(
+                "truncating",
+                "truncated",
+                "normalize-truncating",
+                "truncating",
+                floats,
+                |p| v(p) as i32 as u16,
+            )
+            .published(Figure::Rate(26.0), "GTX 460"),
+            case(
+                "rounding",
+                "round()",
+                "normalize-round",
+                "rounding",
+                floats,
+                |p| v(p).round() as i32 as u16,
+            )
+            .published(Figure::Rate(20.0), "GTX 460"),
+            case(
+                "half-up",
+                "+ 0.5, truncated",
+                "normalize-half",
+                "half_up",
+                floats,
+                |p| (v(p) + 0.5) as i32 as u16,
+            )
+            .published(Figure::Rate(26.0), "GTX 460"),
+            case(
+                "exact",
+                "exact, an integer division each",
+                "exact",
+                "exact",
+                words,
+                |p| exact(p, 0, SPAN, D),
+            ),
+        ]);
+    }
+    cases.extend(production(sizes));
+    cases
+}
+
+fn in_place(
+    lab: &Lab,
+    threads: Threads,
+    kernel: &'static str,
+    constants: &[Arg<'static>],
+    value: fn(u16) -> u16,
+) -> Result<Measured> {
+    let data = lab.changeable(lab.input.len())?;
+    let kernel = lab.kernel("papers/normalize", kernel)?;
+    let mut args = vec![Arg::Buffer(&data)];
+    args.extend(pieces(lab, PIECE));
+    args.extend(constants);
+    let values: Vec<u16> = lab.host.noise.par_iter().map(|&p| value(p)).collect();
+    let expected = lab.gpu.words(&values)?;
+    let launch = || lab.gpu.launch_grid(&kernel, threads.grid(lab), &args);
+    lab.check(&data, &expected, launch)?;
+    Ok(lab.time(launch)?.into())
+}
+
+const LO: u16 = 100;
+const HI: u16 = 65000;
+
+fn production(sizes: Sizes) -> Vec<Case> {
+    let bytes = 2 * sizes.bytes as u64;
+    let mut cases = vec![
+        Case::card(
+            Table::Normalize,
+            "production",
+            "gpuimg: scale, exact",
+            "production-scale",
+            bytes,
+            |lab| whole(lab, lab.input.len(), false),
+        )
+        .under(COPY),
+        Case::card(
+            Table::Normalize,
+            "production-whole",
+            "gpuimg: normalize, both passes",
+            "production-scale",
+            bytes,
+            |lab| whole(lab, lab.input.len(), true),
+        )
+        .under(COPY),
+    ];
+    for side in [256, 1024, 2048] {
+        let bytes = 2 * side * side;
+        if bytes <= sizes.bytes {
+            let name = format!("gpuimg: normalize, both passes, {side}²");
+            let id = format!("production-whole-{side}");
+            let work = move |lab: &Lab| whole(lab, bytes, true);
+            let topic = "production-scale";
+            cases.push(
+                Case::card(Table::Normalize, id, name, topic, 2 * bytes as u64, work).under(COPY),
+            );
+        }
+    }
+    cases.push(
+        Case::host(
+            Table::Normalize,
+            "cpu",
+            "gpuimg on the CPU: normalize, both passes",
+            "cpu",
+            bytes,
+            on_cpu,
+        )
+        .under(Ceiling::Measured("ceilings/host-copy")),
+    );
+    cases
+}
+
+/// The program's kernels: the scale alone, for a known range, or the range found first.
+fn whole(lab: &Lab, len: usize, both: bool) -> Result<Measured> {
+    let noise = &lab.host.noise[..len / 2];
+    let (min, max) = range(noise);
+    let values: Vec<u16> = noise
+        .par_iter()
+        .map(|&p| LO + exact(p, min, u32::from(HI - LO), u32::from(max - min)))
+        .collect();
+    let (expected, out) = (lab.gpu.words(&values)?, lab.poisoned(len)?);
+    let known = [u32::from(min), u32::from(u16::MAX - max)];
+    let ranges = lab.gpu.words(&known.repeat(4))?;
+    let (minmax, scale) = (
+        lab.gpu.kernel("normalize", "minmax", "u16_c1")?,
+        lab.gpu.kernel("normalize", "scale", "u16_c1")?,
+    );
+    let count = Arg::U64(len as u64 / 2);
+    let first = [Arg::Buffer(&lab.input), count, Arg::Buffer(&ranges)];
+    let second = [
+        Arg::Buffer(&lab.input),
+        Arg::Buffer(&out),
+        count,
+        Arg::Buffer(&ranges),
+        Arg::U32(0),
+        Arg::U32(LO.into()),
+        Arg::U32(HI.into()),
+    ];
+    let launch = || {
+        if both {
+            lab.gpu.fill(&ranges, 0xff)?;
+            let grid = lab.gpu.reduction_grid(len as u64);
+            lab.gpu.launch(&minmax, grid, &first)?;
+        }
+        lab.gpu.launch(&scale, len.div_ceil(4096) as u32, &second)
+    };
+    lab.check(&out, &expected, launch)?;
+    Ok(lab.time(launch)?.into())
+}
+
+/// Minimum and maximum.
+pub(super) fn range(samples: &[u16]) -> (u16, u16) {
+    let each = samples.par_iter().map(|&p| (p, p));
+    each.reduce(|| (u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))
+}
+
+/// The main input as an image.
+pub(super) fn image(host: &Host) -> Image {
+    let width = (host.noise.len() / 2).isqrt().next_power_of_two();
+    let shape = Shape {
+        width,
+        height: host.noise.len() / width,
+        channels: 1,
+        depth: Depth::Sixteen,
+    };
+    Image::new(shape, Samples::U16(host.noise.clone()))
+}
+
+/// Runs `op` on the CPU again and again: the seconds of its own passes, and the last image.
+pub(super) fn cpu_passes(host: &Host, op: &dyn Op) -> Result<(Time, Option<Image>)> {
+    let (mut seconds, mut last) = (Vec::new(), None);
+    for _ in 0..host.sizes.runs.clamp(1, 3) {
+        let image = image(host);
+        let mut timeline = Timeline::default();
+        let product = op.cpu(image, &mut timeline)?.product;
+        if let Product::Image(image) = product {
+            last = Some(image);
+        }
+        let spans = timeline.spans();
+        seconds.push(spans.iter().map(|span| span.time.as_secs_f64()).sum());
+    }
+    Ok((Time::of(seconds), last))
+}
+
+fn on_cpu(host: &Host) -> Result<Measured> {
+    let op = Normalize {
+        to: Some(Range { min: LO, max: HI }),
+        ..Default::default()
+    };
+    let (time, image) = cpu_passes(host, &op)?;
+    let image = image.context("no image")?;
+    let Samples::U16(samples) = image.samples() else {
+        bail!("another depth");
+    };
+    let (min, max) = range(&host.noise);
+    let right = samples
+        .par_iter()
+        .zip(&host.noise[..])
+        .all(|(&found, &p)| found == LO + exact(p, min, u32::from(HI - LO), u32::from(max - min)));
+    ensure!(right, "other samples");
+    Ok(time.into())
+}

@@ -1,0 +1,134 @@
+//! The systems of the four papers, one by one: what the access looks like, what it teaches, and the
+//! claim that this run confirms or refutes. `HABR`: "CUDA: performance aspects of typical tasks",
+//! habr.com post 119435, 2011. `LXF`: "Transposing a matrix", Linux Format Russia, Kalgin & Baldin.
+//! `REDUCE`: "GPGPU optimisation by the example of a sum", after Harris. `NOTES`: "Methods of
+//! effective organisation of parallel computing on GPUs", lecture notes, ticket 40.
+
+mod habr;
+mod lxf;
+mod notes;
+mod own;
+mod reduce;
+
+use super::case::{Row, short};
+
+/// Where a system comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paper {
+    /// habr.com post 119435.
+    Habr,
+    /// Linux Format Russia.
+    Lxf,
+    /// The sum, after Harris.
+    Reduce,
+    /// The lecture notes.
+    Notes,
+    /// None: what this program adds.
+    Own,
+}
+
+impl Paper {
+    /// The short name used everywhere.
+    pub fn name(self) -> &'static str {
+        match self {
+            Paper::Habr => "HABR",
+            Paper::Lxf => "LXF",
+            Paper::Reduce => "REDUCE",
+            Paper::Notes => "NOTES",
+            Paper::Own => "gpuimg",
+        }
+    }
+}
+
+/// A system, as a paper describes it.
+#[derive(Debug)]
+pub struct Topic {
+    /// What rows name it by.
+    pub key: &'static str,
+    /// Whose it is.
+    pub paper: Paper,
+    /// What it does.
+    pub system: &'static str,
+    /// Who touches what, drawn.
+    pub picture: &'static str,
+    /// What it teaches.
+    pub lesson: &'static str,
+    /// What it says of two rows.
+    pub claim: Option<Claim>,
+}
+
+/// "`slow` is so many times as slow as `fast`": by the rates of two rows.
+#[derive(Debug)]
+pub struct Claim {
+    /// The row said to be slower.
+    pub slow: &'static str,
+    /// The row said to be faster.
+    pub fast: &'static str,
+    /// How many times, as published; 1 says that there is no difference; none is published for what
+    /// the papers only describe.
+    pub then: Option<f64>,
+}
+
+impl Claim {
+    /// Whether it still holds: computed from the two rows of this run.
+    pub fn verdict(&self, rows: &[Row]) -> String {
+        let rate = |id| {
+            rows.iter()
+                .find(|row: &&Row| row.id == id)
+                .and_then(Row::rate)
+        };
+        let (Some(slow), Some(fast)) = (rate(self.slow), rate(self.fast)) else {
+            return format!(
+                "Not judged: {} or {} was not measured.",
+                self.slow, self.fast
+            );
+        };
+        let here = fast / slow;
+        let found = match self.then {
+            Some(then) => format!("{}× published, {}× here", short(then), short(here)),
+            None => format!("{}× here", short(here)),
+        };
+        format!(
+            "{}: {found} ({} to {}).",
+            judged(here, self.then),
+            self.fast,
+            self.slow
+        )
+    }
+}
+
+/// The verdict on a ratio of speeds: how much of the published advantage is left.
+pub fn judged(here: f64, then: Option<f64>) -> &'static str {
+    match then {
+        Some(then) if (then - 1.0).abs() < 0.01 => match here {
+            here if (0.87..=1.15).contains(&here) => "Still no difference",
+            here if here > 1.0 => "There is a difference now",
+            _ => "Reversed",
+        },
+        _ if here < 0.95 => "Reversed",
+        _ if here < 1.05 => "No longer matters here",
+        Some(then) if here - 1.0 >= 0.5 * (then - 1.0) => "Still holds",
+        Some(_) => "Still holds, but weaker",
+        None => "Holds here",
+    }
+}
+
+/// All systems: the papers', then the program's own.
+pub fn topics() -> impl Iterator<Item = &'static Topic> {
+    [
+        habr::TOPICS,
+        lxf::TOPICS,
+        reduce::TOPICS,
+        notes::TOPICS,
+        own::TOPICS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The system that rows call `key`.
+pub fn topic(key: &str) -> &'static Topic {
+    topics()
+        .find(|topic| topic.key == key)
+        .unwrap_or_else(|| unreachable!("the tables name only systems that there are: {key}"))
+}

@@ -1,0 +1,241 @@
+//! REDUCE's seven steps, at the paper's length (which a level-2 cache of today holds) and at one
+//! that no cache holds; any length; the program's own sum. GB/s counting bytes read.
+
+use super::Table;
+use super::case::{Case, Ceiling, Figure, Measured};
+use super::lab::{Host, Lab, Sizes, wrapping_sum};
+use crate::device::cuda::{self, Arg, Grid, Kernel};
+use crate::ops::sum::Sum;
+use crate::ops::{Op, Product};
+use crate::stats::Timeline;
+use anyhow::{Result, bail, ensure};
+
+const READ: Ceiling = Ceiling::Measured("ceilings/read");
+const THREADS: usize = 256;
+
+/// Of each step: topic, id, kernel, what it changes, published GB/s.
+const STEPS: [(&str, &str, &str, &str, f64); 7] = [
+    (
+        "reduce-1",
+        "step-1",
+        "step_1",
+        "1 interleaved, divergent",
+        2.083,
+    ),
+    (
+        "reduce-2",
+        "step-2",
+        "step_2",
+        "2 interleaved, bank conflicts",
+        4.854,
+    ),
+    ("reduce-3", "step-3", "step_3", "3 sequential", 9.741),
+    (
+        "reduce-4",
+        "step-4",
+        "step_4",
+        "4 first addition at the load",
+        17.377,
+    ),
+    (
+        "reduce-5",
+        "step-5",
+        "step_5",
+        "5 last warp unrolled",
+        31.289,
+    ),
+    (
+        "reduce-6",
+        "step-6",
+        "step_6",
+        "6 block size at compile time",
+        43.996,
+    ),
+    (
+        "reduce-7",
+        "step-7",
+        "step_7",
+        "7 several elements a thread",
+        62.671,
+    ),
+];
+
+pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let large = sizes.bytes / 4;
+    for (n, suffix) in [(large, ""), (sizes.integers, "-paper")] {
+        for (step, (topic, id, kernel, name, rate)) in STEPS.into_iter().enumerate() {
+            let (id, name) = (format!("{id}{suffix}"), format!("{name}, {}", count(n)));
+            let work = move |lab: &Lab| stepped(lab, kernel, step + 1, n);
+            cases.push(
+                Case::card(Table::Reduce, id, name, topic, 4 * n as u64, work)
+                    .published(Figure::Rate(rate), "G80")
+                    .under(READ),
+            );
+        }
+    }
+    // A prime's worth of elements short of a whole number of blocks.
+    let odd = large - 12_347.min(large / 3);
+    cases.push(
+        Case::card(
+            Table::Reduce,
+            "any-length",
+            format!("7 any length: {odd} integers"),
+            "reduce-any",
+            4 * odd as u64,
+            move |lab| stepped(lab, "step_7", 7, odd),
+        )
+        .under(READ),
+    );
+    for (id, n) in [("production-paper", sizes.integers), ("production", large)] {
+        let name = format!("gpuimg: 64-bit total, {}", count(n));
+        cases.push(
+            Case::card(
+                Table::Reduce,
+                id,
+                name,
+                "production-sum",
+                4 * n as u64,
+                move |lab| own(lab, "u32", n),
+            )
+            .under(READ),
+        );
+    }
+    cases.push(
+        Case::card(
+            Table::Reduce,
+            "production-u16",
+            format!(
+                "gpuimg: 64-bit total, {} samples of 16 bits",
+                count(sizes.bytes / 2)
+            ),
+            "production-sum",
+            sizes.bytes as u64,
+            move |lab| own(lab, "u16_c1", sizes.bytes / 2),
+        )
+        .under(READ),
+    );
+    cases.push(
+        Case::host(
+            Table::Reduce,
+            "cpu",
+            "gpuimg on the CPU: sum of samples of 16 bits",
+            "cpu",
+            sizes.bytes as u64,
+            on_cpu,
+        )
+        .under(Ceiling::Measured("ceilings/host-read")),
+    );
+    cases
+}
+
+/// A power of two as one.
+fn count(n: usize) -> String {
+    format!("2^{}", n.trailing_zeros())
+}
+
+fn stepped(lab: &Lab, kernel: &'static str, step: usize, n: usize) -> Result<Measured> {
+    let kernel = lab.kernel("papers/reduce", kernel)?;
+    let expected = wrapping_sum(&lab.host.words()[..n]);
+    let partial = [
+        lab.poisoned(4 * n.div_ceil(THREADS))?,
+        lab.poisoned(4 * n.div_ceil(THREADS))?,
+    ];
+    let last = passes(lab, &kernel, step, n, &partial)?;
+    let found = first_word(lab, &partial[last])?;
+    ensure!(found == expected, "found {found}, and not {expected}");
+    let time = lab.time(|| passes(lab, &kernel, step, n, &partial).map(|_| ()))?;
+    Ok(time.into())
+}
+
+/// Queues passes until one sum is left; tells which of the two buffers begins with it.
+fn passes(
+    lab: &Lab,
+    kernel: &Kernel,
+    step: usize,
+    n: usize,
+    partial: &[cuda::Buffer; 2],
+) -> Result<usize> {
+    let (mut left, mut from, mut to) = (n, &lab.input, 0);
+    loop {
+        let blocks = match step {
+            1..=3 => left.div_ceil(THREADS),
+            4..=6 => left.div_ceil(2 * THREADS),
+            _ => left
+                .div_ceil(8 * THREADS)
+                .min(8 * lab.facts.multiprocessors as usize),
+        };
+        let grid = Grid {
+            blocks: [blocks as u32, 1],
+            threads: [THREADS as u32, 1],
+        };
+        let args = [
+            Arg::Buffer(from),
+            Arg::Buffer(&partial[to]),
+            Arg::U32(left as u32),
+        ];
+        lab.gpu.launch_grid(kernel, grid, &args)?;
+        if blocks == 1 {
+            return Ok(to);
+        }
+        (left, from, to) = (blocks, &partial[to], 1 - to);
+    }
+}
+
+fn first_word(lab: &Lab, buffer: &cuda::Buffer) -> Result<u32> {
+    lab.gpu.wait()?;
+    let mut word = [0u8; 4];
+    lab.gpu.fetch(buffer, &mut word)?;
+    Ok(u32::from_ne_bytes(word))
+}
+
+/// The program's kernel on `n` elements.
+fn own(lab: &Lab, form: &'static str, n: usize) -> Result<Measured> {
+    let kernel = lab.gpu.kernel("sum", "sum", form)?;
+    let (bytes, expected) = match form {
+        "u32" => (
+            4 * n,
+            lab.host.words()[..n]
+                .iter()
+                .map(|&word| u64::from(word))
+                .sum(),
+        ),
+        _ => (
+            2 * n,
+            lab.host.noise[..n]
+                .iter()
+                .map(|&p| u64::from(p))
+                .sum::<u64>(),
+        ),
+    };
+    let total = lab.gpu.words(&[0u64; 4])?;
+    let args = [
+        Arg::Buffer(&lab.input),
+        Arg::U64(n as u64),
+        Arg::Buffer(&total),
+    ];
+    let launch = || {
+        lab.gpu
+            .launch(&kernel, lab.gpu.reduction_grid(bytes as u64), &args)
+    };
+    launch()?;
+    let found = lab.gpu.read_words::<u64>(&total)?[0];
+    ensure!(found == expected, "found {found}, and not {expected}");
+    Ok(lab.time(launch)?.into())
+}
+
+fn on_cpu(host: &Host) -> Result<Measured> {
+    let op = Sum { all: false };
+    let (time, _) = super::normalize::cpu_passes(host, &op)?;
+    let image = super::normalize::image(host);
+    let Product::Totals(totals) = op.cpu(image, &mut Timeline::default())?.product else {
+        bail!("no totals");
+    };
+    let expected: u64 = host.noise.iter().map(|&p| u64::from(p)).sum();
+    ensure!(
+        totals.channels[0].sum == expected,
+        "found {}, and not {expected}",
+        totals.channels[0].sum
+    );
+    Ok(time.into())
+}

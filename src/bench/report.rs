@@ -1,0 +1,247 @@
+//! A finished run: as tables, as descriptions with verdicts, as one JSON object.
+
+use super::Table;
+use super::case::{Outcome, Published, Row, Time, short};
+use super::lab::Host;
+use super::papers::topics;
+use crate::device::cuda::Gpu;
+use anyhow::Result;
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Version of the JSON object.
+pub const SCHEMA: u64 = 1;
+
+/// What the rows were measured on.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The card's name, where there is one.
+    pub card: Option<String>,
+    /// More of the card: capability, multiprocessors, cache, memory, driver, link.
+    pub details: Option<String>,
+    /// The host's cores that were used.
+    pub threads: usize,
+    /// Bytes of the main input.
+    pub input: u64,
+}
+
+impl Machine {
+    pub(super) fn of(gpu: Option<&Gpu>, host: &Host) -> Result<Machine> {
+        let details = match gpu {
+            Some(gpu) => {
+                let facts = gpu.facts()?;
+                let link = gpu.peaks().pcie.map(|(_, link)| format!(", {link}"));
+                Some(format!(
+                    "compute capability {}.{}, {} multiprocessors, {} MiB L2, {:.0} GiB, CUDA {}.{}{}",
+                    facts.capability.0,
+                    facts.capability.1,
+                    facts.multiprocessors,
+                    facts.l2 >> 20,
+                    facts.memory.0 as f64 / (1u64 << 30) as f64,
+                    facts.cuda.0,
+                    facts.cuda.1,
+                    link.unwrap_or_default()
+                ))
+            }
+            None => None,
+        };
+        Ok(Machine {
+            card: gpu.map(|gpu| gpu.name.clone()),
+            details,
+            threads: rayon::current_num_threads(),
+            input: host.sizes.bytes as u64,
+        })
+    }
+
+    /// In a line or two.
+    pub fn text(&self) -> String {
+        let card = match (&self.card, &self.details) {
+            (Some(card), Some(details)) => format!("{card}: {details}\n"),
+            _ => String::new(),
+        };
+        format!(
+            "{card}host: {} threads; main input {} MiB",
+            self.threads,
+            self.input >> 20
+        )
+    }
+}
+
+/// A finished run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// On what.
+    pub machine: Machine,
+    /// What was measured, table by table.
+    pub rows: Vec<Row>,
+    /// What was left out for want of a GPU.
+    pub left_out: Option<String>,
+    /// How long the run took.
+    pub wall: Duration,
+}
+
+/// A time as a reader likes it.
+pub fn readable(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 => format!("{s:.3} s"),
+        s if s >= 1e-3 => format!("{:.3} ms", s * 1e3),
+        s => format!("{:.2} µs", s * 1e6),
+    }
+}
+
+impl Report {
+    /// How many rows failed.
+    pub fn failures(&self) -> usize {
+        let failed = |row: &&Row| matches!(row.outcome, Outcome::Failed(_));
+        self.rows.iter().filter(failed).count()
+    }
+
+    /// The tables that have rows, with them.
+    pub fn tables(&self) -> impl Iterator<Item = (Table, Vec<&Row>)> {
+        Table::value_variants().iter().filter_map(|&table| {
+            let rows: Vec<&Row> = self.rows.iter().filter(|row| row.table == table).collect();
+            (!rows.is_empty()).then_some((table, rows))
+        })
+    }
+
+    /// Tables for a terminal.
+    pub fn text(&self) -> String {
+        let mut out = self.machine.text() + "\n";
+        for (table, rows) in self.tables() {
+            let _ = writeln!(out, "\n{}", table.title());
+            let _ = writeln!(
+                out,
+                "{:<58}{:>11}{:>6}{:>9}{:>6}  {:<24}{:>7}",
+                "",
+                "time",
+                "±",
+                rate_unit(&rows),
+                "%",
+                "published",
+                "ratio"
+            );
+            for row in rows {
+                let _ = writeln!(out, "{}", line(row).trim_end());
+            }
+        }
+        out.push('\n');
+        if let Some(left_out) = &self.left_out {
+            let _ = writeln!(out, "{left_out}");
+        }
+        let _ = writeln!(
+            out,
+            "{} rows in {:.1} s; {} failed",
+            self.rows.len(),
+            self.wall.as_secs_f64(),
+            self.failures()
+        );
+        out
+    }
+
+    /// Of each system among the rows: picture, lesson, verdict.
+    pub fn descriptions(&self) -> String {
+        let mut out = String::new();
+        for topic in topics() {
+            let rows: Vec<&Row> = self
+                .rows
+                .iter()
+                .filter(|row| std::ptr::eq(row.topic, topic))
+                .collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let _ = writeln!(out, "\n{}: {}", topic.paper.name(), topic.system);
+            for line in topic.picture.lines() {
+                let _ = writeln!(out, "    {line}");
+            }
+            let _ = writeln!(out, "{}", topic.lesson);
+            if let Some(claim) = &topic.claim {
+                let _ = writeln!(out, "{}", claim.verdict(&self.rows));
+            }
+            let names: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+            let _ = writeln!(out, "rows: {}", names.join(", "));
+        }
+        out
+    }
+
+    /// One object: the machine, and of each row what the tables show. Times are in µs.
+    pub fn json(&self) -> Value {
+        let rows: Vec<Value> = self.rows.iter().map(object).collect();
+        json!({
+            "schema": SCHEMA,
+            "version": env!("CARGO_PKG_VERSION"),
+            "card": self.machine.card,
+            "details": self.machine.details,
+            "threads": self.machine.threads,
+            "input_bytes": self.machine.input,
+            "left_out": self.left_out,
+            "wall_s": self.wall.as_secs_f64(),
+            "failed": self.failures(),
+            "rows": rows,
+        })
+    }
+}
+
+fn object(row: &Row) -> Value {
+    let (state, why) = match &row.outcome {
+        Outcome::Measured(measured) => ("checked", measured.remark.as_ref()),
+        Outcome::Failed(why) => ("FAILED", Some(why)),
+        Outcome::LeftOut(why) => ("left out", Some(why)),
+    };
+    let time = row.time();
+    json!({
+        "id": row.id,
+        "table": row.table.name(),
+        "name": row.name,
+        "paper": row.topic.paper.name(),
+        "system": row.topic.system,
+        "state": state,
+        "remark": why,
+        "time_us": time.map(|time| time.median * 1e6),
+        "fastest_us": time.map(|time| time.fastest * 1e6),
+        "spread_percent": time.map(|time| time.spread * 100.0),
+        "runs": time.map(|time| time.runs),
+        "bytes": row.bytes,
+        "gb_per_s": row.rate().filter(|_| row.bytes > 0),
+        "calls_per_s": row.rate().filter(|_| row.bytes == 0),
+        "ceiling_gb_per_s": row.ceiling,
+        "percent_of_ceiling": row.percent(),
+        "published": row.published.as_ref().map(Published::text),
+        "ratio_to_published": row.ratio(),
+        "fits_l2": row.fits_l2,
+    })
+}
+
+fn rate_unit(rows: &[&Row]) -> &'static str {
+    if rows.iter().all(|row| row.bytes == 0) {
+        "calls/s"
+    } else {
+        "GB/s"
+    }
+}
+
+fn line(row: &Row) -> String {
+    let or_nothing = |text: Option<String>| text.unwrap_or_default();
+    let (time, spread) = match row.time() {
+        Some(Time { median, spread, .. }) => (readable(median), format!("{:.1}%", 100.0 * spread)),
+        None if matches!(row.outcome, Outcome::Failed(_)) => ("FAILED".into(), String::new()),
+        None => ("—".into(), String::new()),
+    };
+    // Rows that count calls among rows that count bytes show their time alone.
+    let rate = row
+        .rate()
+        .filter(|_| row.bytes > 0 || row.published.is_some());
+    format!(
+        "{:<58}{:>11}{:>6}{:>9}{:>6}  {:<24}{:>7}  {}",
+        row.name,
+        time,
+        spread,
+        or_nothing(rate.map(short)),
+        or_nothing(row.percent().map(|percent| format!("{percent:.0}"))),
+        or_nothing(row.published.as_ref().map(Published::text)),
+        or_nothing(row.ratio().map(|ratio| format!("{}×", short(ratio)))),
+        row.remarks()
+    )
+}

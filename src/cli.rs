@@ -1,0 +1,202 @@
+//! What can be typed: clap types only.
+
+use crate::bench;
+use crate::codec::{self, Format};
+use crate::device::Choice;
+use crate::image::Depth;
+use crate::ops::normalize::Normalize;
+use crate::ops::orient::Orient;
+use crate::ops::sum::Sum;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Normalize, turn and sum 16-bit images on an NVIDIA GPU or on the CPU: the same bytes from both
+///
+/// Exit status: 0 done; 1 a file failed; 2 wrong usage; 3 the GPU asked for cannot be used.
+#[derive(Parser, Debug)]
+#[command(version, about, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+
+    /// Options of every verb.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Options that every verb takes.
+#[derive(Args, Debug)]
+pub struct Common {
+    /// Where to work: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead)
+    #[arg(
+        long,
+        global = true,
+        env = "GPUIMG_DEVICE",
+        default_value = "auto",
+        value_name = "DEVICE"
+    )]
+    pub device: Choice,
+
+    /// Tell where the time went, on standard error: as text, or as one JSON object
+    #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
+    pub stats: Option<StatsForm>,
+
+    /// Say which device does the work, and why
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+}
+
+/// The forms of `--stats`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StatsForm {
+    /// A table
+    Text,
+    /// One JSON object
+    Json,
+}
+
+/// The verbs.
+#[derive(Subcommand, Debug)]
+pub enum Verb {
+    /// Stretch the range of values to the full depth, exactly rounded
+    Normalize {
+        /// Its options.
+        #[command(flatten)]
+        op: Normalize,
+        /// Input and output.
+        #[command(flatten)]
+        files: Files,
+    },
+    /// Exchange rows and columns
+    Transpose {
+        /// Input and output.
+        #[command(flatten)]
+        files: Files,
+    },
+    /// Turn clockwise by 90, 180 or 270 degrees
+    Rotate {
+        /// Degrees, clockwise
+        #[arg(value_name = "90|180|270")]
+        angle: Angle,
+        /// Input and output.
+        #[command(flatten)]
+        files: Files,
+    },
+    /// Mirror left to right (horizontal) or top to bottom (vertical)
+    Flip {
+        /// Which way
+        axis: Axis,
+        /// Input and output.
+        #[command(flatten)]
+        files: Files,
+    },
+    /// Add up the samples, exactly, in each channel and together
+    Sum {
+        /// Its options.
+        #[command(flatten)]
+        op: Sum,
+        /// Print one JSON object for each file
+        #[arg(long)]
+        json: bool,
+        /// Images to add up, each by itself; - is standard input
+        #[arg(required = true)]
+        inputs: Vec<PathBuf>,
+    },
+    /// Measure the papers' kernels and the program's own on this machine, beside the published figures
+    Bench {
+        /// Which, and how they are told.
+        #[command(flatten)]
+        options: bench::Options,
+    },
+    /// Tell what this machine has, and what `auto` makes of it
+    Doctor,
+}
+
+/// The input and the output of a verb that makes an image.
+#[derive(Args, Clone, Debug)]
+pub struct Files {
+    /// Image to read: PNG, TIFF or PNM, told by its content; - is standard input
+    pub input: PathBuf,
+
+    /// Image to write; - is standard output
+    pub output: PathBuf,
+
+    /// Format of the output, where its name does not tell
+    #[arg(long)]
+    pub format: Option<Format>,
+
+    /// Bits a sample of the output; without it they are the input's
+    #[arg(long, value_name = "8|16")]
+    pub depth: Option<Bits>,
+
+    /// Replace the output if it exists; it may be the input itself
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// How each format is compressed.
+    #[command(flatten)]
+    pub options: codec::Options,
+}
+
+/// The angles of `rotate`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Angle {
+    /// A quarter turn clockwise
+    #[value(name = "90")]
+    Quarter,
+    /// A half turn
+    #[value(name = "180")]
+    Half,
+    /// A quarter turn anticlockwise
+    #[value(name = "270")]
+    ThreeQuarters,
+}
+
+impl From<Angle> for Orient {
+    fn from(angle: Angle) -> Orient {
+        match angle {
+            Angle::Quarter => Orient::Rotate90,
+            Angle::Half => Orient::Rotate180,
+            Angle::ThreeQuarters => Orient::Rotate270,
+        }
+    }
+}
+
+/// The ways of `flip`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Axis {
+    /// Left and right change places
+    Horizontal,
+    /// Top and bottom change places
+    Vertical,
+}
+
+impl From<Axis> for Orient {
+    fn from(axis: Axis) -> Orient {
+        match axis {
+            Axis::Horizontal => Orient::FlipHorizontal,
+            Axis::Vertical => Orient::FlipVertical,
+        }
+    }
+}
+
+/// The depths of `--depth`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Bits {
+    /// 0 to 255
+    #[value(name = "8")]
+    Eight,
+    /// 0 to 65535
+    #[value(name = "16")]
+    Sixteen,
+}
+
+impl From<Bits> for Depth {
+    fn from(bits: Bits) -> Depth {
+        match bits {
+            Bits::Eight => Depth::Eight,
+            Bits::Sixteen => Depth::Sixteen,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! A turnstile: pieces of a file, made by many threads in any order, take their places in order.
+
+use crate::files::Target;
+use anyhow::{Error, Result};
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// How many pieces, for each thread, may be taken from the one that is waited for on: some let the
+/// threads differ in speed, and their memory is bounded.
+const AHEAD: usize = 3;
+
+/// Makes the pieces `0..count` on all threads and writes them to `target`, one behind the other
+/// from byte `start` on. Returns where they end.
+///
+/// `make` fills a piece by its number, in the memory of a new one or of one that is written;
+/// `pass` sees each in order with its place in the file, may still change it, and so decides how
+/// long it is. Pieces are written while others are made. Ends at the first error.
+///
+/// `make` must not wait for the thread pool: what it waits for could be waiting for it.
+pub fn ordered<P: AsRef<[u8]> + Send>(
+    count: usize,
+    (target, start): (&Target, u64),
+    new: impl Fn() -> P + Sync,
+    make: impl Fn(usize, &mut P) -> Result<()> + Sync,
+    pass: impl FnMut(&mut P, u64) + Send,
+) -> Result<u64> {
+    // One piece needs no other thread, and the pool need not even be started.
+    let threads = if count == 1 {
+        1
+    } else {
+        rayon::current_num_threads().min(count)
+    };
+    let turnstile = Turnstile {
+        state: Mutex::new(State {
+            taken: 0,
+            passed: 0,
+            over: false,
+            end: start,
+            waiting: BTreeMap::new(),
+            spare: Vec::new(),
+            pass,
+        }),
+        moved: Condvar::new(),
+        ahead: AHEAD * threads,
+    };
+    let work = || -> Result<()> {
+        let _leaving = Leaving(&turnstile);
+        while let Some((index, piece)) = turnstile.take(count) {
+            let mut piece = piece.unwrap_or_else(&new);
+            make(index, &mut piece)?;
+            for (offset, piece) in turnstile.pass(index, piece) {
+                target.write_at(piece.as_ref(), offset)?;
+                turnstile.lock().spare.push(piece);
+            }
+        }
+        Ok(())
+    };
+    if threads == 1 {
+        work()?;
+    } else {
+        let failure: Mutex<Option<Error>> = Mutex::new(None);
+        rayon::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|_| {
+                    if let Err(error) = work() {
+                        let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                        failure.get_or_insert(error);
+                    }
+                });
+            }
+        });
+        let failure = failure.into_inner();
+        failure
+            .unwrap_or_else(PoisonError::into_inner)
+            .map_or(Ok(()), Err)?;
+    }
+    Ok(turnstile.lock().end)
+}
+
+struct Turnstile<P, F> {
+    state: Mutex<State<P, F>>,
+    /// Told when a piece has passed or a thread has left.
+    moved: Condvar,
+    /// How far `taken` may be ahead of `passed`.
+    ahead: usize,
+}
+
+struct State<P, F> {
+    /// Pieces handed out so far.
+    taken: usize,
+    /// Pieces passed so far, and so the number of the one that is waited for.
+    passed: usize,
+    /// Whether a thread has left: all are taken, or it failed, so that no more are of use.
+    over: bool,
+    /// Where the next piece begins in the file.
+    end: u64,
+    /// Pieces that wait for an earlier one.
+    waiting: BTreeMap<usize, P>,
+    /// Pieces written, to be filled again.
+    spare: Vec<P>,
+    pass: F,
+}
+
+impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> Turnstile<P, F> {
+    /// The number of a piece to make, and memory for it if there is some.
+    fn take(&self, count: usize) -> Option<(usize, Option<P>)> {
+        let mut state = self.lock();
+        // Pieces are taken in order, so the one that is waited for is not to be made by a thread
+        // that waits here.
+        while state.taken >= state.passed + self.ahead && !state.over {
+            state = self
+                .moved
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.taken == count || state.over {
+            return None;
+        }
+        state.taken += 1;
+        Some((state.taken - 1, state.spare.pop()))
+    }
+
+    /// Lets a piece pass, and all that waited for it; what has passed is to be written where said.
+    fn pass(&self, index: usize, piece: P) -> Vec<(u64, P)> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        state.waiting.insert(index, piece);
+        let mut ready = Vec::new();
+        while let Some(mut piece) = state.waiting.remove(&state.passed) {
+            (state.pass)(&mut piece, state.end);
+            let offset = state.end;
+            state.end += piece.as_ref().len() as u64;
+            state.passed += 1;
+            ready.push((offset, piece));
+        }
+        self.moved.notify_all();
+        ready
+    }
+}
+
+impl<P, F> Turnstile<P, F> {
+    fn lock(&self) -> MutexGuard<'_, State<P, F>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Held by a thread while it works. However it leaves, by a panic too, no other waits for it.
+struct Leaving<'a, P, F>(&'a Turnstile<P, F>);
+
+impl<P, F> Drop for Leaving<'_, P, F> {
+    fn drop(&mut self) {
+        self.0.lock().over = true;
+        self.0.moved.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::ensure;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    /// 200 pieces on 4 threads, of `index` bytes each; `fate` may spoil one.
+    fn run(path: &Path, fate: impl Fn(usize) -> Result<()> + Sync) -> Result<(u64, usize)> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build()?;
+        let target = Target::create(path, true)?;
+        let made = AtomicUsize::new(0);
+        let mut next = 0;
+        let end = pool.install(|| {
+            ordered(
+                200,
+                (&target, 3),
+                Vec::new,
+                |index, piece: &mut Vec<u8>| {
+                    // Every seventh takes long, so that the others come too early.
+                    sleep(Duration::from_micros(if index % 7 == 0 { 500 } else { 0 }));
+                    fate(index)?;
+                    made.fetch_add(1, Ordering::Relaxed);
+                    piece.clear();
+                    piece.resize(index, index as u8);
+                    Ok(())
+                },
+                |piece, offset| {
+                    assert_eq!(offset, 3 + next * (next + 1) / 2);
+                    piece.push(0xa5);
+                    next += 1;
+                },
+            )
+        })?;
+        target.write_at(b"any", 0)?;
+        target.commit(end)?;
+        Ok((end, made.into_inner()))
+    }
+
+    #[test]
+    fn pieces_lie_in_order() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a");
+        let (end, made) = run(&path, |_| Ok(()))?;
+        let mut expected = b"any".to_vec();
+        for index in 0..200 {
+            expected.resize(expected.len() + index, index as u8);
+            expected.push(0xa5);
+        }
+        assert_eq!((end, made), (expected.len() as u64, 200));
+        assert!(std::fs::read(&path)? == expected);
+        Ok(())
+    }
+
+    #[test]
+    fn an_error_ends_it() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let made = AtomicUsize::new(0);
+        let result = run(&folder.path().join("a"), |index| {
+            made.fetch_add(1, Ordering::Relaxed);
+            ensure!(index != 20, "piece 20");
+            Ok(())
+        });
+        assert_eq!(
+            result.map_err(|error| error.to_string()),
+            Err("piece 20".into())
+        );
+        assert!(made.into_inner() <= 20 + AHEAD * 4);
+        Ok(())
+    }
+
+    #[test]
+    fn a_panic_leaves_nobody_waiting() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a");
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            run(&path, |index| {
+                // The others have all made what they may by now, and wait.
+                sleep(Duration::from_millis(if index == 14 { 50 } else { 0 }));
+                assert!(index != 14, "as is wanted");
+                Ok(())
+            })
+        }));
+        assert!(result.is_err());
+        assert!(!path.exists());
+        Ok(())
+    }
+}

@@ -1,0 +1,282 @@
+//! PNG written at the speed of memory: rows in segments that threads compress by themselves.
+//!
+//! # The bytes of a file, which depend on the image and the mode alone
+//! A *segment* is as many whole rows as fill 1 MiB with their filter bytes, rounded down, but at
+//! least one row; the last segment has the rest. In order:
+//! 1. signature, IHDR;
+//! 2. `gpIS` if there are at least two segments (see `INDEX`);
+//! 3. one IDAT a segment: its deflate data, in the first after zlib's header (78 01), in the last
+//!    before the Adler-32 of all filtered bytes (RFC 1950);
+//! 4. IEND.
+//!
+//! A segment refers to nothing before itself: its first row is filtered without the row above, its
+//! matches stay inside, and it begins and ends at a byte. It ends with an empty stored block,
+//! which in the last segment is marked as the stream's last. `Mode::Fast`: filters by
+//! `filter::choose`; the filtered bytes of a segment go through `Quick::compress` if `Quick::pays`
+//! says so of them, else, cut every 128 KiB, into blocks by `block::fast`; codes are made by
+//! `huffman::lengths` and told by `Header::new`. Those say the rest of what another encoder of the
+//! same bytes must do. `Mode::Small`: filters by `Rows::fill_each`,
+//! blocks by `Matcher`. `Mode::Store`: filter None, stored blocks of 65535 bytes.
+
+mod bits;
+mod block;
+mod filter;
+mod header;
+mod huffman;
+mod matches;
+mod put_simd;
+mod quick;
+mod token;
+
+use crate::codec::ordered::ordered;
+use crate::files::Target;
+use crate::image::{Image, Shape};
+use anyhow::{Result, ensure};
+use bits::Bits;
+use filter::{Filter, Rows};
+use matches::Matcher;
+use quick::Quick;
+use std::ops::Range;
+
+/// How PNG data is compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mode {
+    /// The smallest files of noisy images, at gigabytes a second; smooth ones a little larger
+    #[default]
+    Fast,
+    /// Matches too: smaller files of smooth images and of even background, many times slower
+    Small,
+    /// No compression
+    Store,
+}
+
+/// The private chunk that lets a reader inflate the segments on many threads. Ancillary, private,
+/// and not safe to copy, since whoever changes IDAT must drop it. Version 1 (a byte), rows of a
+/// segment (u32), and for each segment the bytes of its deflate data (u32; without zlib's header
+/// and Adler-32). All big-endian.
+pub const INDEX: [u8; 4] = *b"gpIS";
+
+/// Filtered bytes of a segment, if its rows are not longer.
+const SEGMENT: usize = 1 << 20;
+
+/// PNG's own limit on chunks is 2³¹ − 1 bytes, and a row's data may grow by half.
+const LONGEST_ROW: usize = 1 << 30;
+
+/// Where the index lies: behind signature and IHDR.
+const INDEX_AT: u64 = 8 + 25;
+
+const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
+
+/// Writes `image` to `target` as a PNG of 8 or 16 bits a sample and returns the file's length,
+/// which the caller commits. Errors: the target's, and an image that PNG cannot hold.
+pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
+    let shape = image.shape();
+    let layout = Layout::new(&shape)?;
+    let rows = Rows::of(image);
+    let mut sums = Sums {
+        adler: 1,
+        data: Vec::with_capacity(layout.segments),
+        segments: layout.segments,
+    };
+    let make = |index, piece: &mut Piece| {
+        piece.make(&rows, layout.segment(index), mode, |out| {
+            if index == 0 {
+                out.extend(&header(&shape, &layout));
+            }
+        });
+        Ok(())
+    };
+    let pass = |piece: &mut Piece, at| {
+        sums.add(piece);
+        if at == 0 && layout.segments > 1 {
+            // Space for as much again for each segment, a guess; a disk too full for the guess
+            // may still hold the file, so that it fails means nothing.
+            let _ = target.reserve((piece.as_ref().len() * layout.segments) as u64);
+        }
+    };
+    let len = ordered(layout.segments, (target, 0), Piece::default, make, pass)?;
+    if layout.segments > 1 {
+        target.write_at(&sums.index(layout.rows), INDEX_AT)?;
+    }
+    Ok(len)
+}
+
+/// How an image's rows are divided.
+struct Layout {
+    height: usize,
+    /// Rows of a segment.
+    rows: usize,
+    segments: usize,
+}
+
+impl Layout {
+    fn new(shape: &Shape) -> Result<Layout> {
+        let row = shape.row() * shape.depth.bytes();
+        ensure!(
+            shape.width.max(shape.height) <= i32::MAX as usize && row <= LONGEST_ROW,
+            "{}×{} pixels are more than a PNG can hold",
+            shape.width,
+            shape.height
+        );
+        let rows = (SEGMENT / (1 + row)).max(1);
+        Ok(Layout {
+            height: shape.height,
+            rows,
+            segments: shape.height.div_ceil(rows),
+        })
+    }
+
+    fn segment(&self, index: usize) -> Range<usize> {
+        let start = index * self.rows;
+        start..(start + self.rows).min(self.height)
+    }
+
+    /// Bytes of the index chunk's data.
+    fn index_len(&self) -> usize {
+        5 + 4 * self.segments
+    }
+}
+
+/// A chunk: length, type, data, CRC-32 of type and data.
+fn chunk(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
+    let mut chunk = Vec::with_capacity(12 + data.len());
+    chunk.extend((data.len() as u32).to_be_bytes());
+    chunk.extend(kind);
+    chunk.extend(data);
+    let crc = crc32fast::hash(&chunk[4..]);
+    chunk.extend(crc.to_be_bytes());
+    chunk
+}
+
+/// What stands before the first IDAT; zeros where the index will be.
+fn header(shape: &Shape, layout: &Layout) -> Vec<u8> {
+    let mut ihdr = Vec::with_capacity(13);
+    ihdr.extend((shape.width as u32).to_be_bytes());
+    ihdr.extend((shape.height as u32).to_be_bytes());
+    let colour = [0, 4, 2, 6][shape.channels - 1];
+    ihdr.extend([shape.depth.bits() as u8, colour, 0, 0, 0]);
+    let mut header = SIGNATURE.to_vec();
+    header.extend(chunk(*b"IHDR", &ihdr));
+    if layout.segments > 1 {
+        header.resize(header.len() + 12 + layout.index_len(), 0);
+    }
+    header
+}
+
+/// A segment compressed: its chunk, for the first with all that stands before.
+#[derive(Default)]
+struct Piece {
+    out: Bits,
+    filtered: Vec<u8>,
+    matcher: Matcher,
+    quick: Quick,
+    /// Where the chunk begins in `out`.
+    at: usize,
+    /// Bytes of deflate data, and of what it inflates to.
+    data: usize,
+    raw: usize,
+    crc: crc32fast::Hasher,
+    adler: u32,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        self.out.bytes()
+    }
+}
+
+impl Piece {
+    fn make(&mut self, rows: &Rows, segment: Range<usize>, mode: Mode, before: impl Fn(&mut Bits)) {
+        let len = segment.len() * (1 + rows.row);
+        if self.filtered.len() < len {
+            self.filtered = vec![0; len];
+        }
+        let filtered = &mut self.filtered[..len];
+        let out = &mut self.out;
+        out.clear();
+        // The most that any mode makes of it; memory not written to costs nothing.
+        out.reserve(len + len / 2);
+        before(out);
+        self.at = out.len();
+        // The length is not known yet.
+        out.extend(b"\0\0\0\0IDAT");
+        if segment.start == 0 {
+            out.extend(&[0x78, 0x01]);
+        }
+        let start = out.len();
+        match mode {
+            Mode::Fast => {
+                let (first, others) = filter::choose(rows, segment.clone());
+                rows.fill(segment.start, first, others, filtered);
+                if self.quick.pays(filtered) {
+                    self.quick.compress(filtered, out);
+                } else {
+                    block::fast_all(filtered, out);
+                }
+            }
+            Mode::Small => {
+                rows.fill_each(segment.start, filtered);
+                self.matcher.compress(filtered, out);
+            }
+            Mode::Store => {
+                rows.fill(segment.start, Filter::None, Filter::None, filtered);
+                block::stored(filtered, out);
+            }
+        }
+        block::flush(segment.end == rows.count(), out);
+        self.data = out.len() - start;
+        self.raw = len;
+        self.adler = simd_adler32::adler32(&&*filtered);
+        self.crc = crc32fast::Hasher::new();
+        self.crc.update(&out.bytes()[self.at + 4..]);
+    }
+}
+
+/// What the segments add up to, in their order.
+struct Sums {
+    /// Adler-32 of all filtered bytes so far.
+    adler: u32,
+    /// Bytes of each segment's deflate data so far.
+    data: Vec<u32>,
+    segments: usize,
+}
+
+impl Sums {
+    /// Takes in the next segment and completes its chunk.
+    fn add(&mut self, piece: &mut Piece) {
+        self.adler = joined(self.adler, piece.adler, piece.raw);
+        self.data.push(piece.data as u32);
+        let last = self.data.len() == self.segments;
+        if last {
+            let adler = self.adler.to_be_bytes();
+            piece.crc.update(&adler);
+            piece.out.extend(&adler);
+        }
+        let len = piece.out.len() - piece.at - 8;
+        piece.out.patch(piece.at, &(len as u32).to_be_bytes());
+        let crc = piece.crc.clone().finalize();
+        piece.out.extend(&crc.to_be_bytes());
+        if last {
+            piece.out.extend(&chunk(*b"IEND", &[]));
+        }
+    }
+
+    /// The index chunk.
+    fn index(&self, rows: usize) -> Vec<u8> {
+        let mut data = vec![1];
+        data.extend((rows as u32).to_be_bytes());
+        data.extend(self.data.iter().flat_map(|len| len.to_be_bytes()));
+        chunk(INDEX, &data)
+    }
+}
+
+/// The Adler-32 of two byte strings joined, from theirs and the length of the second.
+fn joined(first: u32, second: u32, len: usize) -> u32 {
+    const BASE: u64 = 65521;
+    let halves = |sum: u32| (u64::from(sum & 0xffff), u64::from(sum >> 16));
+    let ((a1, b1), (a2, b2)) = (halves(first), halves(second));
+    // The second string's a began at 1 instead of a1; its b took in that difference len times.
+    let a = (a1 + a2 + BASE - 1) % BASE;
+    let b = (b1 + b2 + (len as u64 % BASE) * (a1 + BASE - 1)) % BASE;
+    (b as u32) << 16 | a as u32
+}

@@ -1,0 +1,172 @@
+//! PGM and PPM, binary (P5 and P6), after the Netpbm specifications pgm(5) and ppm(5).
+//!
+//! Samples are kept as the file has them: a maximum value (maxval) up to 255 gives an 8-bit image
+//! and a larger one a 16-bit image, and nothing is rescaled. An image does not remember its maxval,
+//! so 255 or 65535 is written.
+
+use crate::codec::raw::{self, Order};
+use crate::files::{Source, Target};
+use crate::image::{Depth, Image, Samples, Shape};
+use anyhow::{Context, Result, bail, ensure};
+
+/// Reads a P5 or P6 file. Refused, with the reason: the other kinds (P1–P4, P7), a file of several
+/// images, a sample above the maxval, a file that ends early.
+pub fn decode(source: &Source) -> Result<Image> {
+    let mut header = Header {
+        source,
+        block: Vec::new(),
+        start: 0,
+        next: 0,
+    };
+    let channels = match [header.byte()?, header.byte()?] {
+        [b'P', b'5'] => 1,
+        [b'P', b'6'] => 3,
+        [b'P', kind @ (b'1'..=b'4' | b'7')] => bail!(
+            "P{} files are not supported (P5 and P6, binary PGM and PPM, are)",
+            char::from(kind)
+        ),
+        _ => bail!("it is no PNM file"),
+    };
+    ensure!(
+        is_space(header.character()?),
+        "no space after the P5 or P6 it starts with"
+    );
+    let width = header.number("width")?;
+    let height = header.number("height")?;
+    let maxval = header.number("maxval")?;
+    let maxval = u16::try_from(maxval)
+        .ok()
+        .filter(|&maxval| maxval > 0)
+        .with_context(|| format!("a maxval of {maxval} (it must be from 1 to 65535)"))?;
+    let depth = if maxval <= 255 {
+        Depth::Eight
+    } else {
+        Depth::Sixteen
+    };
+    let shape = Shape::checked(width, height, channels, depth)?;
+
+    let start = header.next;
+    let end = start + shape.bytes() as u64;
+    ensure!(
+        end <= source.len(),
+        "truncated at byte {} of {end}",
+        source.len()
+    );
+    let mut after = [0; 2];
+    if source.read_up_to(&mut after, end)? == 2 && matches!(after, [b'P', b'1'..=b'7']) {
+        bail!("it holds several images (only files of one are supported)");
+    }
+
+    let mut samples = Samples::zeroed(&shape)?;
+    raw::read(source, [(start, samples.as_bytes_mut())], |piece| {
+        raw::reorder(piece, depth, Order::Big);
+        check(piece, depth, maxval)
+    })?;
+    Ok(Image::new(shape, samples))
+}
+
+/// Refuses native-endian samples above `maxval`.
+fn check(bytes: &[u8], depth: Depth, maxval: u16) -> Result<()> {
+    if maxval == depth.full() {
+        return Ok(());
+    }
+    let top = match depth {
+        Depth::Eight => bytes.iter().copied().max().map(u16::from),
+        Depth::Sixteen => bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&pair| u16::from_ne_bytes(pair))
+            .max(),
+    };
+    match top {
+        Some(top) if top > maxval => bail!("a sample of {top} is above the maxval {maxval}"),
+        _ => Ok(()),
+    }
+}
+
+/// Writes P5 (grey) or P6 (RGB) and returns the file's length; refuses alpha, which PNM has not.
+pub fn encode(image: &Image, target: &Target) -> Result<u64> {
+    let shape = image.shape();
+    let kind = match shape.channels {
+        1 => "P5",
+        3 => "P6",
+        _ => bail!("PNM has no alpha channel (PNG and TIFF have)"),
+    };
+    let header = format!(
+        "{kind}\n{} {}\n{}\n",
+        shape.width,
+        shape.height,
+        shape.depth.full()
+    );
+    let len = (header.len() + shape.bytes()) as u64;
+    target.reserve(len)?;
+    target.write_at(header.as_bytes(), 0)?;
+    raw::write(target, header.len() as u64, image.samples(), Order::Big)?;
+    Ok(len)
+}
+
+/// The header, read a character at a time through a small buffer.
+struct Header<'a> {
+    source: &'a Source,
+    /// Bytes of the source from `start` on.
+    block: Vec<u8>,
+    start: u64,
+    /// Offset of the byte to read next.
+    next: u64,
+}
+
+impl Header<'_> {
+    fn byte(&mut self) -> Result<u8> {
+        if self.next >= self.start + self.block.len() as u64 {
+            self.block.resize(4096, 0);
+            self.start = self.next;
+            let read = self.source.read_up_to(&mut self.block, self.start)?;
+            self.block.truncate(read);
+            ensure!(
+                read > 0,
+                "truncated at byte {}, within the header",
+                self.next
+            );
+        }
+        let byte = self.block[(self.next - self.start) as usize];
+        self.next += 1;
+        Ok(byte)
+    }
+
+    /// The next character, a comment (`#` to the end of its line) being that line's end.
+    fn character(&mut self) -> Result<u8> {
+        let mut byte = self.byte()?;
+        if byte == b'#' {
+            while !matches!(byte, b'\n' | b'\r') {
+                byte = self.byte()?;
+            }
+        }
+        Ok(byte)
+    }
+
+    /// A decimal number, the white space before it, and the one white-space character after it.
+    fn number(&mut self, name: &str) -> Result<u64> {
+        let mut character = self.character()?;
+        while is_space(character) {
+            character = self.character()?;
+        }
+        let mut number: Option<u64> = None;
+        while character.is_ascii_digit() {
+            let digit = u64::from(character - b'0');
+            let grown = number
+                .unwrap_or(0)
+                .checked_mul(10)
+                .and_then(|tens| tens.checked_add(digit));
+            number = Some(grown.with_context(|| format!("the {name} is too large"))?);
+            character = self.character()?;
+        }
+        number
+            .filter(|_| is_space(character))
+            .with_context(|| format!("the {name} is not a number (byte {})", self.next - 1))
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}

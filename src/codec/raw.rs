@@ -1,0 +1,83 @@
+//! Uncompressed samples between a file and memory, in parallel pieces, in either byte order.
+
+use crate::files::{Source, Target};
+use crate::image::{Depth, Samples};
+use anyhow::Result;
+use rayon::prelude::*;
+
+/// Bytes read or written by one call: large enough that the call costs nothing, small enough that
+/// what it brought is still in a core's cache when the byte order is changed.
+const PIECE: usize = 256 << 10;
+
+/// The order of the two bytes of a 16-bit sample in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+impl Order {
+    /// This machine's order.
+    pub const NATIVE: Order = if cfg!(target_endian = "big") {
+        Order::Big
+    } else {
+        Order::Little
+    };
+}
+
+/// Puts 16-bit samples from a file's order into the machine's, or back; leaves 8-bit ones alone.
+pub fn reorder(bytes: &mut [u8], depth: Depth, order: Order) {
+    if depth == Depth::Sixteen && order != Order::NATIVE {
+        for pair in bytes.as_chunks_mut::<2>().0 {
+            *pair = u16::from_ne_bytes(*pair).swap_bytes().to_ne_bytes();
+        }
+    }
+}
+
+/// Fills each destination from its offset in the source, piece by piece in parallel, and runs
+/// `then` on every piece while it is in cache. A piece never ends within a sample of a destination
+/// that starts with one. Of several failures the earliest in the list is returned.
+pub fn read<'a>(
+    source: &Source,
+    spans: impl IntoIterator<Item = (u64, &'a mut [u8])>,
+    then: impl Fn(&mut [u8]) -> Result<()> + Sync,
+) -> Result<()> {
+    let mut pieces: Vec<(u64, &mut [u8])> = Vec::new();
+    for (offset, bytes) in spans {
+        let at = |piece: usize| offset + (piece * PIECE) as u64;
+        pieces.extend(
+            bytes
+                .chunks_mut(PIECE)
+                .enumerate()
+                .map(|(i, piece)| (at(i), piece)),
+        );
+    }
+    let failure = pieces.into_par_iter().find_map_first(|(offset, piece)| {
+        source
+            .read_at(piece, offset)
+            .and_then(|()| then(piece))
+            .err()
+    });
+    failure.map_or(Ok(()), Err)
+}
+
+/// Writes all samples to the target from `offset` on, in the order asked for, in parallel.
+pub fn write(target: &Target, offset: u64, samples: &Samples, order: Order) -> Result<()> {
+    let depth = samples.depth();
+    let at = |piece: usize| offset + (piece * PIECE) as u64;
+    samples
+        .as_bytes()
+        .par_chunks(PIECE)
+        .enumerate()
+        .try_for_each_init(Vec::new, |turned: &mut Vec<u8>, (i, piece)| {
+            if depth == Depth::Eight || order == Order::NATIVE {
+                return target.write_at(piece, at(i));
+            }
+            turned.clear();
+            turned.extend_from_slice(piece);
+            reorder(turned, depth, order);
+            target.write_at(turned, at(i))
+        })
+}

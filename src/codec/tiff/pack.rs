@@ -1,0 +1,91 @@
+//! Compression of one strip.
+
+use super::lzw;
+use anyhow::{Result, anyhow};
+use libdeflater::{CompressionLvl, Compressor};
+
+/// How a TIFF file is compressed when written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Compression {
+    /// Not at all: the fastest, and every program reads it
+    #[default]
+    None,
+    /// Deflate: small, and most programs read it
+    Deflate,
+    /// LZW: for old programs
+    Lzw,
+    /// Zstandard: small and fast, for programs that know it (GDAL, tifffile; OpenCV does not)
+    Zstd,
+}
+
+impl Compression {
+    /// The value of the Compression tag.
+    pub fn tag(self) -> u64 {
+        match self {
+            Compression::None => 1,
+            Compression::Lzw => 5,
+            Compression::Deflate => 8,
+            Compression::Zstd => 50000,
+        }
+    }
+
+    /// The most bytes that a strip of `raw` bytes can become.
+    pub fn worst(self, raw: u64) -> u64 {
+        match self {
+            Compression::None => raw,
+            // A code of 12 bits a byte, and a Clear code every 3837.
+            Compression::Lzw => raw + raw / 2 + raw / 1024 + 16,
+            // Stored blocks, or what the formats' own bounds add for them.
+            Compression::Deflate | Compression::Zstd => raw + raw / 256 + 1024,
+        }
+    }
+}
+
+/// One worker's packer; its state is used again from strip to strip.
+pub enum Packer {
+    /// Hands bytes on.
+    None,
+    /// LZW.
+    Lzw,
+    /// zlib.
+    Deflate(Compressor),
+    /// Zstandard.
+    Zstd(Option<zstd::bulk::Compressor<'static>>),
+}
+
+impl Packer {
+    /// A packer for a compression.
+    pub fn new(compression: Compression) -> Packer {
+        // The fastest that compresses: noisy images gain nothing from higher ones.
+        let level = CompressionLvl::new(1).unwrap_or_default();
+        match compression {
+            Compression::None => Packer::None,
+            Compression::Lzw => Packer::Lzw,
+            Compression::Deflate => Packer::Deflate(Compressor::new(level)),
+            Compression::Zstd => Packer::Zstd(None),
+        }
+    }
+
+    /// The strip's packed bytes.
+    pub fn pack(&mut self, raw: &[u8]) -> Result<Vec<u8>> {
+        match self {
+            Packer::None => Ok(raw.to_vec()),
+            Packer::Lzw => Ok(lzw::pack(raw)),
+            Packer::Deflate(compressor) => {
+                let mut packed = vec![0; compressor.zlib_compress_bound(raw.len())];
+                let size = compressor
+                    .zlib_compress(raw, &mut packed)
+                    .map_err(|error| anyhow!("{error}"))?;
+                packed.truncate(size);
+                Ok(packed)
+            }
+            Packer::Zstd(compressor) => {
+                let compressor = match compressor {
+                    Some(compressor) => compressor,
+                    none => none.insert(zstd::bulk::Compressor::new(1)?),
+                };
+                Ok(compressor.compress(raw)?)
+            }
+        }
+    }
+}

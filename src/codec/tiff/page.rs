@@ -1,0 +1,184 @@
+//! What the directory says of the image, checked before any memory is taken for it: its shape, how
+//! it is cut and packed, and that the file is long enough to hold it.
+
+use super::ifd::{Ifd, tag};
+use super::shape::{one_page, shape};
+use super::unpack::Method;
+use crate::codec::raw::Order;
+use crate::files::Source;
+use crate::image::Shape;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+
+/// A page that can be decoded.
+pub struct Page {
+    /// The image's shape.
+    pub shape: Shape,
+    /// Byte order of 16-bit samples.
+    pub order: Order,
+    /// How each chunk is compressed.
+    pub method: Method,
+    /// Whether samples are differences from their left neighbour (Predictor 2).
+    pub predictor: bool,
+    /// How the image is cut.
+    pub grid: Grid,
+    /// Where each chunk is: left to right, then top to bottom.
+    pub spans: Vec<Span>,
+}
+
+/// The image is cut into chunks, strips or tiles, of one size. The last strip may be shorter;
+/// tiles at the right and lower border are whole and reach past the image.
+pub struct Grid {
+    /// Pixels in a row of a chunk.
+    pub width: usize,
+    /// Rows of a chunk.
+    pub height: usize,
+    /// Whether the chunks are tiles.
+    pub tiled: bool,
+}
+
+/// A chunk's bytes in the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub offset: u64,
+    /// How many.
+    pub len: u64,
+}
+
+impl Grid {
+    /// What messages call a chunk.
+    pub fn noun(&self) -> &'static str {
+        if self.tiled { "tile" } else { "strip" }
+    }
+}
+
+impl Page {
+    /// Reads and checks the only page of a TIFF file; refuses what is not supported by name.
+    pub fn read(source: &Source) -> Result<Page> {
+        let ifd = Ifd::read(source)?;
+        one_page(&ifd, source.len())?;
+        let shape = shape(&ifd)?;
+        let compression = ifd.value(tag::COMPRESSION)?.unwrap_or(1);
+        let method = Method::of_tag(compression)?;
+        let predictor = match ifd.value(tag::PREDICTOR)?.unwrap_or(1) {
+            1 => false,
+            2 => true,
+            other => bail!("predictor {other} is not supported (1 and 2 are)"),
+        };
+        let (grid, spans) = grid(&ifd, &shape, method)?;
+        let page = Page {
+            shape,
+            order: ifd.order(),
+            method,
+            predictor,
+            grid,
+            spans,
+        };
+        page.check(source.len())?;
+        Ok(page)
+    }
+
+    /// Bytes in a row of a chunk.
+    pub fn row(&self) -> usize {
+        self.grid.width * self.shape.channels * self.shape.depth.bytes()
+    }
+
+    /// Chunks side by side.
+    pub fn across(&self) -> usize {
+        self.shape.width.div_ceil(self.grid.width)
+    }
+
+    /// Refuses a file that is too short for what its directory promises, so that a lying one takes
+    /// no memory and no time: each chunk must lie within the file and be large enough for its
+    /// samples at its method's best, those past the image's border too; and so must all together,
+    /// for a byte may not be counted twice.
+    fn check(&self, len: u64) -> Result<()> {
+        let noun = self.grid.noun();
+        let end = |span: &Span| span.offset.checked_add(span.len);
+        let beyond = |span: &Span| end(span).is_none_or(|end| end > len);
+        if let Some(i) = self.spans.iter().position(beyond) {
+            let last = self.spans.iter().filter_map(end).max();
+            let last = last.filter(|&last| last > len).unwrap_or(u64::MAX);
+            bail!("truncated at byte {len} of {last} ({noun} {i})");
+        }
+        let (mut packed, mut promised) = (0, 0u64);
+        for (i, span) in self.spans.iter().enumerate() {
+            ensure!(span.len > 0, "{noun} {i} is missing");
+            let most = span.len.saturating_mul(self.method.expansion());
+            let needed = self.unpacked(i);
+            ensure!(
+                needed as u64 <= most,
+                "{noun} {i} of {} bytes is too short for its {needed} bytes of samples",
+                span.len
+            );
+            packed = len.min(packed + span.len);
+            promised = promised.saturating_add(needed as u64);
+        }
+        ensure!(
+            promised <= packed.saturating_mul(self.method.expansion()),
+            "it promises {promised} bytes of samples, more than its {len} bytes can hold"
+        );
+        Ok(())
+    }
+
+    /// Bytes of samples in chunk `i`: a tile is whole, the last strip ends with the image.
+    pub fn unpacked(&self, i: usize) -> usize {
+        let rows = if self.grid.tiled {
+            self.grid.height
+        } else {
+            self.grid
+                .height
+                .min(self.shape.height - i * self.grid.height)
+        };
+        rows * self.row()
+    }
+}
+
+/// How the image is cut, and where the pieces are.
+fn grid(ifd: &Ifd, shape: &Shape, method: Method) -> Result<(Grid, Vec<Span>)> {
+    let (width, height) = (shape.width as u64, shape.height as u64);
+    let tile = ifd.value(tag::TILE_WIDTH)?;
+    let tiled = tile.is_some();
+    let (chunk, offsets, counts) = if let Some(across) = tile {
+        let down = ifd.value(tag::TILE_LENGTH)?.unwrap_or(0);
+        let size = (across, down);
+        (size, tag::TILE_OFFSETS, tag::TILE_BYTE_COUNTS)
+    } else {
+        let rows = ifd.value(tag::ROWS_PER_STRIP)?.unwrap_or(height);
+        let size = (width, rows.min(height));
+        (size, tag::STRIP_OFFSETS, tag::STRIP_BYTE_COUNTS)
+    };
+    // A chunk is a small image; its size is checked as one.
+    let chunk = Shape::checked(chunk.0, chunk.1, shape.channels, shape.depth)
+        .map_err(|error| anyhow!("{error} ({} size)", if tiled { "tile" } else { "strip" }))?;
+    let grid = Grid {
+        width: chunk.width,
+        height: chunk.height,
+        tiled,
+    };
+    let noun = grid.noun();
+    let number =
+        shape.width.div_ceil(grid.width) as u64 * shape.height.div_ceil(grid.height) as u64;
+    let list = |tag| -> Result<Option<Vec<u64>>> {
+        let Some(values) = ifd.values(tag, number)? else {
+            return Ok(None);
+        };
+        let found = values.len() as u64;
+        ensure!(
+            found == number,
+            "its directory lists {found} of {number} {noun}s"
+        );
+        Ok(Some(values))
+    };
+    let offsets = list(offsets)?.with_context(|| format!("its directory lists no {noun}s"))?;
+    // Some writers leave the count of the only strip out.
+    let whole = chunk.bytes() as u64;
+    let counts = match list(counts)? {
+        Some(counts) => counts,
+        None if method == Method::None && number == 1 => vec![whole],
+        None => bail!("its directory lists no {noun} byte counts"),
+    };
+    let spans = offsets.into_iter().zip(counts);
+    let spans = spans.map(|(offset, len)| Span { offset, len }).collect();
+    Ok((grid, spans))
+}

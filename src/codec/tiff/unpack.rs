@@ -1,0 +1,158 @@
+//! Compression methods, and the unpacking of one strip or tile.
+
+use super::lzw;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use libdeflater::DecompressionError;
+
+/// How strips and tiles are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Not at all.
+    None,
+    /// LZW, TIFF 6.0, section 13.
+    Lzw,
+    /// A zlib stream (RFC 1950): Adobe's code 8 or the older 32946.
+    Deflate,
+    /// Byte runs, TIFF 6.0, section 9.
+    PackBits,
+    /// Zstandard frames (RFC 8878).
+    Zstd,
+}
+
+impl Method {
+    /// The method of a Compression tag; refuses the others by name.
+    pub fn of_tag(value: u64) -> Result<Method> {
+        let name = match value {
+            1 => return Ok(Method::None),
+            5 => return Ok(Method::Lzw),
+            8 | 32946 => return Ok(Method::Deflate),
+            32773 => return Ok(Method::PackBits),
+            50000 => return Ok(Method::Zstd),
+            2..=4 => "CCITT fax",
+            6 | 7 => "JPEG",
+            34712 => "JPEG 2000",
+            34887 => "LERC",
+            34925 => "LZMA",
+            50001 => "WebP",
+            50002 => "JPEG XL",
+            _ => bail!("compression {value} is not supported"),
+        };
+        bail!("{name} compression is not supported")
+    }
+
+    /// The most bytes that one packed byte can stand for.
+    pub fn expansion(self) -> u64 {
+        match self {
+            Method::None => 1,
+            // 12 bits name a string of up to 4096 − 257 bytes.
+            Method::Lzw => 2560,
+            // Two bits, a length and a distance, repeat 258 bytes.
+            Method::Deflate => 1032,
+            // Two bytes repeat one 128 times.
+            Method::PackBits => 64,
+            // A block of 4 bytes repeats one 128 KiB times.
+            Method::Zstd => 32768,
+        }
+    }
+}
+
+/// One worker's unpacker; its state is used again from chunk to chunk.
+pub struct Unpacker {
+    method: Method,
+    deflate: Option<libdeflater::Decompressor>,
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+    spare: Vec<u8>,
+}
+
+impl Unpacker {
+    /// An unpacker of chunks of this method.
+    pub fn new(method: Method) -> Unpacker {
+        Unpacker {
+            method,
+            deflate: None,
+            zstd: None,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Fills `out` from the packed bytes. `whole` is the size of a chunk that is not cut by the
+    /// image's end: some writers pad the last strip to it, and what is past `out` is dropped.
+    pub fn unpack(&mut self, packed: &[u8], out: &mut [u8], whole: usize) -> Result<()> {
+        let filled = match self.method {
+            Method::None => {
+                let size = out.len().min(packed.len());
+                out[..size].copy_from_slice(&packed[..size]);
+                size
+            }
+            Method::PackBits => unpack_bits(packed, out),
+            Method::Lzw => lzw::unpack(packed, out)?,
+            Method::Deflate | Method::Zstd => match self.block(packed, out)? {
+                Some(filled) => filled,
+                None if whole > out.len() => {
+                    let mut spare = std::mem::take(&mut self.spare);
+                    spare.resize(whole, 0);
+                    let filled = self.block(packed, &mut spare)?;
+                    out.copy_from_slice(&spare[..out.len()]);
+                    self.spare = spare;
+                    filled.context("it unpacks to more than its size")?
+                }
+                None => bail!("it unpacks to more than its {} bytes", out.len()),
+            },
+        };
+        ensure!(
+            filled >= out.len(),
+            "it unpacks to {filled} of {} bytes",
+            out.len()
+        );
+        Ok(())
+    }
+
+    /// Unpacks all at once and returns how many bytes there were; none if `out` is too small.
+    fn block(&mut self, packed: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
+        if self.method == Method::Deflate {
+            let deflate = self.deflate.get_or_insert_default();
+            return match deflate.zlib_decompress(packed, out) {
+                Ok(filled) => Ok(Some(filled)),
+                Err(DecompressionError::InsufficientSpace) => Ok(None),
+                Err(DecompressionError::BadData) => bail!("its deflate data are damaged"),
+            };
+        }
+        let zstd = match &mut self.zstd {
+            Some(zstd) => zstd,
+            none => none.insert(zstd::bulk::Decompressor::new()?),
+        };
+        match zstd.decompress_to_buffer(packed, out) {
+            Ok(filled) => Ok(Some(filled)),
+            Err(error) if error.to_string().contains("too small") => Ok(None),
+            Err(error) => Err(anyhow!(
+                "its zstd data are damaged ({})",
+                error.to_string().to_lowercase()
+            )),
+        }
+    }
+}
+
+/// PackBits: a count byte n, then n + 1 bytes as they are (n from 0 to 127), or one byte to repeat
+/// 257 − n times (n from 129 on); 128 does nothing. Returns the bytes written.
+fn unpack_bits(mut packed: &[u8], out: &mut [u8]) -> usize {
+    let mut filled = 0;
+    while let Some((&count, rest)) = packed.split_first() {
+        let free = &mut out[filled..];
+        if free.is_empty() {
+            break;
+        }
+        packed = rest;
+        if count < 128 {
+            let size = (usize::from(count) + 1).min(rest.len()).min(free.len());
+            free[..size].copy_from_slice(&rest[..size]);
+            packed = &rest[size..];
+            filled += size;
+        } else if let (129.., Some((&byte, rest))) = (count, rest.split_first()) {
+            let size = (257 - usize::from(count)).min(free.len());
+            free[..size].fill(byte);
+            packed = rest;
+            filled += size;
+        }
+    }
+    filled
+}

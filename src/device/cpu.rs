@@ -1,0 +1,70 @@
+//! The CPU as a device: samples cut into chunks that rayon spreads over the cores.
+
+use rayon::prelude::*;
+
+/// Samples handled together by vector code. A multiple of every channel count (1–4), so that a
+/// sample's channel is `lane % channels`, and of the widest vectors (32 samples of 16 bits).
+pub const LANES: usize = 96;
+
+/// Samples in a chunk: whole lanes, about 384 KiB of 16-bit samples, enough to hide the hand-over
+/// between cores and little enough for a level-2 cache.
+const CHUNK: usize = 2048 * LANES;
+
+/// A sample type: u8 or u16.
+pub trait Sample: bytemuck::Pod + Ord + Send + Sync {
+    /// 0
+    const ZERO: Self;
+    /// The largest value.
+    const FULL: Self;
+    /// The value as 16 bits.
+    fn value(self) -> u16;
+    /// The low bits of `value`, which must fit.
+    fn from_value(value: u16) -> Self;
+}
+
+impl Sample for u8 {
+    const ZERO: u8 = 0;
+    const FULL: u8 = u8::MAX;
+    #[inline(always)]
+    fn value(self) -> u16 {
+        self.into()
+    }
+    #[inline(always)]
+    fn from_value(value: u16) -> u8 {
+        value as u8
+    }
+}
+
+impl Sample for u16 {
+    const ZERO: u16 = 0;
+    const FULL: u16 = u16::MAX;
+    #[inline(always)]
+    fn value(self) -> u16 {
+        self
+    }
+    #[inline(always)]
+    fn from_value(value: u16) -> u16 {
+        value
+    }
+}
+
+/// Folds `map` of every chunk, from `nothing`. Every chunk begins at lane 0.
+pub fn reduce<T: Sample, R: Copy + Send + Sync>(
+    samples: &[T],
+    nothing: R,
+    map: impl Fn(&[T]) -> R + Sync + Send,
+    fold: impl Fn(R, R) -> R + Sync + Send,
+) -> R {
+    if samples.len() <= CHUNK {
+        return fold(nothing, map(samples));
+    }
+    samples.par_chunks(CHUNK).map(map).reduce(|| nothing, fold)
+}
+
+/// Changes every chunk in place. Every chunk begins at lane 0.
+pub fn for_each_chunk<T: Sample>(samples: &mut [T], change: impl Fn(&mut [T]) + Sync + Send) {
+    if samples.len() <= CHUNK {
+        return change(samples);
+    }
+    samples.par_chunks_mut(CHUNK).for_each(change);
+}

@@ -1,0 +1,491 @@
+//! One NVIDIA GPU: its context, its memory, pinned host memory, copies and launches. The only file
+//! with `unsafe` beside the PNG encoder's SIMD, and long for that reason: every driver call with a pointer is here. Knows no
+//! operation; `job.rs` puts these calls in order and times them.
+
+use super::modules::Modules;
+use super::{Unusable, link};
+use crate::stats::Peaks;
+use anyhow::{Result, anyhow, ensure};
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys::{
+    self, CUdevice_attribute_enum as Attribute, CUevent_flags_enum as Flags,
+    CUfunction_attribute_enum as FunctionAttribute,
+};
+use cudarc::driver::{
+    CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStream, LaunchConfig, PushKernelArg,
+};
+use cudarc::nvrtc::Ptx;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The oldest driver interface that takes the embedded PTX: CUDA 12.0, driver 525.
+const OLDEST_DRIVER: i32 = 12000;
+
+/// A GPU with its context, ready to work.
+#[derive(Debug)]
+pub struct Gpu {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    modules: Modules,
+    /// `NVIDIA H100 80GB HBM3`, …
+    pub name: String,
+    /// When opening began, and how long it took.
+    pub opened: (Instant, Duration),
+}
+
+/// Device memory, freed with it. Undefined until a copy or a kernel fills it.
+#[derive(Debug)]
+pub struct Buffer {
+    pointer: sys::CUdeviceptr,
+    len: usize,
+    context: Arc<CudaContext>,
+}
+
+impl Buffer {
+    /// Bytes in the buffer.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds no byte.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.context.bind_to_thread().is_ok() {
+            // SAFETY: `pointer` came from `malloc_sync` and is freed only here. The driver waits for
+            // the work that uses it. An error means that the context is gone, and the memory with it.
+            let _ = unsafe { result::free_sync(self.pointer) };
+        }
+    }
+}
+
+/// A kernel's argument.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    /// A pointer to device memory.
+    Buffer(&'a Buffer),
+    /// A 32-bit scalar.
+    U32(u32),
+    /// A 64-bit scalar.
+    U64(u64),
+    /// A scalar of 32 bits with a point.
+    F32(f32),
+}
+
+/// How a launch is cut: blocks along x and y, and threads of each block along x and y.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Blocks.
+    pub blocks: [u32; 2],
+    /// Threads of a block.
+    pub threads: [u32; 2],
+}
+
+/// What a card says of itself.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Compute capability: (9, 0) for an H100.
+    pub capability: (i32, i32),
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Bytes of level-2 cache.
+    pub l2: u64,
+    /// Bytes of device memory, and how many are free.
+    pub memory: (u64, u64),
+    /// CUDA version of the driver: (12, 4).
+    pub cuda: (i32, i32),
+    /// PCI domain, bus and device.
+    pub address: [i32; 3],
+    /// Which of the two embedded forms of each kernel this card gets: `compute_90`.
+    pub form: &'static str,
+}
+
+/// A kernel on the card, ready to be launched.
+#[derive(Debug)]
+pub struct Kernel {
+    /// Its name, in the timeline too.
+    pub name: &'static str,
+    function: CudaFunction,
+    /// Threads of a block, as it was compiled for.
+    threads: u32,
+}
+
+impl Gpu {
+    /// Opens GPU `ordinal`. Every error is an `Unusable` with a reason a user can act on.
+    pub fn open(ordinal: usize) -> Result<Gpu> {
+        let start = Instant::now();
+        let ready = || -> Result<Gpu> {
+            let context = open_context(ordinal)?;
+            Ok(Gpu {
+                name: context.name()?,
+                modules: Modules::for_capability(context.compute_capability()?)?,
+                stream: context.new_stream()?,
+                context,
+                opened: (start, start.elapsed()),
+            })
+        };
+        ready().map_err(|error| error.context(Unusable))
+    }
+
+    /// Streaming multiprocessors on the card: what grids are sized by.
+    pub fn multiprocessors(&self) -> u32 {
+        self.context
+            .attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+            .map_or(1, |count| count as u32)
+    }
+
+    /// Blocks of 256 for a pass that reduces `bytes` to a few words: enough to fill the card, and
+    /// no more than have 16 KiB each to do.
+    pub fn reduction_grid(&self, bytes: u64) -> u32 {
+        let full = 4 * u64::from(self.multiprocessors());
+        bytes.div_ceil(16384).clamp(1, full) as u32
+    }
+
+    /// Free and total device memory, in bytes.
+    pub fn memory(&self) -> Result<(usize, usize)> {
+        Ok(self.context.mem_get_info()?)
+    }
+
+    /// The card's theoretical peaks, as it states them.
+    pub fn peaks(&self) -> Peaks {
+        let attribute = |which| {
+            self.context
+                .attribute(which)
+                .ok()
+                .filter(|&value| value > 0)
+                .map(f64::from)
+        };
+        let clock_khz = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+        let bus_bits = attribute(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+        let memory = clock_khz
+            .zip(bus_bits)
+            .map(|(khz, bits)| 2.0 * khz * 1e3 * bits / 8.0 / 1e9);
+        Peaks {
+            memory,
+            pcie: link::peak(self.address()),
+        }
+    }
+
+    fn address(&self) -> [i32; 3] {
+        [
+            Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
+            Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
+            Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID,
+        ]
+        .map(|part| self.context.attribute(part).unwrap_or(0))
+    }
+
+    /// What the card says of itself.
+    pub fn facts(&self) -> Result<Facts> {
+        let l2 = self
+            .context
+            .attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?;
+        let (free, total) = self.memory()?;
+        let cuda = driver_version()?;
+        Ok(Facts {
+            capability: self.context.compute_capability()?,
+            multiprocessors: self.multiprocessors(),
+            l2: l2.max(0) as u64,
+            memory: (total as u64, free as u64),
+            cuda: (cuda / 1000, cuda % 1000 / 10),
+            address: self.address(),
+            form: self.modules.form(),
+        })
+    }
+
+    /// The kernel `name` of the file `file` (both as under `kernels/`) for pixels of `form`: `u16_c3`,
+    /// `b8`, …, or "" for the papers', which have one. The driver compiles its module when it is first asked for, which takes a while: ask
+    /// before the upload.
+    pub fn kernel(&self, file: &str, name: &'static str, form: &str) -> Result<Kernel> {
+        let module: Arc<CudaModule> = self.modules.get(file, form, |ptx| {
+            self.context
+                .load_module(Ptx::from_src(ptx))
+                .map_err(|error| {
+                    anyhow!("the driver refuses the kernels of {file}: {}", said(&error))
+                })
+        })?;
+        let entry = match form {
+            "" => name.to_string(),
+            form => format!("{name}_{form}"),
+        };
+        let ready = || {
+            let function = module.load_function(&entry)?;
+            let threads = function.max_threads_per_block()? as u32;
+            Ok(Kernel {
+                name,
+                function,
+                threads,
+            })
+        };
+        ready().map_err(|error| anyhow!("kernel {entry}: {}", said(&error)))
+    }
+
+    /// A point in the queue that knows its time.
+    pub fn event(&self) -> Result<CudaEvent> {
+        // Without the explicit flag the event could not tell a time.
+        self.stream
+            .record_event(Some(Flags::CU_EVENT_DEFAULT))
+            .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Waits for everything queued.
+    pub fn wait(&self) -> Result<()> {
+        self.stream
+            .synchronize()
+            .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Device memory of `len` bytes, its content undefined. It is rounded up to whole words of 16
+    /// bytes, which kernels may read to their end.
+    pub fn alloc(&self, len: usize) -> Result<Buffer> {
+        self.context.bind_to_thread()?;
+        // SAFETY: the call only returns a new address; the bytes behind it are any bytes, and whoever
+        // reads them back gets what copies and kernels wrote.
+        let pointer = unsafe { result::malloc_sync(len.next_multiple_of(16).max(16)) }
+            .map_err(|error| anyhow!("no {len} bytes of device memory: {}", said(&error)))?;
+        Ok(Buffer {
+            pointer,
+            len,
+            context: self.context.clone(),
+        })
+    }
+
+    /// Device memory that holds a few words, such as a kernel's zeroed results.
+    pub fn words<T: bytemuck::Pod>(&self, words: &[T]) -> Result<Buffer> {
+        let bytes: &[u8] = bytemuck::cast_slice(words);
+        let buffer = self.alloc(bytes.len())?;
+        self.send(bytes, &buffer)?;
+        Ok(buffer)
+    }
+
+    /// Copies all of `host` to the beginning of `buffer`, through the driver's own staging memory.
+    /// Returns when `host` may change again; kernels launched later find it.
+    pub fn send(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
+        ensure!(host.len() <= buffer.len, "a copy past the buffer's end");
+        self.context.bind_to_thread()?;
+        // SAFETY: `buffer` has as many bytes as are copied, and the call does not use `host` longer.
+        unsafe { result::memcpy_htod_sync(buffer.pointer, host) }
+            .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Copies the beginning of `buffer` over all of `host`, as `send` does.
+    pub fn fetch(&self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
+        ensure!(host.len() <= buffer.len, "a copy past the buffer's end");
+        self.context.bind_to_thread()?;
+        // SAFETY: as in `send`; the call waits for the copy.
+        unsafe { result::memcpy_dtoh_sync(host, buffer.pointer) }
+            .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Reads back the words of a small buffer, after everything queued before.
+    pub fn read_words<T: bytemuck::Pod>(&self, buffer: &Buffer) -> Result<Vec<T>> {
+        self.wait()?;
+        let mut words = vec![T::zeroed(); buffer.len / size_of::<T>()];
+        self.fetch(buffer, bytemuck::cast_slice_mut(&mut words))?;
+        Ok(words)
+    }
+
+    /// Runs `work` with `host` pinned, so that the card reaches it directly, and waits for what was
+    /// queued before it returns, whatever becomes of `work`.
+    pub fn with_pinned<R>(&self, host: &mut [u8], work: impl FnOnce(&mut Pinned) -> R) -> R {
+        // SAFETY: the range is a live slice, borrowed exclusively until after `Pinned` is dropped,
+        // which happens in this very frame.
+        let registered = self.context.bind_to_thread().is_ok()
+            && unsafe { sys::cuMemHostRegister_v2(host.as_mut_ptr().cast(), host.len(), 0) }
+                .result()
+                .is_ok();
+        work(&mut Pinned {
+            memory: host,
+            gpu: self,
+            registered,
+        })
+    }
+
+    /// Queues `kernel` with `grid` blocks of the threads that it was compiled for. `args` are those
+    /// of its header comment, in order.
+    pub fn launch(&self, kernel: &Kernel, grid: u32, args: &[Arg]) -> Result<()> {
+        let grid = Grid {
+            blocks: [grid, 1],
+            threads: [kernel.threads, 1],
+        };
+        self.launch_grid(kernel, grid, args)
+    }
+
+    /// Queues `kernel`, cut as `grid` says.
+    pub fn launch_grid(&self, kernel: &Kernel, grid: Grid, args: &[Arg]) -> Result<()> {
+        let mut builder = self.stream.launch_builder(&kernel.function);
+        for arg in args {
+            match arg {
+                Arg::Buffer(buffer) => builder.arg(&buffer.pointer),
+                Arg::U32(word) => builder.arg(word),
+                Arg::U64(word) => builder.arg(word),
+                Arg::F32(number) => builder.arg(number),
+            };
+        }
+        let config = LaunchConfig {
+            grid_dim: (grid.blocks[0], grid.blocks[1], 1),
+            block_dim: (grid.threads[0], grid.threads[1], 1),
+            shared_mem_bytes: 0,
+        };
+        // SAFETY: the kernels are the project's own and reach no memory but the device buffers given
+        // here, whose lengths they are told. A wrong argument list could spoil device memory or stop
+        // the context, never the host's memory; the tests run every kernel, under a checker too.
+        unsafe { builder.launch(config) }.map_err(|error| anyhow!("{}", said(&error)))?;
+        Ok(())
+    }
+
+    /// The same card, its work queued on CUDA's default stream: the one with which calls that name
+    /// no stream (`send`, `fetch`) keep order.
+    pub fn on_default_stream(self) -> Gpu {
+        Gpu {
+            stream: self.context.default_stream(),
+            ..self
+        }
+    }
+
+    /// Queues the setting of every byte of `buffer`.
+    pub fn fill(&self, buffer: &Buffer, byte: u8) -> Result<()> {
+        self.context.bind_to_thread()?;
+        // SAFETY: the buffer has as many bytes; it outlives the work, see its `drop`.
+        unsafe {
+            result::memset_d8_async(buffer.pointer, byte, buffer.len, self.stream.cu_stream())
+        }
+        .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Queues a copy of the beginning of `from` over all of `to`.
+    pub fn copy(&self, from: &Buffer, to: &Buffer) -> Result<()> {
+        ensure!(to.len <= from.len, "a copy past the buffer's end");
+        self.context.bind_to_thread()?;
+        // SAFETY: both buffers have as many bytes, are not the same memory, and outlive the work.
+        unsafe {
+            result::memcpy_dtod_async(to.pointer, from.pointer, to.len, self.stream.cu_stream())
+        }
+        .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Wishes that `percent` of a multiprocessor's fast memory be shared memory for `kernel`, the
+    /// rest level-1 cache.
+    pub fn prefer_shared(&self, kernel: &Kernel, percent: u8) -> Result<()> {
+        let carveout = FunctionAttribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+        kernel
+            .function
+            .set_attribute(carveout, percent.into())
+            .map_err(|error| anyhow!("{}", said(&error)))
+    }
+}
+
+/// The CUDA version that the driver speaks, as CUDA counts it: 12040 for 12.4.
+fn driver_version() -> Result<i32> {
+    let mut version = 0;
+    // SAFETY: writes one integer through a pointer to a live one; needs no initialisation.
+    unsafe { sys::cuDriverGetVersion(&mut version) }
+        .result()
+        .map_err(|error| anyhow!("{}", said(&error)))?;
+    Ok(version)
+}
+
+fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
+    // SAFETY: only tries to load a shared library; asked first because every other call of the
+    // binding panics where the library is missing.
+    let present = unsafe { sys::is_culib_present() };
+    ensure!(
+        present,
+        "no NVIDIA driver on this machine (libcuda.so.1 is not there)"
+    );
+    let version = driver_version()?;
+    ensure!(
+        version >= OLDEST_DRIVER,
+        "the NVIDIA driver is too old: it speaks CUDA {}.{}, and 12.0 is needed; update the driver to 525 or later",
+        version / 1000,
+        version % 1000 / 10
+    );
+    cudarc::driver::result::init()
+        .map_err(|error| anyhow!("the NVIDIA driver does not start: {}", said(&error)))?;
+    let count = CudaContext::device_count().map_err(|error| anyhow!("{}", said(&error)))?;
+    ensure!(count > 0, "the NVIDIA driver sees no GPU");
+    ensure!(
+        ordinal < count as usize,
+        "there is no GPU {ordinal}: this machine shows {count}, numbered from 0"
+    );
+    CudaContext::new(ordinal)
+        .map_err(|error| anyhow!("GPU {ordinal} cannot be opened: {}", said(&error)))
+}
+
+/// What the driver says of an error, or its number where it has no words.
+fn said(error: &DriverError) -> String {
+    match error.error_string() {
+        Ok(text) => text.to_string_lossy().into_owned(),
+        Err(_) => format!("CUDA error {:?}", error.0),
+    }
+}
+
+/// Host memory that the card can reach directly while this lives.
+#[derive(Debug)]
+pub struct Pinned<'h> {
+    memory: &'h mut [u8],
+    gpu: &'h Gpu,
+    /// Where the driver would not pin (a limit on locked memory), copies go through its own
+    /// staging buffers: slower, and the timeline says so.
+    registered: bool,
+}
+
+impl Pinned<'_> {
+    /// Whether the driver pinned the memory.
+    pub fn registered(&self) -> bool {
+        self.registered
+    }
+
+    /// Bytes of the memory.
+    pub fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Whether there is no byte.
+    pub fn is_empty(&self) -> bool {
+        self.memory.is_empty()
+    }
+
+    /// Queues a copy of all of it into `buffer`, which must be as long.
+    pub fn upload(&mut self, buffer: &mut Buffer) -> Result<()> {
+        ensure!(
+            buffer.len == self.memory.len(),
+            "an upload of another length"
+        );
+        // SAFETY: the lengths agree. The memory is not touched while the copy may run: nothing but
+        // this type's queued copies reaches it until `drop` has waited for them.
+        unsafe {
+            result::memcpy_htod_async(buffer.pointer, self.memory, self.gpu.stream.cu_stream())
+        }
+        .map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Queues a copy of `buffer` over all of it, which must be as long.
+    pub fn download(&mut self, buffer: &Buffer) -> Result<()> {
+        ensure!(
+            buffer.len == self.memory.len(),
+            "a download of another length"
+        );
+        // SAFETY: as in `upload`.
+        unsafe {
+            result::memcpy_dtoh_async(self.memory, buffer.pointer, self.gpu.stream.cu_stream())
+        }
+        .map_err(|error| anyhow!("{}", said(&error)))
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        // Queued copies may still use the memory. A failed wait means a dead context, whose copies
+        // have ended too.
+        let _ = self.gpu.wait();
+        if self.registered && self.gpu.context.bind_to_thread().is_ok() {
+            // SAFETY: this very address was registered by `with_pinned` and is so until here.
+            let _ = unsafe { sys::cuMemHostUnregister(self.memory.as_mut_ptr().cast()) }.result();
+        }
+    }
+}

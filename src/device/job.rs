@@ -1,0 +1,151 @@
+//! Work on one image's memory: copies and launches queued in order, none waited for until a
+//! result is wanted, each timed by the card's own events and told to the timeline.
+
+use super::cuda::{Arg, Buffer, Gpu, Kernel, Pinned};
+use crate::stats::{Limit, Timeline};
+use anyhow::{Context, Result, anyhow};
+use cudarc::driver::CudaEvent;
+use std::time::{Duration, Instant};
+
+/// The queue of one image's work.
+#[derive(Debug)]
+pub struct Job<'a, 'h> {
+    gpu: &'a Gpu,
+    host: &'a mut Pinned<'h>,
+    timeline: &'a mut Timeline,
+    /// When the queue began, by both clocks.
+    origin: (Instant, CudaEvent),
+    pending: Vec<Pending>,
+}
+
+/// A copy or launch whose time is not known yet.
+#[derive(Debug)]
+struct Pending {
+    name: &'static str,
+    bytes: u64,
+    limit: Limit,
+    before: CudaEvent,
+    after: CudaEvent,
+}
+
+impl Gpu {
+    /// Runs `work` on the pinned memory of an image, and tells `timeline` what it took.
+    pub fn job<R>(
+        &self,
+        host: &mut [u8],
+        timeline: &mut Timeline,
+        work: impl FnOnce(&mut Job) -> Result<R>,
+    ) -> Result<R> {
+        let start = Instant::now();
+        let bytes = host.len() as u64;
+        self.with_pinned(host, |host| {
+            timeline.push("pin", start, start.elapsed(), bytes, Limit::Host);
+            let origin = (Instant::now(), self.event()?);
+            let mut job = Job {
+                gpu: self,
+                host,
+                timeline,
+                origin,
+                pending: Vec::new(),
+            };
+            let result = work(&mut job)?;
+            job.settle()?;
+            Ok(result)
+        })
+    }
+}
+
+impl Job<'_, '_> {
+    /// Device memory for an image of `len` bytes.
+    pub fn alloc(&mut self, len: usize) -> Result<Buffer> {
+        let gpu = self.gpu;
+        self.timeline.host("device memory", 0, || gpu.alloc(len))
+    }
+
+    /// Queues a copy of the image into new device memory.
+    pub fn upload(&mut self) -> Result<Buffer> {
+        let mut buffer = self.alloc(self.host.len())?;
+        let name = if self.host.registered() {
+            "upload"
+        } else {
+            "upload, unpinned"
+        };
+        self.timed(name, self.host.len() as u64, Limit::Pcie, |job| {
+            job.host.upload(&mut buffer)
+        })?;
+        Ok(buffer)
+    }
+
+    /// Queues a copy of `buffer` over the image's memory.
+    pub fn download(&mut self, buffer: &Buffer) -> Result<()> {
+        let name = if self.host.registered() {
+            "download"
+        } else {
+            "download, unpinned"
+        };
+        self.timed(name, buffer.len() as u64, Limit::Pcie, |job| {
+            job.host.download(buffer)
+        })
+    }
+
+    /// Queues a kernel of `grid` blocks that must read and write `bytes` in device memory.
+    pub fn launch(&mut self, kernel: &Kernel, grid: u32, bytes: u64, args: &[Arg]) -> Result<()> {
+        self.timed(kernel.name, bytes, Limit::DeviceMemory, |job| {
+            job.gpu.launch(kernel, grid, args)
+        })
+    }
+
+    /// Waits for everything queued, and reads back the words of a small buffer.
+    pub fn read_words<T: bytemuck::Pod>(&mut self, buffer: &Buffer) -> Result<Vec<T>> {
+        let words = self.gpu.read_words(buffer)?;
+        self.settle()?;
+        Ok(words)
+    }
+
+    fn timed(
+        &mut self,
+        name: &'static str,
+        bytes: u64,
+        limit: Limit,
+        queue: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let before = self.gpu.event()?;
+        queue(self).with_context(|| format!("the GPU failed at {name}"))?;
+        let after = self.gpu.event()?;
+        self.pending.push(Pending {
+            name,
+            bytes,
+            limit,
+            before,
+            after,
+        });
+        Ok(())
+    }
+
+    /// Waits for everything queued, and tells the timeline of it.
+    fn settle(&mut self) -> Result<()> {
+        self.gpu.wait()?;
+        let (origin, origin_event) = &self.origin;
+        for Pending {
+            name,
+            bytes,
+            limit,
+            before,
+            after,
+        } in self.pending.drain(..)
+        {
+            let start = *origin + elapsed(origin_event, &before)?;
+            self.timeline
+                .push(name, start, elapsed(&before, &after)?, bytes, limit);
+        }
+        Ok(())
+    }
+}
+
+/// The card's own time between two events that have passed.
+fn elapsed(before: &CudaEvent, after: &CudaEvent) -> Result<Duration> {
+    let ms = before
+        .elapsed_ms(after)
+        .map_err(|error| anyhow!("the GPU's clock: {error}"))?;
+    Ok(Duration::from_secs_f64(f64::from(ms).max(0.0) / 1e3))
+}

@@ -1,0 +1,115 @@
+//! The PCIe link of a card: its peak from generation × lanes, through NVML, else through sysfs.
+
+use std::fs;
+
+/// A link's generation and lanes: now, and at most. An idle card lowers its generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Generation and lanes at this moment.
+    pub now: (u32, u32),
+    /// The newest generation and the most lanes that card and slot allow together.
+    pub most: (u32, u32),
+}
+
+/// The link of the card at (domain, bus, device).
+pub fn link(address: [i32; 3]) -> Option<Link> {
+    let id = id(address);
+    through_nvml(&id).or_else(|| through_sysfs(&id))
+}
+
+/// The link's peak in one direction (GB/s) and its description, for the card at (domain, bus,
+/// device).
+pub fn peak(address: [i32; 3]) -> Option<(f64, String)> {
+    let (generation, lanes) = link(address)?.most;
+    Some((
+        f64::from(lanes) * lane(generation)?,
+        format!("PCIe {generation}.0 ×{lanes}"),
+    ))
+}
+
+/// What NVML, the driver's library for managing cards, says of a card.
+#[derive(Clone, Debug)]
+pub struct Managed {
+    /// The driver's version: `535.161.08`.
+    pub driver: String,
+    /// Whether the card is cut into instances (MIG).
+    pub cut: bool,
+}
+
+/// What NVML says of the card at (domain, bus, device), where it is installed.
+pub fn managed(address: [i32; 3]) -> Option<Managed> {
+    let nvml = nvml()?;
+    let card = nvml.device_by_pci_bus_id(id(address)).ok()?;
+    Some(Managed {
+        driver: nvml.sys_driver_version().ok()?,
+        // Cards that cannot be cut say that they do not know the question.
+        cut: card.mig_mode().is_ok_and(|mode| mode.current != 0),
+    })
+}
+
+fn id([domain, bus, device]: [i32; 3]) -> String {
+    format!("{domain:04x}:{bus:02x}:{device:02x}.0")
+}
+
+fn nvml() -> Option<nvml_wrapper::Nvml> {
+    nvml_wrapper::Nvml::builder()
+        .lib_path("libnvidia-ml.so.1".as_ref())
+        .init()
+        .ok()
+}
+
+/// GB/s of one lane: transfers a second × what its line coding leaves, in bytes.
+fn lane(generation: u32) -> Option<f64> {
+    Some(match generation {
+        1 => 2.5 * 0.8 / 8.0,
+        2 => 5.0 * 0.8 / 8.0,
+        3 => 8.0 * (128.0 / 130.0) / 8.0,
+        4 => 16.0 * (128.0 / 130.0) / 8.0,
+        5 => 32.0 * (128.0 / 130.0) / 8.0,
+        6 => 64.0 * (236.0 / 256.0) / 8.0,
+        _ => return None,
+    })
+}
+
+fn through_nvml(id: &str) -> Option<Link> {
+    let nvml = nvml()?;
+    let card = nvml.device_by_pci_bus_id(id).ok()?;
+    let link = Link {
+        now: (
+            card.current_pcie_link_gen().ok()?,
+            card.current_pcie_link_width().ok()?,
+        ),
+        most: (
+            card.max_pcie_link_gen().ok()?,
+            card.max_pcie_link_width().ok()?,
+        ),
+    };
+    Some(link).filter(|link| link.most.1 > 0)
+}
+
+fn through_sysfs(id: &str) -> Option<Link> {
+    let read = |name: &str| fs::read_to_string(format!("/sys/bus/pci/devices/{id}/{name}")).ok();
+    let lanes = |name| {
+        let lanes = read(name)?.trim().parse().ok()?;
+        (1..=32).contains(&lanes).then_some(lanes)
+    };
+    // For example `32.0 GT/s PCIe`.
+    let generation = |name| {
+        let transfers: f64 = read(name)?.split_whitespace().next()?.parse().ok()?;
+        Some(match transfers {
+            speed if speed <= 2.5 => 1,
+            speed if speed <= 5.0 => 2,
+            speed if speed <= 8.0 => 3,
+            speed if speed <= 16.0 => 4,
+            speed if speed <= 32.0 => 5,
+            _ => 6,
+        })
+    };
+    Some(Link {
+        now: (
+            generation("current_link_speed")?,
+            lanes("current_link_width")?,
+        ),
+        most: (generation("max_link_speed")?, lanes("max_link_width")?),
+    })
+}

@@ -1,0 +1,261 @@
+//! `gpuimg doctor`: what this machine has, whether the way to the card works, and what `auto` makes
+//! of it.
+
+use crate::Outcome;
+use crate::buffer::Buffer;
+use crate::device::cuda::Gpu;
+use crate::device::link::{self, Link};
+use crate::device::{Choice, Devices, Unusable};
+use crate::image::{Depth, Shape};
+use crate::ops::Op;
+use crate::ops::normalize::Normalize;
+use crate::stats::Timeline;
+use anyhow::{Context, Result, ensure};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::Instant;
+
+/// Tells all of it; an error only where a GPU was demanded that cannot be used.
+pub fn run(choice: Choice) -> Result<Outcome> {
+    let mut out = String::new();
+    let _ = writeln!(out, "gpuimg {}", env!("CARGO_PKG_VERSION"));
+    cpu(&mut out);
+    surroundings(&mut out);
+    let ordinal = match choice {
+        Choice::Gpu(ordinal) => ordinal,
+        _ => 0,
+    };
+    let mut healthy = Ok(());
+    if choice == Choice::Cpu {
+        line(&mut out, "GPU", "not looked at: --device cpu was given");
+    } else {
+        healthy = Gpu::open(ordinal).and_then(|gpu| card(&mut out, ordinal, &gpu));
+        if let Err(error) = &healthy {
+            line(
+                &mut out,
+                "GPU",
+                &format!("not usable: {}", error.root_cause()),
+            );
+        }
+    }
+    decisions(&mut out, choice)?;
+    io::stdout()
+        .write_all(out.as_bytes())
+        .context("cannot write to standard output")?;
+    match (choice, healthy) {
+        (Choice::Gpu(_), Err(error)) => Err(error),
+        // A card that is there and fails is worth an exit status; none at all is not.
+        (_, Err(error)) if !error.is::<Unusable>() => Ok(Outcome::SomeFailed),
+        _ => Ok(Outcome::Done),
+    }
+}
+
+fn line(out: &mut String, what: &str, text: &str) {
+    let _ = writeln!(out, "{what:<16}{text}");
+}
+
+fn cpu(out: &mut String) {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or("unknown", |(_, model)| model.trim());
+    let threads = rayon::current_num_threads();
+    line(out, "CPU", &format!("{model}, {threads} threads used"));
+    let features = features();
+    let text = if features.is_empty() {
+        "none of those that the vector code asks for".into()
+    } else {
+        features.join(" ")
+    };
+    line(out, "CPU features", &text);
+}
+
+/// Of the vector instructions that the program has code for, those that this CPU has.
+fn features() -> Vec<&'static str> {
+    let mut features = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    {
+        for (name, there) in [
+            ("ssse3", std::arch::is_x86_feature_detected!("ssse3")),
+            ("avx2", std::arch::is_x86_feature_detected!("avx2")),
+            ("avx512f", std::arch::is_x86_feature_detected!("avx512f")),
+            ("avx512bw", std::arch::is_x86_feature_detected!("avx512bw")),
+            ("avx512vl", std::arch::is_x86_feature_detected!("avx512vl")),
+            ("avx512dq", std::arch::is_x86_feature_detected!("avx512dq")),
+        ] {
+            features.extend(there.then_some(name));
+        }
+    }
+    #[cfg(target_arch = "aarch64")]
+    features.push("neon");
+    features
+}
+
+/// Notes on Windows' Linux and on containers, where a missing GPU has other remedies.
+fn surroundings(out: &mut String) {
+    let kernel = fs::read_to_string("/proc/version").unwrap_or_default();
+    if kernel.to_lowercase().contains("microsoft") {
+        line(
+            out,
+            "note",
+            "this is WSL: the driver is the one of Windows; none may be installed here",
+        );
+    }
+    let groups = fs::read_to_string("/proc/1/cgroup").unwrap_or_default();
+    let contained = ["/.dockerenv", "/run/.containerenv"]
+        .iter()
+        .any(|mark| Path::new(mark).exists())
+        || ["docker", "kubepods", "lxc", "containerd"]
+            .iter()
+            .any(|mark| groups.contains(mark));
+    if contained {
+        line(
+            out,
+            "note",
+            "this is a container: it sees a GPU only if it was started with one (docker run --gpus all)",
+        );
+    }
+}
+
+fn card(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
+    let facts = gpu.facts()?;
+    let managed = link::managed(facts.address);
+    let driver = managed
+        .as_ref()
+        .map_or("version unknown (NVML is not there)", |managed| {
+            &managed.driver
+        });
+    line(
+        out,
+        "driver",
+        &format!("{driver}, speaks CUDA {}.{}", facts.cuda.0, facts.cuda.1),
+    );
+    line(
+        out,
+        &format!("GPU {ordinal}"),
+        &format!(
+            "{}, compute capability {}.{}, {} multiprocessors, {} MiB of level-2 cache; opened in {:.0} ms",
+            gpu.name,
+            facts.capability.0,
+            facts.capability.1,
+            facts.multiprocessors,
+            facts.l2 >> 20,
+            gpu.opened.1.as_secs_f64() * 1e3
+        ),
+    );
+    let (total, free) = facts.memory;
+    let mib = |bytes: u64| bytes >> 20;
+    line(
+        out,
+        "memory",
+        &format!("{} MiB, {} free", mib(total), mib(free)),
+    );
+    if managed.is_some_and(|managed| managed.cut) {
+        line(
+            out,
+            "note",
+            "this card is cut into instances (MIG): what is told here is of one of them",
+        );
+    }
+    let start = Instant::now();
+    gpu.kernel("normalize", "minmax", "u16_c1")?;
+    line(
+        out,
+        "kernels",
+        &format!(
+            "the embedded form for {}; the driver loads normalize's in {:.1} ms",
+            facts.form,
+            start.elapsed().as_secs_f64() * 1e3
+        ),
+    );
+    pinned(out, gpu)?;
+    // After the copies, which wake an idle link.
+    match link::link(facts.address) {
+        Some(state) => line(out, "link", &told(state)),
+        None => line(out, "link", "unknown: neither NVML nor sysfs tells"),
+    }
+    Ok(())
+}
+
+/// The link now and at most, and a warning where it is below.
+pub fn told(Link { now, most }: Link) -> String {
+    let text = format!(
+        "PCIe {}.0 ×{} now, {}.0 ×{} at most",
+        now.0, now.1, most.0, most.1
+    );
+    match now {
+        now if now == most => text,
+        now if now.1 < most.1 => format!(
+            "{text}: WARNING: lanes are missing; is the card in its slot, and the slot a full one?"
+        ),
+        _ => {
+            format!("{text}: WARNING: a slower generation; an idle card may do that to save power")
+        }
+    }
+}
+
+/// Pins memory, copies up and down, and compares.
+fn pinned(out: &mut String, gpu: &Gpu) -> Result<()> {
+    const BYTES: usize = 64 << 20;
+    let mut host = Buffer::<u8>::zeroed(BYTES)?;
+    for (i, byte) in host.iter_mut().enumerate() {
+        *byte = (i * 31) as u8;
+    }
+    let sent = host.clone();
+    let mut device = gpu.alloc(BYTES)?;
+    let start = Instant::now();
+    let (registered, pin, up, down) = gpu.with_pinned(&mut host, |pinned| -> Result<_> {
+        let pin = start.elapsed().as_secs_f64();
+        let timed = |copies: &mut dyn FnMut() -> Result<()>| {
+            copies()?;
+            gpu.wait()?;
+            let start = Instant::now();
+            copies()?;
+            gpu.wait()?;
+            Ok::<f64, anyhow::Error>(BYTES as f64 / start.elapsed().as_secs_f64() / 1e9)
+        };
+        let up = timed(&mut || pinned.upload(&mut device))?;
+        gpu.fill(&device, 0)?;
+        pinned.upload(&mut device)?;
+        let down = timed(&mut || pinned.download(&device))?;
+        Ok((pinned.registered(), pin, up, down))
+    })?;
+    ensure!(host == sent, "other bytes came back from the card");
+    let text = if registered {
+        format!(
+            "{} MiB pinned in {:.1} ms; {up:.1} GB/s up, {down:.1} down, and the bytes came back",
+            BYTES >> 20,
+            pin * 1e3
+        )
+    } else {
+        format!(
+            "WARNING: the driver would not pin memory (see ulimit -l): {up:.1} GB/s up, {down:.1} down through its own"
+        )
+    };
+    line(out, "pinned memory", &text);
+    Ok(())
+}
+
+/// What `auto` makes of three images, by the very code that decides.
+fn decisions(out: &mut String, choice: Choice) -> Result<()> {
+    for (width, height) in [(1024, 1024), (8192, 8192), (32768, 32768)] {
+        let shape = Shape {
+            width,
+            height,
+            channels: 1,
+            depth: Depth::Sixteen,
+        };
+        let work = Normalize::default().work(&shape);
+        let why = if choice == Choice::Cpu {
+            "CPU, as asked".into()
+        } else {
+            let devices = Devices::new(Choice::Auto);
+            devices.choose(&work, &mut Timeline::default())?.1
+        };
+        line(out, "auto", &format!("normalize {shape}: {why}"));
+    }
+    Ok(())
+}

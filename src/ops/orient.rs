@@ -1,0 +1,274 @@
+//! Orient: the symmetries of a rectangle, which move pixels and change none. LXF's variant 3: a
+//! tile is read along rows, turned in fast memory, and written along rows.
+//!
+//! Every symmetry is a choice of three: take the transposed image or the image itself, mirror its
+//! columns or not, mirror its rows or not. With the output's pixel (x, y), mirrored where said, the
+//! input's pixel is (x, y), or (y, x) where transposed.
+
+use super::{Op, Output};
+use crate::device::Work;
+use crate::device::cuda::{Arg, Gpu};
+use crate::image::{Image, Samples, Shape};
+use crate::stats::Timeline;
+use anyhow::Result;
+use rayon::prelude::*;
+
+/// A turn or a mirroring of the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Orient {
+    /// Rows become columns: mirrored at the diagonal from top left.
+    Transpose,
+    /// A quarter turn clockwise.
+    Rotate90,
+    /// A half turn.
+    Rotate180,
+    /// A quarter turn anticlockwise.
+    Rotate270,
+    /// Left and right exchanged.
+    FlipHorizontal,
+    /// Top and bottom exchanged.
+    FlipVertical,
+    /// Mirrored at the diagonal from top right.
+    Transverse,
+}
+
+impl Orient {
+    /// Every symmetry but the identity.
+    pub const ALL: [Orient; 7] = [
+        Orient::Transpose,
+        Orient::Rotate90,
+        Orient::Rotate180,
+        Orient::Rotate270,
+        Orient::FlipHorizontal,
+        Orient::FlipVertical,
+        Orient::Transverse,
+    ];
+
+    /// Whether rows become columns, and whether the output's columns and rows are mirrored.
+    fn parts(self) -> Parts {
+        let (transposed, mirror_x, mirror_y) = match self {
+            Orient::Transpose => (true, false, false),
+            Orient::Rotate90 => (true, true, false),
+            Orient::Rotate180 => (false, true, true),
+            Orient::Rotate270 => (true, false, true),
+            Orient::FlipHorizontal => (false, true, false),
+            Orient::FlipVertical => (false, false, true),
+            Orient::Transverse => (true, true, true),
+        };
+        Parts {
+            transposed,
+            mirror_x,
+            mirror_y,
+        }
+    }
+
+    fn turned(self, shape: Shape) -> Shape {
+        if self.parts().transposed {
+            Shape {
+                width: shape.height,
+                height: shape.width,
+                ..shape
+            }
+        } else {
+            shape
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Parts {
+    transposed: bool,
+    mirror_x: bool,
+    mirror_y: bool,
+}
+
+impl Op for Orient {
+    fn name(&self) -> &'static str {
+        match self {
+            Orient::Transpose => "transpose",
+            Orient::Rotate90 | Orient::Rotate180 | Orient::Rotate270 => "rotate",
+            Orient::FlipHorizontal | Orient::FlipVertical => "flip",
+            Orient::Transverse => "transverse",
+        }
+    }
+
+    fn work(&self, shape: &Shape) -> Work {
+        let bytes = shape.bytes() as u64;
+        Work {
+            touched: 2 * bytes,
+            transferred: 2 * bytes,
+        }
+    }
+
+    fn naive(&self, image: &Image) -> Output {
+        let (from, to) = (image.shape(), self.turned(image.shape()));
+        let Parts {
+            transposed,
+            mirror_x,
+            mirror_y,
+        } = self.parts();
+        let pixel = from.pixel_bytes();
+        let mut bytes = Vec::with_capacity(from.bytes());
+        for y in 0..to.height {
+            for x in 0..to.width {
+                let x = if mirror_x { to.width - 1 - x } else { x };
+                let y = if mirror_y { to.height - 1 - y } else { y };
+                let (x, y) = if transposed { (y, x) } else { (x, y) };
+                let start = (y * from.width + x) * pixel;
+                bytes.extend_from_slice(&image.samples().as_bytes()[start..start + pixel]);
+            }
+        }
+        let mut samples = image.samples().clone();
+        samples.as_bytes_mut().copy_from_slice(&bytes);
+        Image::new(to, samples).into()
+    }
+
+    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output> {
+        let (from, to) = (image.shape(), self.turned(image.shape()));
+        let mut turned = Samples::zeroed(&to)?;
+        timeline.host("orient", 2 * from.bytes() as u64, || {
+            let (input, output) = (image.samples().as_bytes(), turned.as_bytes_mut());
+            match from.pixel_bytes() {
+                1 => turn::<1>(*self, from, input, output),
+                2 => turn::<2>(*self, from, input, output),
+                3 => turn::<3>(*self, from, input, output),
+                4 => turn::<4>(*self, from, input, output),
+                6 => turn::<6>(*self, from, input, output),
+                _ => turn::<8>(*self, from, input, output),
+            }
+        });
+        Ok(Image::new(to, turned).into())
+    }
+
+    fn cuda(&self, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
+        let (from, to) = (image.shape(), self.turned(image.shape()));
+        let Parts {
+            transposed,
+            mirror_x,
+            mirror_y,
+        } = self.parts();
+        // The kernels count the input's columns and rows backwards, not the output's.
+        let (reverse_x, reverse_y) = if transposed {
+            (mirror_y, mirror_x)
+        } else {
+            (mirror_x, mirror_y)
+        };
+        // A half turn is the mirror image of all pixels in one row.
+        let (width, height, reverse_y) = match (transposed, reverse_x, reverse_y) {
+            (false, true, true) => (from.pixels(), 1, false),
+            _ => (from.width, from.height, reverse_y),
+        };
+        let name = if transposed { "transpose" } else { "flip" };
+        let pixel = from.pixel_bytes();
+        let kernel = timeline.host("load kernels", 0, || {
+            gpu.kernel(name, name, &format!("b{pixel}"))
+        })?;
+        let grid = grid(width, height, pixel, transposed);
+        gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
+            let input = job.upload()?;
+            let output = job.alloc(input.len())?;
+            let args = [
+                Arg::Buffer(&input),
+                Arg::Buffer(&output),
+                Arg::U64(width as u64),
+                Arg::U64(height as u64),
+                Arg::U32(reverse_x.into()),
+                Arg::U32(reverse_y.into()),
+            ];
+            job.launch(&kernel, grid, 2 * from.bytes() as u64, &args)?;
+            job.download(&output)
+        })?;
+        Ok(Image::new(to, image.into_samples()).into())
+    }
+}
+
+/// Blocks for an image: one a tile of the kernel's, or one for each 8 KiB of a row. The kernels
+/// stride over what is left, so any number gives the right result.
+pub(crate) fn grid(width: usize, height: usize, pixel: usize, transposed: bool) -> u32 {
+    let blocks = if transposed {
+        let (wide, high) = match pixel {
+            1 => (128, 256),
+            2 => (128, 128),
+            3 => (128, 64),
+            8 => (32, 64),
+            _ => (64, 64),
+        };
+        width.div_ceil(wide) * (height + 32).div_ceil(high)
+    } else {
+        height * (width * pixel + 14).div_ceil(8192)
+    };
+    blocks.min(1 << 30) as u32
+}
+
+/// Side of a tile in pixels: its rows fill whole cache lines, and it stays in the level-1 cache.
+const TILE: usize = 64;
+
+/// Turns an image of `N`-byte pixels, bands of output rows on all cores.
+fn turn<const N: usize>(orient: Orient, from: Shape, input: &[u8], output: &mut [u8]) {
+    let (input, _) = input.as_chunks::<N>();
+    let (output, _) = output.as_chunks_mut::<N>();
+    let parts = orient.parts();
+    let to = orient.turned(from);
+    output
+        .par_chunks_mut(TILE * to.width)
+        .enumerate()
+        .for_each(|(band, rows)| {
+            if parts.transposed {
+                turn_band(parts, from, input, band * TILE, rows);
+            } else {
+                for (y, row) in rows.chunks_exact_mut(to.width).enumerate() {
+                    let y = band * TILE + y;
+                    let y = if parts.mirror_y { to.height - 1 - y } else { y };
+                    row.copy_from_slice(&input[y * from.width..][..from.width]);
+                    if parts.mirror_x {
+                        row.reverse();
+                    }
+                }
+            }
+        });
+}
+
+/// Fills the output rows from `top` on with columns of the input, tile by tile. A tile is first
+/// copied together: read in place, its rows would lie a power of two apart in many images and
+/// push each other out of the cache.
+fn turn_band<const N: usize>(
+    parts: Parts,
+    from: Shape,
+    input: &[[u8; N]],
+    top: usize,
+    rows: &mut [[u8; N]],
+) {
+    let (width, height) = (from.height, from.width);
+    let count = rows.len() / width;
+    // The input columns of this band, from left to right.
+    let left = if parts.mirror_y {
+        height - top - count
+    } else {
+        top
+    };
+    let mut tile = [[[0; N]; TILE]; TILE];
+    for above in (0..width).step_by(TILE) {
+        let deep = TILE.min(width - above);
+        for (line, y) in tile.iter_mut().zip(above..above + deep) {
+            line[..count].copy_from_slice(&input[y * from.width + left..][..count]);
+        }
+        let start = if parts.mirror_x {
+            width - above - deep
+        } else {
+            above
+        };
+        for (y, row) in rows.chunks_exact_mut(width).enumerate() {
+            let column = if parts.mirror_y { count - 1 - y } else { y };
+            let out = &mut row[start..start + deep];
+            if parts.mirror_x {
+                for (pixel, line) in out.iter_mut().zip(tile[..deep].iter().rev()) {
+                    *pixel = line[column];
+                }
+            } else {
+                for (pixel, line) in out.iter_mut().zip(&tile[..deep]) {
+                    *pixel = line[column];
+                }
+            }
+        }
+    }
+}

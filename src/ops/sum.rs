@@ -1,0 +1,268 @@
+//! Sum: exact 64-bit totals of the samples, a channel each and together; minimum and maximum too
+//! when asked for. REDUCE's step 7: many elements a thread before the tree.
+
+use super::normalize::lanes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
+use super::{Op, Output, Product, with_samples};
+use crate::device::Work;
+use crate::device::cpu::{self, LANES, Sample};
+use crate::device::cuda::{Arg, Gpu};
+use crate::image::{Image, Shape};
+use crate::stats::Timeline;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Add up the samples, exactly, in each channel and together
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[group(skip)]
+pub struct Sum {
+    /// Tell the minimum, maximum and mean too
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// What was found in one channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// The sum of the channel's samples. No overflow: 2⁴⁸ samples of 16 bits fit.
+    pub sum: u64,
+    /// The smallest and the largest sample; `None` unless asked for.
+    pub range: Option<(u16, u16)>,
+}
+
+/// The totals of an image: every channel, alpha last where there is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// The image's shape.
+    pub shape: Shape,
+    /// A total for each channel.
+    pub channels: Vec<Total>,
+}
+
+impl Totals {
+    /// All channels together.
+    pub fn together(&self) -> Total {
+        let both = |a: Total, b: Total| Total {
+            sum: a.sum + b.sum,
+            range: a
+                .range
+                .zip(b.range)
+                .map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))),
+        };
+        self.channels.iter().copied().reduce(both).unwrap_or(Total {
+            sum: 0,
+            range: None,
+        })
+    }
+
+    /// One line for people: the file, the total of all samples, and each channel's.
+    pub fn text(&self, input: &Path) -> String {
+        let mut line = format!(
+            "{}: {}",
+            input.display(),
+            self.told(&self.together(), self.shape.channels)
+        );
+        if self.shape.channels > 1 {
+            let channels = self
+                .named()
+                .map(|(name, total)| format!("{name} {}", self.told(total, 1)));
+            let _ = write!(line, " ({})", channels.collect::<Vec<_>>().join("; "));
+        }
+        line
+    }
+
+    /// One JSON object: the file, its shape, the totals.
+    pub fn json(&self, input: &Path) -> Value {
+        let object = |total: &Total, channels: usize| {
+            let mut object = json!({ "sum": total.sum });
+            if let Some((min, max)) = total.range {
+                object["min"] = min.into();
+                object["max"] = max.into();
+                object["mean"] = self.mean(total, channels).into();
+            }
+            object
+        };
+        let mut line = object(&self.together(), self.shape.channels);
+        line["file"] = input.to_string_lossy().into();
+        line["width"] = self.shape.width.into();
+        line["height"] = self.shape.height.into();
+        line["depth"] = self.shape.depth.bits().into();
+        line["channels"] = self
+            .named()
+            .map(|(name, total)| {
+                let mut channel = object(total, 1);
+                channel["name"] = name.into();
+                channel
+            })
+            .collect();
+        line
+    }
+
+    fn named(&self) -> impl Iterator<Item = (&'static str, &Total)> {
+        let names: &[&str] = match self.shape.channels {
+            1 => &["grey"],
+            2 => &["grey", "alpha"],
+            3 => &["red", "green", "blue"],
+            _ => &["red", "green", "blue", "alpha"],
+        };
+        names.iter().copied().zip(&self.channels)
+    }
+
+    fn mean(&self, total: &Total, channels: usize) -> f64 {
+        total.sum as f64 / (self.shape.pixels() * channels) as f64
+    }
+
+    fn told(&self, total: &Total, channels: usize) -> String {
+        let all = total.range.map(|(min, max)| {
+            format!(
+                ", min {min}, max {max}, mean {:.4}",
+                self.mean(total, channels)
+            )
+        });
+        format!("sum {}{}", total.sum, all.unwrap_or_default())
+    }
+}
+
+impl Op for Sum {
+    fn name(&self) -> &'static str {
+        "sum"
+    }
+
+    fn work(&self, shape: &Shape) -> Work {
+        let bytes = shape.bytes() as u64;
+        Work {
+            touched: bytes,
+            transferred: bytes,
+        }
+    }
+
+    fn naive(&self, image: &Image) -> Output {
+        let shape = image.shape();
+        let mut channels = vec![
+            Total {
+                sum: 0,
+                range: self.all.then_some((u16::MAX, 0))
+            };
+            shape.channels
+        ];
+        with_samples!(image.samples(), samples => for (i, sample) in samples.iter().enumerate() {
+            let value = Sample::value(*sample);
+            let total = &mut channels[i % shape.channels];
+            total.sum += u64::from(value);
+            total.range = total.range.map(|(min, max)| (min.min(value), max.max(value)));
+        });
+        finished(shape, channels)
+    }
+
+    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output> {
+        let shape = image.shape();
+        let lanes = timeline.host(
+            "sum",
+            shape.bytes() as u64,
+            || with_samples!(image.samples(), samples => sum_lanes(samples, self.all)),
+        );
+        let mut channels = vec![
+            Total {
+                sum: 0,
+                range: self.all.then_some((u16::MAX, 0))
+            };
+            shape.channels
+        ];
+        for lane in 0..LANES {
+            let total = &mut channels[lane % shape.channels];
+            total.sum += lanes.sum[lane];
+            total.range = total
+                .range
+                .map(|(min, max)| (min.min(lanes.range.0[lane]), max.max(lanes.range.1[lane])));
+        }
+        Ok(finished(shape, channels))
+    }
+
+    fn cuda(&self, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
+        let shape = image.shape();
+        let bytes = shape.bytes() as u64;
+        let (grid, count) = (gpu.reduction_grid(bytes), Arg::U64(shape.samples() as u64));
+        let (sum, minmax) = timeline.host("load kernels", 0, || {
+            let form = shape.sample_form();
+            let minmax = self
+                .all
+                .then(|| gpu.kernel("normalize", "minmax", &form))
+                .transpose()?;
+            anyhow::Ok((gpu.kernel("sum", "sum", &form)?, minmax))
+        })?;
+        let sums = gpu.words(&[0u64; 4])?;
+        let ranges = gpu.words(&[u32::MAX; 8])?;
+        let (sums, ranges) = gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
+            let samples = job.upload()?;
+            job.launch(
+                &sum,
+                grid,
+                bytes,
+                &[Arg::Buffer(&samples), count, Arg::Buffer(&sums)],
+            )?;
+            if let Some(minmax) = &minmax {
+                let args = [Arg::Buffer(&samples), count, Arg::Buffer(&ranges)];
+                job.launch(minmax, grid, bytes, &args)?;
+            }
+            Ok((
+                job.read_words::<u64>(&sums)?,
+                job.read_words::<u32>(&ranges)?,
+            ))
+        })?;
+        // The kernel keeps the full value less the maximum.
+        let range = |pair: &[u32]| (pair[0] as u16, shape.depth.full() - pair[1] as u16);
+        let total = |(&sum, pair): (&u64, &[u32])| Total {
+            sum,
+            range: self.all.then(|| range(pair)),
+        };
+        let channels = sums.iter().zip(ranges.chunks_exact(2)).take(shape.channels);
+        Ok(finished(shape, channels.map(total).collect()))
+    }
+}
+
+fn finished(shape: Shape, channels: Vec<Total>) -> Output {
+    Output {
+        product: Product::Totals(Totals { shape, channels }),
+        warnings: Vec::new(),
+    }
+}
+
+/// Totals of each lane: of the samples whose index leaves the same remainder.
+#[derive(Clone, Copy)]
+struct Lanes {
+    sum: [u64; LANES],
+    range: MinMaxLanes,
+}
+
+fn sum_lanes<T: Sample>(samples: &[T], all: bool) -> Lanes {
+    let nothing = Lanes {
+        sum: [0; LANES],
+        range: NO_RANGE,
+    };
+    let fold = |mut a: Lanes, b: Lanes| {
+        for lane in 0..LANES {
+            a.sum[lane] += b.sum[lane];
+        }
+        a.range = fold_ranges(a.range, b.range);
+        a
+    };
+    // The second look at a chunk finds it in the cache.
+    let chunk = |chunk: &[T]| Lanes {
+        sum: sum_chunk(chunk),
+        range: if all { min_max_chunk(chunk) } else { NO_RANGE },
+    };
+    cpu::reduce(samples, nothing, chunk, fold)
+}
+
+/// 32 bits are enough inside a chunk: its 2048 blocks of 65535 stay below 2³².
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
+fn sum_chunk<T: Sample>(samples: &[T]) -> [u64; LANES] {
+    let mut sums = [0u32; LANES];
+    for block in samples.chunks(LANES) {
+        for (lane, &value) in block.iter().enumerate() {
+            sums[lane] += u32::from(value.value());
+        }
+    }
+    sums.map(u64::from)
+}

@@ -1,0 +1,285 @@
+//! Where the time went: spans in the order they began, their bytes, GB/s and distance to the
+//! ceiling of what they used; as text for people and as one JSON object for machines.
+
+use crate::files::Traffic;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+/// Version of the JSON object that `--stats=json` prints.
+const SCHEMA: u32 = 1;
+
+/// What limits a span, and so which peak its rate is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The host: processor, its memory, the disk. Their peaks cannot be read, so none is claimed.
+    Host,
+    /// The link between host and card.
+    Pcie,
+    /// The card's own memory.
+    DeviceMemory,
+}
+
+/// One station of a pixel's way.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// What ran: `read`, `decode`, `upload`, a kernel's name, …
+    pub name: String,
+    /// Beginning, counted from the timeline's own.
+    pub start: Duration,
+    /// How long it took. For copies and kernels, by the card's own clock (CUDA events).
+    pub time: Duration,
+    /// More time, told in another span, in which it may have run side by side with that.
+    pub beside: Duration,
+    /// Bytes that had to be moved: read plus written for a kernel, payload for a copy or a file.
+    pub bytes: u64,
+    /// What its rate is held against.
+    pub limit: Limit,
+}
+
+impl Span {
+    /// GB/s: 10⁹ bytes a second, over all the time in which it may have run. `None` where nothing
+    /// measurable moved.
+    fn rate(&self) -> Option<f64> {
+        let seconds = (self.time + self.beside).as_secs_f64();
+        (self.bytes > 0 && seconds > 0.0).then(|| self.bytes as f64 / seconds / 1e9)
+    }
+}
+
+/// The theoretical peaks of a card, as it states them itself.
+#[derive(Clone, Debug, Default)]
+pub struct Peaks {
+    /// Device memory in GB/s: memory clock × 2 × bus width.
+    pub memory: Option<f64>,
+    /// The PCIe link, one direction, in GB/s, and how it is wired: generation × lanes.
+    pub pcie: Option<(f64, String)>,
+}
+
+impl Peaks {
+    fn of(&self, limit: Limit) -> Option<(f64, String)> {
+        match limit {
+            Limit::Host => None,
+            Limit::Pcie => self.pcie.clone(),
+            Limit::DeviceMemory => self.memory.map(|peak| (peak, "device memory".into())),
+        }
+    }
+}
+
+/// The spans of one image, and what they are held against.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    origin: Instant,
+    spans: Vec<Span>,
+    /// Filled in when a GPU did the work.
+    pub peaks: Peaks,
+}
+
+impl Default for Timeline {
+    fn default() -> Timeline {
+        Timeline::starting(Instant::now())
+    }
+}
+
+impl Timeline {
+    /// An empty timeline whose wall clock began at `origin`.
+    pub fn starting(origin: Instant) -> Timeline {
+        Timeline {
+            origin,
+            spans: Vec::new(),
+            peaks: Peaks::default(),
+        }
+    }
+
+    /// Runs `work` on the host as a span that moves `bytes`.
+    pub fn host<T>(&mut self, name: &str, bytes: u64, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = work();
+        self.push(name, start, start.elapsed(), bytes, Limit::Host);
+        result
+    }
+
+    /// Adds a span that was timed elsewhere.
+    pub fn push(&mut self, name: &str, start: Instant, time: Duration, bytes: u64, limit: Limit) {
+        let start = start.saturating_duration_since(self.origin);
+        let beside = Duration::ZERO;
+        let name = name.into();
+        self.spans.push(Span {
+            name,
+            start,
+            time,
+            beside,
+            bytes,
+            limit,
+        });
+    }
+
+    /// Adds the spans of a decoder that read a file from `start` until now, and made `bytes` of
+    /// samples. It reads while it decodes: `read` is what the system calls took, `decode` the rest.
+    pub fn decoded(&mut self, start: Instant, bytes: u64, file: &Traffic) {
+        let calls = file.time().min(start.elapsed());
+        self.push("read", start, calls, file.bytes(), Limit::Host);
+        self.codec("decode", start, bytes, calls);
+    }
+
+    /// The same of an encoder: `encode` and `write`.
+    pub fn encoded(&mut self, start: Instant, bytes: u64, file: &Traffic) {
+        let calls = file.time().min(start.elapsed());
+        self.codec("encode", start, bytes, calls);
+        self.push("write", start, calls, file.bytes(), Limit::Host);
+    }
+
+    fn codec(&mut self, name: &str, start: Instant, bytes: u64, beside: Duration) {
+        let whole = start.elapsed();
+        self.push(
+            name,
+            start,
+            whole.saturating_sub(beside),
+            bytes,
+            Limit::Host,
+        );
+        if let Some(span) = self.spans.last_mut() {
+            span.beside = beside;
+        }
+    }
+
+    /// The spans, in the order they began.
+    pub fn spans(&self) -> Vec<&Span> {
+        let mut spans: Vec<&Span> = self.spans.iter().collect();
+        spans.sort_by_key(|span| span.start);
+        spans
+    }
+
+    /// Time since the timeline's beginning.
+    pub fn wall(&self) -> Duration {
+        self.origin.elapsed()
+    }
+}
+
+/// A finished piece of work, ready to be told.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// What was done, in a line: verb, input, output, image.
+    pub title: &'a str,
+    /// Where it was done, and why there.
+    pub device: &'a str,
+    /// The spans.
+    pub timeline: &'a Timeline,
+    /// The wall clock of the whole work.
+    pub wall: Duration,
+}
+
+impl Report<'_> {
+    fn sum(&self) -> Duration {
+        self.timeline.spans.iter().map(|span| span.time).sum()
+    }
+
+    fn largest(&self) -> Option<&Span> {
+        self.timeline.spans.iter().max_by_key(|span| span.time)
+    }
+
+    fn share(&self, time: Duration) -> f64 {
+        100.0 * time.as_secs_f64() / self.wall.as_secs_f64().max(1e-9)
+    }
+
+    /// The timeline as a table that ends with a sentence naming the largest part.
+    pub fn text(&self) -> String {
+        let mut out = format!("{}\n{}\n", self.title, self.device);
+        let _ = writeln!(
+            out,
+            "{:<14}{:>12}{:>12}{:>14}{:>10}  ceiling",
+            "stage", "began", "time", "bytes", "GB/s"
+        );
+        for span in self.timeline.spans() {
+            let rate = span
+                .rate()
+                .map_or(String::new(), |rate| format!("{rate:.2}"));
+            let bytes = if span.bytes > 0 {
+                span.bytes.to_string()
+            } else {
+                String::new()
+            };
+            let ceiling = match (span.rate(), self.timeline.peaks.of(span.limit)) {
+                (Some(rate), Some((peak, what))) => {
+                    format!("{:3.0} % of {peak:.0} ({what})", 100.0 * rate / peak)
+                }
+                _ if span.beside > (span.time + span.beside) / 20 => {
+                    format!("counting {} of files beside it", millis(span.beside))
+                }
+                _ => String::new(),
+            };
+            let line = format!(
+                "{:<14}{:>12}{:>12}{:>14}{:>10}  {}",
+                span.name,
+                millis(span.start),
+                millis(span.time),
+                bytes,
+                rate,
+                ceiling
+            );
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+        let (sum, wall) = (self.sum(), self.wall);
+        let difference = if sum > wall {
+            format!("{} of it side by side", millis(sum - wall))
+        } else {
+            format!("{} between the stages", millis(wall - sum))
+        };
+        let _ = writeln!(
+            out,
+            "stages {} of {} wall clock ({difference})",
+            millis(sum),
+            millis(wall)
+        );
+        if let Some(span) = self.largest() {
+            let _ = writeln!(
+                out,
+                "The largest part is {}: {:.0} % of the wall clock.",
+                span.name,
+                self.share(span.time)
+            );
+        }
+        out
+    }
+
+    /// The same as one JSON object: milliseconds, bytes, GB/s, ceilings in GB/s.
+    pub fn json(&self) -> Value {
+        let spans: Vec<Value> = self
+            .timeline
+            .spans()
+            .iter()
+            .map(|span| {
+                let peak = self.timeline.peaks.of(span.limit);
+                json!({
+                    "name": span.name,
+                    "start_ms": span.start.as_secs_f64() * 1e3,
+                    "time_ms": span.time.as_secs_f64() * 1e3,
+                    "beside_ms": span.beside.as_secs_f64() * 1e3,
+                    "bytes": span.bytes,
+                    "gb_per_s": span.rate(),
+                    "ceiling_gb_per_s": peak.as_ref().map(|(peak, _)| peak),
+                    "ceiling": peak.as_ref().map(|(_, what)| what),
+                    "percent_of_ceiling": peak.as_ref().and_then(|(peak, _)| span.rate().map(|rate| 100.0 * rate / peak)),
+                })
+            })
+            .collect();
+        json!({
+            "schema": SCHEMA,
+            "title": self.title,
+            "device": self.device,
+            "spans": spans,
+            "sum_ms": self.sum().as_secs_f64() * 1e3,
+            "wall_ms": self.wall.as_secs_f64() * 1e3,
+            "largest": self.largest().map(|span| &span.name),
+        })
+    }
+}
+
+/// A time in milliseconds, with more digits the shorter it is.
+fn millis(time: Duration) -> String {
+    let ms = time.as_secs_f64() * 1e3;
+    match ms {
+        ms if ms >= 100.0 => format!("{ms:.0} ms"),
+        ms if ms >= 1.0 => format!("{ms:.2} ms"),
+        ms => format!("{ms:.4} ms"),
+    }
+}

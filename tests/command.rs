@@ -1,0 +1,573 @@
+//! The command as a user meets it: files in and out, exit statuses, one sentence an error, and
+//! nothing left behind.
+
+use crate::support::{Run, binary, folder, listing, run, sample, skipped};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs in a folder of its own that holds `files`; the outcome must be `status`, with `sentence` in
+/// the one line on standard error, and the folder as it was.
+fn refused(files: &[(&str, &[u8])], args: &[&str], status: i32, sentence: &str) {
+    let folder = folder(files);
+    let before = listing(folder.path());
+    let Run {
+        code,
+        stdout,
+        stderr,
+    } = run(folder.path(), args, &[]);
+    assert_eq!(code, status, "{args:?}: {stderr}");
+    assert!(
+        stderr.contains(sentence),
+        "{args:?}: {stderr:?} does not say {sentence:?}"
+    );
+    assert!(stdout.is_empty(), "{args:?} printed {stdout:?}");
+    if status != 2 {
+        assert_eq!(
+            stderr.lines().count(),
+            1,
+            "{args:?}: more than a sentence: {stderr}"
+        );
+    }
+    assert_eq!(
+        listing(folder.path()),
+        before,
+        "{args:?} left something behind"
+    );
+}
+
+fn png() -> Vec<u8> {
+    fs::read(sample("photo-rgb16.png")).expect("sample")
+}
+
+fn tiff() -> Vec<u8> {
+    fs::read(sample("thermal.tif")).expect("sample")
+}
+
+#[test]
+fn a_text_file_is_no_image() {
+    let args = ["normalize", "in.png", "out.png"];
+    refused(
+        &[("in.png", b"not pixels")],
+        &args,
+        1,
+        "gpuimg: cannot read in.png: it is not a PNG, TIFF or PNM image",
+    );
+}
+
+#[test]
+fn an_empty_file_is_no_image() {
+    refused(
+        &[("in.png", b"")],
+        &["normalize", "in.png", "out.png"],
+        1,
+        "cannot read in.png: the file is empty",
+    );
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    refused(
+        &[],
+        &["normalize", "in.png", "out.png"],
+        1,
+        "cannot read in.png: no such file",
+    );
+}
+
+#[test]
+fn a_directory_is_no_input() {
+    refused(
+        &[("in/x", b"")],
+        &["normalize", "in", "out.png"],
+        1,
+        "cannot read in: it is a directory",
+    );
+}
+
+#[test]
+fn a_truncated_png_says_where() {
+    let png = &png()[..300_000];
+    refused(
+        &[("in.png", png)],
+        &["normalize", "in.png", "out.png"],
+        1,
+        "cannot read in.png: truncated",
+    );
+}
+
+#[test]
+fn a_truncated_tiff_says_where() {
+    let tiff = &tiff()[..600_000];
+    refused(
+        &[("in.tif", tiff)],
+        &["rotate", "90", "in.tif", "out.tif"],
+        1,
+        "cannot read in.tif: truncated at byte 600000 of",
+    );
+}
+
+#[test]
+fn a_damaged_png_names_the_chunk() {
+    let mut png = png();
+    png[200_000] ^= 1;
+    refused(
+        &[("in.png", &png)],
+        &["normalize", "in.png", "out.png"],
+        1,
+        "IDAT",
+    );
+}
+
+#[test]
+fn a_directory_is_no_output() {
+    refused(
+        &[("in.png", &png()), ("out.png/x", b"")],
+        &["normalize", "in.png", "out.png"],
+        1,
+        "cannot write out.png: it is a directory",
+    );
+}
+
+#[test]
+fn a_missing_folder_is_named() {
+    refused(
+        &[("in.png", &png())],
+        &["normalize", "in.png", "no/out.png"],
+        1,
+        "cannot write no/out.png: there is no folder no",
+    );
+}
+
+#[test]
+fn an_unknown_extension_is_wrong_usage() {
+    refused(
+        &[("in.png", &png())],
+        &["normalize", "in.png", "out.jpg"],
+        2,
+        ".jpg stands for no format that is written",
+    );
+}
+
+#[test]
+fn wrong_values_are_wrong_usage() {
+    let files: [(&str, &[u8]); 1] = [("in.png", &png())];
+    refused(
+        &files,
+        &["normalize", "--range", "5:5", "in.png", "out.png"],
+        2,
+        "the first value must be below the second",
+    );
+    refused(
+        &files,
+        &["normalize", "--to", "0:70000", "in.png", "out.png"],
+        2,
+        "not a whole number from 0 to 65535",
+    );
+    refused(
+        &files,
+        &["rotate", "45", "in.png", "out.png"],
+        2,
+        "[possible values: 90, 180, 270]",
+    );
+    refused(
+        &files,
+        &["normalize", "--device", "tpu", "in.png", "out.png"],
+        2,
+        "expected auto, cpu, gpu or gpu:N",
+    );
+}
+
+#[test]
+fn a_range_beyond_eight_bits_is_refused_for_an_eight_bit_image() {
+    let files: [(&str, &[u8]); 1] = [("in.pgm", b"P5 2 1 255\n\x10\x20")];
+    let args = ["normalize", "--range", "0:4095", "in.pgm", "out.pgm"];
+    refused(
+        &files,
+        &args,
+        1,
+        "--range 0:4095 goes beyond 255, the largest value of 8 bits",
+    );
+}
+
+#[test]
+fn several_pages_are_refused() {
+    let stack = fs::read(sample("nuclei-stack.tif")).expect("sample");
+    refused(
+        &[("in.tif", &stack)],
+        &["normalize", "in.tif", "out.tif"],
+        1,
+        "several pages",
+    );
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_status_3() {
+    let folder = folder(&[("in.png", &png())]);
+    let args = ["normalize", "--device", "gpu", "in.png", "out.png"];
+    let Run { code, stderr, .. } = run(folder.path(), &args, &[("CUDA_VISIBLE_DEVICES", "")]);
+    assert_eq!(code, 3, "{stderr}");
+    assert!(
+        stderr.starts_with("gpuimg: the GPU is not usable: "),
+        "{stderr}"
+    );
+    assert_eq!(listing(folder.path()), ["in.png"]);
+    let Run { code, stderr, .. } = run(
+        folder.path(),
+        &["sum", "in.png", "in.png"],
+        &[("GPUIMG_DEVICE", "gpu:99")],
+    );
+    assert_eq!(code, 3, "{stderr}");
+}
+
+#[test]
+fn a_full_disk_is_told_and_leaves_nothing() {
+    let folder = folder(&[("in.png", &png()), ("small/x", b"")]);
+    // A file system of 64 KiB, in a mount namespace of its own so that no privilege is needed.
+    let script = "mount -t tmpfs -o size=64k none small || exit 99; \"$0\" normalize in.png small/out.png; \
+                  status=$?; ls -A small; exit $status";
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
+        .arg(binary())
+        .current_dir(folder.path())
+        .output();
+    match output {
+        Ok(output)
+            if output.status.code() != Some(99) && !output.stderr.starts_with(b"unshare") =>
+        {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{stderr}");
+            assert_eq!(
+                stderr,
+                "gpuimg: cannot write small/out.png: no space left on the disk\n"
+            );
+            assert_eq!(output.stdout, b"", "something was left behind");
+        }
+        _ => skipped("the full disk: no mount namespaces here, so no small disk"),
+    }
+}
+
+#[test]
+fn an_unwritable_folder_is_told() {
+    let folder = folder(&[("in.png", &png()), ("locked/x", b"")]);
+    let program = folder.path().join("gpuimg");
+    fs::copy(binary(), &program).expect("copy");
+    for (path, mode) in [
+        ("", 0o755),
+        ("gpuimg", 0o755),
+        ("in.png", 0o644),
+        ("locked", 0o555),
+    ] {
+        fs::set_permissions(folder.path().join(path), fs::Permissions::from_mode(mode))
+            .expect("mode");
+    }
+    let mut command = Command::new(program);
+    command
+        .args(["normalize", "in.png", "locked/out.png"])
+        .current_dir(folder.path());
+    // Permissions do not bind root, so root asks as nobody.
+    if is_root() {
+        command.uid(65534).gid(65534);
+    }
+    let output = command.output().expect("run");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert_eq!(
+        stderr,
+        "gpuimg: cannot write locked/out.png: folder locked: permission denied\n"
+    );
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|about| std::os::unix::fs::MetadataExt::uid(&about) == 0)
+}
+
+#[test]
+fn an_existing_target_is_kept_unless_told() {
+    let folder = folder(&[("in.png", &png()), ("out.png", b"precious")]);
+    let args = ["normalize", "in.png", "out.png"];
+    let Run { code, stderr, .. } = run(folder.path(), &args, &[]);
+    assert_eq!(code, 1);
+    assert_eq!(
+        stderr,
+        "gpuimg: cannot write out.png: it exists already (--overwrite replaces it)\n"
+    );
+    assert_eq!(
+        fs::read(folder.path().join("out.png")).expect("out"),
+        b"precious"
+    );
+    let Run { code, stderr, .. } = run(folder.path(), &[&args[..], &["--overwrite"]].concat(), &[]);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert_ne!(
+        fs::read(folder.path().join("out.png")).expect("out"),
+        b"precious"
+    );
+    assert_eq!(listing(folder.path()), ["in.png", "out.png"]);
+}
+
+#[test]
+fn a_failure_leaves_the_old_target() {
+    let folder = folder(&[("in.png", &png()[..9999]), ("out.png", b"precious")]);
+    let Run { code, .. } = run(
+        folder.path(),
+        &["normalize", "in.png", "out.png", "--overwrite"],
+        &[],
+    );
+    assert_eq!(code, 1);
+    assert_eq!(
+        fs::read(folder.path().join("out.png")).expect("out"),
+        b"precious"
+    );
+    assert_eq!(listing(folder.path()), ["in.png", "out.png"]);
+}
+
+#[test]
+fn the_input_may_be_the_output() {
+    let folder = folder(&[("a.tif", &tiff())]);
+    for _ in 0..2 {
+        let Run { code, stderr, .. } = run(
+            folder.path(),
+            &["rotate", "180", "a.tif", "a.tif", "--overwrite"],
+            &[],
+        );
+        assert_eq!((code, stderr.as_str()), (0, ""));
+    }
+    run(folder.path(), &["flip", "vertical", "a.tif", "b.pgm"], &[]);
+    run(
+        folder.path(),
+        &[
+            "flip",
+            "vertical",
+            &sample("thermal.tif").to_string_lossy(),
+            "c.pgm",
+        ],
+        &[],
+    );
+    let read = |name| fs::read(folder.path().join(name)).expect("output");
+    assert_eq!(read("b.pgm"), read("c.pgm"));
+}
+
+#[test]
+fn a_link_stays_a_link() {
+    let folder = folder(&[("in.png", &png()), ("real.png", b"old")]);
+    std::os::unix::fs::symlink("real.png", folder.path().join("link.png")).expect("link");
+    let Run { code, .. } = run(
+        folder.path(),
+        &["normalize", "in.png", "link.png", "--overwrite"],
+        &[],
+    );
+    assert_eq!(code, 0);
+    assert!(folder.path().join("link.png").is_symlink());
+    assert_ne!(
+        fs::read(folder.path().join("real.png")).expect("real"),
+        b"old"
+    );
+}
+
+#[test]
+fn standard_streams_carry_images() {
+    let folder = folder(&[(
+        "in.pgm",
+        b"P5 3 2 65535\n\0\x01\0\x02\0\x03\0\x04\0\x05\0\x06",
+    )]);
+    let output = Command::new(binary())
+        .args(["transpose", "-", "-", "--format", "pnm"])
+        .stdin(fs::File::open(folder.path().join("in.pgm")).expect("in"))
+        .stdout(Stdio::piped())
+        .output()
+        .expect("run");
+    assert!(output.status.success());
+    assert_eq!(
+        output.stdout,
+        b"P5\n2 3\n65535\n\0\x01\0\x04\0\x02\0\x05\0\x03\0\x06"
+    );
+}
+
+#[test]
+fn depth_is_changed_only_when_asked() {
+    let folder = folder(&[
+        ("in.pgm", b"P5 3 1 65535\n\0\0\x80\0\xff\xff"),
+        ("bytes.pgm", b"P5 3 1 255\n\x05\x07\x09"),
+    ]);
+    let out = |args: &[&str]| {
+        let Run { code, stderr, .. } = run(
+            folder.path(),
+            &[args, &["out.pgm", "--overwrite"]].concat(),
+            &[],
+        );
+        assert_eq!((code, stderr.as_str()), (0, ""), "{args:?}");
+        fs::read(folder.path().join("out.pgm")).expect("out")
+    };
+    assert_eq!(
+        out(&["rotate", "180", "in.pgm"]),
+        b"P5\n3 1\n65535\n\xff\xff\x80\0\0\0"
+    );
+    // 32768·255/65535 = 127.502 rounds to 128.
+    assert_eq!(
+        out(&["rotate", "180", "in.pgm", "--depth", "8"]),
+        b"P5\n3 1\n255\n\xff\x80\0"
+    );
+    assert_eq!(
+        out(&["normalize", "bytes.pgm"]),
+        b"P5\n3 1\n255\n\0\x80\xff"
+    );
+    assert_eq!(
+        out(&["normalize", "bytes.pgm", "--depth", "16"]),
+        b"P5\n3 1\n65535\n\0\0\x80\0\xff\xff"
+    );
+    assert_eq!(
+        out(&["normalize", "in.pgm", "--depth", "8"]),
+        b"P5\n3 1\n255\n\0\x80\xff"
+    );
+}
+
+#[test]
+fn a_flat_image_gets_one_warning() {
+    let folder = folder(&[("in.pgm", b"P5 2 1 255\n\x07\x07")]);
+    let Run { code, stderr, .. } = run(folder.path(), &["normalize", "in.pgm", "out.pgm"], &[]);
+    assert_eq!(code, 0);
+    assert_eq!(
+        stderr,
+        "gpuimg: warning: in.pgm: the image is flat (every sample is 7) and is left as it is\n"
+    );
+    assert_eq!(
+        fs::read(folder.path().join("out.pgm")).expect("out"),
+        b"P5\n2 1\n255\n\x07\x07"
+    );
+}
+
+#[test]
+fn sums_go_on_past_a_bad_file() {
+    let folder = folder(&[
+        ("a.pgm", b"P5 2 1 255\n\x07\x08"),
+        ("b.pgm", b"P5 2 1 255\n\x07"),
+        ("c.pgm", b"P5 1 1 65535\n\xff\xff"),
+    ]);
+    let Run {
+        code,
+        stdout,
+        stderr,
+    } = run(folder.path(), &["sum", "a.pgm", "b.pgm", "c.pgm"], &[]);
+    assert_eq!(code, 1);
+    assert_eq!(stdout, "a.pgm: sum 15\nc.pgm: sum 65535\n");
+    assert!(
+        stderr.starts_with("gpuimg: cannot read b.pgm: truncated"),
+        "{stderr}"
+    );
+    let Run { stdout, .. } = run(folder.path(), &["sum", "--all", "--json", "a.pgm"], &[]);
+    let line: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!(
+        (&line["sum"], &line["min"], &line["max"], &line["mean"]),
+        (&15.into(), &7.into(), &8.into(), &7.5.into())
+    );
+}
+
+#[test]
+fn stats_name_every_station() {
+    let folder = folder(&[("in.png", &png())]);
+    let args = [
+        "normalize",
+        "in.png",
+        "out.png",
+        "--device",
+        "cpu",
+        "--stats=json",
+    ];
+    let Run { code, stderr, .. } = run(folder.path(), &args, &[]);
+    assert_eq!(code, 0, "{stderr}");
+    let stats: serde_json::Value = serde_json::from_str(&stderr).expect("JSON");
+    assert_eq!(stats["schema"], 1);
+    let names: Vec<&str> = stats["spans"]
+        .as_array()
+        .expect("spans")
+        .iter()
+        .filter_map(|span| span["name"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["read", "decode", "minmax", "scale", "encode", "write"]
+    );
+    assert!(stats["sum_ms"].as_f64().expect("sum") > 0.0);
+    let text = run(
+        folder.path(),
+        &["normalize", "in.png", "out.png", "--stats", "--overwrite"],
+        &[],
+    )
+    .stderr;
+    assert!(text.contains("chosen by auto"), "{text}");
+    assert!(
+        text.trim_end()
+            .lines()
+            .last()
+            .expect("text")
+            .starts_with("The largest part is "),
+        "{text}"
+    );
+}
+
+#[test]
+fn samples_are_what_other_decoders_say() {
+    let mut compared = 0;
+    for (name, (width, height, values)) in [
+        (
+            "photo-rgb16.png",
+            by_image_crate(&sample("photo-rgb16.png")),
+        ),
+        ("thermal.tif", by_tiff_crate(&sample("thermal.tif"))),
+        ("nuclei.tif", by_tiff_crate(&sample("nuclei.tif"))),
+    ] {
+        let (min, max) = values.iter().fold((u16::MAX, 0), |(min, max), &value| {
+            (min.min(value), max.max(value))
+        });
+        let d = u64::from(max - min);
+        let expected: Vec<u16> = values
+            .iter()
+            .map(|&value| ((u64::from(value - min) * 2 * 65535 + d) / (2 * d)) as u16)
+            .collect();
+        let folder = folder(&[]);
+        for output in ["out.png", "out.tif"] {
+            let input = sample(name);
+            let Run { code, stderr, .. } = run(
+                folder.path(),
+                &["normalize", &input.to_string_lossy(), output],
+                &[],
+            );
+            assert_eq!((code, stderr.as_str()), (0, ""), "{name}");
+            let path = folder.path().join(output);
+            let found = if output.ends_with("png") {
+                by_image_crate(&path)
+            } else {
+                by_tiff_crate(&path)
+            };
+            assert!(
+                found == (width, height, expected.clone()),
+                "{name} as {output}"
+            );
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 6);
+}
+
+fn by_image_crate(path: &Path) -> (u32, u32, Vec<u16>) {
+    let image = image::open(path).expect("image crate");
+    let (width, height) = (image.width(), image.height());
+    let values = match image {
+        image::DynamicImage::ImageLuma16(image) => image.into_raw(),
+        image::DynamicImage::ImageRgb16(image) => image.into_raw(),
+        other => panic!("{:?}", other.color()),
+    };
+    (width, height, values)
+}
+
+fn by_tiff_crate(path: &Path) -> (u32, u32, Vec<u16>) {
+    let mut decoder =
+        tiff::decoder::Decoder::new(fs::File::open(path).expect("open")).expect("tiff crate");
+    let (width, height) = decoder.dimensions().expect("dimensions");
+    match decoder.read_image().expect("pixels") {
+        tiff::decoder::DecodingResult::U16(values) => (width, height, values),
+        _ => panic!("16 bits were expected"),
+    }
+}

@@ -1,0 +1,14 @@
+//! What the fuzz targets share: second opinions, recipes of images, mutators that keep checksums
+//! right, and the seeds of the corpora.
+
+pub mod mutate_png;
+pub mod mutate_tiff;
+pub mod opinion;
+pub mod random;
+pub mod recipe;
+pub mod seeds;
+
+#[path = "../../png_files.rs"]
+pub mod png_files;
+#[path = "../../tiff/build.rs"]
+pub mod tiff_files;

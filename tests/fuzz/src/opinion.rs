@@ -1,0 +1,90 @@
+//! What other decoders make of a file, and that ours agrees and keeps within bounds.
+
+use gpuimg::image::{Depth, Image, Samples, Shape};
+use std::io::Cursor;
+
+/// Fails unless the image's bytes are at most `expansion` for each byte of its file.
+pub fn bounded(image: &Image, file: &[u8], expansion: usize) {
+    let bytes = image.shape().bytes();
+    assert!(
+        bytes <= expansion * file.len(),
+        "{bytes} bytes of image from {} bytes of file",
+        file.len()
+    );
+}
+
+/// Fails where two images differ, without printing either.
+pub fn same(ours: &Image, theirs: &Image, whose: &str) {
+    assert_eq!(ours.shape(), theirs.shape(), "{whose} sees another shape");
+    let (a, b) = (ours.samples().as_bytes(), theirs.samples().as_bytes());
+    if let Some(at) = a.iter().zip(b).position(|(a, b)| a != b) {
+        panic!(
+            "{whose} differs in byte {at} of the samples of {}: ours {}, theirs {}",
+            ours.shape(),
+            a[at],
+            b[at]
+        );
+    }
+}
+
+fn image(width: usize, height: usize, channels: usize, samples: Samples) -> Option<Image> {
+    let shape = Shape {
+        width,
+        height,
+        channels,
+        depth: samples.depth(),
+    };
+    (shape.samples() == samples.len()).then(|| Image::new(shape, samples))
+}
+
+/// A PNG as the png crate reads it.
+pub fn png(file: &[u8]) -> Result<Image, String> {
+    let mut decoder = png::Decoder::new(Cursor::new(file));
+    decoder.set_transformations(png::Transformations::EXPAND);
+    decoder.set_limits(png::Limits { bytes: usize::MAX });
+    let plain = |error: png::DecodingError| error.to_string();
+    let mut reader = decoder.read_info().map_err(plain)?;
+    let mut bytes = vec![0xA5; reader.output_buffer_size().ok_or("too large")?];
+    let info = reader.next_frame(&mut bytes).map_err(plain)?;
+    let samples = match info.bit_depth {
+        png::BitDepth::Sixteen => Samples::U16(
+            bytes
+                .chunks_exact(2)
+                .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+                .collect(),
+        ),
+        _ => bytes.into(),
+    };
+    let (width, height) = (info.width as usize, info.height as usize);
+    image(width, height, info.color_type.samples(), samples).ok_or("another size".into())
+}
+
+/// A TIFF as the tiff crate reads it: its size and the bytes of its samples. None where it fails
+/// or sees another kind of sample.
+pub fn tiff(file: &[u8], depth: Depth) -> Option<((usize, usize), Vec<u8>)> {
+    use tiff::decoder::{Decoder, DecodingResult};
+    let mut decoder = Decoder::new(Cursor::new(file)).ok()?;
+    let (width, height) = decoder.dimensions().ok()?;
+    let bytes = match (decoder.read_image().ok()?, depth) {
+        (DecodingResult::U8(samples), Depth::Eight) => samples,
+        (DecodingResult::U16(samples), Depth::Sixteen) => bytemuck::cast_slice(&samples).to_vec(),
+        _ => return None,
+    };
+    Some(((width as usize, height as usize), bytes))
+}
+
+/// A PNM as the image crate reads it, which stretches samples to the whole of 8 or 16 bits.
+pub fn pnm(file: &[u8]) -> Option<Image> {
+    use image::DynamicImage::*;
+    let format = image::ImageFormat::Pnm;
+    let read = image::load_from_memory_with_format(file, format).ok()?;
+    let (width, height) = (read.width() as usize, read.height() as usize);
+    let (channels, samples): (usize, Samples) = match read {
+        ImageLuma8(pixels) => (1, pixels.into_raw().into()),
+        ImageRgb8(pixels) => (3, pixels.into_raw().into()),
+        ImageLuma16(pixels) => (1, pixels.into_raw().into()),
+        ImageRgb16(pixels) => (3, pixels.into_raw().into()),
+        _ => return None,
+    };
+    self::image(width, height, channels, samples)
+}

@@ -1,0 +1,31 @@
+//! A whole TIFF file: no panic, memory within bounds, and the tiff crate sees the same samples.
+
+#![no_main]
+
+use gpuimg::codec::tiff;
+use gpuimg::files::Source;
+use gpuimg_fuzz::{mutate_tiff, opinion, seeds};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+// The most that zstd makes of a byte.
+const EXPANSION: usize = 32768;
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutate_tiff::mutate(data, size, max_size, seed)
+});
+
+fuzz_target!(init: seeds::write(seeds::of_tiff), |file: &[u8]| {
+    let Ok(image) = tiff::decode(&Source::memory(file.to_vec())) else {
+        return;
+    };
+    opinion::bounded(&image, file, EXPANSION);
+    // Of a tag that stands there twice the tiff crate takes the last, libtiff and we the first.
+    if mutate_tiff::repeats_tags(file) {
+        return;
+    }
+    let shape = image.shape();
+    if let Some((size, bytes)) = opinion::tiff(file, shape.depth) {
+        assert_eq!(size, (shape.width, shape.height));
+        assert!(bytes == image.samples().as_bytes(), "the tiff crate sees other samples of {shape}");
+    }
+});

@@ -1,0 +1,14 @@
+#!/bin/bash
+# On a GPU machine: all tests with the GPU required, then every production kernel under
+# compute-sanitizer where it is installed. Made part of a bundle by tests/bundle.sh.
+set -euo pipefail
+cd "$(dirname "$0")"
+export GPUIMG_REQUIRE_GPU=1 GPUIMG_BIN=$PWD/gpuimg GPUIMG_SAMPLES=$PWD/samples
+./tests --include-ignored
+if command -v compute-sanitizer > /dev/null; then
+    for tool in memcheck racecheck; do
+        compute-sanitizer --tool $tool --error-exitcode 1 ./tests --test-threads 1 every_kernel_on_small_images
+    done
+else
+    echo "SKIPPED compute-sanitizer: it is not installed"
+fi

@@ -1,0 +1,134 @@
+//! Laws and literals.
+
+use crate::support::{Kind, grey, image, on_cpu};
+use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::ops::normalize::{Normalize, Range};
+use gpuimg::ops::orient::Orient::{self, *};
+use gpuimg::ops::sum::Sum;
+use gpuimg::ops::{Op, Product, depth};
+use gpuimg::stats::Timeline;
+
+fn chain(image: &Image, steps: &[Orient]) -> Image {
+    steps
+        .iter()
+        .fold(image.clone(), |image, step| on_cpu(step, &image))
+}
+
+#[test]
+fn symmetries_of_three_by_two() {
+    let image = grey([[1, 2, 3], [4, 5, 6]]);
+    assert_eq!(on_cpu(&Transpose, &image), grey([[1, 4], [2, 5], [3, 6]]));
+    assert_eq!(on_cpu(&Rotate90, &image), grey([[4, 1], [5, 2], [6, 3]]));
+    assert_eq!(on_cpu(&Rotate180, &image), grey([[6, 5, 4], [3, 2, 1]]));
+    assert_eq!(on_cpu(&Rotate270, &image), grey([[3, 6], [2, 5], [1, 4]]));
+    assert_eq!(
+        on_cpu(&FlipHorizontal, &image),
+        grey([[3, 2, 1], [6, 5, 4]])
+    );
+    assert_eq!(on_cpu(&FlipVertical, &image), grey([[4, 5, 6], [1, 2, 3]]));
+    assert_eq!(on_cpu(&Transverse, &image), grey([[6, 3], [5, 2], [4, 1]]));
+}
+
+#[test]
+fn symmetries_form_a_group() {
+    for (width, height, channels) in [(1, 1, 4), (5, 3, 1), (130, 67, 3), (64, 128, 2)] {
+        let image = image(width, height, channels, Depth::Sixteen, Kind::Noise);
+        let same: [&[Orient]; 5] = [
+            &[Rotate90; 4],
+            &[Transpose, Transpose],
+            &[Rotate90, Rotate270],
+            &[FlipHorizontal, FlipVertical, Rotate180],
+            &[Transverse, Rotate180, Transpose],
+        ];
+        for steps in same {
+            assert_eq!(
+                chain(&image, steps),
+                image,
+                "{steps:?} of {}",
+                image.shape()
+            );
+        }
+        assert_eq!(
+            chain(&image, &[Transpose, FlipHorizontal]),
+            on_cpu(&Rotate90, &image)
+        );
+    }
+}
+
+#[test]
+fn normalize_three_by_two() {
+    let stretched = on_cpu(&Normalize::default(), &grey([[10, 11, 12], [13, 14, 20]]));
+    // 65535/10 = 6553.5: halves round up.
+    assert_eq!(stretched, grey([[0, 6554, 13107], [19661, 26214, 65535]]));
+    let options = Normalize {
+        range: Some(Range { min: 11, max: 13 }),
+        to: Some(Range { min: 100, max: 103 }),
+        per_channel: false,
+    };
+    assert_eq!(
+        on_cpu(&options, &grey([[10, 11, 12], [13, 14, 20]])),
+        grey([[100, 100, 102], [103, 103, 103]])
+    );
+}
+
+#[test]
+fn alpha_never_counts_and_passes_through() {
+    let shape = Shape {
+        width: 2,
+        height: 1,
+        channels: 2,
+        depth: Depth::Sixteen,
+    };
+    let image = Image::new(shape, Samples::from(vec![100u16, 65535, 300, 7]));
+    let expected = Image::new(shape, Samples::from(vec![0u16, 65535, 65535, 7]));
+    assert_eq!(on_cpu(&Normalize::default(), &image), expected);
+}
+
+#[test]
+fn normalize_again_changes_nothing() {
+    let once = on_cpu(
+        &Normalize::default(),
+        &image(123, 45, 3, Depth::Sixteen, Kind::Narrow),
+    );
+    assert_eq!(on_cpu(&Normalize::default(), &once), once);
+}
+
+#[test]
+fn a_flat_image_is_left_as_it_is_and_told() {
+    let flat = image(5, 4, 1, Depth::Sixteen, Kind::Flat);
+    let output = Normalize::default()
+        .cpu(flat.clone(), &mut Timeline::default())
+        .expect("memory");
+    assert_eq!(output.product, Product::Image(flat));
+    assert_eq!(
+        output.warnings,
+        ["the image is flat (every sample is 77) and is left as it is"]
+    );
+}
+
+#[test]
+fn totals_do_not_overflow_and_survive_turning() {
+    // 2³² would be passed by 65 538 samples of 65535.
+    let white = grey([[65535; 1000]; 70]);
+    let Product::Totals(totals) = Sum { all: true }
+        .cpu(white.clone(), &mut Timeline::default())
+        .expect("memory")
+        .product
+    else {
+        panic!("totals were expected")
+    };
+    assert_eq!(totals.together().sum, 70_000 * 65535);
+    assert_eq!(totals.together().range, Some((65535, 65535)));
+    let noise = image(77, 31, 3, Depth::Sixteen, Kind::Noise);
+    let sum = |image: &Image| match (Sum { all: true }).naive(image).product {
+        Product::Totals(totals) => totals.channels,
+        Product::Image(_) => panic!("totals were expected"),
+    };
+    assert_eq!(sum(&noise), sum(&on_cpu(&Rotate90, &noise)));
+}
+
+#[test]
+fn eight_bits_come_back_from_sixteen() {
+    let bytes = image(256, 3, 1, Depth::Eight, Kind::Noise);
+    assert_eq!(depth::narrow(depth::widen(bytes.clone()), false), bytes);
+}
