@@ -6,6 +6,7 @@
 
 use super::block_header::{Bits, Tables, read_lengths};
 use super::codes::{DIST_BITS, Entry, Fault, LITLEN_BITS};
+use multiversion::multiversion;
 
 /// Room that the fast loop needs in the output: four entries of literals, then the longest match,
 /// both written in rounds that go a little too far.
@@ -322,97 +323,239 @@ impl Inflate {
         output: &mut [T],
         at: &mut usize,
     ) -> Result<bool, Fault> {
-        let Tables { litlen, dist, .. } = &self.tables;
-        let mut bits = self.bits;
-        let mut rest = *input;
-        let mut o = *at;
-        let mut ended = false;
-        bits.refill_slowly(&mut rest);
-        let mut entry = lookup(litlen, bits);
-        while rest.len() >= 24 && output.len() - o >= ROOM {
-            // The next entry is looked up before the bits are topped up, to save the wait.
-            if entry.literals() > 0 {
-                bits.refill(&mut rest);
-                let first = entry;
-                bits.pass(first);
-                let second = lookup(litlen, bits);
-                if second.literals() > 0 {
-                    bits.pass(second);
-                    let third = lookup(litlen, bits);
-                    emit(output, &mut o, first, second);
-                    if third.literals() > 0 {
-                        bits.pass(third);
-                        entry = lookup(litlen, bits);
-                        emit(output, &mut o, third, Entry(0));
-                        continue;
-                    }
-                    entry = third;
-                } else {
-                    emit(output, &mut o, first, Entry(0));
-                    entry = second;
-                }
-            }
-            bits.count &= 63;
-            // A length and a distance take at most 48 bits.
-            bits.refill(&mut rest);
-            if entry.0 == 0 {
-                let (symbol, word) = self
-                    .tables
-                    .litlen_code
-                    .find(bits.buffer)
-                    .ok_or("an unknown Huffman code word")?;
-                if symbol < 256 {
-                    bits.consume(word);
-                    entry = lookup(litlen, bits);
-                    output[o] = T::from(symbol as u8);
-                    o += 1;
-                    continue;
-                }
-                if symbol == 256 {
-                    bits.consume(word);
-                    ended = true;
-                    break;
-                }
-                entry = Entry::length(symbol, word);
-                if entry.0 == 0 {
-                    return Err("an unknown Huffman code word");
-                }
-            }
-            let length = entry.value(bits.buffer);
-            bits.consume(entry.bits());
-            let mut far = Entry(dist[bits.buffer as usize % (1 << DIST_BITS)]);
-            if far.0 == 0 {
-                let found = self.tables.dist_code.find(bits.buffer);
-                let (symbol, word) = found
-                    .filter(|&(symbol, _)| symbol < 30)
-                    .ok_or("an unknown Huffman code word")?;
-                far = Entry::distance(symbol, word);
-            }
-            let distance = far.value(bits.buffer);
-            bits.consume(far.bits());
-            bits.refill(&mut rest);
-            entry = lookup(litlen, bits);
-            if distance > o {
-                return Err("a reference to before the start");
-            }
-            if distance == 1 {
-                let symbol = output[o - 1];
-                output[o..o + length].fill(symbol);
-            } else {
-                // Of each 16 symbols, as many are right as lie between source and target.
-                let mut i = o;
-                while i < o + length {
-                    output.copy_within(i - distance..i - distance + 16, i);
-                    i += distance.min(16);
-                }
-            }
-            o += length;
-        }
-        bits.count &= 63;
-        self.bits = bits;
-        *input = rest;
-        *at = o;
+        let lane = Lane::new(&self.tables, self.bits, input, output, *at);
+        let (lane, ended) = run(lane)?;
+        (self.bits, *input, *at) = lane.leave();
         Ok(ended)
+    }
+}
+
+/// A stream with its input and output, to be read as by `Inflate::read`.
+pub struct Stream<'a, 'b, T> {
+    pub inflate: &'a mut Inflate,
+    pub input: &'b [u8],
+    pub output: &'a mut [T],
+    pub from: usize,
+}
+
+impl<'a, 'b, T: Symbol> Stream<'a, 'b, T> {
+    /// Whether it is in the middle of a compressed block, with ample input and output.
+    fn is_ready(&self) -> bool {
+        self.inflate.state == State::Codes
+            && self.inflate.pending.0 == 0
+            && self.input.len() >= 32
+            && self.output.len() - self.from >= ROOM
+    }
+
+    fn read(&mut self) -> Result<Step, Fault> {
+        self.inflate.read(self.input, self.output, self.from)
+    }
+
+    fn lane(&mut self) -> Lane<'_, 'b, T> {
+        let Inflate { tables, bits, .. } = &*self.inflate;
+        Lane::new(tables, *bits, self.input, self.output, self.from)
+    }
+
+    fn take(&mut self, (bits, rest, at): (Bits, &[u8], usize), ended: bool) -> Step {
+        self.inflate.bits = bits;
+        if ended {
+            self.inflate.end_block();
+        }
+        Step {
+            used: self.input.len() - rest.len(),
+            made: at - self.from,
+            hungry: false,
+        }
+    }
+}
+
+/// Reads on in two streams: in both at once while nothing stops one of them, else in what is
+/// stopped. A symbol cannot be looked up before the one before it, and while a processor waits for
+/// that it has time for another stream.
+pub fn read_both<T: Symbol>(mut pair: [Stream<'_, '_, T>; 2]) -> Result<[Step; 2], Fault> {
+    let ready = [pair[0].is_ready(), pair[1].is_ready()];
+    let [one, two] = &mut pair;
+    if ready != [true; 2] {
+        let none = || {
+            Ok(Step {
+                used: 0,
+                made: 0,
+                hungry: false,
+            })
+        };
+        return Ok([
+            if ready[0] { none() } else { one.read() }?,
+            if ready[1] { none() } else { two.read() }?,
+        ]);
+    }
+    let (a, b) = (one.lane(), two.lane());
+    let ((a, b), (a_ended, b_ended)) = run_both(a, b)?;
+    let (a, b) = (a.leave(), b.leave());
+    Ok([one.take(a, a_ended), two.take(b, b_ended)])
+}
+
+/// Inflates while there is ample input and output; says whether the block has ended.
+#[multiversion(targets("x86_64+bmi1+bmi2"))]
+fn run<'a, 'b, T: Symbol>(mut lane: Lane<'a, 'b, T>) -> Result<(Lane<'a, 'b, T>, bool), Fault> {
+    let mut ended = false;
+    while lane.is_ready() && !ended {
+        lane.literals();
+        if lane.entry.literals() == 0 {
+            ended = lane.other()?;
+        }
+    }
+    Ok((lane, ended))
+}
+
+/// As `run`, in two streams by turns.
+#[multiversion(targets("x86_64+bmi1+bmi2"))]
+fn run_both<'a, 'b, 'c, 'd, T: Symbol>(
+    mut a: Lane<'a, 'b, T>,
+    mut b: Lane<'c, 'd, T>,
+) -> Result<((Lane<'a, 'b, T>, Lane<'c, 'd, T>), (bool, bool)), Fault> {
+    let (mut a_ended, mut b_ended) = (false, false);
+    while a.is_ready() && b.is_ready() && !(a_ended | b_ended) {
+        a.literals();
+        b.literals();
+        if a.entry.literals() == 0 {
+            a_ended = a.other()?;
+        }
+        if b.entry.literals() == 0 {
+            b_ended = b.other()?;
+        }
+    }
+    Ok(((a, b), (a_ended, b_ended)))
+}
+
+/// A stream in the middle of a compressed block, in as few variables as a loop can keep at hand.
+struct Lane<'a, 'b, T> {
+    tables: &'a Tables,
+    bits: Bits,
+    input: &'b [u8],
+    output: &'a mut [T],
+    at: usize,
+    /// What the next bits mean: looked up before the bits are topped up, to save the wait.
+    entry: Entry,
+}
+
+impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
+    fn new(
+        tables: &'a Tables,
+        mut bits: Bits,
+        mut input: &'b [u8],
+        output: &'a mut [T],
+        at: usize,
+    ) -> Self {
+        bits.refill_slowly(&mut input);
+        Lane {
+            tables,
+            bits,
+            input,
+            output,
+            at,
+            entry: lookup(&tables.litlen, bits),
+        }
+    }
+
+    fn leave(self) -> (Bits, &'b [u8], usize) {
+        let mut bits = self.bits;
+        bits.count &= 63;
+        (bits, self.input, self.at)
+    }
+
+    /// Whether there is enough input and output for a step.
+    #[inline(always)]
+    fn is_ready(&self) -> bool {
+        self.input.len() >= 24 && self.output.len() - self.at >= ROOM
+    }
+
+    /// Inflates up to three entries of literals.
+    #[inline(always)]
+    fn literals(&mut self) {
+        let litlen = &self.tables.litlen;
+        let first = self.entry;
+        if first.literals() == 0 {
+            return;
+        }
+        self.bits.refill(&mut self.input);
+        self.bits.pass(first);
+        let second = lookup(litlen, self.bits);
+        if second.literals() == 0 {
+            emit(self.output, &mut self.at, first, Entry(0));
+            self.entry = second;
+            return;
+        }
+        self.bits.pass(second);
+        let third = lookup(litlen, self.bits);
+        emit(self.output, &mut self.at, first, second);
+        self.entry = third;
+        if third.literals() > 0 {
+            self.bits.pass(third);
+            self.entry = lookup(litlen, self.bits);
+            emit(self.output, &mut self.at, third, Entry(0));
+        }
+    }
+
+    /// Inflates what is not in the table as literals; says whether it was the block's end.
+    #[inline(always)]
+    fn other(&mut self) -> Result<bool, Fault> {
+        let Tables { litlen, dist, .. } = self.tables;
+        let bits = &mut self.bits;
+        bits.count &= 63;
+        // A length and a distance take at most 48 bits.
+        bits.refill(&mut self.input);
+        let mut entry = self.entry;
+        if entry.0 == 0 {
+            let (symbol, word) = self
+                .tables
+                .litlen_code
+                .find(bits.buffer)
+                .ok_or("an unknown Huffman code word")?;
+            if symbol <= 256 {
+                bits.consume(word);
+                self.entry = lookup(litlen, *bits);
+                if symbol < 256 {
+                    self.output[self.at] = T::from(symbol as u8);
+                    self.at += 1;
+                }
+                return Ok(symbol == 256);
+            }
+            entry = Entry::length(symbol, word);
+            if entry.0 == 0 {
+                return Err("an unknown Huffman code word");
+            }
+        }
+        let length = entry.value(bits.buffer);
+        bits.consume(entry.bits());
+        let mut far = Entry(dist[bits.buffer as usize % (1 << DIST_BITS)]);
+        if far.0 == 0 {
+            let found = self.tables.dist_code.find(bits.buffer);
+            let (symbol, word) = found
+                .filter(|&(symbol, _)| symbol < 30)
+                .ok_or("an unknown Huffman code word")?;
+            far = Entry::distance(symbol, word);
+        }
+        let distance = far.value(bits.buffer);
+        bits.consume(far.bits());
+        bits.refill(&mut self.input);
+        self.entry = lookup(litlen, *bits);
+        let o = self.at;
+        if distance > o {
+            return Err("a reference to before the start");
+        }
+        if distance == 1 {
+            let symbol = self.output[o - 1];
+            self.output[o..o + length].fill(symbol);
+        } else {
+            // Of each 16 symbols, as many are right as lie between source and target.
+            let mut i = o;
+            while i < o + length {
+                self.output.copy_within(i - distance..i - distance + 16, i);
+                i += distance.min(16);
+            }
+        }
+        self.at += length;
+        Ok(false)
     }
 }
 

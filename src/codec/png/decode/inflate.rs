@@ -2,7 +2,7 @@
 
 use super::block_header::Bits;
 use super::data::ImageData;
-use super::deflate::Inflate;
+use super::deflate::{Inflate, Stream, read_both};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use simd_adler32::Adler32;
 use std::sync::mpsc::sync_channel;
@@ -102,18 +102,9 @@ impl<'a> Inflater<'a> {
         })
     }
 
-    /// Inflates one segment of a stream, which is `total` bytes and refers to nothing before
-    /// itself, from the one chunk at byte `start`; `take` gets them in order. The first segment
-    /// also has zlib's header, the last also the Adler-32 of all. It ends where a block and a byte
-    /// end, so that all segments in a row mean the same as each by itself.
-    pub fn segment(
-        &mut self,
-        start: u64,
-        place: Place,
-        total: usize,
-        block: &mut Block,
-        mut take: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<Part> {
+    /// Starts one segment of a stream, from the one chunk at byte `start`. It refers to nothing
+    /// before itself. The first segment also has zlib's header, the last also the Adler-32 of all.
+    pub fn open_segment(&mut self, start: u64, place: Place) -> Result<()> {
         let chunk = self.data.open_alone(start)?;
         ensure!(
             &chunk.kind == b"IDAT" && chunk.end() - start == place.chunk_len(),
@@ -124,13 +115,12 @@ impl<'a> Inflater<'a> {
         if place.first {
             self.header()?;
         }
-        block.clear();
-        let mut left = total;
-        while left > 0 {
-            left -= self.next(block, left)?;
-            take(block.fresh())?;
-            block.keep_history();
-        }
+        Ok(())
+    }
+
+    /// Checks that a segment of `len` bytes is over: it ends where a block and a byte end, so that
+    /// all segments in a row mean the same as each by itself.
+    pub fn close_segment(&mut self, place: Place, len: usize, block: &mut Block) -> Result<Part> {
         let end = self.fill(&mut block.bytes, block.start)?;
         let ended = self.inflate.between_blocks() && self.inflate.is_done() == place.last;
         let stated = match ended && place.last {
@@ -142,19 +132,57 @@ impl<'a> Inflater<'a> {
                 && end == block.start
                 && self.inflate.rest().count == 0
                 && self.data.peek()?.is_empty(),
-            "{chunk} does not end with its segment"
+            "the segment before byte {} does not end with its chunk",
+            self.data.position()
         );
         Ok(Part {
-            len: total,
+            len,
             adler: self.adler.finish(),
             stated,
         })
     }
 
+    /// Inflates two streams at once, as far as they go together, of what `next` would; `rooms` are
+    /// what is left of each.
+    pub fn ahead(pair: [(&mut Inflater, &mut Block, usize); 2]) -> Result<()> {
+        let [(one, a, a_left), (two, b, b_left)] = pair;
+        let rooms = [a.room(a_left), b.room(b_left)];
+        let is_over = |inflater: &Inflater, end, room| end == room || inflater.inflate.is_done();
+        while !is_over(one, a.end, rooms[0]) && !is_over(two, b.end, rooms[1]) {
+            let inputs = [one.data.peek()?, two.data.peek()?];
+            let steps = read_both([
+                Stream {
+                    inflate: &mut one.inflate,
+                    input: inputs[0],
+                    output: &mut a.bytes[..rooms[0]],
+                    from: a.end,
+                },
+                Stream {
+                    inflate: &mut two.inflate,
+                    input: inputs[1],
+                    output: &mut b.bytes[..rooms[1]],
+                    from: b.end,
+                },
+            ]);
+            // Whose fault it is does not matter: without the index the stream is read again.
+            let steps = steps.map_err(|fault| anyhow!(fault))?;
+            let at_end =
+                (steps.iter().zip(&inputs)).any(|(step, input)| step.hungry && input.is_empty());
+            one.data.consume(steps[0].used)?;
+            two.data.consume(steps[1].used)?;
+            a.end += steps[0].made;
+            b.end += steps[1].made;
+            if at_end {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Inflates up to `left` more bytes into the block; says how many.
-    fn next(&mut self, block: &mut Block, left: usize) -> Result<usize> {
-        let room = (block.start + left).min(block.bytes.len());
-        block.end = self.fill(&mut block.bytes[..room], block.start)?;
+    pub fn next(&mut self, block: &mut Block, left: usize) -> Result<usize> {
+        let room = block.room(left);
+        block.end = self.fill(&mut block.bytes[..room], block.end)?;
         let count = block.fresh().len();
         if block.end < room {
             let missing = left - count;
@@ -249,6 +277,7 @@ impl<'a> Inflater<'a> {
 }
 
 /// What a segment turned out to be.
+#[derive(Clone, Copy)]
 pub struct Part {
     /// Bytes of its scanlines.
     pub len: usize,
@@ -296,7 +325,12 @@ impl Block {
         }
     }
 
-    fn fresh(&self) -> &[u8] {
+    /// Where it ends when it is as full as it can be of `left` bytes.
+    fn room(&self, left: usize) -> usize {
+        (self.start + left).min(self.bytes.len())
+    }
+
+    pub fn fresh(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
@@ -305,12 +339,12 @@ impl Block {
         self.end.saturating_sub(HISTORY)..self.end
     }
 
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         (self.start, self.end) = (0, 0);
     }
 
     /// Empties the block but for its history.
-    fn keep_history(&mut self) {
+    pub fn keep_history(&mut self) {
         let history = self.history();
         self.start = history.len();
         self.bytes.copy_within(history, 0);
