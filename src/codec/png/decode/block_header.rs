@@ -1,7 +1,7 @@
 //! What comes before the symbols of a deflate block (RFC 1951, section 3.2.7): bits, and the codes
 //! that they describe.
 
-use super::codes::{Code, DIST_BITS, Entry, Fault, LITLEN_BITS, fill_litlen};
+use super::codes::{Code, DIST_BITS, Entry, Fault, LITLEN_BITS, Rest, fill_litlen};
 
 /// The order of code lengths in a block's header.
 const ORDER: [u8; 19] = [
@@ -71,7 +71,7 @@ pub struct Tables {
     pub dist_code: Code<32>,
     pub litlen: Box<[u32; 1 << LITLEN_BITS]>,
     pub dist: Box<[u32; 1 << DIST_BITS]>,
-    scratch: Box<[u32; 1 << LITLEN_BITS]>,
+    scratch: Vec<Rest>,
 }
 
 impl Default for Tables {
@@ -81,7 +81,7 @@ impl Default for Tables {
             dist_code: Code::default(),
             litlen: Box::new([0; 1 << LITLEN_BITS]),
             dist: Box::new([0; 1 << DIST_BITS]),
-            scratch: Box::new([0; 1 << LITLEN_BITS]),
+            scratch: Vec::new(),
         }
     }
 }
