@@ -9,8 +9,9 @@ mod finder;
 mod header;
 mod inflate;
 mod library;
+mod parallel;
+mod part;
 mod segments;
-mod speculate;
 mod unfilter;
 mod unfilter_simd;
 
@@ -48,11 +49,11 @@ pub fn decode(source: &Source) -> Result<Image> {
     }
     let total = prelude.header.scanline_bytes()?;
     let threads = idle_threads();
-    if speculate::is_worth(source.len(), total, threads) {
+    if parallel::is_worth(source.len(), total, threads) {
         let mut rows = Rows::new(samples.as_bytes_mut(), layout);
         let data = prelude.image_data(source)?;
         // An error here may be one of the file or a limit of the method: the plain way tells.
-        if speculate::each(data, total, threads, |bytes| rows.push(bytes)).is_ok() {
+        if parallel::each(data, total, threads, |bytes| rows.push(bytes)).is_ok() {
             return Ok(Image::new(shape, samples));
         }
     }

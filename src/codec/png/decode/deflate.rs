@@ -12,6 +12,9 @@ use multiversion::multiversion;
 /// both written in rounds that go a little too far.
 const ROOM: usize = 16 + 258 + 16;
 
+/// Input that the fast loop needs: three times what tops up its bits.
+const AMPLE: usize = 24;
+
 /// An inflated byte, or something that may stand for one.
 pub trait Symbol: Copy + From<u8> {
     /// Eight bytes as symbols.
@@ -33,6 +36,7 @@ impl Symbol for u16 {
 }
 
 /// What a call of `read` did.
+#[derive(Default)]
 pub struct Step {
     /// Bytes taken from the input.
     pub used: usize,
@@ -316,7 +320,6 @@ impl Inflate {
     }
 
     /// Inflates while there is ample input and output; says whether the block has ended.
-    #[inline(always)]
     fn fast<T: Symbol>(
         &mut self,
         input: &mut &[u8],
@@ -324,9 +327,9 @@ impl Inflate {
         at: &mut usize,
     ) -> Result<bool, Fault> {
         let lane = Lane::new(&self.tables, self.bits, input, output, *at);
-        let (lane, ended) = run(lane)?;
+        let (lane, ended) = run(lane);
         (self.bits, *input, *at) = lane.leave();
-        Ok(ended)
+        ended
     }
 }
 
@@ -338,17 +341,18 @@ pub struct Stream<'a, 'b, T> {
     pub from: usize,
 }
 
-impl<'a, 'b, T: Symbol> Stream<'a, 'b, T> {
+impl<'b, T: Symbol> Stream<'_, 'b, T> {
+    /// As `Inflate::read`.
+    pub fn read(&mut self) -> Result<Step, Fault> {
+        self.inflate.read(self.input, self.output, self.from)
+    }
+
     /// Whether it is in the middle of a compressed block, with ample input and output.
     fn is_ready(&self) -> bool {
         self.inflate.state == State::Codes
             && self.inflate.pending.0 == 0
-            && self.input.len() >= 32
+            && self.input.len() >= 8 + AMPLE
             && self.output.len() - self.from >= ROOM
-    }
-
-    fn read(&mut self) -> Result<Step, Fault> {
-        self.inflate.read(self.input, self.output, self.from)
     }
 
     fn lane(&mut self) -> Lane<'_, 'b, T> {
@@ -356,7 +360,8 @@ impl<'a, 'b, T: Symbol> Stream<'a, 'b, T> {
         Lane::new(tables, *bits, self.input, self.output, self.from)
     }
 
-    fn take(&mut self, (bits, rest, at): (Bits, &[u8], usize), ended: bool) -> Step {
+    /// Takes note of what its lane did.
+    fn took(&mut self, (bits, rest, at): (Bits, &[u8], usize), ended: bool) -> Step {
         self.inflate.bits = bits;
         if ended {
             self.inflate.end_block();
@@ -369,42 +374,41 @@ impl<'a, 'b, T: Symbol> Stream<'a, 'b, T> {
     }
 }
 
-/// Reads on in two streams: in both at once while nothing stops one of them, else in what is
-/// stopped. A symbol cannot be looked up before the one before it, and while a processor waits for
+/// Reads on in two streams: in both by turns until something stops one of them, else in what is
+/// stopped. No symbol can be looked up before the one before it is, and while a processor waits for
 /// that it has time for another stream.
-pub fn read_both<T: Symbol>(mut pair: [Stream<'_, '_, T>; 2]) -> Result<[Step; 2], Fault> {
-    let ready = [pair[0].is_ready(), pair[1].is_ready()];
+pub fn read_both<T: Symbol>(mut pair: [Stream<'_, '_, T>; 2]) -> [Result<Step, Fault>; 2] {
+    let [one_ready, two_ready] = [pair[0].is_ready(), pair[1].is_ready()];
     let [one, two] = &mut pair;
-    if ready != [true; 2] {
-        let none = || {
-            Ok(Step {
-                used: 0,
-                made: 0,
-                hungry: false,
-            })
-        };
-        return Ok([
-            if ready[0] { none() } else { one.read() }?,
-            if ready[1] { none() } else { two.read() }?,
-        ]);
+    if one_ready && two_ready {
+        let (a, b, [a_ended, b_ended]) = run_both(one.lane(), two.lane());
+        let (a, b) = (a.leave(), b.leave());
+        [
+            a_ended.map(|ended| one.took(a, ended)),
+            b_ended.map(|ended| two.took(b, ended)),
+        ]
+    } else {
+        [(one, one_ready), (two, two_ready)].map(|(stream, ready)| match ready {
+            true => Ok(Step::default()),
+            false => stream.read(),
+        })
     }
-    let (a, b) = (one.lane(), two.lane());
-    let ((a, b), (a_ended, b_ended)) = run_both(a, b)?;
-    let (a, b) = (a.leave(), b.leave());
-    Ok([one.take(a, a_ended), two.take(b, b_ended)])
 }
 
-/// Inflates while there is ample input and output; says whether the block has ended.
+/// Inflates while there is ample input and output; says whether the block has ended. The shifts by
+/// what a table says are most of the work, and BMI2 has better ones.
 #[multiversion(targets("x86_64+bmi1+bmi2"))]
-fn run<'a, 'b, T: Symbol>(mut lane: Lane<'a, 'b, T>) -> Result<(Lane<'a, 'b, T>, bool), Fault> {
-    let mut ended = false;
-    while lane.is_ready() && !ended {
+fn run<'a, 'b, T: Symbol>(mut lane: Lane<'a, 'b, T>) -> (Lane<'a, 'b, T>, Result<bool, Fault>) {
+    while lane.is_ready() {
         lane.literals();
         if lane.entry.literals() == 0 {
-            ended = lane.other()?;
+            let ended = lane.other();
+            if ended != Ok(false) {
+                return (lane, ended);
+            }
         }
     }
-    Ok((lane, ended))
+    (lane, Ok(false))
 }
 
 /// As `run`, in two streams by turns.
@@ -412,19 +416,24 @@ fn run<'a, 'b, T: Symbol>(mut lane: Lane<'a, 'b, T>) -> Result<(Lane<'a, 'b, T>,
 fn run_both<'a, 'b, 'c, 'd, T: Symbol>(
     mut a: Lane<'a, 'b, T>,
     mut b: Lane<'c, 'd, T>,
-) -> Result<((Lane<'a, 'b, T>, Lane<'c, 'd, T>), (bool, bool)), Fault> {
-    let (mut a_ended, mut b_ended) = (false, false);
-    while a.is_ready() && b.is_ready() && !(a_ended | b_ended) {
+) -> (Lane<'a, 'b, T>, Lane<'c, 'd, T>, [Result<bool, Fault>; 2]) {
+    while a.is_ready() && b.is_ready() {
         a.literals();
         b.literals();
         if a.entry.literals() == 0 {
-            a_ended = a.other()?;
+            let ended = a.other();
+            if ended != Ok(false) {
+                return (a, b, [ended, Ok(false)]);
+            }
         }
         if b.entry.literals() == 0 {
-            b_ended = b.other()?;
+            let ended = b.other();
+            if ended != Ok(false) {
+                return (a, b, [Ok(false), ended]);
+            }
         }
     }
-    Ok(((a, b), (a_ended, b_ended)))
+    (a, b, [Ok(false), Ok(false)])
 }
 
 /// A stream in the middle of a compressed block, in as few variables as a loop can keep at hand.
@@ -466,7 +475,7 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
     /// Whether there is enough input and output for a step.
     #[inline(always)]
     fn is_ready(&self) -> bool {
-        self.input.len() >= 24 && self.output.len() - self.at >= ROOM
+        self.input.len() >= AMPLE && self.output.len() - self.at >= ROOM
     }
 
     /// Inflates up to three entries of literals.

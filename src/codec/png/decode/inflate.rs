@@ -1,8 +1,9 @@
 //! The zlib stream of the image data (RFC 1950) to scanlines, block by block.
 
 use super::block_header::Bits;
+use super::codes::Fault;
 use super::data::ImageData;
-use super::deflate::{Inflate, Stream, read_both};
+use super::deflate::{Inflate, Step, Stream, read_both};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use simd_adler32::Adler32;
 use std::sync::mpsc::sync_channel;
@@ -150,7 +151,7 @@ impl<'a> Inflater<'a> {
         let is_over = |inflater: &Inflater, end, room| end == room || inflater.inflate.is_done();
         while !is_over(one, a.end, rooms[0]) && !is_over(two, b.end, rooms[1]) {
             let inputs = [one.data.peek()?, two.data.peek()?];
-            let steps = read_both([
+            let [one_step, two_step] = read_both([
                 Stream {
                     inflate: &mut one.inflate,
                     input: inputs[0],
@@ -165,13 +166,14 @@ impl<'a> Inflater<'a> {
                 },
             ]);
             // Whose fault it is does not matter: without the index the stream is read again.
-            let steps = steps.map_err(|fault| anyhow!(fault))?;
+            let step = |step: Result<Step, Fault>| step.map_err(|fault| anyhow!(fault));
+            let (one_step, two_step) = (step(one_step)?, step(two_step)?);
             let at_end =
-                (steps.iter().zip(&inputs)).any(|(step, input)| step.hungry && input.is_empty());
-            one.data.consume(steps[0].used)?;
-            two.data.consume(steps[1].used)?;
-            a.end += steps[0].made;
-            b.end += steps[1].made;
+                one_step.hungry && inputs[0].is_empty() || two_step.hungry && inputs[1].is_empty();
+            one.data.consume(one_step.used)?;
+            two.data.consume(two_step.used)?;
+            a.end += one_step.made;
+            b.end += two_step.made;
             if at_end {
                 break;
             }
