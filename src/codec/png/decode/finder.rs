@@ -34,18 +34,30 @@ fn starts(word: u64) -> u64 {
     kind & !most(word >> 4) & !most(word >> 9)
 }
 
+/// What three lengths of 3 bits take of 128: 2^(7 − length) each, and nothing for length 0.
+const ROOM: [u16; 512] = {
+    let mut table = [0; 512];
+    let mut i = 0;
+    while i < 512 {
+        let mut place = 0;
+        while place < 3 {
+            table[i] += (0x80 >> (i >> (3 * place) & 7)) & 0x7F;
+            place += 1;
+        }
+        i += 1;
+    }
+    table
+};
+
 fn is_start(bytes: &[u8], start: usize) -> bool {
     // The 4 to 19 lengths of the code of code lengths, 3 bits each, must make a complete code.
     let head = word_at(bytes, start / 8) >> (start % 8);
     let count = (head >> 13 & 15) as u32 + 4;
     let at = start + 17;
     let lengths = word_at(bytes, at / 8) >> (at % 8) & ((1 << (3 * count)) - 1);
-    let mut room = 0u32;
-    for i in 0..19 {
-        // 2^(7 − length), and nothing for length 0.
-        room += (0x80 >> (lengths >> (3 * i) & 7)) & 0x7F;
-    }
-    if room != 0x80 {
+    let room = |place: u32| ROOM[(lengths >> (9 * place)) as usize % ROOM.len()];
+    let total: u16 = (0..7).map(room).sum();
+    if total != 0x80 {
         return false;
     }
     let (byte, skip) = (start / 8, start as u32 % 8);
