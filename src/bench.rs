@@ -233,7 +233,7 @@ fn opened(choice: Choice) -> Result<(Option<Gpu>, usize, Option<String>)> {
     let ordinal = match choice {
         Choice::Cpu => return Ok((None, 0, Some("--device cpu was given".into()))),
         Choice::Auto => 0,
-        Choice::Gpu(ordinal) => ordinal,
+        Choice::Gpu(ordinal) => ordinal.unwrap_or(0),
     };
     match Gpu::open(ordinal) {
         Ok(gpu) => Ok((Some(gpu), ordinal, None)),

@@ -8,7 +8,7 @@ mod raw;
 pub mod tiff;
 
 use crate::files::{Source, Target};
-use crate::image::Image;
+use crate::image::{Image, Shape};
 use anyhow::{Result, bail, ensure};
 use std::path::Path;
 
@@ -42,8 +42,17 @@ impl Format {
         })
     }
 
+    /// The extension of its files' names.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Png => "png",
+            Format::Tiff => "tif",
+            Format::Pnm => "pnm",
+        }
+    }
+
     /// The format of a file, by its first bytes.
-    fn of_content(source: &Source) -> Result<Format> {
+    pub fn of_content(source: &Source) -> Result<Format> {
         ensure!(!source.is_empty(), "the file is empty");
         let mut magic = [0; 8];
         let length = source.read_up_to(&mut magic, 0)?;
@@ -74,13 +83,57 @@ pub struct Options {
     pub tiff: tiff::Compression,
 }
 
-/// Reads an image of any format. The errors say the cause only; the caller names the file.
-pub fn decode(source: &Source) -> Result<Image> {
-    match Format::of_content(source)? {
-        Format::Png => png::decode(source),
-        Format::Tiff => tiff::decode(source),
-        Format::Pnm => pnm::decode(source),
+/// A file whose header has been read: what is in it is known, and no memory has been taken.
+pub enum Reader<'a> {
+    /// Portable Network Graphics
+    Png(png::Reader<'a>),
+    /// Tagged Image File Format
+    Tiff(tiff::Reader<'a>),
+    /// Portable anymap
+    Pnm(pnm::Reader<'a>),
+}
+
+impl<'a> Reader<'a> {
+    /// Recognises the format and reads the header. Errors say the cause only; the caller names the file.
+    pub fn open(source: &'a Source) -> Result<Reader<'a>> {
+        Ok(match Format::of_content(source)? {
+            Format::Png => Reader::Png(png::Reader::open(source)?),
+            Format::Tiff => Reader::Tiff(tiff::Reader::open(source)?),
+            Format::Pnm => Reader::Pnm(pnm::Reader::open(source)?),
+        })
     }
+
+    /// The file's format.
+    pub fn format(&self) -> Format {
+        match self {
+            Reader::Png(_) => Format::Png,
+            Reader::Tiff(_) => Format::Tiff,
+            Reader::Pnm(_) => Format::Pnm,
+        }
+    }
+
+    /// The shape of the image that `decode` gives.
+    pub fn shape(&self) -> Shape {
+        match self {
+            Reader::Png(reader) => reader.shape,
+            Reader::Tiff(reader) => reader.shape(),
+            Reader::Pnm(reader) => reader.shape,
+        }
+    }
+
+    /// Reads the image.
+    pub fn decode(self) -> Result<Image> {
+        match self {
+            Reader::Png(reader) => reader.decode(),
+            Reader::Tiff(reader) => reader.decode(),
+            Reader::Pnm(reader) => reader.decode(),
+        }
+    }
+}
+
+/// Reads an image of any format.
+pub fn decode(source: &Source) -> Result<Image> {
+    Reader::open(source)?.decode()
 }
 
 /// Writes an image, and says how long the file is; the caller commits it.

@@ -2,16 +2,18 @@
 
 pub mod cpu;
 pub mod cuda;
-mod job;
+pub mod job;
 pub mod link;
 mod modules;
 
+use crate::buffer;
 use crate::stats::{Limit, Peaks, Timeline};
 use anyhow::{Result, anyhow};
 use cuda::Gpu;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 
 /// What was asked for with `--device`.
@@ -20,8 +22,8 @@ pub enum Choice {
     /// The faster of the two, by an estimate.
     #[default]
     Auto,
-    /// This GPU, or an error: never the CPU instead.
-    Gpu(usize),
+    /// This GPU, or an error: never the CPU instead. Without a number the first, and in a batch all.
+    Gpu(Option<usize>),
     /// The CPU; CUDA is not touched.
     Cpu,
 }
@@ -33,11 +35,11 @@ impl FromStr for Choice {
         match text {
             "auto" => Ok(Choice::Auto),
             "cpu" => Ok(Choice::Cpu),
-            "gpu" => Ok(Choice::Gpu(0)),
+            "gpu" => Ok(Choice::Gpu(None)),
             _ => text
                 .strip_prefix("gpu:")
                 .and_then(|ordinal| ordinal.parse().ok())
-                .map(Choice::Gpu)
+                .map(|ordinal| Choice::Gpu(Some(ordinal)))
                 .ok_or_else(|| "expected auto, cpu, gpu or gpu:N".into()),
         }
     }
@@ -64,6 +66,9 @@ pub struct Work {
 
 /// CUDA's start-up on a warm driver, in seconds: 0.20–0.33 were measured on H100 hosts.
 const GPU_START: f64 = 0.25;
+/// Seconds that the cards must save a batch before they are started: their start, and what it takes
+/// from the cores meanwhile.
+pub const WORTH_STARTING: f64 = 4.0 * GPU_START;
 /// Bytes a second over PCIe with pinned memory, pinning included (4.0 × 16 lanes; 5.0 is faster).
 const GPU_TRANSFER: f64 = 15e9;
 /// Bytes a second that one core moves in the CPU passes, up to the limit of a socket's memory.
@@ -78,26 +83,37 @@ pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
     (cpu, start + work.transferred as f64 / GPU_TRANSFER)
 }
 
-/// The devices of one run: the CPU, and the GPU from when it is needed on. A GPU that was asked
-/// for starts at once, beside the reading of the first file.
+/// The devices of one run, or of one thread of a batch: the CPU, and the GPU from when it is
+/// needed on. A GPU that was asked for starts at once, beside the reading of the first file.
 #[derive(Debug)]
 pub struct Devices {
     choice: Choice,
-    starting: Mutex<Option<JoinHandle<Result<Gpu>>>>,
+    fleet: Arc<Fleet>,
+    /// Which card of the fleet this thread uses, if it works in a batch.
+    seat: Option<usize>,
     gpu: OnceLock<Gpu>,
+    broken: AtomicBool,
 }
 
 impl Devices {
     /// Prepares for `choice`.
     pub fn new(choice: Choice) -> Devices {
-        let starting = match choice {
-            Choice::Gpu(ordinal) => Some(thread::spawn(move || Gpu::open(ordinal))),
-            Choice::Auto | Choice::Cpu => None,
-        };
+        Devices::in_fleet(choice, Arc::new(Fleet::new(choice)), None)
+    }
+
+    /// The devices of thread `seat` of a batch: a queue of its own on a card of `fleet`. With `auto`
+    /// the CPU works until the cards are ready.
+    pub fn seated(choice: Choice, fleet: &Arc<Fleet>, seat: usize) -> Devices {
+        Devices::in_fleet(choice, fleet.clone(), Some(seat))
+    }
+
+    fn in_fleet(choice: Choice, fleet: Arc<Fleet>, seat: Option<usize>) -> Devices {
         Devices {
             choice,
-            starting: Mutex::new(starting),
+            fleet,
+            seat,
             gpu: OnceLock::new(),
+            broken: AtomicBool::new(false),
         }
     }
 
@@ -105,43 +121,53 @@ impl Devices {
     /// Where `auto` takes the CPU by its estimate, CUDA is not touched.
     pub fn choose(&self, work: &Work, timeline: &mut Timeline) -> Result<(Option<&Gpu>, String)> {
         let cores = rayon::current_num_threads();
+        let on_cpu = |why: String| Ok((None, format!("CPU ({}), {why}", threads(cores))));
         match self.choice {
-            Choice::Cpu => Ok((None, format!("CPU ({cores} threads), as asked"))),
+            Choice::Cpu => on_cpu("as asked".into()),
             Choice::Gpu(ordinal) => {
-                let gpu = self.open(ordinal, timeline)?;
+                let gpu = self.open(timeline)?;
+                let ordinal = ordinal.unwrap_or(0);
                 Ok((Some(gpu), format!("GPU {ordinal} ({}), as asked", gpu.name)))
             }
             Choice::Auto => {
-                let (cpu, gpu) = estimate(work, cores, self.gpu.get().is_some());
+                if self.broken.load(Ordering::Relaxed) {
+                    return on_cpu("chosen by auto: the GPU has failed".into());
+                }
+                if self.seat.is_some() && !self.fleet.ready() {
+                    return on_cpu("chosen by auto: no GPU is started".into());
+                }
+                let started = self.seat.is_some() || self.gpu.get().is_some();
+                let (cpu, gpu) = estimate(work, cores, started);
+                let start = if started { "" } else { " with its start" };
                 let compared = format!(
-                    "{:.1} ms estimated, {:.1} for the GPU with its start",
+                    "{:.1} ms estimated, {:.1} for the GPU{start}",
                     cpu * 1e3,
                     gpu * 1e3
                 );
                 if cpu <= gpu {
-                    return Ok((
-                        None,
-                        format!("CPU ({cores} threads), chosen by auto: {compared}"),
-                    ));
+                    return on_cpu(format!("chosen by auto: {compared}"));
                 }
-                match self.open(0, timeline) {
+                match self.open(timeline) {
                     Ok(gpu) => Ok((
                         Some(gpu),
                         format!(
-                            "GPU 0 ({}), chosen by auto: the CPU would take {compared}",
+                            "GPU ({}), chosen by auto: the CPU would take {compared}",
                             gpu.name
                         ),
                     )),
-                    Err(error) => Ok((
-                        None,
-                        format!(
-                            "CPU ({cores} threads), chosen by auto: {}",
-                            error.root_cause()
-                        ),
-                    )),
+                    Err(error) => on_cpu(format!("chosen by auto: {}", error.root_cause())),
                 }
             }
         }
+    }
+
+    /// Whether the CPU may do what a GPU failed at, and is to do all that follows.
+    pub fn falls_back(&self) -> bool {
+        let auto = self.choice == Choice::Auto;
+        if auto {
+            self.broken.store(true, Ordering::Relaxed);
+        }
+        auto
     }
 
     /// The card's peaks, where a GPU was used.
@@ -149,28 +175,107 @@ impl Devices {
         self.gpu.get().map(Gpu::peaks).unwrap_or_default()
     }
 
-    fn open(&self, ordinal: usize, timeline: &mut Timeline) -> Result<&Gpu> {
+    /// Page-locked memory for a thread of a batch, where its card has been used.
+    pub fn page_locked(&self, bytes: usize) -> Option<buffer::Block> {
+        self.gpu.get()?.page_locked(bytes)
+    }
+
+    fn open(&self, timeline: &mut Timeline) -> Result<&Gpu> {
         if let Some(gpu) = self.gpu.get() {
             return Ok(gpu);
         }
-        let starting = self
-            .starting
-            .lock()
-            .ok()
-            .and_then(|mut starting| starting.take());
-        let opened = match starting {
-            Some(thread) => thread
-                .join()
-                .unwrap_or_else(|_| Err(anyhow!("the NVIDIA driver failed").context(Unusable))),
-            None => Gpu::open(ordinal),
-        }?;
-        timeline.push(
-            "device start",
-            opened.opened.0,
-            opened.opened.1,
-            0,
-            Limit::Host,
-        );
-        Ok(self.gpu.get_or_init(|| opened))
+        let gpu = self.fleet.card(self.seat, timeline)?;
+        // From now on the thread's memory is to be page-locked.
+        buffer::restock();
+        Ok(self.gpu.get_or_init(|| gpu))
+    }
+}
+
+/// The cards of this machine that a run may use, started once, in the background.
+#[derive(Debug)]
+pub struct Fleet {
+    choice: Choice,
+    starting: Mutex<Option<JoinHandle<Result<Vec<Gpu>>>>>,
+    cards: OnceLock<Result<Vec<Gpu>>>,
+}
+
+impl Fleet {
+    /// The fleet for `choice`; cards that were asked for start at once.
+    pub fn new(choice: Choice) -> Fleet {
+        let fleet = Fleet {
+            choice,
+            starting: Mutex::default(),
+            cards: OnceLock::new(),
+        };
+        if let Choice::Gpu(_) = choice {
+            fleet.start();
+        }
+        fleet
+    }
+
+    /// Starts the cards in the background, unless that has been done.
+    pub fn start(&self) {
+        let Ok(mut starting) = self.starting.lock() else {
+            return;
+        };
+        if starting.is_none() && self.cards.get().is_none() {
+            let choice = self.choice;
+            *starting = Some(thread::spawn(move || open_all(choice)));
+        }
+    }
+
+    /// Whether there is a card that could be used without waiting.
+    pub fn ready(&self) -> bool {
+        if self.cards.get().is_none() {
+            let done = |starting: &Option<JoinHandle<_>>| {
+                starting.as_ref().is_some_and(JoinHandle::is_finished)
+            };
+            if !self.starting.lock().is_ok_and(|starting| done(&starting)) {
+                return false;
+            }
+        }
+        self.wait().is_ok()
+    }
+
+    fn wait(&self) -> Result<&[Gpu], &anyhow::Error> {
+        let cards = self.cards.get_or_init(|| {
+            self.start();
+            let starting = self.starting.lock().ok().and_then(|mut s| s.take());
+            let failed = || Err(anyhow!("the NVIDIA driver failed").context(Unusable));
+            starting.map_or_else(failed, |thread| thread.join().unwrap_or_else(|_| failed()))
+        });
+        cards.as_deref()
+    }
+
+    /// A queue on a card: the first card's, or for a thread of a batch the one that is its turn.
+    fn card(&self, seat: Option<usize>, timeline: &mut Timeline) -> Result<Gpu> {
+        let cards = self
+            .wait()
+            .map_err(|error| anyhow!("{:#}", error.root_cause()).context(Unusable))?;
+        let gpu = &cards[seat.unwrap_or(0) % cards.len()];
+        if seat.is_none_or(|seat| seat == 0) {
+            let (start, time) = gpu.opened;
+            timeline.push("device start", start, time, 0, Limit::Host);
+        }
+        gpu.lane(seat.is_some())
+            .map_err(|error| error.context(Unusable))
+    }
+}
+
+/// Opens the card that was chosen, or all there are.
+fn open_all(choice: Choice) -> Result<Vec<Gpu>> {
+    if let Choice::Gpu(Some(ordinal)) = choice {
+        return Ok(vec![Gpu::open(ordinal)?]);
+    }
+    let first = Gpu::open(0)?;
+    // Others are welcome; one that cannot be opened is done without.
+    let others = (1..Gpu::count()).filter_map(|ordinal| Gpu::open(ordinal).ok());
+    Ok([first].into_iter().chain(others).collect())
+}
+
+fn threads(count: usize) -> String {
+    match count {
+        1 => "1 thread".into(),
+        _ => format!("{count} threads"),
     }
 }

@@ -24,7 +24,7 @@ pub fn run(choice: Choice) -> Result<Outcome> {
     cpu(&mut out);
     surroundings(&mut out);
     let ordinal = match choice {
-        Choice::Gpu(ordinal) => ordinal,
+        Choice::Gpu(ordinal) => ordinal.unwrap_or(0),
         _ => 0,
     };
     let mut healthy = Ok(());
@@ -221,7 +221,7 @@ fn pinned(out: &mut String, gpu: &Gpu) -> Result<()> {
         gpu.fill(&device, 0)?;
         pinned.upload(&mut device)?;
         let down = timed(&mut || pinned.download(&device))?;
-        Ok((pinned.registered(), pin, up, down))
+        Ok((pinned.direct(), pin, up, down))
     })?;
     ensure!(host == sent, "other bytes came back from the card");
     let text = if registered {

@@ -119,14 +119,21 @@ impl Shape {
     }
 }
 
+impl Shape {
+    /// Its channels' kind: grey, grey + alpha, RGB, RGB + alpha.
+    pub fn kind(&self) -> &'static str {
+        ["grey", "grey + alpha", "RGB", "RGB + alpha"][(self.channels - 1).min(3)]
+    }
+}
+
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let channels = ["grey", "grey + alpha", "RGB", "RGB + alpha"][(self.channels - 1).min(3)];
         write!(
             f,
-            "{}×{} {channels}, {} bits",
+            "{}×{} {}, {} bits",
             self.width,
             self.height,
+            self.kind(),
             self.depth.bits()
         )
     }
@@ -159,6 +166,14 @@ impl Samples {
         Ok(match shape.depth {
             Depth::Eight => Samples::U8(Buffer::zeroed(shape.samples())?),
             Depth::Sixteen => Samples::U16(Buffer::zeroed(shape.samples())?),
+        })
+    }
+
+    /// Samples of any value for an image of this shape, for those who write every one.
+    pub fn any(shape: &Shape) -> anyhow::Result<Samples> {
+        Ok(match shape.depth {
+            Depth::Eight => Samples::U8(Buffer::any(shape.samples())?),
+            Depth::Sixteen => Samples::U16(Buffer::any(shape.samples())?),
         })
     }
 

@@ -2,19 +2,23 @@
 //! rayon and CUDA versions give the same bytes. Operations never print and never touch files.
 
 pub mod depth;
+pub mod histogram;
 pub mod normalize;
 pub mod orient;
 pub mod sum;
 
 use crate::device::Work;
-use crate::device::cuda::Gpu;
+use crate::device::cuda::{self, Gpu};
+use crate::device::job::Job;
 use crate::image::{Image, Shape};
 use crate::stats::Timeline;
 use anyhow::Result;
+use histogram::{Counts, Histogram};
+use std::fmt;
 use sum::Totals;
 
 /// One operation with its options.
-pub trait Op: Sync {
+pub trait Op: Sync + fmt::Debug {
     /// The word a user types.
     fn name(&self) -> &'static str;
 
@@ -37,35 +41,78 @@ pub trait Op: Sync {
     /// The same result from all cores.
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output>;
 
-    /// The same result from a GPU.
-    fn cuda(&self, image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output>;
+    /// The same result from a GPU, left in its memory. An image has as many bytes as the input.
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>>;
+}
+
+/// An image in device memory, its samples laid out as an `Image`'s are.
+#[derive(Debug)]
+pub struct DeviceImage {
+    /// Width, height, channels and depth.
+    pub shape: Shape,
+    /// As many bytes as the shape has.
+    pub samples: cuda::Buffer,
+}
+
+/// Carries an image to the card, through `op`, and back into its own memory.
+pub fn on_gpu(op: &dyn Op, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
+    let shape = image.shape();
+    let output = gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
+        let samples = job.upload()?;
+        let output = op.cuda(DeviceImage { shape, samples }, job)?;
+        if let Product::Image(image) = &output.product {
+            job.download(&image.samples)?;
+        }
+        Ok(output)
+    })?;
+    Ok(output.map(|result| Image::new(result.shape, image.into_samples())))
 }
 
 /// What an operation gives, and what its user should be told.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Output {
+pub struct Output<I = Image> {
     /// An image or numbers.
-    pub product: Product,
+    pub product: Product<I>,
+    /// The range, or each colour channel's, that values were stretched from.
+    pub ranges: Vec<(u16, u16)>,
     /// Sentences for the user, without the file's name.
     pub warnings: Vec<String>,
 }
 
-impl From<Image> for Output {
-    fn from(image: Image) -> Output {
+impl<I> Output<I> {
+    /// The same with the image, if there is one, made another by `change`.
+    fn map<J>(self, change: impl FnOnce(I) -> J) -> Output<J> {
         Output {
-            product: Product::Image(image),
+            product: match self.product {
+                Product::Image(image) => Product::Image(change(image)),
+                Product::Totals(totals) => Product::Totals(totals),
+                Product::Counts(counts) => Product::Counts(counts),
+            },
+            ranges: self.ranges,
+            warnings: self.warnings,
+        }
+    }
+}
+
+impl<I> From<Product<I>> for Output<I> {
+    fn from(product: Product<I>) -> Output<I> {
+        Output {
+            product,
+            ranges: Vec::new(),
             warnings: Vec::new(),
         }
     }
 }
 
-/// The two kinds of result.
+/// The kinds of result.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Product {
+pub enum Product<I = Image> {
     /// A new image.
-    Image(Image),
+    Image(I),
     /// The totals of `sum`.
     Totals(Totals),
+    /// The counts of `histogram`.
+    Counts(Counts),
 }
 
 /// The operations that the shared tests run over, with the options worth testing. A new
@@ -82,6 +129,7 @@ pub fn examples() -> Vec<Box<dyn Op>> {
             .into_iter()
             .map(|op| Box::new(op) as Box<dyn Op>),
     );
+    list.push(Box::new(Histogram));
     list.extend([false, true].map(|all| Box::new(sum::Sum { all }) as Box<dyn Op>));
     list
 }

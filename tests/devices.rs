@@ -24,8 +24,8 @@ fn every_image(mut visit: impl FnMut(&Image, &str)) {
 
 /// 13 sizes × 4 channel counts × 2 depths × 4 kinds.
 const IMAGES: usize = 13 * 4 * 2 * 4;
-/// 5 forms of normalize, 7 symmetries, 2 of sum.
-const OPS: usize = 14;
+/// 7 forms of normalize, 7 symmetries, histogram, 2 of sum.
+const OPS: usize = 17;
 
 /// Every kernel in every form, on images small enough to run under a checker of memory accesses
 /// and races.
@@ -41,7 +41,7 @@ fn every_kernel_on_small_images() {
                 for depth in [Depth::Eight, Depth::Sixteen] {
                     let image = image(width, height, channels, depth, Kind::Noise);
                     let mut timeline = Timeline::default();
-                    let found = op.cuda(image.clone(), gpu, &mut timeline).expect("CUDA");
+                    let found = ops::on_gpu(&*op, image.clone(), gpu, &mut timeline).expect("CUDA");
                     assert!(
                         found == op.naive(&image),
                         "{} of {}",
@@ -113,9 +113,8 @@ fn past_two_to_the_31_samples() {
             assert_eq!(turned[(shape.width - 1) * shape.height], 65_535);
         }
         if let Some(gpu) = gpu {
-            let on_gpu = op
-                .cuda(image.clone(), gpu, &mut Timeline::default())
-                .expect("GPU");
+            let on_gpu =
+                ops::on_gpu(&*op, image.clone(), gpu, &mut Timeline::default()).expect("GPU");
             assert!(on_cpu == on_gpu, "{} differs", op.name());
         }
     }
@@ -147,7 +146,7 @@ fn the_gpu_gives_what_the_definition_says() {
         every_image(|image, what| {
             let expected = op.naive(image);
             let mut timeline = Timeline::default();
-            let found = op.cuda(image.clone(), gpu, &mut timeline).expect(what);
+            let found = ops::on_gpu(&*op, image.clone(), gpu, &mut timeline).expect(what);
             assert!(
                 found == expected,
                 "{} differs on the GPU: {what}",

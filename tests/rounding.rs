@@ -25,12 +25,12 @@ fn check(d: u16, to: Range, gpu: Option<&Gpu>) {
     let op = Normalize {
         range: Some(Range { min: 0, max: d }),
         to: Some(to),
-        per_channel: false,
+        ..Normalize::default()
     };
     let image = Image::new(shape, values.into());
     let mut timeline = Timeline::default();
     let output = match gpu {
-        Some(gpu) => op.cuda(image, gpu, &mut timeline),
+        Some(gpu) => gpuimg::ops::on_gpu(&op, image, gpu, &mut timeline),
         None => op.cpu(image, &mut timeline),
     };
     let Product::Image(image) = output.expect("normalized").product else {

@@ -4,5 +4,5 @@
 mod decode;
 mod encode;
 
-pub use decode::decode;
+pub use decode::{Reader, decode};
 pub use encode::{Mode, encode};

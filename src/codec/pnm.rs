@@ -9,60 +9,87 @@ use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
 use anyhow::{Context, Result, bail, ensure};
 
-/// Reads a P5 or P6 file. Refused, with the reason: the other kinds (P1–P4, P7), a file of several
+/// A P5 or P6 file. Refused, with the reason: the other kinds (P1–P4, P7), a file of several
 /// images, a sample above the maxval, a file that ends early.
-pub fn decode(source: &Source) -> Result<Image> {
-    let mut header = Header {
-        source,
-        block: Vec::new(),
-        start: 0,
-        next: 0,
-    };
-    let channels = match [header.byte()?, header.byte()?] {
-        [b'P', b'5'] => 1,
-        [b'P', b'6'] => 3,
-        [b'P', kind @ (b'1'..=b'4' | b'7')] => bail!(
-            "P{} files are not supported (P5 and P6, binary PGM and PPM, are)",
-            char::from(kind)
-        ),
-        _ => bail!("it is no PNM file"),
-    };
-    ensure!(
-        is_space(header.character()?),
-        "no space after the P5 or P6 it starts with"
-    );
-    let width = header.number("width")?;
-    let height = header.number("height")?;
-    let maxval = header.number("maxval")?;
-    let maxval = u16::try_from(maxval)
-        .ok()
-        .filter(|&maxval| maxval > 0)
-        .with_context(|| format!("a maxval of {maxval} (it must be from 1 to 65535)"))?;
-    let depth = if maxval <= 255 {
-        Depth::Eight
-    } else {
-        Depth::Sixteen
-    };
-    let shape = Shape::checked(width, height, channels, depth)?;
+pub struct Reader<'a> {
+    source: &'a Source,
+    /// What decoding gives.
+    pub shape: Shape,
+    maxval: u16,
+    start: u64,
+}
 
-    let start = header.next;
-    let end = start + shape.bytes() as u64;
-    ensure!(
-        end <= source.len(),
-        "truncated at byte {} of {end}",
-        source.len()
-    );
-    let mut after = [0; 2];
-    if source.read_up_to(&mut after, end)? == 2 && matches!(after, [b'P', b'1'..=b'7']) {
-        bail!("it holds several images (only files of one are supported)");
+impl<'a> Reader<'a> {
+    /// Reads and checks the header.
+    pub fn open(source: &'a Source) -> Result<Reader<'a>> {
+        let mut header = Header {
+            source,
+            block: Vec::new(),
+            start: 0,
+            next: 0,
+        };
+        let channels = match [header.byte()?, header.byte()?] {
+            [b'P', b'5'] => 1,
+            [b'P', b'6'] => 3,
+            [b'P', kind @ (b'1'..=b'4' | b'7')] => bail!(
+                "P{} files are not supported (P5 and P6, binary PGM and PPM, are)",
+                char::from(kind)
+            ),
+            _ => bail!("it is no PNM file"),
+        };
+        ensure!(
+            is_space(header.character()?),
+            "no space after the P5 or P6 it starts with"
+        );
+        let width = header.number("width")?;
+        let height = header.number("height")?;
+        let maxval = header.number("maxval")?;
+        let maxval = u16::try_from(maxval)
+            .ok()
+            .filter(|&maxval| maxval > 0)
+            .with_context(|| format!("a maxval of {maxval} (it must be from 1 to 65535)"))?;
+        let depth = if maxval <= 255 {
+            Depth::Eight
+        } else {
+            Depth::Sixteen
+        };
+        let shape = Shape::checked(width, height, channels, depth)?;
+
+        let start = header.next;
+        let end = start + shape.bytes() as u64;
+        ensure!(
+            end <= source.len(),
+            "truncated at byte {} of {end}",
+            source.len()
+        );
+        let mut after = [0; 2];
+        if source.read_up_to(&mut after, end)? == 2 && matches!(after, [b'P', b'1'..=b'7']) {
+            bail!("it holds several images (only files of one are supported)");
+        }
+        Ok(Reader {
+            source,
+            shape,
+            maxval,
+            start,
+        })
     }
 
-    let mut samples = Samples::zeroed(&shape)?;
-    raw::read(source, [(start, samples.as_bytes_mut())], |piece| {
-        raw::reorder(piece, depth, Order::Big);
-        check(piece, depth, maxval)
-    })?;
-    Ok(Image::new(shape, samples))
+    /// Decodes the image.
+    pub fn decode(self) -> Result<Image> {
+        let (shape, depth) = (self.shape, self.shape.depth);
+        let mut samples = Samples::any(&shape)?;
+        let place = (self.start, samples.as_bytes_mut());
+        raw::read(self.source, [place], |piece| {
+            raw::reorder(piece, depth, Order::Big);
+            check(piece, depth, self.maxval)
+        })?;
+        Ok(Image::new(shape, samples))
+    }
+}
+
+/// Reads the image of a file.
+pub fn decode(source: &Source) -> Result<Image> {
+    Reader::open(source)?.decode()
 }
 
 /// Refuses native-endian samples above `maxval`.

@@ -20,17 +20,43 @@ pub use encode::encode;
 pub use pack::Compression;
 
 use crate::files::Source;
-use crate::image::{Image, Samples};
+use crate::image::{Image, Samples, Shape};
+use anyhow::Result;
+use page::Page;
 
-/// Reads a TIFF file: compression none, LZW, deflate, zstd or PackBits, with or without horizontal
+/// A TIFF file: compression none, LZW, deflate, zstd or PackBits, with or without horizontal
 /// differencing, in either byte order.
 ///
 /// Alpha is kept as it is, whether the file says that colours are multiplied by it or not. An error
 /// names what is not supported (several pages; signed, floating-point or other depths; other
 /// colour spaces and compressions; separate planes; an orientation), or where the file is damaged.
-pub fn decode(source: &Source) -> anyhow::Result<Image> {
-    let page = page::Page::read(source)?;
-    let mut samples = Samples::zeroed(&page.shape)?;
-    decode::fill(source, &page, samples.as_bytes_mut())?;
-    Ok(Image::new(page.shape, samples))
+pub struct Reader<'a> {
+    source: &'a Source,
+    page: Page,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads and checks the directory.
+    pub fn open(source: &'a Source) -> Result<Reader<'a>> {
+        let page = Page::read(source)?;
+        Ok(Reader { source, page })
+    }
+
+    /// What decoding gives.
+    pub fn shape(&self) -> Shape {
+        self.page.shape
+    }
+
+    /// Decodes the image.
+    pub fn decode(self) -> Result<Image> {
+        let Reader { source, page } = self;
+        let mut samples = Samples::any(&page.shape)?;
+        decode::fill(source, &page, samples.as_bytes_mut())?;
+        Ok(Image::new(page.shape, samples))
+    }
+}
+
+/// Reads the image of a file.
+pub fn decode(source: &Source) -> Result<Image> {
+    Reader::open(source)?.decode()
 }

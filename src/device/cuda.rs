@@ -4,6 +4,7 @@
 
 use super::modules::Modules;
 use super::{Unusable, link};
+use crate::buffer;
 use crate::stats::Peaks;
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::result::{self, DriverError};
@@ -15,6 +16,8 @@ use cudarc::driver::{
     CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStream, LaunchConfig, PushKernelArg,
 };
 use cudarc::nvrtc::Ptx;
+use memmap2::MmapMut;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,7 +29,9 @@ const OLDEST_DRIVER: i32 = 12000;
 pub struct Gpu {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
-    modules: Modules,
+    modules: Arc<Modules>,
+    /// Whether device memory comes from the driver's pool, without stopping the card's other work.
+    pooled: bool,
     /// `NVIDIA H100 80GB HBM3`, …
     pub name: String,
     /// When opening began, and how long it took.
@@ -38,7 +43,9 @@ pub struct Gpu {
 pub struct Buffer {
     pointer: sys::CUdeviceptr,
     len: usize,
-    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    /// Whether the memory is the stream's, had and given back in the order of its work.
+    ordered: bool,
 }
 
 impl Buffer {
@@ -55,10 +62,17 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if self.context.bind_to_thread().is_ok() {
-            // SAFETY: `pointer` came from `malloc_sync` and is freed only here. The driver waits for
-            // the work that uses it. An error means that the context is gone, and the memory with it.
-            let _ = unsafe { result::free_sync(self.pointer) };
+        if self.stream.context().bind_to_thread().is_ok() {
+            // SAFETY: `pointer` came from `malloc_async` on this stream, or from `malloc_sync`, and is
+            // freed only here. All work that uses it was queued on this stream, or the driver waits
+            // for it. An error means that the context is gone, and the memory with it.
+            let _ = unsafe {
+                if self.ordered {
+                    result::free_async(self.pointer, self.stream.cu_stream())
+                } else {
+                    result::free_sync(self.pointer)
+                }
+            };
         }
     }
 }
@@ -122,13 +136,59 @@ impl Gpu {
             let context = open_context(ordinal)?;
             Ok(Gpu {
                 name: context.name()?,
-                modules: Modules::for_capability(context.compute_capability()?)?,
+                modules: Arc::new(Modules::for_capability(context.compute_capability()?)?),
                 stream: context.new_stream()?,
+                pooled: false,
                 context,
                 opened: (start, start.elapsed()),
             })
         };
         ready().map_err(|error| error.context(Unusable))
+    }
+
+    /// The same card with a queue of its own: what is queued on one runs beside what is queued on
+    /// the other. In a `batch`, device memory is had without stopping the others' work.
+    pub fn lane(&self, batch: bool) -> Result<Gpu> {
+        if batch {
+            let flags = sys::CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC as u32;
+            // Threads that wait for the card leave their core to those that decode. A wish: without
+            // it they wait as well, only busily.
+            // SAFETY: takes two numbers; the device is the context's own.
+            let _ = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(self.context.cu_device(), flags) };
+        }
+        Ok(Gpu {
+            context: self.context.clone(),
+            stream: self.context.new_stream()?,
+            modules: self.modules.clone(),
+            pooled: batch && keep_pool(&self.context),
+            name: self.name.clone(),
+            opened: self.opened,
+        })
+    }
+
+    /// How many cards there are; none without a driver.
+    pub fn count() -> usize {
+        CudaContext::device_count().map_or(0, |count| count as usize)
+    }
+
+    /// Memory that any card reaches directly, until it is dropped; `None` where the driver will not.
+    pub fn page_locked(&self, bytes: usize) -> Option<buffer::Block> {
+        let mut memory = buffer::mapped(bytes)?;
+        self.context.bind_to_thread().ok()?;
+        // SAFETY: the mapping is live, and `PageLocked` unregisters it before it unmaps it.
+        unsafe {
+            sys::cuMemHostRegister_v2(
+                memory.as_mut_ptr().cast(),
+                memory.len(),
+                sys::CU_MEMHOSTREGISTER_PORTABLE,
+            )
+        }
+        .result()
+        .ok()?;
+        Some(Box::new(PageLocked {
+            memory,
+            context: self.context.clone(),
+        }))
     }
 
     /// Streaming multiprocessors on the card: what grids are sized by.
@@ -243,14 +303,22 @@ impl Gpu {
     /// bytes, which kernels may read to their end.
     pub fn alloc(&self, len: usize) -> Result<Buffer> {
         self.context.bind_to_thread()?;
+        let size = len.next_multiple_of(16).max(16);
         // SAFETY: the call only returns a new address; the bytes behind it are any bytes, and whoever
         // reads them back gets what copies and kernels wrote.
-        let pointer = unsafe { result::malloc_sync(len.next_multiple_of(16).max(16)) }
-            .map_err(|error| anyhow!("no {len} bytes of device memory: {}", said(&error)))?;
+        let pointer = unsafe {
+            if self.pooled {
+                result::malloc_async(self.stream.cu_stream(), size)
+            } else {
+                result::malloc_sync(size)
+            }
+        }
+        .map_err(|error| anyhow!("no {len} bytes of device memory: {}", said(&error)))?;
         Ok(Buffer {
             pointer,
             len,
-            context: self.context.clone(),
+            stream: self.stream.clone(),
+            ordered: self.pooled,
         })
     }
 
@@ -258,7 +326,10 @@ impl Gpu {
     pub fn words<T: bytemuck::Pod>(&self, words: &[T]) -> Result<Buffer> {
         let bytes: &[u8] = bytemuck::cast_slice(words);
         let buffer = self.alloc(bytes.len())?;
-        self.send(bytes, &buffer)?;
+        // SAFETY: `buffer` has as many bytes as are copied. CUDA has copied pageable memory to its own
+        // before this returns, so `words` is not used longer.
+        unsafe { result::memcpy_htod_async(buffer.pointer, bytes, self.stream.cu_stream()) }
+            .map_err(|error| anyhow!("{}", said(&error)))?;
         Ok(buffer)
     }
 
@@ -292,16 +363,30 @@ impl Gpu {
     /// Runs `work` with `host` pinned, so that the card reaches it directly, and waits for what was
     /// queued before it returns, whatever becomes of `work`.
     pub fn with_pinned<R>(&self, host: &mut [u8], work: impl FnOnce(&mut Pinned) -> R) -> R {
-        // SAFETY: the range is a live slice, borrowed exclusively until after `Pinned` is dropped,
-        // which happens in this very frame.
-        let registered = self.context.bind_to_thread().is_ok()
-            && unsafe { sys::cuMemHostRegister_v2(host.as_mut_ptr().cast(), host.len(), 0) }
-                .result()
-                .is_ok();
+        self.with_memory(host, true, work)
+    }
+
+    /// The same, pinned only if that is wished.
+    pub fn with_memory<R>(
+        &self,
+        host: &mut [u8],
+        pin: bool,
+        work: impl FnOnce(&mut Pinned) -> R,
+    ) -> R {
+        let already = sys::CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+        let pinning = match self.context.bind_to_thread() {
+            // SAFETY: the range is a live slice, borrowed exclusively until after `Pinned` is dropped,
+            // which happens in this very frame.
+            Ok(()) if pin => unsafe {
+                sys::cuMemHostRegister_v2(host.as_mut_ptr().cast(), host.len(), 0)
+            },
+            _ => sys::CUresult::CUDA_ERROR_NOT_PERMITTED,
+        };
         work(&mut Pinned {
             memory: host,
             gpu: self,
-            registered,
+            registered: pinning.result().is_ok(),
+            direct: pinning.result().is_ok() || pinning == already,
         })
     }
 
@@ -338,8 +423,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// The same card, its work queued on CUDA's default stream: the one with which calls that name
-    /// no stream (`send`, `fetch`) keep order.
+    /// The same card, its work queued on CUDA's default stream, as the papers' programs did.
     pub fn on_default_stream(self) -> Gpu {
         Gpu {
             stream: self.context.default_stream(),
@@ -416,6 +500,26 @@ fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
         .map_err(|error| anyhow!("GPU {ordinal} cannot be opened: {}", said(&error)))
 }
 
+/// Whether the card has a pool of memory, which is then told to keep what it once had.
+fn keep_pool(context: &CudaContext) -> bool {
+    let supported = Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
+    if !context.attribute(supported).is_ok_and(|yes| yes == 1) {
+        return false;
+    }
+    let keep = || -> std::result::Result<(), DriverError> {
+        let mut pool = std::ptr::null_mut();
+        let mut all = u64::MAX;
+        let threshold = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        // SAFETY: both calls only use live pointers to a handle and to a number of the kind that
+        // this attribute takes.
+        unsafe {
+            sys::cuDeviceGetDefaultMemPool(&mut pool, context.cu_device()).result()?;
+            sys::cuMemPoolSetAttribute(pool, threshold, (&raw mut all).cast()).result()
+        }
+    };
+    keep().is_ok()
+}
+
 /// What the driver says of an error, or its number where it has no words.
 fn said(error: &DriverError) -> String {
     match error.error_string() {
@@ -424,20 +528,52 @@ fn said(error: &DriverError) -> String {
     }
 }
 
+/// Host memory that all cards reach directly, kept from image to image.
+struct PageLocked {
+    memory: MmapMut,
+    context: Arc<CudaContext>,
+}
+
+impl Deref for PageLocked {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory
+    }
+}
+
+impl DerefMut for PageLocked {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory
+    }
+}
+
+impl Drop for PageLocked {
+    fn drop(&mut self) {
+        if self.context.bind_to_thread().is_ok() {
+            // SAFETY: registered at this very address by `page_locked`; copies that use the memory
+            // have been waited for by `Pinned`, which borrowed it.
+            let _ = unsafe { sys::cuMemHostUnregister(self.memory.as_mut_ptr().cast()) }.result();
+        }
+    }
+}
+
 /// Host memory that the card can reach directly while this lives.
 #[derive(Debug)]
 pub struct Pinned<'h> {
     memory: &'h mut [u8],
     gpu: &'h Gpu,
+    /// Whether it was pinned for this, and is to be let go after.
+    registered: bool,
     /// Where the driver would not pin (a limit on locked memory), copies go through its own
     /// staging buffers: slower, and the timeline says so.
-    registered: bool,
+    direct: bool,
 }
 
 impl Pinned<'_> {
-    /// Whether the driver pinned the memory.
-    pub fn registered(&self) -> bool {
-        self.registered
+    /// Whether the card reaches the memory directly.
+    pub fn direct(&self) -> bool {
+        self.direct
     }
 
     /// Bytes of the memory.

@@ -7,6 +7,9 @@ use anyhow::{Context, Result, anyhow};
 use cudarc::driver::CudaEvent;
 use std::time::{Duration, Instant};
 
+/// Fewer bytes are sent through the driver's own memory sooner than they are pinned.
+const WORTH_PINNING: usize = 64 << 10;
+
 /// The queue of one image's work.
 #[derive(Debug)]
 pub struct Job<'a, 'h> {
@@ -38,7 +41,7 @@ impl Gpu {
     ) -> Result<R> {
         let start = Instant::now();
         let bytes = host.len() as u64;
-        self.with_pinned(host, |host| {
+        self.with_memory(host, host.len() >= WORTH_PINNING, |host| {
             timeline.push("pin", start, start.elapsed(), bytes, Limit::Host);
             let origin = (Instant::now(), self.event()?);
             let mut job = Job {
@@ -62,10 +65,47 @@ impl Job<'_, '_> {
         self.timeline.host("device memory", 0, || gpu.alloc(len))
     }
 
+    /// Kernels of one file for one form of pixel. The driver may have to compile them first.
+    pub fn kernels<const N: usize>(
+        &mut self,
+        file: &str,
+        names: [&'static str; N],
+        form: &str,
+    ) -> Result<[Kernel; N]> {
+        let gpu = self.gpu;
+        let load = || {
+            let kernels: Result<Vec<Kernel>> = names
+                .iter()
+                .map(|name| gpu.kernel(file, name, form))
+                .collect();
+            kernels?
+                .try_into()
+                .map_err(|_| anyhow!("kernels are missing"))
+        };
+        self.timeline.host("load kernels", 0, load)
+    }
+
+    /// Blocks for a pass that reduces `bytes` to a few words.
+    pub fn reduction_grid(&self, bytes: u64) -> u32 {
+        self.gpu.reduction_grid(bytes)
+    }
+
+    /// Device memory of zeros.
+    pub fn zeros(&mut self, len: usize) -> Result<Buffer> {
+        let buffer = self.alloc(len)?;
+        self.gpu.fill(&buffer, 0)?;
+        Ok(buffer)
+    }
+
+    /// Device memory that holds a few words.
+    pub fn words<T: bytemuck::Pod>(&mut self, words: &[T]) -> Result<Buffer> {
+        self.gpu.words(words)
+    }
+
     /// Queues a copy of the image into new device memory.
     pub fn upload(&mut self) -> Result<Buffer> {
         let mut buffer = self.alloc(self.host.len())?;
-        let name = if self.host.registered() {
+        let name = if self.host.direct() {
             "upload"
         } else {
             "upload, unpinned"
@@ -78,7 +118,7 @@ impl Job<'_, '_> {
 
     /// Queues a copy of `buffer` over the image's memory.
     pub fn download(&mut self, buffer: &Buffer) -> Result<()> {
-        let name = if self.host.registered() {
+        let name = if self.host.direct() {
             "download"
         } else {
             "download, unpinned"

@@ -5,9 +5,10 @@
 //! columns or not, mirror its rows or not. With the output's pixel (x, y), mirrored where said, the
 //! input's pixel is (x, y), or (y, x) where transposed.
 
-use super::{Op, Output};
+use super::{DeviceImage, Op, Output, Product};
 use crate::device::Work;
-use crate::device::cuda::{Arg, Gpu};
+use crate::device::cuda::Arg;
+use crate::device::job::Job;
 use crate::image::{Image, Samples, Shape};
 use crate::stats::Timeline;
 use anyhow::Result;
@@ -120,12 +121,12 @@ impl Op for Orient {
         }
         let mut samples = image.samples().clone();
         samples.as_bytes_mut().copy_from_slice(&bytes);
-        Image::new(to, samples).into()
+        Product::Image(Image::new(to, samples)).into()
     }
 
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output> {
         let (from, to) = (image.shape(), self.turned(image.shape()));
-        let mut turned = Samples::zeroed(&to)?;
+        let mut turned = Samples::any(&to)?;
         timeline.host("orient", 2 * from.bytes() as u64, || {
             let (input, output) = (image.samples().as_bytes(), turned.as_bytes_mut());
             match from.pixel_bytes() {
@@ -137,11 +138,11 @@ impl Op for Orient {
                 _ => turn::<8>(*self, from, input, output),
             }
         });
-        Ok(Image::new(to, turned).into())
+        Ok(Product::Image(Image::new(to, turned)).into())
     }
 
-    fn cuda(&self, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
-        let (from, to) = (image.shape(), self.turned(image.shape()));
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
+        let from = image.shape;
         let Parts {
             transposed,
             mirror_x,
@@ -160,25 +161,20 @@ impl Op for Orient {
         };
         let name = if transposed { "transpose" } else { "flip" };
         let pixel = from.pixel_bytes();
-        let kernel = timeline.host("load kernels", 0, || {
-            gpu.kernel(name, name, &format!("b{pixel}"))
-        })?;
+        let [kernel] = job.kernels(name, [name], &format!("b{pixel}"))?;
+        let samples = job.alloc(image.samples.len())?;
+        let args = [
+            Arg::Buffer(&image.samples),
+            Arg::Buffer(&samples),
+            Arg::U64(width as u64),
+            Arg::U64(height as u64),
+            Arg::U32(reverse_x.into()),
+            Arg::U32(reverse_y.into()),
+        ];
         let grid = grid(width, height, pixel, transposed);
-        gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
-            let input = job.upload()?;
-            let output = job.alloc(input.len())?;
-            let args = [
-                Arg::Buffer(&input),
-                Arg::Buffer(&output),
-                Arg::U64(width as u64),
-                Arg::U64(height as u64),
-                Arg::U32(reverse_x.into()),
-                Arg::U32(reverse_y.into()),
-            ];
-            job.launch(&kernel, grid, 2 * from.bytes() as u64, &args)?;
-            job.download(&output)
-        })?;
-        Ok(Image::new(to, image.into_samples()).into())
+        job.launch(&kernel, grid, 2 * from.bytes() as u64, &args)?;
+        let shape = self.turned(from);
+        Ok(Product::Image(DeviceImage { shape, samples }).into())
     }
 }
 

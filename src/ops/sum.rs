@@ -2,10 +2,11 @@
 //! when asked for. REDUCE's step 7: many elements a thread before the tree.
 
 use super::normalize::lanes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
-use super::{Op, Output, Product, with_samples};
+use super::{DeviceImage, Op, Output, Product, with_samples};
 use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
-use crate::device::cuda::{Arg, Gpu};
+use crate::device::cuda::Arg;
+use crate::device::job::Job;
 use crate::image::{Image, Shape};
 use crate::stats::Timeline;
 use anyhow::Result;
@@ -179,37 +180,32 @@ impl Op for Sum {
         Ok(finished(shape, channels))
     }
 
-    fn cuda(&self, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
-        let shape = image.shape();
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
+        let shape = image.shape;
         let bytes = shape.bytes() as u64;
-        let (grid, count) = (gpu.reduction_grid(bytes), Arg::U64(shape.samples() as u64));
-        let (sum, minmax) = timeline.host("load kernels", 0, || {
-            let form = shape.sample_form();
-            let minmax = self
-                .all
-                .then(|| gpu.kernel("normalize", "minmax", &form))
-                .transpose()?;
-            anyhow::Ok((gpu.kernel("sum", "sum", &form)?, minmax))
-        })?;
-        let sums = gpu.words(&[0u64; 4])?;
-        let ranges = gpu.words(&[u32::MAX; 8])?;
-        let (sums, ranges) = gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
-            let samples = job.upload()?;
+        let form = shape.sample_form();
+        let [sum] = job.kernels("sum", ["sum"], &form)?;
+        let (samples, count) = (
+            Arg::Buffer(&image.samples),
+            Arg::U64(shape.samples() as u64),
+        );
+        let grid = job.reduction_grid(bytes);
+        let sums = job.words(&[0u64; 4])?;
+        job.launch(&sum, grid, bytes, &[samples, count, Arg::Buffer(&sums)])?;
+        let ranges = job.words(&[u32::MAX; 8])?;
+        if self.all {
+            let [minmax] = job.kernels("normalize", ["minmax"], &form)?;
             job.launch(
-                &sum,
+                &minmax,
                 grid,
                 bytes,
-                &[Arg::Buffer(&samples), count, Arg::Buffer(&sums)],
+                &[samples, count, Arg::Buffer(&ranges)],
             )?;
-            if let Some(minmax) = &minmax {
-                let args = [Arg::Buffer(&samples), count, Arg::Buffer(&ranges)];
-                job.launch(minmax, grid, bytes, &args)?;
-            }
-            Ok((
-                job.read_words::<u64>(&sums)?,
-                job.read_words::<u32>(&ranges)?,
-            ))
-        })?;
+        }
+        let (sums, ranges) = (
+            job.read_words::<u64>(&sums)?,
+            job.read_words::<u32>(&ranges)?,
+        );
         // The kernel keeps the full value less the maximum.
         let range = |pair: &[u32]| (pair[0] as u16, shape.depth.full() - pair[1] as u16);
         let total = |(&sum, pair): (&u64, &[u32])| Total {
@@ -221,11 +217,8 @@ impl Op for Sum {
     }
 }
 
-fn finished(shape: Shape, channels: Vec<Total>) -> Output {
-    Output {
-        product: Product::Totals(Totals { shape, channels }),
-        warnings: Vec::new(),
-    }
+fn finished<I>(shape: Shape, channels: Vec<Total>) -> Output<I> {
+    Product::Totals(Totals { shape, channels }).into()
 }
 
 /// Totals of each lane: of the samples whose index leaves the same remainder.

@@ -22,7 +22,7 @@ pub fn decode(source: &Source, shape: Shape) -> Result<Image> {
         reader.output_buffer_size() == Some(shape.bytes()),
         "its chunks contradict one another"
     );
-    let mut samples = Samples::zeroed(&shape)?;
+    let mut samples = Samples::any(&shape)?;
     let frame = reader.next_frame(samples.as_bytes_mut()).map_err(plain)?;
     ensure!(
         frame.buffer_size() == shape.bytes() && frame.width as usize == shape.width,
