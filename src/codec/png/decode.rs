@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
                 return Ok(Image::new(shape, samples));
             }
         }
-        let threads = idle_threads();
+        let threads = rayon::current_num_threads();
         if parallel::is_worth(source.len(), total, threads) {
             let data = prelude.image_data(source)?;
             let mut rows = Rows::new(samples.as_bytes_mut(), layout);
@@ -97,12 +97,4 @@ impl<'a> Reader<'a> {
 /// Reads the image of a file.
 pub fn decode(source: &Source) -> Result<Image> {
     Reader::open(source)?.decode()
-}
-
-/// Threads that may help: of a pool that this one belongs to, the others have work of their own.
-fn idle_threads() -> usize {
-    match rayon::current_thread_index() {
-        Some(_) => 1,
-        None => rayon::current_num_threads(),
-    }
 }
