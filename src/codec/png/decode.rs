@@ -14,6 +14,7 @@ mod part;
 mod segments;
 mod unfilter;
 mod unfilter_simd;
+mod zlib;
 
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape};
@@ -22,6 +23,8 @@ use data::ImageData;
 use header::Prelude;
 use inflate::Inflater;
 use unfilter::{Layout, Rows};
+
+pub use zlib::Unzip;
 
 /// Bytes of image from which a second thread pays for its start.
 const WORTH_A_THREAD: usize = 1 << 20;

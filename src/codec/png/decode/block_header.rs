@@ -54,6 +54,21 @@ impl Bits {
         self.count = self.count.wrapping_sub(entry.0);
     }
 
+    /// The next whole byte and the three after it, from here and then from `rest`: the Adler-32 that
+    /// follows the last block.
+    pub fn word<'a>(mut self, rest: &mut impl Iterator<Item = &'a u8>) -> Option<u32> {
+        self.align();
+        let mut word = 0;
+        for _ in 0..4 {
+            let byte = match self.count {
+                0 => *rest.next()?,
+                _ => self.take(8) as u8,
+            };
+            word = word << 8 | u32::from(byte);
+        }
+        Some(word)
+    }
+
     /// Tops up as far as the input goes.
     pub fn refill_slowly(&mut self, input: &mut &[u8]) {
         self.buffer &= (1 << self.count) - 1;

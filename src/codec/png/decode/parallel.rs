@@ -9,8 +9,9 @@
 
 use super::data::ImageData;
 use super::finder::find_block;
-use super::inflate::{HISTORY, is_zlib, joined};
+use super::inflate::{HISTORY, is_zlib};
 use super::part::{Buffers, Inflated, Job, PART, Run};
+use crate::codec::png::adler::joined;
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -287,31 +287,18 @@ impl<'a> Run<'a> {
 
     fn result(self) -> Result<Inflated> {
         let inflate = &self.buffers.inflate;
+        let stated = || {
+            let mut rest = self.rest.into_iter().flatten();
+            let word = inflate.rest().word(&mut rest);
+            word.context("the Adler-32 is missing")
+        };
         Ok(Inflated {
             start: self.start,
             end: self.end.context("the part has not ended")?,
             marked: self.marked - HISTORY,
             plain: self.fresh..self.plain,
             adler: simd_adler32::adler32(&&self.buffers.plain[self.fresh..self.plain]),
-            stated: match inflate.is_done() {
-                true => Some(self.word(inflate.rest())?),
-                false => None,
-            },
+            stated: inflate.is_done().then(stated).transpose()?,
         })
-    }
-
-    /// The word after the last block.
-    fn word(&self, mut bits: Bits) -> Result<u32> {
-        bits.align();
-        let mut rest = self.rest[0].iter().chain(self.rest[1]);
-        let mut word = 0;
-        for _ in 0..4 {
-            let byte = match bits.count {
-                0 => *rest.next().context("the Adler-32 is missing")?,
-                _ => bits.take(8) as u8,
-            };
-            word = word << 8 | u32::from(byte);
-        }
-        Ok(word)
     }
 }
