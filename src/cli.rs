@@ -145,6 +145,16 @@ pub enum Verb {
     },
     /// Tell what this machine has, and what `auto` makes of it
     Doctor,
+    /// Print the completions for a shell
+    Completions {
+        /// For which: bash, zsh, fish, …
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages, one for each verb, to a folder
+    Man {
+        /// The folder, which must exist
+        folder: PathBuf,
+    },
 }
 
 /// Where the range of a whole set comes from.

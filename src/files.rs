@@ -341,6 +341,10 @@ fn is_stream(about: &fs::Metadata) -> bool {
 
 /// An operating system's error in the user's words, without its number.
 fn plain(error: io::Error) -> anyhow::Error {
+    // For `main` to know it again.
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return error.into();
+    }
     anyhow::anyhow!(reason(&error))
 }
 

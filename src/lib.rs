@@ -7,9 +7,11 @@
 //!  files.rs  codec/   image.rs  ops/*.rs  cuda.rs (kernels/*.cu) or cpu.rs (rayon)
 //! ```
 //!
-//! `pipeline::one_image` names every station in order: read it first. Arrows run one way:
-//! `main → lib → cli, pipeline → codec, ops → device → stats, image`. Operations never print and
-//! never touch files, codecs know no device, devices know no operation, and only `main` exits.
+//! `pipeline::one_image` names every station in order: read it first. `batch` does it to many
+//! files at once. Arrows run one way:
+//! `main → lib → cli, batch → pipeline → codec, ops → device → stats, image`. Operations never print and
+//! never touch files, codecs know no device, devices know no operation, and only `main` exits, or
+//! `interrupt` when asked to.
 //! An operation is defined once, by its naive version; the CPU's and the GPU's give the same bytes.
 
 pub mod batch;
@@ -30,6 +32,7 @@ pub mod stats;
 use anyhow::{Context, Result, anyhow};
 use batch::histogram::{self, Set};
 use batch::inputs::Naming;
+use clap::CommandFactory;
 use clap::error::ErrorKind;
 use cli::{Cli, Common, Files, StatsForm, Verb, WholeSet};
 use codec::Format;
@@ -81,6 +84,17 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         } => histogram::merge(inputs, output, *overwrite),
         Verb::Bench { options } => bench::run(options, common.device),
         Verb::Doctor => doctor::run(common.device),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "gpuimg", &mut script);
+            io::stdout().write_all(&script)?;
+            Ok(Outcome::Done)
+        }
+        Verb::Man { folder } => {
+            clap_mangen::generate_to(Cli::command(), folder)
+                .with_context(|| format!("cannot write to {}", folder.display()))?;
+            Ok(Outcome::Done)
+        }
     }
 }
 
@@ -250,6 +264,14 @@ pub fn complain(error: &anyhow::Error) {
 /// Marks an error as wrong usage: exit status 2.
 fn usage(error: anyhow::Error) -> anyhow::Error {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{error:#}")).into()
+}
+
+/// Whether an error is only that a pipe's other end is closed.
+pub fn nobody_listens(error: &anyhow::Error) -> bool {
+    let broken = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref().is_some_and(broken))
 }
 
 /// The exit status that an error stands for: 2 wrong usage, 3 the GPU asked for cannot be used, 1
