@@ -88,6 +88,11 @@ impl Inflate {
         matches!(self.state, State::Start | State::End) && self.header.is_empty()
     }
 
+    /// Whether a match goes on past what was room for.
+    pub fn is_in_match(&self) -> bool {
+        self.pending.0 > 0
+    }
+
     /// Whether the last block has ended.
     pub fn is_done(&self) -> bool {
         self.state == State::End

@@ -24,6 +24,8 @@ impl Unzip {
         while !self.inflate.is_done() {
             let step = if filled < out.len() {
                 self.inflate.read(input, out, filled)?
+            } else if self.inflate.is_in_match() {
+                return Ok(None);
             } else {
                 // Only the end of a block fits now; whatever else comes, it is too much.
                 match self.inflate.read(input, &mut [0u8], 0) {
