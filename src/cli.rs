@@ -200,6 +200,10 @@ pub struct Files {
     #[arg(long, value_name = "8|16")]
     pub depth: Option<Bits>,
 
+    /// Turn the image as its orientation tag says before anything else, and set the tag to upright
+    #[arg(long)]
+    pub auto_orient: bool,
+
     /// Replace the output if it exists; it may be the input itself
     #[arg(long)]
     pub overwrite: bool,

@@ -95,10 +95,6 @@ pub struct Options {
         global = true
     )]
     pub tiff: tiff::Compression,
-
-    /// Turn the image as its orientation tag says before anything else, and set the tag to upright
-    #[arg(long, global = true)]
-    pub auto_orient: bool,
 }
 
 /// How inputs are read.

@@ -168,6 +168,7 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
         overwrite: files.overwrite,
         sync: files.sync,
         depth: files.depth.map(Depth::from),
+        auto_orient: files.auto_orient,
     };
     if many {
         if !output.is_dir() && Format::of_extension(&output).is_ok() {

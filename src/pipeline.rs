@@ -34,6 +34,8 @@ pub struct Destination {
     pub sync: bool,
     /// The depth asked for, where it is not the input's.
     pub depth: Option<Depth>,
+    /// Whether the image is brought upright first, as its orientation tag says.
+    pub auto_orient: bool,
 }
 
 impl Destination {
@@ -148,10 +150,11 @@ pub fn one_image(
         Writer::new(format, &output.options, target, room.collect())
     });
     let mut writer = writer.transpose().with_context(unwritten)?;
-    let shared = Shared::measure(op, &mut reader, resources, &mut timeline).with_context(unread)?;
+    let shared = Shared::measure(op, input, &mut reader, resources, &mut timeline)?;
 
     let mut told = Told::new(reader.left_out(), pages);
     let mut station = Station {
+        input,
         resources,
         device: String::new(),
         timeline,
@@ -181,8 +184,7 @@ pub fn one_image(
             None => Ok(image),
         };
         let from = image.as_ref().map_or(story.from, Image::shape);
-        let result = image.and_then(|image| station.through(op, image));
-        let result = result.with_context(undone)?;
+        let result = image.and_then(|image| station.through(op, image))?;
         ranges.extend(result.ranges);
         remarks.warnings.extend(result.warnings);
         start = Instant::now();
@@ -257,6 +259,7 @@ fn accept(op: &dyn Op, metadata: &Metadata, remarks: &mut Remarks) -> Result<()>
 
 /// What images pass through on their way, and what was noted of them.
 struct Station<'a> {
+    input: &'a Path,
     resources: &'a Resources<'a>,
     device: String,
     timeline: Timeline,
@@ -268,10 +271,11 @@ impl Station<'_> {
         let devices = self.resources.devices;
         let (gpu, device) = devices.choose(&op.work(&image.shape()), &mut self.timeline)?;
         self.device = device;
-        match gpu {
+        let result = match gpu {
             Some(gpu) => ops::on_gpu(op, image, gpu, &mut self.timeline),
             None => op.cpu(image, &mut self.timeline),
-        }
+        };
+        result.with_context(|| format!("cannot {} {}", op.name(), name(self.input)))
     }
 
     /// The image upright, if that is asked for, and 8 bits as 16, so that the result has all 16.
@@ -284,7 +288,7 @@ impl Station<'_> {
         remarks: &mut Remarks,
     ) -> Result<Image> {
         let upright = metadata.orientation.and_then(Orient::upright);
-        let image = match upright.filter(|_| output.options.auto_orient) {
+        let image = match upright.filter(|_| output.auto_orient) {
             Some(orient) => {
                 let from = image.shape();
                 let Product::Image(image) = self.through(&orient, image)?.product else {

@@ -11,8 +11,11 @@ use std::fs;
 use tiff::decoder::{Decoder, DecodingResult};
 use tiff::tags::Tag;
 
-/// Every page's size, samples and description, as the `tiff` crate reads them.
-fn pages(file: &[u8]) -> Vec<((u32, u32), Vec<u16>, Option<String>)> {
+/// A page's size, samples and description.
+type Page = ((u32, u32), Vec<u16>, Option<String>);
+
+/// Every page, as the `tiff` crate reads it.
+fn pages(file: &[u8]) -> Vec<Page> {
     let mut decoder = Decoder::new(std::io::Cursor::new(file)).unwrap();
     let mut pages = Vec::new();
     loop {

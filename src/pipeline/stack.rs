@@ -1,13 +1,14 @@
 //! What the pages of a file share: the range that their values are stretched from, and what is to
 //! be told of them.
 
-use super::{Resources, Station};
+use super::{Resources, Station, name};
 use crate::codec::Reader;
 use crate::image::{Depth, Shape};
 use crate::metadata::{Metadata, Remarks};
 use crate::ops::{Op, Product};
 use crate::stats::Timeline;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use std::path::Path;
 
 /// The operation for each kind of page, with one range for all pages of the kind.
 #[derive(Default)]
@@ -25,6 +26,7 @@ impl Shared {
     /// share one. The pages' pixels are not kept.
     pub fn measure(
         op: &dyn Op,
+        input: &Path,
         reader: &mut Reader,
         resources: &Resources,
         timeline: &mut Timeline,
@@ -34,16 +36,19 @@ impl Shared {
             return Ok(Shared::default());
         };
         let mut found: Vec<(Kind, Shape, Product)> = Vec::new();
+        let unread = || format!("cannot read {}", name(input));
         let mut station = Station {
+            input,
             resources,
             device: String::new(),
             timeline: std::mem::take(timeline),
         };
         for index in 0..pages {
-            reader.turn_to(index)?;
-            let image = reader.decode()?;
+            reader.turn_to(index).with_context(unread)?;
+            let image = reader.decode().with_context(unread)?;
             let shape = image.shape();
-            let kind = kind(&shape, &reader.metadata(&mut Remarks::default())?);
+            let metadata = reader.metadata(&mut Remarks::default());
+            let kind = kind(&shape, &metadata.with_context(unread)?);
             let product = station.through(&*measuring, image)?.product;
             match found.iter_mut().find(|(known, ..)| *known == kind) {
                 None => found.push((kind, shape, product)),

@@ -192,7 +192,20 @@ impl Prelude {
                         "an animation of {frames} frames; only still images are supported"
                     );
                 }
-                b"tRNS" => prelude.transparent = true,
+                b"tRNS" => {
+                    prelude.transparent = true;
+                    let values = chunks.data(&chunk)?;
+                    // Programs disagree on what a value means that no sample can have.
+                    let beyond =
+                        |pair: &[u8; 2]| u32::from(u16::from_be_bytes(*pair)) >> header.bits > 0;
+                    ensure!(
+                        header.colour == Colour::Palette
+                            || !values.as_chunks().0.iter().any(beyond),
+                        "{chunk} names a value of more than {} bits",
+                        header.bits
+                    );
+                    continue;
+                }
                 b"PLTE" => {
                     // The png crate takes a palette of any length, and panics when it uses it.
                     ensure!(
