@@ -1,7 +1,7 @@
 //! Whether two images are the same, or one image on two devices: sample by sample.
 
 use crate::Outcome;
-use crate::codec;
+use crate::codec::{Reader, Reading};
 use crate::device::cuda::Gpu;
 use crate::files::Source;
 use crate::image::{Image, Samples};
@@ -96,26 +96,67 @@ impl Difference {
     }
 }
 
-/// Compares two files, pixels only; says how they differ, and fails then.
+/// Compares two files, pixels only, page by page; says how the first pages that differ do, and fails
+/// then.
 pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
-    let found = difference(&read(a)?, &read(b)?);
-    let line = match (&found, json) {
-        (None, false) => "equal".into(),
-        (Some(difference), false) => difference.to_string(),
-        (None, true) => json!({ "equal": true }).to_string(),
-        (Some(difference), true) => difference.json().to_string(),
+    let (from_a, from_b) = (open(a)?, open(b)?);
+    let (mut pages_a, mut pages_b) = (pages(a, &from_a)?, pages(b, &from_b)?);
+    let counts = (pages_a.pages().len(), pages_b.pages().len());
+    let mut found = None;
+    for index in 0..counts.0.min(counts.1) {
+        let difference = difference(
+            &page(a, &mut pages_a, index)?,
+            &page(b, &mut pages_b, index)?,
+        );
+        if let Some(difference) = difference {
+            found = Some((index + 1, difference));
+            break;
+        }
+    }
+    let (line, object) = match found {
+        None if counts.0 != counts.1 => (
+            format!("{} pages against {}", counts.0, counts.1),
+            json!({ "equal": false, "pages": [counts.0, counts.1] }),
+        ),
+        None => ("equal".into(), json!({ "equal": true })),
+        Some((_, difference)) if counts == (1, 1) => (difference.to_string(), difference.json()),
+        Some((page, difference)) => {
+            let mut object = difference.json();
+            object["page"] = page.into();
+            (format!("page {page}: {difference}"), object)
+        }
     };
+    let equal = object["equal"] == true;
+    let line = if json { object.to_string() } else { line };
     writeln!(io::stdout(), "{line}")?;
-    Ok(match found {
-        None => Outcome::Done,
-        Some(_) => Outcome::SomeFailed,
+    Ok(match equal {
+        true => Outcome::Done,
+        false => Outcome::SomeFailed,
     })
+}
+
+fn open(path: &Path) -> Result<Source> {
+    Source::open(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn pages<'a>(path: &Path, source: &'a Source) -> Result<Reader<'a>> {
+    Reader::open(source, &Reading::default())
+        .with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<Image> {
+    let mut read = || {
+        reader.turn_to(index)?;
+        reader.decode()
+    };
+    read().with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Does every operation to one image on the CPU and on a GPU; says which differ, and fails then.
 pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
     let gpu = Gpu::open(ordinal)?;
-    let image = read(input)?;
+    let source = open(input)?;
+    let image = page(input, &mut pages(input, &source)?, 0)?;
     let mut outcome = Outcome::Done;
     for op in ops::examples() {
         if op.check(&image.shape()).is_err() {
@@ -135,11 +176,6 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
         writeln!(io::stdout(), "{op:?}: {told}")?;
     }
     Ok(outcome)
-}
-
-fn read(path: &Path) -> Result<Image> {
-    let read = || codec::decode(&Source::open(path)?);
-    read().with_context(|| format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]

@@ -73,6 +73,35 @@ fn words(file: &[u8]) -> Vec<u16> {
 
 const FLIP: [&str; 2] = ["flip", "horizontal"];
 
+#[test]
+fn flat_images_and_hot_pixels() {
+    let flat = Build::default().file(&grey(2, [77; 4]));
+    let (run, written) = outcome("in.tif", &flat, &["normalize"], "out.tif");
+    assert_eq!(run.code, 0);
+    let expected =
+        "gpuimg: warning: in.tif: the image is flat (every sample is 77) and is left as it is\n";
+    assert_eq!(run.stderr, expected);
+    assert_eq!(words(&written.unwrap()), [77; 4]);
+    let mut values = [0u16; 2000];
+    values
+        .iter_mut()
+        .zip(100..)
+        .for_each(|(value, i)| *value = i);
+    values[999] = 60_000;
+    let hot = Build::default().file(&grey(50, values));
+    let all = words(&made("in.tif", &hot, &["normalize"], "out.tif"));
+    assert_eq!((all[0], all[999]), (0, 65535));
+    // 2099 − 100 of 60000 − 100: the picture is dark.
+    assert!(all[1999] < 2200, "{}", all[1999]);
+    let clipped = words(&made(
+        "in.tif",
+        &hot,
+        &["normalize", "--clip", "0:99.9"],
+        "out.tif",
+    ));
+    assert_eq!((clipped[0], clipped[999], clipped[1999]), (0, 65535, 65535));
+}
+
 /// −2, 300, −32768, 5 as a file has them: bit patterns.
 fn signed() -> Vec<u8> {
     let image = grey(2, [0xfffe, 300, 0x8000, 5]);

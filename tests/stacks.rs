@@ -330,3 +330,34 @@ fn a_bad_page_is_named() {
     );
     made("in.tif", &file, &["normalize", "--pages", "1"], "out.tif");
 }
+
+#[test]
+fn every_page_is_compared() {
+    let one = [
+        picture(5, 4, 1, Depth::Sixteen),
+        picture(9, 3, 1, Depth::Sixteen),
+    ];
+    let mut other = one.clone();
+    if let Samples::U16(words) = other[1].samples_mut() {
+        words[10] ^= 1;
+    }
+    let plain = Metadata::default();
+    let folder = folder(&[
+        ("a.tif", &stack(&one, &plain)),
+        ("b.tif", &stack(&other, &plain)),
+        ("c.tif", &stack(&one[..1], &plain)),
+    ]);
+    let verify = |b| run(folder.path(), &["verify", "a.tif", b], &[]);
+    assert_eq!(
+        (verify("a.tif").stdout.as_str(), verify("a.tif").code),
+        ("equal\n", 0)
+    );
+    let differs = verify("b.tif");
+    assert!(
+        differs.stdout.starts_with("page 2: 1 of 27 samples differ"),
+        "{}",
+        differs.stdout
+    );
+    assert_eq!(differs.code, 1);
+    assert_eq!(verify("c.tif").stdout, "2 pages against 1\n");
+}
