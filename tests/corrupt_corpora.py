@@ -38,8 +38,10 @@ def fetch():
     quiet = dict(cwd=folder, check=True, capture_output=True)
     subprocess.run(["apt-get", *options, "update"], **quiet)
     subprocess.run(["apt-get", *options, "source", "--download-only", *DEBIAN], **quiet)
-    subprocess.run([sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:",
-                    "--no-build-isolation", "pillow"], cwd=folder, capture_output=True)
+    # Pillow's metadata want its build tools.
+    pip = [sys.executable, "-m", "pip"]
+    subprocess.run([*pip, "install", "-q", "setuptools>=77", "pybind11"], **quiet)
+    subprocess.run([*pip, "download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", ":all:", "pillow"], **quiet)
     for archive in sorted(folder.glob("*.tar.*")):
         if ".debian." not in archive.name:
             with tarfile.open(archive) as tar:
