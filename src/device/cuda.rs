@@ -17,7 +17,7 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 use memmap2::MmapMut;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -57,6 +57,13 @@ impl Buffer {
     /// Whether it holds no byte.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The address of `len` of its bytes, from `from` on.
+    fn part(&self, from: usize, len: usize) -> Result<sys::CUdeviceptr> {
+        let inside = from.checked_add(len).is_some_and(|end| end <= self.len);
+        ensure!(inside, "a copy past the buffer's end");
+        Ok(self.pointer + from as u64)
     }
 }
 
@@ -345,10 +352,15 @@ impl Gpu {
 
     /// Copies the beginning of `buffer` over all of `host`, as `send` does.
     pub fn fetch(&self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
-        ensure!(host.len() <= buffer.len, "a copy past the buffer's end");
+        self.fetch_from(buffer, 0, host)
+    }
+
+    /// The same from byte `from` of the buffer on.
+    pub fn fetch_from(&self, buffer: &Buffer, from: usize, host: &mut [u8]) -> Result<()> {
+        let source = buffer.part(from, host.len())?;
         self.context.bind_to_thread()?;
         // SAFETY: as in `send`; the call waits for the copy.
-        unsafe { result::memcpy_dtoh_sync(host, buffer.pointer) }
+        unsafe { result::memcpy_dtoh_sync(host, source) }
             .map_err(|error| anyhow!("{}", said(&error)))
     }
 
@@ -611,6 +623,18 @@ impl Pinned<'_> {
             result::memcpy_dtoh_async(self.memory, buffer.pointer, self.gpu.stream.cu_stream())
         }
         .map_err(|error| anyhow!("{}", said(&error)))
+    }
+}
+
+impl Pinned<'_> {
+    /// Queues a copy of the bytes of `buffer` from `from` on over `to` of the memory.
+    pub fn download_part(&mut self, to: Range<usize>, buffer: &Buffer, from: usize) -> Result<()> {
+        let source = buffer.part(from, to.len())?;
+        let to = self.memory.get_mut(to);
+        let to = to.ok_or_else(|| anyhow!("a copy past the memory's end"))?;
+        // SAFETY: as in `upload`; both parts lie inside.
+        unsafe { result::memcpy_dtoh_async(to, source, self.gpu.stream.cu_stream()) }
+            .map_err(|error| anyhow!("{}", said(&error)))
     }
 }
 

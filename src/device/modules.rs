@@ -31,19 +31,22 @@ static EMBEDDED: &[Embedded] = embedded! {
     "transpose": "b1" "b2" "b3" "b4" "b6" "b8";
 };
 
-macro_rules! papers {
+macro_rules! of_one_form {
     ($($file:literal)*) => {
         &[$(Embedded {
-            name: concat!("papers/", $file),
-            compute_60: include_str!(concat!("../../kernels/papers/", $file, ".compute_60.ptx")),
-            compute_90: include_str!(concat!("../../kernels/papers/", $file, ".compute_90.ptx")),
+            name: $file,
+            compute_60: include_str!(concat!("../../kernels/", $file, ".compute_60.ptx")),
+            compute_90: include_str!(concat!("../../kernels/", $file, ".compute_90.ptx")),
         }),*]
     };
 }
 
-/// The historic kernels, for `bench` only; they have one form, without a name.
-static PAPERS: &[Embedded] =
-    papers!("launch" "layout" "memory" "minmax" "normalize" "reduce" "transpose");
+/// The kernels that are the same for all pixels: PNG's, and the historic ones for `bench`. Their
+/// form has no name.
+static OF_ONE_FORM: &[Embedded] = of_one_form!(
+    "png" "papers/launch" "papers/layout" "papers/memory" "papers/minmax" "papers/normalize"
+    "papers/reduce" "papers/transpose"
+);
 
 /// The modules of one context, loaded when first asked for.
 #[derive(Debug)]
@@ -94,7 +97,7 @@ impl Modules {
         if let Some(module) = loaded.get(&name) {
             return Ok(module.clone());
         }
-        let mut all = EMBEDDED.iter().chain(PAPERS);
+        let mut all = EMBEDDED.iter().chain(OF_ONE_FORM);
         let embedded = all.find(|embedded| embedded.name == name);
         let embedded = embedded.ok_or_else(|| anyhow!("no kernels named {name} are embedded"))?;
         let module = load(if self.newest {
