@@ -81,7 +81,12 @@ fn png_kernels_on_small_images() {
 /// Segments of many rows and blocks, the last of each broken off.
 #[test]
 fn many_segments() {
-    let sizes = [(1531, 1201, 1), (701, 997, 3), (2048, 700, 2), (333, 2003, 4)];
+    let sizes = [
+        (1531, 1201, 1),
+        (701, 997, 3),
+        (2048, 700, 2),
+        (333, 2003, 4),
+    ];
     let cases = sizes.len() * 2 * KINDS.len();
     let Some(gpu) = gpu(cases) else { return };
     for (width, height, channels) in sizes {
@@ -144,7 +149,11 @@ fn runs_of_every_length() {
             }
             left -= 1;
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
-            if value == 0 { 0 } else { (state >> 44) as u16 | 1 }
+            if value == 0 {
+                0
+            } else {
+                (state >> 44) as u16 | 1
+            }
         });
         compare(gpu, &image, "runs");
     }
@@ -157,7 +166,9 @@ fn samples_that_mislead() {
     for parts in [64, 3] {
         let mut state = 1u64;
         let image = grey(2048, 300, |at| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             // Some groups of eight bytes have few values, others all.
             let drawn = (at / 4) % parts == 0;
             let random = (state >> 41) as u16;

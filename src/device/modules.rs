@@ -44,8 +44,8 @@ macro_rules! of_one_form {
 /// The kernels that are the same for all pixels: PNG's, and the historic ones for `bench`. Their
 /// form has no name.
 static OF_ONE_FORM: &[Embedded] = of_one_form!(
-    "png" "papers/launch" "papers/layout" "papers/memory" "papers/minmax" "papers/normalize"
-    "papers/reduce" "papers/transpose"
+    "png_codes" "png_filter" "png_pack" "papers/launch" "papers/layout" "papers/memory"
+    "papers/minmax" "papers/normalize" "papers/reduce" "papers/transpose"
 );
 
 /// The modules of one context, loaded when first asked for.

@@ -1,6 +1,6 @@
 //! PNG compressed on a GPU, to the very bytes of `encode` with `Mode::Fast`: the pixels stay on the
 //! card, and deflate data comes down. The one place where a codec knows a device; the kernels are
-//! kernels/png.cu.
+//! kernels/png_*.cu.
 
 use super::encode::{Layout, write};
 use crate::device::cuda::{Arg, Buffer};
@@ -11,7 +11,7 @@ use crate::ops::DeviceImage;
 use anyhow::Result;
 use std::ops::Range;
 
-/// Bytes of `Block`, words of `Segment`, and bytes of a tile in kernels/png.cu.
+/// Bytes of `Block`, words of `Segment`, and bytes of a tile in kernels/png.cuh and png_filter.cu.
 const BLOCK_RECORD: usize = 5800;
 const SEGMENT_RECORD: usize = 5;
 const TILE: usize = 8192;
@@ -58,19 +58,13 @@ pub fn device_memory(shape: &Shape) -> u64 {
 pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Compressed> {
     let shape = &image.shape;
     let layout = Layout::new(shape)?;
-    let [choose, filter, promise, histogram, codes, place, pack] = job.kernels(
-        "png",
-        [
-            "png_choose",
-            "png_filter",
-            "png_promise",
-            "png_histogram",
-            "png_codes",
-            "png_place",
-            "png_pack",
-        ],
+    let [choose, filter, promise] = job.kernels(
+        "png_filter",
+        ["png_choose", "png_filter", "png_promise"],
         "",
     )?;
+    let [histogram, codes] = job.kernels("png_codes", ["png_histogram", "png_codes"], "")?;
+    let [place, pack] = job.kernels("png_pack", ["png_place", "png_pack"], "")?;
     let count = layout.segments;
     let raw = shape.bytes() as u64;
     // Of a whole segment.
@@ -126,8 +120,16 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Compressed> {
     let mut packed_bytes = 0;
     for segment in told.as_chunks::<SEGMENT_RECORD>().0 {
         let [_, _, _, promised, bytes] = *segment;
-        places.push(if promised == 0 { packed_bytes } else { u64::MAX });
-        packed_bytes += if promised == 0 { bytes.next_multiple_of(16) } else { 0 };
+        places.push(if promised == 0 {
+            packed_bytes
+        } else {
+            u64::MAX
+        });
+        packed_bytes += if promised == 0 {
+            bytes.next_multiple_of(16)
+        } else {
+            0
+        };
     }
     let packed = job.zeroed((packed_bytes as usize).max(16))?;
     if packed_bytes > 0 {
@@ -175,7 +177,11 @@ impl Compressed {
     /// `memory` is what the job had, unchanged since. Errors: the target's.
     pub fn write(&self, memory: &[u8], target: &Target) -> Result<u64> {
         write(&self.layout, target, |index, piece| {
-            let Segment { at, deflated, adler } = &self.segments[index];
+            let Segment {
+                at,
+                deflated,
+                adler,
+            } = &self.segments[index];
             let bytes = match at.end <= self.inside {
                 true => &memory[at.clone()],
                 false => &self.rest[at.start - self.inside..at.end - self.inside],
