@@ -1,5 +1,6 @@
 //! What can be typed: clap types only.
 
+use crate::batch;
 use crate::bench;
 use crate::codec::{self, Format};
 use crate::device::Choice;
@@ -64,6 +65,9 @@ pub enum Verb {
         /// Its options.
         #[command(flatten)]
         op: Normalize,
+        /// A range for a whole set.
+        #[command(flatten)]
+        set: WholeSet,
         /// Input and output.
         #[command(flatten)]
         files: Files,
@@ -99,9 +103,39 @@ pub enum Verb {
         /// Print one JSON object for each file
         #[arg(long)]
         json: bool,
-        /// Images to add up, each by itself; - is standard input
+        /// Images to add up, each by itself, or folders of them; - is standard input
+        #[arg(required_unless_present = "files_from")]
+        inputs: Vec<PathBuf>,
+        /// How many files are done.
+        #[command(flatten)]
+        batch: batch::Options,
+    },
+    /// Count how often each value occurs in a whole set of images, for `normalize --range-from`
+    Histogram {
+        /// Images to count together, or folders of them
+        #[arg(required_unless_present = "files_from")]
+        inputs: Vec<PathBuf>,
+        /// File to write
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Replace the output if it exists
+        #[arg(long)]
+        overwrite: bool,
+        /// How many files are done.
+        #[command(flatten)]
+        batch: batch::Options,
+    },
+    /// Join the histograms of the parts of a set
+    Merge {
+        /// Files of `gpuimg histogram`, one of each part
         #[arg(required = true)]
         inputs: Vec<PathBuf>,
+        /// File to write
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Replace the output if it exists
+        #[arg(long)]
+        overwrite: bool,
     },
     /// Measure the papers' kernels and the program's own on this machine, beside the published figures
     Bench {
@@ -111,18 +145,38 @@ pub enum Verb {
     },
     /// Tell what this machine has, and what `auto` makes of it
     Doctor,
+    /// Print the completions for a shell
+    Completions {
+        /// For which: bash, zsh, fish, …
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages, one for each verb, to a folder
+    Man {
+        /// The folder, which must exist
+        folder: PathBuf,
+    },
 }
 
-/// The input and the output of a verb that makes an image.
+/// Where the range of a whole set comes from.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WholeSet {
+    /// Take the range of the set that `gpuimg histogram` counted in FILE
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["range", "across"], help_heading = "Many files")]
+    pub range_from: Option<PathBuf>,
+
+    /// Measure all inputs first, and give all of them the same range
+    #[arg(long, conflicts_with_all = ["range", "shard"], help_heading = "Many files")]
+    pub across: bool,
+}
+
+/// The inputs and the output of a verb that makes images.
 #[derive(Args, Clone, Debug)]
 pub struct Files {
-    /// Image to read: PNG, TIFF or PNM, told by its content; - is standard input
-    pub input: PathBuf,
+    /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write; - is a standard stream
+    #[arg(required = true, value_name = "INPUT… OUTPUT")]
+    pub paths: Vec<PathBuf>,
 
-    /// Image to write; - is standard output
-    pub output: PathBuf,
-
-    /// Format of the output, where its name does not tell
+    /// Format of the output, where its name does not tell, or of all outputs of a batch
     #[arg(long)]
     pub format: Option<Format>,
 
@@ -137,6 +191,19 @@ pub struct Files {
     /// Have every output on the disk itself before it gets its name
     #[arg(long)]
     pub sync: bool,
+
+    /// How results in a folder are called, with the input's {stem} and {ext}
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        default_value = "{stem}.{ext}",
+        help_heading = "Many files"
+    )]
+    pub name: String,
+
+    /// How many files are done.
+    #[command(flatten)]
+    pub batch: batch::Options,
 
     /// How each format is compressed.
     #[command(flatten)]

@@ -42,8 +42,17 @@ impl Format {
         })
     }
 
+    /// The extension of its files' names.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Png => "png",
+            Format::Tiff => "tif",
+            Format::Pnm => "pnm",
+        }
+    }
+
     /// The format of a file, by its first bytes.
-    fn of_content(source: &Source) -> Result<Format> {
+    pub fn of_content(source: &Source) -> Result<Format> {
         ensure!(!source.is_empty(), "the file is empty");
         let mut magic = [0; 8];
         let length = source.read_up_to(&mut magic, 0)?;

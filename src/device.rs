@@ -66,6 +66,9 @@ pub struct Work {
 
 /// CUDA's start-up on a warm driver, in seconds: 0.20–0.33 were measured on H100 hosts.
 const GPU_START: f64 = 0.25;
+/// Seconds that the cards must save a batch before they are started: their start, and what it takes
+/// from the cores meanwhile.
+pub const WORTH_STARTING: f64 = 4.0 * GPU_START;
 /// Bytes a second over PCIe with pinned memory, pinning included (4.0 × 16 lanes; 5.0 is faster).
 const GPU_TRANSFER: f64 = 15e9;
 /// Bytes a second that one core moves in the CPU passes, up to the limit of a socket's memory.

@@ -2,6 +2,8 @@
 //! output only when everything is in it. Both can be used from many threads and keep the time
 //! that the operating system took, so that `--stats` can tell reading from decoding.
 
+mod unfinished;
+
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -10,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use unfinished::Unfinished;
+pub use unfinished::forget_unfinished;
 
 /// Bytes moved by system calls, and the time during which at least one of them was under way.
 #[derive(Debug, Default)]
@@ -171,7 +175,7 @@ impl Source {
     }
 }
 
-/// Where an output goes: a temporary file beside the target, renamed by `commit`; or a stream.
+/// Where an output goes: a file that gets its name by `commit`; or a stream.
 #[derive(Debug)]
 pub struct Target {
     place: Place,
@@ -184,7 +188,7 @@ pub struct Target {
 #[derive(Debug)]
 enum Place {
     File {
-        temporary: tempfile::NamedTempFile,
+        unfinished: Unfinished,
         path: PathBuf,
         overwrite: bool,
     },
@@ -227,18 +231,15 @@ impl Target {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
-        let temporary = tempfile::Builder::new()
-            .prefix(".gpuimg-")
-            .permissions(permissions)
-            .tempfile_in(folder)
-            .map_err(|error| match error.kind() {
+        let unfinished =
+            Unfinished::in_folder(folder, permissions).map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => {
                     anyhow::anyhow!("there is no folder {}", folder.display())
                 }
                 _ => anyhow::anyhow!("folder {}: {}", folder.display(), reason(&error)),
             })?;
         Ok(Place::File {
-            temporary,
+            unfinished,
             path: path.into(),
             overwrite,
         })
@@ -249,10 +250,11 @@ impl Target {
     pub fn reserve(&self, len: u64) -> Result<()> {
         match &self.place {
             Place::Stream { .. } => Ok(()),
-            Place::File { temporary, .. } => {
+            Place::File { unfinished, .. } => {
                 use rustix::{fs::FallocateFlags, io::Errno};
                 let reserved = self.traffic.count(0, || {
-                    match rustix::fs::fallocate(temporary, FallocateFlags::empty(), 0, len) {
+                    match rustix::fs::fallocate(unfinished.file(), FallocateFlags::empty(), 0, len)
+                    {
                         // A file system that cannot reserve still can write.
                         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
                         other => other.map_err(io::Error::from),
@@ -266,10 +268,10 @@ impl Target {
     /// Writes `bytes` at `offset`; callers may write from many threads and in any order.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         match &self.place {
-            Place::File { temporary, .. } => self
+            Place::File { unfinished, .. } => self
                 .traffic
                 .count(bytes.len(), || {
-                    temporary.as_file().write_all_at(bytes, offset)
+                    unfinished.file().write_all_at(bytes, offset)
                 })
                 .map_err(plain),
             Place::Stream { bytes: held, .. } => {
@@ -295,22 +297,17 @@ impl Target {
         } = self;
         match place {
             Place::File {
-                temporary,
+                unfinished,
                 path,
                 overwrite,
             } => {
                 traffic
                     .count(0, || {
-                        temporary.as_file().set_len(len)?;
+                        unfinished.file().set_len(len)?;
                         if sync {
-                            temporary.as_file().sync_all()?;
+                            unfinished.file().sync_all()?;
                         }
-                        let persisted = if overwrite {
-                            temporary.persist(&path)
-                        } else {
-                            temporary.persist_noclobber(&path)
-                        };
-                        persisted.map(drop).map_err(|failed| failed.error)
+                        unfinished.name(&path, overwrite)
                     })
                     .map_err(plain)?;
             }
@@ -344,6 +341,10 @@ fn is_stream(about: &fs::Metadata) -> bool {
 
 /// An operating system's error in the user's words, without its number.
 fn plain(error: io::Error) -> anyhow::Error {
+    // For `main` to know it again.
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return error.into();
+    }
     anyhow::anyhow!(reason(&error))
 }
 

@@ -119,14 +119,21 @@ impl Shape {
     }
 }
 
+impl Shape {
+    /// Its channels' kind: grey, grey + alpha, RGB, RGB + alpha.
+    pub fn kind(&self) -> &'static str {
+        ["grey", "grey + alpha", "RGB", "RGB + alpha"][(self.channels - 1).min(3)]
+    }
+}
+
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let channels = ["grey", "grey + alpha", "RGB", "RGB + alpha"][(self.channels - 1).min(3)];
         write!(
             f,
-            "{}×{} {channels}, {} bits",
+            "{}×{} {}, {} bits",
             self.width,
             self.height,
+            self.kind(),
             self.depth.bits()
         )
     }

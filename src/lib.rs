@@ -7,11 +7,14 @@
 //!  files.rs  codec/   image.rs  ops/*.rs  cuda.rs (kernels/*.cu) or cpu.rs (rayon)
 //! ```
 //!
-//! `pipeline::one_image` names every station in order: read it first. Arrows run one way:
-//! `main → lib → cli, pipeline → codec, ops → device → stats, image`. Operations never print and
-//! never touch files, codecs know no device, devices know no operation, and only `main` exits.
+//! `pipeline::one_image` names every station in order: read it first. `batch` does it to many
+//! files at once. Arrows run one way:
+//! `main → lib → cli, batch → pipeline → codec, ops → device → stats, image`. Operations never print and
+//! never touch files, codecs know no device, devices know no operation, and only `main` exits, or
+//! `interrupt` when asked to.
 //! An operation is defined once, by its naive version; the CPU's and the GPU's give the same bytes.
 
+pub mod batch;
 pub mod bench;
 pub mod buffer;
 pub mod cli;
@@ -20,14 +23,18 @@ pub mod device;
 pub mod doctor;
 pub mod files;
 pub mod image;
+mod interrupt;
 pub mod ops;
 pub mod pipeline;
 pub mod room;
 pub mod stats;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use batch::histogram::{self, Set};
+use batch::inputs::Naming;
+use clap::CommandFactory;
 use clap::error::ErrorKind;
-use cli::{Cli, Common, Files, StatsForm, Verb};
+use cli::{Cli, Common, Files, StatsForm, Verb, WholeSet};
 use codec::Format;
 use device::Devices;
 use image::Depth;
@@ -51,16 +58,71 @@ pub enum Outcome {
 
 /// Does what was typed.
 pub fn run(cli: &Cli) -> Result<Outcome> {
+    interrupt::listen();
     let common = &cli.common;
     match &cli.verb {
-        Verb::Normalize { op, files } => convert(&to_depth(op, files), files, common),
+        Verb::Normalize { op, set, files } => normalize(op, set, files, common),
         Verb::Transpose { files } => convert(&Orient::Transpose, files, common),
         Verb::Rotate { angle, files } => convert(&Orient::from(*angle), files, common),
         Verb::Flip { axis, files } => convert(&Orient::from(*axis), files, common),
-        Verb::Sum { op, json, inputs } => sum(op, inputs, *json, common),
+        Verb::Sum {
+            op,
+            json,
+            inputs,
+            batch,
+        } => sum(op, inputs, *json, batch, common),
+        Verb::Histogram {
+            inputs,
+            output,
+            overwrite,
+            batch,
+        } => histogram::histogram(inputs, output, *overwrite, batch, common),
+        Verb::Merge {
+            inputs,
+            output,
+            overwrite,
+        } => histogram::merge(inputs, output, *overwrite),
         Verb::Bench { options } => bench::run(options, common.device),
         Verb::Doctor => doctor::run(common.device),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "gpuimg", &mut script);
+            io::stdout().write_all(&script)?;
+            Ok(Outcome::Done)
+        }
+        Verb::Man { folder } => {
+            clap_mangen::generate_to(Cli::command(), folder)
+                .with_context(|| format!("cannot write to {}", folder.display()))?;
+            Ok(Outcome::Done)
+        }
     }
+}
+
+/// Normalizes by each image's own range, or by that of a whole set.
+fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> Result<Outcome> {
+    let mut op = to_depth(op, files);
+    let whole = match (&set.range_from, set.across) {
+        (Some(path), _) => Some(Set::read(path)?),
+        (None, true) => {
+            let inputs = &files.paths[..files.paths.len().saturating_sub(1)];
+            let first = batch::Options {
+                report: None,
+                resume: false,
+                dry_run: false,
+                ..files.batch.clone()
+            };
+            // What cannot be read is named when it is its turn to be normalized.
+            let (set, _) = batch::measure_set(inputs, &first, common, false)?;
+            Some(set)
+        }
+        (None, false) => None,
+    };
+    if let Some(whole) = whole {
+        let range = whole.range(op.clip, op.per_channel);
+        let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
+        op.set = Some(range.with_context(|| format!("no range from {}", of.display()))?);
+    }
+    convert(&op, files, common)
 }
 
 /// Normalizing to 8 bits scales to 0:255 at once, so that nothing is rounded twice.
@@ -75,69 +137,87 @@ fn to_depth(op: &Normalize, files: &Files) -> Normalize {
     op
 }
 
-/// An image to an image.
+/// An image to an image, or many to a folder.
 fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
-    let format = match files.format {
-        Some(format) => format,
-        None => Format::of_extension(&files.output)
-            .map_err(usage)
-            .with_context(|| format!("cannot write {}", files.output.display()))?,
-    };
-    let output = Destination {
-        path: files.output.clone(),
-        format: Some(format),
+    let mut inputs = files.paths.clone();
+    let output = inputs.pop().unwrap_or_default();
+    let many = inputs.len() != 1 || inputs[0].is_dir() || output.is_dir() || files.batch.wanted();
+    if inputs.is_empty() && files.batch.selection.files_from.is_none() {
+        return Err(usage(anyhow!(
+            "an input and an output are needed, and only {} is given",
+            output.display()
+        )));
+    }
+    let mut destination = Destination {
+        path: output.clone(),
+        format: files.format,
         options: files.options,
         overwrite: files.overwrite,
         sync: files.sync,
         depth: files.depth.map(Depth::from),
     };
+    if many {
+        if !output.is_dir() && Format::of_extension(&output).is_ok() {
+            return Err(usage(anyhow!(
+                "several inputs, and {} is called like one image; a folder is needed",
+                output.display()
+            )));
+        }
+        let naming = Naming {
+            folder: output,
+            pattern: files.name.clone(),
+            format: files.format,
+        };
+        return batch::convert(op, &inputs, &naming, &destination, &files.batch, common);
+    }
+    if destination.format.is_none() {
+        let told = Format::of_extension(&output).map_err(usage);
+        destination.format =
+            Some(told.with_context(|| format!("cannot write {}", output.display()))?);
+    }
     let devices = Devices::new(common.device);
     let resources = Resources {
         devices: &devices,
         room: None,
     };
-    let done = one_image(op, &files.input, Some(&output), &resources)?;
-    tell(
-        op,
-        &files.input,
-        Some(&files.output),
-        &done,
-        &devices,
-        common,
-    );
+    let done = one_image(op, &inputs[0], Some(&destination), &resources)?;
+    tell(op, &inputs[0], Some(&output), &done, &devices, common);
     Ok(Outcome::Done)
 }
 
-/// Images to numbers, a line each; a bad file is named and the rest goes on.
-fn sum(op: &Sum, inputs: &[PathBuf], json: bool, common: &Common) -> Result<Outcome> {
+/// Images to numbers, a line each, in order; a bad file is named and the rest goes on.
+fn sum(
+    op: &Sum,
+    inputs: &[PathBuf],
+    json: bool,
+    options: &batch::Options,
+    common: &Common,
+) -> Result<Outcome> {
+    let print = |input: &Path, done: &Done| -> Result<()> {
+        let Some(totals) = &done.totals else {
+            return Ok(());
+        };
+        let line = match json {
+            true => totals.json(input).to_string(),
+            false => totals.text(input),
+        };
+        writeln!(io::stdout(), "{line}").context("cannot write to standard output")
+    };
+    let [input] = inputs else {
+        return batch::measure(op, inputs, options, common, print);
+    };
+    if input.is_dir() || options.wanted() {
+        return batch::measure(op, inputs, options, common, print);
+    }
     let devices = Devices::new(common.device);
     let resources = Resources {
         devices: &devices,
         room: None,
     };
-    let mut outcome = Outcome::Done;
-    for input in inputs {
-        match one_image(op, input, None, &resources) {
-            Ok(done) => {
-                if let Some(totals) = &done.totals {
-                    let line = if json {
-                        totals.json(input).to_string()
-                    } else {
-                        totals.text(input)
-                    };
-                    writeln!(io::stdout(), "{line}").context("cannot write to standard output")?;
-                }
-                tell(op, input, None, &done, &devices, common);
-            }
-            // Without the GPU that was asked for, no other file can fare better.
-            Err(error) if error.is::<device::Unusable>() => return Err(error),
-            Err(error) => {
-                complain(&error);
-                outcome = Outcome::SomeFailed;
-            }
-        }
-    }
-    Ok(outcome)
+    let done = one_image(op, input, None, &resources)?;
+    print(input, &done)?;
+    tell(op, input, None, &done, &devices, common);
+    Ok(Outcome::Done)
 }
 
 /// Tells on standard error what is worth telling: warnings always, the device and the timeline
@@ -184,6 +264,14 @@ pub fn complain(error: &anyhow::Error) {
 /// Marks an error as wrong usage: exit status 2.
 fn usage(error: anyhow::Error) -> anyhow::Error {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{error:#}")).into()
+}
+
+/// Whether an error is only that a pipe's other end is closed.
+pub fn nobody_listens(error: &anyhow::Error) -> bool {
+    let broken = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref().is_some_and(broken))
 }
 
 /// The exit status that an error stands for: 2 wrong usage, 3 the GPU asked for cannot be used, 1

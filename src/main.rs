@@ -2,13 +2,15 @@
 
 use clap::Parser;
 use gpuimg::cli::Cli;
-use gpuimg::{Outcome, complain, run, status};
+use gpuimg::{Outcome, complain, nobody_listens, run, status};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match run(&Cli::parse()) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::SomeFailed) => ExitCode::FAILURE,
+        // Who reads our output may stop when they have enough.
+        Err(error) if nobody_listens(&error) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
             status(&error).into()

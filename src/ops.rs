@@ -2,6 +2,7 @@
 //! rayon and CUDA versions give the same bytes. Operations never print and never touch files.
 
 pub mod depth;
+pub mod histogram;
 pub mod normalize;
 pub mod orient;
 pub mod sum;
@@ -12,10 +13,12 @@ use crate::device::job::Job;
 use crate::image::{Image, Shape};
 use crate::stats::Timeline;
 use anyhow::Result;
+use histogram::{Counts, Histogram};
+use std::fmt;
 use sum::Totals;
 
 /// One operation with its options.
-pub trait Op: Sync {
+pub trait Op: Sync + fmt::Debug {
     /// The word a user types.
     fn name(&self) -> &'static str;
 
@@ -83,6 +86,7 @@ impl<I> Output<I> {
             product: match self.product {
                 Product::Image(image) => Product::Image(change(image)),
                 Product::Totals(totals) => Product::Totals(totals),
+                Product::Counts(counts) => Product::Counts(counts),
             },
             ranges: self.ranges,
             warnings: self.warnings,
@@ -100,13 +104,15 @@ impl<I> From<Product<I>> for Output<I> {
     }
 }
 
-/// The two kinds of result.
+/// The kinds of result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Product<I = Image> {
     /// A new image.
     Image(I),
     /// The totals of `sum`.
     Totals(Totals),
+    /// The counts of `histogram`.
+    Counts(Counts),
 }
 
 /// The operations that the shared tests run over, with the options worth testing. A new
@@ -123,6 +129,7 @@ pub fn examples() -> Vec<Box<dyn Op>> {
             .into_iter()
             .map(|op| Box::new(op) as Box<dyn Op>),
     );
+    list.push(Box::new(Histogram));
     list.extend([false, true].map(|all| Box::new(sum::Sum { all }) as Box<dyn Op>));
     list
 }

@@ -4,6 +4,7 @@ use crate::codec::{self, Format, Reader};
 use crate::device::Devices;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
+use crate::ops::histogram::Counts;
 use crate::ops::sum::Totals;
 use crate::ops::{self, Op, Output, Product, depth};
 use crate::room::Room;
@@ -51,6 +52,8 @@ pub struct Done {
     pub shape: Shape,
     /// The totals, for operations that give numbers.
     pub totals: Option<Totals>,
+    /// The counts, for `histogram`.
+    pub counts: Option<Counts>,
     /// The ranges that values were stretched from: one, or one for each colour channel.
     pub ranges: Vec<(u16, u16)>,
     /// Sentences for the user.
@@ -94,20 +97,22 @@ pub fn one_image(
         warnings,
     } = result.with_context(|| format!("cannot {} {}", op.name(), name(input)))?;
 
-    let totals = match product {
-        Product::Totals(totals) => Some(totals),
+    let (mut totals, mut counts) = (None, None);
+    match product {
+        Product::Totals(found) => totals = Some(found),
+        Product::Counts(found) => counts = Some(found),
         Product::Image(image) => {
             if let Some((output, target)) = output.zip(target) {
                 let image = narrowed(image, op, output, &mut timeline);
                 encode(&image, output, format, target, &mut timeline)
                     .with_context(|| format!("cannot write {}", name(&output.path)))?;
             }
-            None
         }
-    };
+    }
     Ok(Done {
         shape,
         totals,
+        counts,
         ranges,
         warnings,
         device,

@@ -275,7 +275,7 @@ impl Report<'_> {
 }
 
 /// A time in milliseconds, with more digits the shorter it is.
-fn millis(time: Duration) -> String {
+pub fn millis(time: Duration) -> String {
     let ms = time.as_secs_f64() * 1e3;
     match ms {
         ms if ms >= 100.0 => format!("{ms:.0} ms"),

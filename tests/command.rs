@@ -78,12 +78,12 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn a_directory_is_no_input() {
+fn a_directory_does_not_become_a_file() {
     refused(
         &[("in/x", b"")],
         &["normalize", "in", "out.png"],
-        1,
-        "cannot read in: it is a directory",
+        2,
+        "several inputs, and out.png is called like one image",
     );
 }
 
@@ -122,12 +122,12 @@ fn a_damaged_png_names_the_chunk() {
 }
 
 #[test]
-fn a_directory_is_no_output() {
+fn a_missing_output_is_wrong_usage() {
     refused(
-        &[("in.png", &png()), ("out.png/x", b"")],
-        &["normalize", "in.png", "out.png"],
-        1,
-        "cannot write out.png: it is a directory",
+        &[("in.png", &png())],
+        &["normalize", "in.png"],
+        2,
+        "an input and an output are needed",
     );
 }
 

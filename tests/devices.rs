@@ -24,8 +24,8 @@ fn every_image(mut visit: impl FnMut(&Image, &str)) {
 
 /// 13 sizes × 4 channel counts × 2 depths × 4 kinds.
 const IMAGES: usize = 13 * 4 * 2 * 4;
-/// 5 forms of normalize, 7 symmetries, 2 of sum.
-const OPS: usize = 14;
+/// 7 forms of normalize, 7 symmetries, histogram, 2 of sum.
+const OPS: usize = 17;
 
 /// Every kernel in every form, on images small enough to run under a checker of memory accesses
 /// and races.

@@ -63,7 +63,7 @@ fn normalize_three_by_two() {
     let options = Normalize {
         range: Some(Range { min: 11, max: 13 }),
         to: Some(Range { min: 100, max: 103 }),
-        per_channel: false,
+        ..Normalize::default()
     };
     assert_eq!(
         on_cpu(&options, &grey([[10, 11, 12], [13, 14, 20]])),
@@ -122,7 +122,7 @@ fn totals_do_not_overflow_and_survive_turning() {
     let noise = image(77, 31, 3, Depth::Sixteen, Kind::Noise);
     let sum = |image: &Image| match (Sum { all: true }).naive(image).product {
         Product::Totals(totals) => totals.channels,
-        Product::Image(_) => panic!("totals were expected"),
+        _ => panic!("totals were expected"),
     };
     assert_eq!(sum(&noise), sum(&on_cpu(&Rotate90, &noise)));
 }

@@ -8,6 +8,8 @@
 
 mod support;
 
+/// Many files: folders, parts, bad files, interruptions, one range for a set.
+mod batch;
 /// The tables of `bench` and the doctor.
 mod bench;
 /// The command as a user meets it: files, exit statuses, sentences.

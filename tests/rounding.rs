@@ -25,7 +25,7 @@ fn check(d: u16, to: Range, gpu: Option<&Gpu>) {
     let op = Normalize {
         range: Some(Range { min: 0, max: d }),
         to: Some(to),
-        per_channel: false,
+        ..Normalize::default()
     };
     let image = Image::new(shape, values.into());
     let mut timeline = Timeline::default();

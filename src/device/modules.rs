@@ -26,6 +26,7 @@ macro_rules! embedded {
 
 static EMBEDDED: &[Embedded] = embedded! {
     "flip": "b1" "b2" "b3" "b4" "b6" "b8";
+    "histogram": "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
     "normalize": "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
     "sum": "u32" "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
     "transpose": "b1" "b2" "b3" "b4" "b6" "b8";

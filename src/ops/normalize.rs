@@ -4,10 +4,12 @@
 //! Exact definition, for a sample p of a channel whose range is min..=max with d = max − min:
 //! `out = lo + floor((clamp(p, min, max) − min)·(hi − lo) / d + 1/2)`, which in integers is
 //! `lo + (x·(hi − lo) + ⌊d/2⌋) / d` and cannot overflow 32 bits (65535² + 32767 < 2³²).
+//! The range is the samples' own, two percentiles of theirs (`--clip`), or given.
 //! Alpha never counts and never changes. A flat channel (d = 0) is left as it is.
 
 pub(super) mod lanes;
 
+use super::histogram::{Clip, Histogram};
 use super::{DeviceImage, Op, Output, Product, with_samples};
 use crate::device::Work;
 use crate::device::cpu::{self, LANES};
@@ -67,14 +69,34 @@ pub struct Normalize {
     /// Measure and stretch each colour channel by itself
     #[arg(long, conflicts_with = "range")]
     pub per_channel: bool,
+
+    /// Leave out the darkest LOW and the brightest 100 − HIGH percent when the range is measured, as 0.1:99.9
+    #[arg(long, value_name = "LOW:HIGH", conflicts_with = "range")]
+    pub clip: Option<Clip>,
+
+    /// The range of a whole set of images, which takes the place of the image's own.
+    #[arg(skip)]
+    pub set: Option<SetRange>,
+}
+
+/// The range, or each colour's, of a set of images of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetRange {
+    /// Samples a pixel of these images.
+    pub channels: usize,
+    /// Bits a sample of theirs.
+    pub depth: Depth,
+    /// One range for all colours, or one for each.
+    pub ranges: Ranges,
 }
 
 /// Options that between them reach every branch, for the shared tests.
-pub fn examples() -> [Normalize; 5] {
+pub fn examples() -> [Normalize; 7] {
     let (range, to) = (
         Some(Range { min: 100, max: 201 }),
         Some(Range { min: 7, max: 250 }),
     );
+    let clip = Clip::of_percent(5, 90);
     [
         Normalize::default(),
         Normalize {
@@ -91,6 +113,15 @@ pub fn examples() -> [Normalize; 5] {
         },
         Normalize {
             to,
+            per_channel: true,
+            ..Default::default()
+        },
+        Normalize {
+            clip: Some(clip),
+            ..Default::default()
+        },
+        Normalize {
+            clip: Some(clip),
             per_channel: true,
             ..Default::default()
         },
@@ -125,7 +156,7 @@ impl Scale {
 
 /// Minimum and maximum of each channel that has a range of its own: one range for all colours, or
 /// one for each. `min > max` cannot be: every channel has a sample.
-type Ranges = Vec<(u16, u16)>;
+pub type Ranges = Vec<(u16, u16)>;
 
 impl Normalize {
     /// How many ranges are measured.
@@ -140,7 +171,20 @@ impl Normalize {
         })
     }
 
-    /// The ranges in the words that the kernels keep: of each channel, min and full − max.
+    /// The ranges that need not be measured.
+    fn known(&self) -> Option<Ranges> {
+        let range = self.range.map(|Range { min, max }| vec![(min, max)]);
+        range.or_else(|| Some(self.set.as_ref()?.ranges.clone()))
+    }
+
+    /// The words that the kernels take for known ranges: of each channel, min and full − max.
+    fn words(&self, shape: &Shape, ranges: &Ranges) -> Vec<u32> {
+        let each = (0..4).map(|channel| ranges[channel.min(ranges.len() - 1)]);
+        each.flat_map(|(min, max)| [min.into(), (shape.depth.full() - max).into()])
+            .collect()
+    }
+
+    /// The ranges in the words that the kernels keep.
     fn told(&self, shape: &Shape, words: &[u32]) -> Ranges {
         let colours = words.chunks_exact(2).take(shape.colours());
         let each = colours.map(|pair| (pair[0] as u16, shape.depth.full() - pair[1] as u16));
@@ -162,7 +206,7 @@ impl Normalize {
                     to: self.target(shape),
                 }
             } else {
-                warnings.push(flat(min, scales.len(), ranges.len()));
+                warnings.push(self.flat(min, scales.len(), ranges.len()));
                 Scale::IDENTITY
             });
         }
@@ -171,15 +215,20 @@ impl Normalize {
         scales.resize(shape.channels, Scale::IDENTITY);
         (scales, warnings)
     }
-}
 
-fn flat(value: u16, index: usize, of: usize) -> String {
-    let what = if of == 1 {
-        "the image".into()
-    } else {
-        format!("channel {}", index + 1)
-    };
-    format!("{what} is flat (every sample is {value}) and is left as it is")
+    fn flat(&self, value: u16, index: usize, of: usize) -> String {
+        let what = if of == 1 {
+            "the image".into()
+        } else {
+            format!("channel {}", index + 1)
+        };
+        if self.clip.is_some() || self.set.is_some() {
+            return format!(
+                "the range for {what} is empty (from {value} to {value}), and it is left as it is"
+            );
+        }
+        format!("{what} is flat (every sample is {value}) and is left as it is")
+    }
 }
 
 impl Op for Normalize {
@@ -198,6 +247,15 @@ impl Op for Normalize {
                 );
             }
         }
+        if let Some(set) = &self.set {
+            let same = (shape.channels, shape.depth) == (set.channels, set.depth);
+            ensure!(
+                same,
+                "it is {} with {} bits, and the range is that of images of another kind",
+                shape.kind(),
+                shape.depth.bits()
+            );
+        }
         Ok(())
     }
 
@@ -207,9 +265,14 @@ impl Op for Normalize {
 
     fn work(&self, shape: &Shape) -> Work {
         let bytes = shape.bytes() as u64;
-        let passes = if self.range.is_some() { 2 } else { 3 };
+        let passes = if self.known().is_some() { 2 } else { 3 };
+        let counting = if self.clip.is_some() && self.set.is_none() {
+            Histogram.work(shape).touched
+        } else {
+            0
+        };
         Work {
-            touched: passes * bytes,
+            touched: passes * bytes + counting,
             transferred: 2 * bytes,
         }
     }
@@ -220,17 +283,23 @@ impl Op for Normalize {
             Samples::U8(samples) => samples.iter().map(|&value| value.into()).collect(),
             Samples::U16(samples) => samples.to_vec(),
         };
-        let mut ranges = vec![(u16::MAX, 0); self.measured(&shape)];
+        // The samples of each range, in order.
+        let mut sorted = vec![Vec::new(); self.measured(&shape)];
         for (i, &value) in values.iter().enumerate() {
             let channel = i % shape.channels;
             if channel < shape.colours() {
-                let range = &mut ranges[if self.per_channel { channel } else { 0 }];
-                *range = (range.0.min(value), range.1.max(value));
+                sorted[if self.per_channel { channel } else { 0 }].push(value);
             }
         }
-        if let Some(Range { min, max }) = self.range {
-            ranges = vec![(min, max)];
-        }
+        sorted
+            .iter_mut()
+            .for_each(|samples| samples.sort_unstable());
+        let clip = self.clip.unwrap_or(Clip::NONE);
+        let measured = sorted.iter().map(|samples| {
+            let (low, high) = clip.ranks(samples.len() as u64);
+            (samples[low as usize], samples[high as usize])
+        });
+        let ranges = self.known().unwrap_or_else(|| measured.collect());
         let (scales, warnings) = self.scales(&shape, &ranges);
         for (i, value) in values.iter_mut().enumerate() {
             *value = scales[i % shape.channels].exact(*value);
@@ -253,9 +322,12 @@ impl Op for Normalize {
     fn cpu(&self, mut image: Image, timeline: &mut Timeline) -> Result<Output> {
         let shape = image.shape();
         let bytes = shape.bytes() as u64;
-        let ranges = match self.range {
-            Some(Range { min, max }) => vec![(min, max)],
-            None => timeline.host("minmax", bytes, || {
+        let ranges = match (self.known(), self.clip) {
+            (Some(ranges), _) => ranges,
+            (None, Some(clip)) => {
+                Histogram::count(&image, timeline).ranges(clip, self.per_channel)
+            }
+            (None, None) => timeline.host("minmax", bytes, || {
                 let lanes = with_samples!(image.samples(), samples => cpu::reduce(samples, NO_RANGE, min_max_chunk, fold_ranges));
                 fold_lanes(&lanes, &shape, self.per_channel)
             }),
@@ -281,14 +353,18 @@ impl Op for Normalize {
         let Range { min: lo, max: hi } = self.target(&shape);
         let form = shape.sample_form();
         let [minmax, scale] = job.kernels("normalize", ["minmax", "scale"], &form)?;
-        // Of each channel: its minimum, and the full value less its maximum.
-        let words = match self.range {
-            Some(Range { min, max }) => [min.into(), (shape.depth.full() - max).into()].repeat(4),
-            None => vec![u32::MAX; 8],
+        let known = match (self.known(), self.clip) {
+            (None, Some(clip)) => {
+                Some(Histogram::count_on_gpu(&image, job)?.ranges(clip, self.per_channel))
+            }
+            (known, _) => known,
         };
-        let words = job.words(&words)?;
+        let words = job.words(&match &known {
+            Some(ranges) => self.words(&shape, ranges),
+            None => vec![u32::MAX; 8],
+        })?;
         let (pixels, ranges) = (Arg::Buffer(&image.samples), Arg::Buffer(&words));
-        if self.range.is_none() {
+        if known.is_none() {
             let grid = job.reduction_grid(bytes);
             job.launch(&minmax, grid, bytes, &[pixels, count, ranges])?;
         }
@@ -303,7 +379,10 @@ impl Op for Normalize {
         ];
         let grid = u32::try_from(bytes.div_ceil(4096))?;
         job.launch(&scale, grid, 2 * bytes, &args)?;
-        let ranges = self.told(&shape, &job.read_words(&words)?);
+        let ranges = match known {
+            Some(ranges) => ranges,
+            None => self.told(&shape, &job.read_words(&words)?),
+        };
         let (_, warnings) = self.scales(&shape, &ranges);
         Ok(Output {
             product: Product::Image(image),

@@ -1,0 +1,391 @@
+//! Many files: directories, lists and parts of them, on all cores and cards, with outcomes that can
+//! be trusted: a bad file is named and the rest goes on, and what was done need not be done again.
+
+mod crew;
+pub mod histogram;
+pub mod inputs;
+mod journal;
+mod plan;
+mod progress;
+pub mod report;
+pub mod shard;
+mod totals;
+
+use crate::cli::{Common, StatsForm};
+use crate::device::{self, Choice, estimate};
+use crate::ops::Op;
+use crate::ops::histogram::Histogram;
+use crate::pipeline::{Destination, Done, Resources, one_image};
+use crate::{Outcome, usage};
+use anyhow::{Context, Result};
+use crew::Crew;
+use histogram::Set;
+use inputs::{Item, Items, Naming, Selection};
+use journal::{Journal, Stamp, Verdict};
+use progress::{Progress, Voice};
+use report::{Outcome as Fate, Report};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use totals::Totals;
+
+/// How a batch is done.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Options {
+    /// Which files.
+    #[command(flatten)]
+    pub selection: Selection,
+
+    /// Images worked on at the same time; without it one for each core
+    #[arg(short, long, value_name = "N", help_heading = "Many files")]
+    pub jobs: Option<std::num::NonZeroUsize>,
+
+    /// Memory that the images under way may take together, as 8G or 500M; without it half of what is free
+    #[arg(long, value_name = "SIZE", value_parser = plan::size, help_heading = "Many files")]
+    pub mem_limit: Option<u64>,
+
+    /// Write a line of JSON for every file to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Many files")]
+    pub report: Option<PathBuf>,
+
+    /// Go on where an earlier run into the same folder stopped: skip what is done and unchanged
+    #[arg(long, help_heading = "Many files")]
+    pub resume: bool,
+
+    /// Only tell what would be done: files, pixels, memory and about how long
+    #[arg(long, help_heading = "Many files")]
+    pub dry_run: bool,
+
+    /// How much is said.
+    #[command(flatten)]
+    pub voice: Voice,
+}
+
+impl Options {
+    /// Whether something was asked for that only a batch does, even of one file.
+    pub fn wanted(&self) -> bool {
+        let Selection {
+            include,
+            exclude,
+            files_from,
+            shard,
+        } = &self.selection;
+        !include.is_empty()
+            || !exclude.is_empty()
+            || files_from.is_some()
+            || shard.is_some()
+            || self.report.is_some()
+            || self.resume
+            || self.dry_run
+    }
+
+    /// The threads and the memory of a batch.
+    fn crew(&self, choice: Choice) -> Crew {
+        let jobs = match self.jobs {
+            Some(jobs) => jobs.get(),
+            None => rayon::current_num_threads(),
+        };
+        Crew::new(
+            choice,
+            jobs,
+            self.mem_limit.unwrap_or_else(plan::free_memory),
+        )
+    }
+}
+
+/// A batch that is ready to begin.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    /// What is done with every file.
+    pub op: &'a dyn Op,
+    /// The files.
+    pub items: Items,
+    /// How results are written; their places are the items' own.
+    pub template: Option<&'a Destination>,
+    /// How it is done.
+    pub options: &'a Options,
+    /// The options of every verb.
+    pub common: &'a Common,
+    /// Whether failures are told; they need not be where the same files are to be read again.
+    pub aloud: bool,
+}
+
+/// Does `op` to all that `paths` and the options name, results into the folder of `naming`.
+pub fn convert(
+    op: &dyn Op,
+    paths: &[PathBuf],
+    naming: &Naming,
+    template: &Destination,
+    options: &Options,
+    common: &Common,
+) -> Result<Outcome> {
+    let items = inputs::collect(paths, &options.selection, Some(naming)).map_err(usage)?;
+    let batch = Batch {
+        op,
+        items,
+        template: Some(template),
+        options,
+        common,
+        aloud: true,
+    };
+    if options.dry_run {
+        return batch.tell_plan();
+    }
+    fs::create_dir_all(&naming.folder)
+        .with_context(|| format!("cannot write {}", naming.folder.display()))?;
+    // What a result depends on beside its input: a run with other options does not resume this one.
+    let job = format!(
+        "{} {op:?} {:?}",
+        env!("CARGO_PKG_VERSION"),
+        (template.format, template.options, template.depth)
+    );
+    let journal = Journal::open(&naming.folder, job, options.resume)?;
+    batch.run(Some(&journal), |_, _| Ok(()))
+}
+
+/// Measures all that `paths` and the options name; `print` gets what was found in the order of the
+/// names, as soon as it is its turn.
+pub fn measure(
+    op: &dyn Op,
+    paths: &[PathBuf],
+    options: &Options,
+    common: &Common,
+    print: impl Fn(&Path, &Done) -> Result<()>,
+) -> Result<Outcome> {
+    let items = inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    let batch = Batch {
+        op,
+        items,
+        template: None,
+        options,
+        common,
+        aloud: true,
+    };
+    if options.dry_run {
+        return batch.tell_plan();
+    }
+    let mut early = BTreeMap::new();
+    let mut turn = 0;
+    batch.run(None, |index, done| {
+        early.insert(index, done);
+        while let Some(done) = early.remove(&turn) {
+            if let Some(done) = done {
+                print(&batch.items.items[turn].input, &done)?;
+            }
+            turn += 1;
+        }
+        Ok(())
+    })
+}
+
+/// The histogram of all that `paths` and the options name; failures are told only if `aloud`.
+pub fn measure_set(
+    paths: &[PathBuf],
+    options: &Options,
+    common: &Common,
+    aloud: bool,
+) -> Result<(Set, Outcome)> {
+    let items = inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    let batch = Batch {
+        op: &Histogram,
+        items,
+        template: None,
+        options,
+        common,
+        aloud,
+    };
+    let mut set = Set::new(options.selection.shard);
+    if options.dry_run {
+        return Ok((set, batch.tell_plan()?));
+    }
+    let outcome = batch.run(None, |index, done| {
+        match done.and_then(|done| done.counts) {
+            Some(counts) => set.add(&counts, 1).with_context(|| {
+                format!("cannot count {}", batch.items.items[index].input.display())
+            }),
+            None => Ok(()),
+        }
+    })?;
+    Ok((set, outcome))
+}
+
+impl Batch<'_> {
+    /// Carries every file through; `take` gets what was done, or nothing, on this thread, as it
+    /// gets done.
+    pub fn run(
+        &self,
+        journal: Option<&Journal>,
+        mut take: impl FnMut(usize, Option<Done>) -> Result<()>,
+    ) -> Result<Outcome> {
+        let items = &self.items.items;
+        let crew = self.options.crew(self.common.device);
+        let mut report = self.open_report()?;
+        let mut progress = Progress::new(items.len(), self.options.voice);
+        self.introduce(&progress, &crew);
+
+        let begun = Instant::now();
+        let (mut totals, mut skipped, mut failed) = (Totals::default(), 0, 0);
+        let mut fatal = None;
+        crew.each(
+            items,
+            |item, resources| {
+                let start = Instant::now();
+                (self.one(item, resources, journal), start.elapsed())
+            },
+            |index, (fate, time)| {
+                let item = &items[index];
+                let told = report
+                    .as_mut()
+                    .map_or(Ok(()), |report| report.add(item, &fate, time));
+                let taken = match fate {
+                    Fate::Done(done) => {
+                        totals.add(&done.timeline);
+                        self.mention(item, &done, &progress);
+                        self.consider_cards(&crew, &done, items.len() - index);
+                        progress.add(done.shape.bytes() as u64, false);
+                        take(index, Some(*done))
+                    }
+                    Fate::Skipped => {
+                        skipped += 1;
+                        progress.add(0, false);
+                        take(index, None)
+                    }
+                    // Without the GPU that was asked for, no other file can fare better.
+                    Fate::Failed(error) if error.is::<device::Unusable>() => Err(error),
+                    Fate::Failed(error) => {
+                        failed += 1;
+                        progress.add(0, true);
+                        if self.aloud {
+                            progress.say(&format!("gpuimg: {error:#}"));
+                        }
+                        take(index, None)
+                    }
+                };
+                if let Err(error) = told.and(taken) {
+                    crew.stop();
+                    fatal.get_or_insert(error);
+                }
+            },
+        );
+        if let Some(error) = fatal {
+            return Err(error);
+        }
+        if self.aloud {
+            progress.finish(skipped);
+        }
+        self.tell_times(&totals, begun.elapsed(), crew.threads(items.len()));
+        Ok(match failed {
+            0 => Outcome::Done,
+            _ => Outcome::SomeFailed,
+        })
+    }
+
+    /// One file, unless it is done already.
+    fn one(&self, item: &Item, resources: &Resources, journal: Option<&Journal>) -> Fate {
+        let stamp = Stamp::of(&item.input);
+        let verdict = journal.map_or(Verdict::Unknown, |journal| journal.verdict(item, stamp));
+        if verdict == Verdict::Done {
+            return Fate::Skipped;
+        }
+        let work = || -> Result<Done> {
+            let Some((template, path)) = self.template.zip(item.output.as_ref()) else {
+                return one_image(self.op, &item.input, None, resources);
+            };
+            let destination = Destination {
+                path: path.clone(),
+                overwrite: template.overwrite || verdict == Verdict::Ours,
+                ..template.clone()
+            };
+            // Our own only if nothing of others' is there.
+            let free = destination.overwrite || !path.exists();
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            if let Some(journal) = journal.filter(|_| free) {
+                journal.began(item, stamp)?;
+            }
+            let done = one_image(self.op, &item.input, Some(&destination), resources)?;
+            if let Some(journal) = journal {
+                journal.done(item, stamp)?;
+            }
+            Ok(done)
+        };
+        match work() {
+            Ok(done) => Fate::Done(Box::new(done)),
+            Err(error) => Fate::Failed(error),
+        }
+    }
+
+    /// With `auto`, the cards are started once their help to the images that are left is worth it.
+    fn consider_cards(&self, crew: &Crew, done: &Done, left: usize) {
+        if self.common.device == Choice::Auto {
+            let (cpu, gpu) = estimate(&self.op.work(&done.shape), 1, true);
+            let saved = (cpu - gpu) * left as f64 / crew.jobs as f64;
+            if saved > device::WORTH_STARTING {
+                crew.fleet.start();
+            }
+        }
+    }
+
+    fn open_report(&self) -> Result<Option<Report>> {
+        let overwrite = self.template.is_some_and(|template| template.overwrite);
+        let open = |path: &PathBuf| Report::open(path, self.options.resume, overwrite);
+        self.options.report.as_ref().map(open).transpose()
+    }
+
+    fn introduce(&self, progress: &Progress, crew: &Crew) {
+        let count = self.items.items.len();
+        let memory = self.options.mem_limit.unwrap_or_else(plan::free_memory);
+        if self.common.verbose {
+            progress.mention(&format!(
+                "gpuimg: {count} files on {} threads, within {:.1} GB of memory",
+                crew.threads(count),
+                memory as f64 / 1e9
+            ));
+        }
+        self.tell_passed_over(progress);
+    }
+
+    fn tell_passed_over(&self, progress: &Progress) {
+        let passed_over = &self.items.passed_over;
+        if self.common.verbose {
+            for path in passed_over {
+                progress.mention(&format!(
+                    "gpuimg: {}: no image, passed over",
+                    path.display()
+                ));
+            }
+        } else if let Some(first) = passed_over.first() {
+            progress.mention(&format!(
+                "gpuimg: {} files are no images and are passed over ({}, …; -v names all)",
+                passed_over.len(),
+                first.display()
+            ));
+        }
+    }
+
+    fn mention(&self, item: &Item, done: &Done, progress: &Progress) {
+        for warning in &done.warnings {
+            let input = item.input.display();
+            progress.mention(&format!("gpuimg: warning: {input}: {warning}"));
+        }
+        if self.common.verbose {
+            progress.mention(&format!(
+                "gpuimg: {}: {}, {}",
+                item.input.display(),
+                done.shape,
+                done.device
+            ));
+        }
+    }
+
+    fn tell_times(&self, totals: &Totals, wall: Duration, threads: usize) {
+        match self.common.stats {
+            None => {}
+            Some(StatsForm::Text) => eprint!("{}", totals.text(wall, threads)),
+            Some(StatsForm::Json) => eprintln!("{}", totals.json(wall, threads)),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The threads of a batch: each carries one image after another through all stations, so that
+//! reading, decoding, the card's work, encoding and writing of different images run side by side.
+
+use super::inputs::Item;
+use crate::buffer;
+use crate::device::{Choice, Devices, Fleet};
+use crate::pipeline::Resources;
+use crate::room::Room;
+use rayon::ThreadPoolBuilder;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+/// How a batch is manned.
+#[derive(Debug)]
+pub struct Crew {
+    choice: Choice,
+    /// Threads that work at the same time.
+    pub jobs: usize,
+    /// The cards, started when they pay.
+    pub fleet: Arc<Fleet>,
+    room: Room,
+    memory: u64,
+    stopped: AtomicBool,
+}
+
+impl Crew {
+    /// A crew of `jobs` threads whose images take at most `memory` bytes together.
+    pub fn new(choice: Choice, jobs: usize, memory: u64) -> Crew {
+        Crew {
+            choice,
+            jobs,
+            fleet: Arc::new(Fleet::new(choice)),
+            room: Room::new(memory),
+            memory,
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes no more items; those under way are finished.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Threads for `count` images. Those that wait for a card leave a core idle, so that some more
+    /// are taken then.
+    pub fn threads(&self, count: usize) -> usize {
+        let threads = match self.choice {
+            Choice::Gpu(_) => self.jobs + self.jobs.div_ceil(4),
+            Choice::Auto | Choice::Cpu => self.jobs,
+        };
+        threads.min(count).max(1)
+    }
+
+    /// Does `work` on every item, and hands each result with its item's number to `tell` on this
+    /// thread, in the order in which they get done.
+    pub fn each<R: Send>(
+        &self,
+        items: &[Item],
+        work: impl Fn(&Item, &Resources) -> R + Sync,
+        mut tell: impl FnMut(usize, R),
+    ) {
+        let threads = self.threads(items.len());
+        let next = AtomicUsize::new(0);
+        let (results, told) = mpsc::channel();
+        thread::scope(|scope| {
+            for seat in 0..threads {
+                let (results, next, work) = (results.clone(), &next, &work);
+                scope.spawn(move || {
+                    self.take_seat(seat, threads, |resources| {
+                        while !self.stopped.load(Ordering::Relaxed) {
+                            let index = next.fetch_add(1, Ordering::Relaxed);
+                            let Some(item) = items.get(index) else { break };
+                            let result = work(item, resources);
+                            // Nobody listens only after a panic, which ends the scope anyway.
+                            let _ = results.send((index, result));
+                        }
+                    });
+                });
+            }
+            drop(results);
+            for (index, result) in told {
+                tell(index, result);
+            }
+        });
+    }
+
+    /// Gives this thread its share of the cores, a queue on a card, and a shelf for its memory.
+    fn take_seat(&self, seat: usize, threads: usize, work: impl FnOnce(&Resources)) {
+        // One thread an image wastes nothing; only where there are fewer images than cores does an
+        // image get several. Should the pool not start, rayon's own serves all.
+        let _pool = ThreadPoolBuilder::new()
+            .num_threads((self.jobs / threads).max(1))
+            .use_current_thread()
+            .build();
+        let devices = Rc::new(Devices::seated(self.choice, &self.fleet, seat));
+        let memory = (self.memory / (2 * threads as u64)) as usize;
+        let cards = devices.clone();
+        let block = move |bytes| {
+            cards.page_locked(bytes).or_else(|| {
+                let mapped = buffer::mapped(bytes)?;
+                Some(Box::new(mapped) as buffer::Block)
+            })
+        };
+        buffer::with_shelf(memory, block, || {
+            work(&Resources {
+                devices: &devices,
+                room: Some(&self.room),
+            });
+        });
+    }
+}

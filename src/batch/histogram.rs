@@ -1,0 +1,287 @@
+//! The histogram of a whole set of images: measured over files and machines, merged, and made the
+//! range by which all are normalized.
+//!
+//! A `.hist` file is one JSON object: what kind of images were counted, how many, which part of a
+//! set that was, and of each channel `[value, count]` for every value that occurs.
+
+use super::shard::Shard;
+use super::{Options, measure_set};
+use crate::cli::Common;
+use crate::files::{Source, Target};
+use crate::image::Depth;
+use crate::ops::histogram::{Clip, Counts};
+use crate::ops::normalize::SetRange;
+use crate::{Outcome, usage};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Version of the files.
+const SCHEMA: u64 = 1;
+
+/// The histogram of a set of images of one kind, or of some parts of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Set {
+    /// What was counted; nothing, where a part had no image.
+    pub counts: Option<Counts>,
+    /// How many images.
+    pub images: u64,
+    /// The parts of the set that are in it, in order, and of how many; (1 of 1) is a whole set.
+    parts: Vec<u64>,
+    of: u64,
+}
+
+impl Set {
+    /// The part `shard` of a set, or a whole one, with nothing counted yet.
+    pub fn new(shard: Option<Shard>) -> Set {
+        let (part, of) = shard.map_or((1, 1), |shard| (shard.index, shard.of));
+        Set {
+            counts: None,
+            images: 0,
+            parts: vec![part],
+            of,
+        }
+    }
+
+    /// Adds the counts of an image, or of several; another kind of image is an error.
+    pub fn add(&mut self, counts: &Counts, images: u64) -> Result<()> {
+        self.images += images;
+        let Some(all) = &mut self.counts else {
+            self.counts = Some(counts.clone());
+            return Ok(());
+        };
+        let kind = |counts: &Counts| {
+            format!(
+                "{} channels of {} bits",
+                counts.channels,
+                counts.depth.bits()
+            )
+        };
+        ensure!(
+            (all.channels, all.depth) == (counts.channels, counts.depth),
+            "it has {}, and the others have {}: they have no range in common",
+            kind(counts),
+            kind(all)
+        );
+        all.add(counts);
+        Ok(())
+    }
+
+    /// Joins another part of the same set.
+    fn join(&mut self, other: &Set) -> Result<()> {
+        ensure!(
+            self.of == other.of,
+            "it is of a set in {} parts, and the others are of one in {}",
+            other.of,
+            self.of
+        );
+        // Whole sets may be joined as one likes; a part must not count twice.
+        if self.of > 1 {
+            if let Some(twice) = other.parts.iter().find(|part| self.parts.contains(part)) {
+                bail!("part {twice} of {} is in it and in another file", self.of);
+            }
+            self.parts.extend(&other.parts);
+            self.parts.sort_unstable();
+        }
+        match &other.counts {
+            Some(counts) => self.add(counts, other.images),
+            None => Ok(()),
+        }
+    }
+
+    /// The parts that are not in it.
+    fn missing(&self) -> Vec<String> {
+        let missing = (1..=self.of).filter(|part| !self.parts.contains(part));
+        missing.map(|part| part.to_string()).collect()
+    }
+
+    /// The range of the whole set.
+    pub fn range(&self, clip: Option<Clip>, per_channel: bool) -> Result<SetRange> {
+        let missing = self.missing();
+        ensure!(
+            missing.is_empty(),
+            "part {} of {} is missing (gpuimg merge joins them)",
+            missing.join(", "),
+            self.of
+        );
+        let counts = self.counts.as_ref().context("no image was counted")?;
+        Ok(SetRange {
+            channels: counts.channels,
+            depth: counts.depth,
+            ranges: counts.ranges(clip.unwrap_or(Clip::NONE), per_channel),
+        })
+    }
+
+    fn json(&self) -> Value {
+        let channels = self.counts.iter().flat_map(Counts::each).map(|bins| {
+            let pairs = bins.iter().enumerate().filter(|(_, count)| **count > 0);
+            pairs.map(|(value, count)| json!([value, count])).collect()
+        });
+        let channels: Vec<Value> = channels.collect();
+        json!({
+            "gpuimg_histogram": SCHEMA,
+            "images": self.images,
+            "depth": self.counts.as_ref().map(|counts| counts.depth.bits()),
+            "parts": self.parts,
+            "of": self.of,
+            "channels": channels,
+        })
+    }
+
+    fn parse(text: &[u8]) -> Result<Set> {
+        let value: Value = serde_json::from_slice(text).context("it is no histogram file")?;
+        let version = value["gpuimg_histogram"].as_u64();
+        let version = version.context("it is no histogram file")?;
+        ensure!(version == SCHEMA, "its version {version} is not known");
+        let numbers = |value: &Value| -> Option<Vec<u64>> {
+            value.as_array()?.iter().map(Value::as_u64).collect()
+        };
+        let channels = value["channels"].as_array().context("it has no channels")?;
+        let depth = match value["depth"].as_u64() {
+            Some(8) => Some(Depth::Eight),
+            Some(16) => Some(Depth::Sixteen),
+            _ => None,
+        };
+        let counts = match (depth, channels.len()) {
+            (_, 0) => None,
+            (Some(depth), count @ 1..=4) => {
+                let mut counts = Counts::new(count, depth);
+                let values = usize::from(depth.full()) + 1;
+                for (bins, pairs) in counts.bins.chunks_exact_mut(values).zip(channels) {
+                    for pair in pairs.as_array().context("a channel is no list")? {
+                        let pair = numbers(pair).filter(|pair| pair.len() == 2);
+                        let pair = pair.context("a bin is not [value, count]")?;
+                        let bin = bins
+                            .get_mut(pair[0] as usize)
+                            .with_context(|| format!("value {} is beyond its depth", pair[0]))?;
+                        *bin = pair[1];
+                    }
+                }
+                Some(counts)
+            }
+            _ => bail!("its depth or its channels are none of ours"),
+        };
+        let parts = numbers(&value["parts"]).context("it does not say which parts it has")?;
+        let of = value["of"]
+            .as_u64()
+            .context("it does not say of how many parts")?;
+        ensure!(
+            !parts.is_empty() && parts.iter().all(|part| (1..=of).contains(part)),
+            "it has parts that its set does not have"
+        );
+        Ok(Set {
+            counts,
+            images: value["images"].as_u64().unwrap_or(0),
+            parts,
+            of,
+        })
+    }
+
+    /// Reads a `.hist` file.
+    pub fn read(path: &Path) -> Result<Set> {
+        let read = || Set::parse(&Source::open(path)?.read_all()?);
+        read().with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    fn write(&self, path: &Path, overwrite: bool) -> Result<()> {
+        let write = || {
+            let target = Target::create(path, overwrite)?;
+            let text = format!("{}\n", self.json());
+            target.write_at(text.as_bytes(), 0)?;
+            target.commit(text.len() as u64)
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(())
+    }
+}
+
+/// Counts all that `inputs` and the options name, and writes the histogram to `output`. A file that
+/// cannot be read leaves no histogram: a range of most of a set would not be the set's.
+pub fn histogram(
+    inputs: &[PathBuf],
+    output: &Path,
+    overwrite: bool,
+    options: &Options,
+    common: &Common,
+) -> Result<Outcome> {
+    let (set, outcome) = measure_set(inputs, options, common, true)?;
+    if options.dry_run {
+        return Ok(outcome);
+    }
+    if outcome != Outcome::Done {
+        bail!(
+            "{} is not written, since not all images could be counted",
+            output.display()
+        );
+    }
+    set.write(output, overwrite)?;
+    Ok(outcome)
+}
+
+/// Joins the histograms of the parts of a set.
+pub fn merge(inputs: &[PathBuf], output: &Path, overwrite: bool) -> Result<Outcome> {
+    let (first, others) = inputs
+        .split_first()
+        .context("nothing to merge")
+        .map_err(usage)?;
+    let mut all = Set::read(first)?;
+    for path in others {
+        all.join(&Set::read(path)?)
+            .with_context(|| format!("cannot merge {}", path.display()))?;
+    }
+    let missing = all.missing();
+    if !missing.is_empty() {
+        bail!("part {} of {} is missing", missing.join(", "), all.of);
+    }
+    all.parts = vec![1];
+    all.of = 1;
+    all.write(output, overwrite)?;
+    Ok(Outcome::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(index: u64, of: u64, value: usize) -> Set {
+        let mut set = Set::new(Some(Shard { index, of }));
+        let mut counts = Counts::new(1, Depth::Sixteen);
+        counts.bins[value] = 3;
+        set.add(&counts, 1).unwrap();
+        set
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let set = part(2, 3, 40_000);
+        assert_eq!(Set::parse(set.json().to_string().as_bytes()).unwrap(), set);
+        let empty = Set::new(None);
+        assert_eq!(
+            Set::parse(empty.json().to_string().as_bytes()).unwrap(),
+            empty
+        );
+        for wrong in ["", "{}", "[]", r#"{"gpuimg_histogram":2}"#] {
+            assert!(Set::parse(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn parts_make_a_whole() {
+        let mut all = part(3, 3, 9);
+        assert!(all.range(None, false).is_err());
+        all.join(&part(1, 3, 70)).unwrap();
+        assert!(all.join(&part(1, 3, 70)).is_err(), "the same part twice");
+        assert!(all.join(&part(1, 2, 70)).is_err(), "a part of another set");
+        assert_eq!(all.missing(), ["2"]);
+        let mut nothing = Set::new(Some(Shard { index: 2, of: 3 }));
+        nothing.images = 0;
+        all.join(&nothing).unwrap();
+        assert_eq!(all.range(None, false).unwrap().ranges, [(9, 70)]);
+        let mut rgb = Set::new(None);
+        rgb.add(&Counts::new(3, Depth::Sixteen), 1).unwrap();
+        assert!(
+            rgb.add(&Counts::new(1, Depth::Sixteen), 1).is_err(),
+            "mixed kinds"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! What a batch would be: its files, pixels, memory and time, from the headers alone.
+
+use super::Batch;
+use crate::Outcome;
+use crate::codec::Reader;
+use crate::files::Source;
+use crate::image::Shape;
+use crate::pipeline::memory;
+use anyhow::{Context, Result};
+use rayon::prelude::*;
+use std::fs;
+use std::io::{self, Write};
+
+/// Bytes of samples a second that one core carries from PNG to PNG; other formats are faster.
+const CORE_RATE: f64 = 170e6;
+
+/// Memory taken where the system does not say how much is free.
+const UNKNOWN: u64 = 2 << 30;
+
+impl Batch<'_> {
+    /// Tells on standard output what would be done.
+    pub(super) fn tell_plan(&self) -> Result<Outcome> {
+        let shape = |path| -> Result<Shape> {
+            let source = Source::open(path)?;
+            Ok(Reader::open(&source)?.shape())
+        };
+        let items = &self.items.items;
+        let shapes: Vec<Result<Shape>> = items
+            .par_iter()
+            .map(|item| {
+                shape(&item.input).with_context(|| format!("cannot read {}", item.input.display()))
+            })
+            .collect();
+        let mut out = io::stdout().lock();
+        for (item, shape) in items.iter().zip(&shapes) {
+            let arrow = item
+                .output
+                .as_ref()
+                .map(|path| format!(" → {}", path.display()));
+            let (input, arrow) = (item.input.display(), arrow.unwrap_or_default());
+            match shape {
+                Ok(shape) => writeln!(out, "{input}{arrow}: {shape}")?,
+                Err(error) => writeln!(out, "{error:#}")?,
+            }
+        }
+        let good = || shapes.iter().flatten();
+        let pixels: u64 = good().map(|shape| shape.pixels() as u64).sum();
+        let bytes: u64 = good().map(|shape| shape.bytes() as u64).sum();
+        let crew = self.options.crew(self.common.device);
+        let threads = crew.threads(items.len());
+        let mut each: Vec<u64> = good().map(memory).collect();
+        each.sort_unstable_by(|a, b| b.cmp(a));
+        let at_once: u64 = each.iter().take(threads).sum();
+        let limit = self.options.mem_limit.unwrap_or_else(free_memory);
+        let largest = each.first().copied().unwrap_or(0);
+        writeln!(
+            out,
+            "{} files ({} unreadable), {:.3} Gpx, {:.2} GB of samples; {threads} threads, at most {:.2} GB of memory; about {:.0} s if all were PNG",
+            items.len(),
+            shapes.iter().filter(|shape| shape.is_err()).count(),
+            pixels as f64 / 1e9,
+            bytes as f64 / 1e9,
+            at_once.min(limit.max(largest)) as f64 / 1e9,
+            bytes as f64 / CORE_RATE / threads as f64
+        )?;
+        Ok(match shapes.iter().all(Result::is_ok) {
+            true => Outcome::Done,
+            false => Outcome::SomeFailed,
+        })
+    }
+}
+
+/// Parses a size as 8G, 500M, 64K or bytes; units are powers of 1024.
+pub fn size(text: &str) -> Result<u64, String> {
+    let digits = text
+        .trim_end_matches(['B', 'b'])
+        .trim_end_matches(['i', 'I']);
+    let (number, unit) = match digits.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&digits[..at], 10),
+        Some((at, 'm' | 'M')) => (&digits[..at], 20),
+        Some((at, 'g' | 'G')) => (&digits[..at], 30),
+        Some((at, 't' | 'T')) => (&digits[..at], 40),
+        _ => (digits, 0),
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .filter(|&number| number > 0)
+        .and_then(|number| number.checked_mul(1 << unit))
+        .ok_or_else(|| "expected a size as 8G, 500M or 65536".into())
+}
+
+/// Half of the memory that is free, of the machine's and of the control group's.
+pub fn free_memory() -> u64 {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(kib << 10)
+    });
+    let number = |path: &str| -> Option<u64> { fs::read_to_string(path).ok()?.trim().parse().ok() };
+    let group = number("/sys/fs/cgroup/memory.max")
+        .zip(number("/sys/fs/cgroup/memory.current"))
+        .map(|(most, used)| most.saturating_sub(used));
+    let free = [machine, group].into_iter().flatten().min();
+    free.unwrap_or(2 * UNKNOWN).max(64 << 20) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("8G", 8 << 30),
+            ("500M", 500 << 20),
+            ("7", 7),
+            ("2KiB", 2048),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "G", "-1", "0", "1.5G", "9999999999T"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

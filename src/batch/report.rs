@@ -1,0 +1,92 @@
+//! `--report`: one JSON object a line for every file of a batch.
+
+use super::inputs::Item;
+use crate::pipeline::Done;
+use anyhow::{Context, Result};
+use serde_json::{Map, Value, json};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// Version of the objects.
+const SCHEMA: u32 = 1;
+
+/// What became of a file.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It was done.
+    Done(Box<Done>),
+    /// It had been done before, and nothing has changed.
+    Skipped,
+    /// It could not be done.
+    Failed(anyhow::Error),
+}
+
+/// The file that the lines go to.
+#[derive(Debug)]
+pub struct Report(File);
+
+impl Report {
+    /// Begins a report at `path`, or goes on with it.
+    pub fn open(path: &Path, append: bool, overwrite: bool) -> Result<Report> {
+        let mut options = OpenOptions::new();
+        match (append, overwrite) {
+            (true, _) => options.create(true).append(true),
+            (false, true) => options.create(true).write(true).truncate(true),
+            (false, false) => options.create_new(true).write(true),
+        };
+        let file = options.open(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                anyhow::anyhow!("it exists already (--overwrite replaces it, --resume goes on)")
+            }
+            _ => error.into(),
+        });
+        Ok(Report(file.with_context(|| {
+            format!("cannot write {}", path.display())
+        })?))
+    }
+
+    /// Adds the line of a file that took `time`.
+    pub fn add(&mut self, item: &Item, outcome: &Outcome, time: Duration) -> Result<()> {
+        let line = format!("{}\n", line(item, outcome, time));
+        self.0
+            .write_all(line.as_bytes())
+            .context("cannot write the report")
+    }
+}
+
+/// What is told of a file.
+pub fn line(item: &Item, outcome: &Outcome, time: Duration) -> Value {
+    let mut line = json!({
+        "schema": SCHEMA,
+        "input": item.input.to_string_lossy(),
+        "output": item.output.as_ref().map(|path| path.to_string_lossy()),
+        "seconds": time.as_secs_f64(),
+    });
+    match outcome {
+        Outcome::Skipped => line["status"] = "skipped".into(),
+        Outcome::Failed(error) => {
+            line["status"] = "failed".into();
+            line["error"] = format!("{error:#}").into();
+        }
+        Outcome::Done(done) => {
+            line["status"] = "done".into();
+            line["width"] = done.shape.width.into();
+            line["height"] = done.shape.height.into();
+            line["channels"] = done.shape.channels.into();
+            line["depth"] = done.shape.depth.bits().into();
+            line["ranges"] = json!(done.ranges);
+            line["device"] = done.device.as_str().into();
+            line["warnings"] = json!(done.warnings);
+            let stages: Map<String, Value> = done
+                .timeline
+                .spans()
+                .into_iter()
+                .map(|span| (span.name.clone(), span.time.as_secs_f64().into()))
+                .collect();
+            line["stages"] = stages.into();
+        }
+    }
+    line
+}

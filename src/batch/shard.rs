@@ -1,0 +1,117 @@
+//! One part of a batch, for each of several machines: the same split whoever makes it, in whatever
+//! order the names are listed.
+
+use anyhow::{Context, Result, ensure};
+use std::env;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::str::FromStr;
+
+/// Part `index` of `of`, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// From 1 to `of`.
+    pub index: u64,
+    /// How many there are.
+    pub of: u64,
+}
+
+impl Shard {
+    /// Whether the input called `key` belongs to this part: its CRC-32 (as in PNG) modulo the parts.
+    pub fn has(&self, key: &Path) -> bool {
+        u64::from(crc32fast::hash(key.as_os_str().as_bytes())) % self.of == self.index - 1
+    }
+
+    fn checked(index: u64, of: u64) -> Result<Shard> {
+        ensure!(
+            (1..=of).contains(&index),
+            "part {index} of {of} (parts are counted from 1)"
+        );
+        Ok(Shard { index, of })
+    }
+
+    /// What a job array says in the variables of its tasks: Slurm's, or Kubernetes' indexed job's.
+    fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Shard> {
+        let number = |name: &str| -> Result<Option<u64>> {
+            variable(name)
+                .map(|text| text.parse().with_context(|| format!("{name} is '{text}'")))
+                .transpose()
+        };
+        if let Some(id) = number("SLURM_ARRAY_TASK_ID")? {
+            let of =
+                number("SLURM_ARRAY_TASK_COUNT")?.context("SLURM_ARRAY_TASK_COUNT is not set")?;
+            let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
+            return Shard::checked((id + 1).saturating_sub(first), of);
+        }
+        if let Some(index) = number("JOB_COMPLETION_INDEX")? {
+            let of = number("JOB_COMPLETIONS")?.context(
+                "JOB_COMPLETIONS is not set (give it the value of the job's .spec.completions)",
+            )?;
+            return Shard::checked(index + 1, of);
+        }
+        anyhow::bail!("neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set")
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Shard, String> {
+        if text == "auto" {
+            return Shard::of_environment(|name| env::var(name).ok())
+                .map_err(|error| format!("{error:#}"));
+        }
+        let parsed = text
+            .split_once('/')
+            .and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
+        let (index, of) = parsed.ok_or("expected two numbers as in 2/8, or auto")?;
+        Shard::checked(index, of).map_err(|error| error.to_string())
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> Result<Shard> {
+        Shard::of_environment(|name| {
+            let pair = pairs.iter().find(|(key, _)| *key == name)?;
+            Some(pair.1.to_string())
+        })
+    }
+
+    #[test]
+    fn tasks_of_schedulers() {
+        let slurm = [
+            ("SLURM_ARRAY_TASK_ID", "12"),
+            ("SLURM_ARRAY_TASK_COUNT", "3"),
+            ("SLURM_ARRAY_TASK_MIN", "10"),
+        ];
+        assert_eq!(environment(&slurm).unwrap(), Shard { index: 3, of: 3 });
+        let kubernetes = [("JOB_COMPLETION_INDEX", "0"), ("JOB_COMPLETIONS", "4")];
+        assert_eq!(environment(&kubernetes).unwrap(), Shard { index: 1, of: 4 });
+        assert!(environment(&kubernetes[..1]).is_err());
+        assert!(environment(&[]).is_err());
+    }
+
+    #[test]
+    fn every_name_is_in_one_part() {
+        for of in 1..9 {
+            for name in 0..500 {
+                let key = format!("a/{name}.png");
+                let parts = (1..=of).filter(|&index| Shard { index, of }.has(Path::new(&key)));
+                assert_eq!(parts.count(), 1);
+            }
+        }
+        assert!("0/3".parse::<Shard>().is_err());
+        assert!("4/3".parse::<Shard>().is_err());
+        assert!("1/0".parse::<Shard>().is_err());
+    }
+}

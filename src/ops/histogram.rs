@@ -1,0 +1,285 @@
+//! Histogram: how often each value occurs in each channel, exactly; and the percentiles that follow.
+
+use super::{DeviceImage, Op, Output, Product, with_samples};
+use crate::device::Work;
+use crate::device::cpu::Sample;
+use crate::device::cuda::Arg;
+use crate::device::job::Job;
+use crate::image::{Depth, Image, Shape};
+use crate::stats::Timeline;
+use anyhow::Result;
+use rayon::prelude::*;
+use std::str::FromStr;
+
+/// Samples that are worth counting in a table of their own.
+const PART: usize = 1 << 21;
+
+/// How often each value occurs in each channel of some images of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Samples a pixel of these images: 1–4, alpha last.
+    pub channels: usize,
+    /// Bits a sample.
+    pub depth: Depth,
+    /// 256 or 65,536 bins of each channel, one channel after the other.
+    pub bins: Vec<u64>,
+}
+
+impl Counts {
+    /// Nothing counted yet.
+    pub fn new(channels: usize, depth: Depth) -> Counts {
+        Counts {
+            channels,
+            depth,
+            bins: vec![0; channels * values(depth)],
+        }
+    }
+
+    /// Adds what was counted elsewhere in images of the same kind.
+    pub fn add(&mut self, other: &Counts) {
+        for (bin, more) in self.bins.iter_mut().zip(&other.bins) {
+            *bin += more;
+        }
+    }
+
+    /// The bins of each channel.
+    pub fn each(&self) -> impl Iterator<Item = &[u64]> {
+        self.bins.chunks_exact(values(self.depth))
+    }
+
+    /// The ranges of the colours: one for all, or one for each.
+    pub fn ranges(&self, clip: Clip, per_channel: bool) -> Vec<(u16, u16)> {
+        let colours = self.channels - usize::from(self.channels.is_multiple_of(2));
+        let mut each: Vec<Vec<u64>> = self.each().take(colours).map(<[u64]>::to_vec).collect();
+        if !per_channel {
+            let mut all = each.split_off(0).into_iter();
+            let mut sum = all.next().unwrap_or_default();
+            for more in all {
+                sum.iter_mut()
+                    .zip(more)
+                    .for_each(|(bin, more)| *bin += more);
+            }
+            each.push(sum);
+        }
+        each.iter().map(|bins| clip.range(bins)).collect()
+    }
+}
+
+fn values(depth: Depth) -> usize {
+    usize::from(depth.full()) + 1
+}
+
+/// Two percentiles, in millionths of a percent, from 0 to 10⁸.
+///
+/// With the N samples in order, counted from 0, the lower is the one at ⌊p·(N − 1)⌋ and the upper
+/// the one at ⌈p·(N − 1)⌉: no sample between two is invented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clip {
+    low: u64,
+    high: u64,
+}
+
+impl Clip {
+    /// One hundred percent.
+    const WHOLE: u64 = 100_000_000;
+
+    /// From the smallest sample to the largest.
+    pub const NONE: Clip = Clip {
+        low: 0,
+        high: Clip::WHOLE,
+    };
+
+    /// From `low` to `high` percent.
+    pub fn of_percent(low: u64, high: u64) -> Clip {
+        let part = Clip::WHOLE / 100;
+        Clip {
+            low: low * part,
+            high: high * part,
+        }
+    }
+
+    /// The ranks of the two among `count` samples in order.
+    pub fn ranks(&self, count: u64) -> (u64, u64) {
+        let rank = |p: u64| u128::from(p) * u128::from(count.saturating_sub(1));
+        let low = rank(self.low) / u128::from(Clip::WHOLE);
+        let high = rank(self.high).div_ceil(u128::from(Clip::WHOLE));
+        (low as u64, high as u64)
+    }
+
+    /// The range of samples of which `bins` counts each value; (0, 0) of none.
+    fn range(&self, bins: &[u64]) -> (u16, u16) {
+        let (low, high) = self.ranks(bins.iter().sum());
+        (at(bins, low), at(bins, high))
+    }
+}
+
+/// The value of the sample at `rank` in order.
+fn at(bins: &[u64], rank: u64) -> u16 {
+    let mut before = 0;
+    let found = bins.iter().position(|&count| {
+        before += count;
+        before > rank
+    });
+    found.unwrap_or(0) as u16
+}
+
+impl FromStr for Clip {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Clip, String> {
+        let (low, high) = text
+            .split_once(':')
+            .ok_or("expected two percentages with a colon between, as 0.1:99.9")?;
+        let clip = Clip {
+            low: percent(low)?,
+            high: percent(high)?,
+        };
+        match clip.low < clip.high {
+            true => Ok(clip),
+            false => Err("the first percentage must be below the second".into()),
+        }
+    }
+}
+
+/// Millionths of a percent.
+fn percent(text: &str) -> Result<u64, String> {
+    let text = text.trim().trim_end_matches('%');
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let parsed = (!whole.is_empty() && digits(whole) && digits(part) && part.len() <= 6)
+        .then(|| format!("{whole}{part:0<6}").parse().ok())
+        .flatten();
+    parsed.filter(|&value| value <= Clip::WHOLE).ok_or_else(|| {
+        format!("'{text}' is not a percentage from 0 to 100 with at most 6 decimals")
+    })
+}
+
+/// Count how often each value occurs, exactly, in each channel
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Histogram;
+
+impl Histogram {
+    /// Counts on all cores.
+    pub(super) fn count(image: &Image, timeline: &mut Timeline) -> Counts {
+        let shape = image.shape();
+        timeline.host("histogram", shape.bytes() as u64, || {
+            let bins = with_samples!(image.samples(), samples => count(samples, shape.channels));
+            Counts {
+                channels: shape.channels,
+                depth: shape.depth,
+                bins,
+            }
+        })
+    }
+
+    /// Counts on the card.
+    pub(super) fn count_on_gpu(image: &DeviceImage, job: &mut Job) -> Result<Counts> {
+        let shape = image.shape;
+        let bytes = shape.bytes() as u64;
+        let [kernel] = job.kernels("histogram", ["histogram"], &shape.sample_form())?;
+        let mut counts = Counts::new(shape.channels, shape.depth);
+        let bins = job.zeros(size_of_val(counts.bins.as_slice()))?;
+        let args = [
+            Arg::Buffer(&image.samples),
+            Arg::U64(shape.samples() as u64),
+            Arg::Buffer(&bins),
+        ];
+        let grid = job.reduction_grid(bytes);
+        job.launch(&kernel, grid, bytes, &args)?;
+        counts.bins = job.read_words(&bins)?;
+        Ok(counts)
+    }
+}
+
+impl Op for Histogram {
+    fn name(&self) -> &'static str {
+        "histogram"
+    }
+
+    fn work(&self, shape: &Shape) -> Work {
+        let bytes = shape.bytes() as u64;
+        Work {
+            // A look-up a sample takes as long as some eight passes over it.
+            touched: 8 * bytes,
+            transferred: bytes,
+        }
+    }
+
+    fn naive(&self, image: &Image) -> Output {
+        let shape = image.shape();
+        let mut counts = Counts::new(shape.channels, shape.depth);
+        with_samples!(image.samples(), samples => {
+            for (i, sample) in samples.iter().enumerate() {
+                counts.bins[i % shape.channels * values(shape.depth) + usize::from(sample.value())] += 1;
+            }
+        });
+        Product::Counts(counts).into()
+    }
+
+    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output> {
+        Ok(Product::Counts(Histogram::count(&image, timeline)).into())
+    }
+
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
+        Ok(Product::Counts(Histogram::count_on_gpu(&image, job)?).into())
+    }
+}
+
+/// The bins of all channels; each core counts its parts in a table of its own.
+fn count<T: Sample>(samples: &[T], channels: usize) -> Vec<u64> {
+    let values = usize::from(T::FULL.value()) + 1;
+    let part = PART.next_multiple_of(12); // whole pixels of any kind
+    let table = |samples: &[T]| match channels {
+        1 => count_part::<T, 1>(samples, values),
+        2 => count_part::<T, 2>(samples, values),
+        3 => count_part::<T, 3>(samples, values),
+        _ => count_part::<T, 4>(samples, values),
+    };
+    let add = |mut a: Vec<u64>, b: Vec<u64>| {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        a
+    };
+    let whole = samples.par_chunks(part).map(table).reduce_with(add);
+    whole.unwrap_or_else(|| vec![0; channels * values])
+}
+
+fn count_part<T: Sample, const C: usize>(samples: &[T], values: usize) -> Vec<u64> {
+    // Two tables, taken in turn: equal neighbours do not wait for each other's addition.
+    let mut tables = [vec![0u32; C * values], vec![0u32; C * values]];
+    let (pixels, _) = samples.as_chunks::<C>();
+    for pair in pixels.chunks(2) {
+        for (table, pixel) in tables.iter_mut().zip(pair) {
+            for (channel, sample) in pixel.iter().enumerate() {
+                table[channel * values + usize::from(sample.value())] += 1;
+            }
+        }
+    }
+    let [a, b] = tables;
+    a.into_iter()
+        .zip(b)
+        .map(|(a, b)| u64::from(a) + u64::from(b))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_samples() {
+        let mut bins = vec![0; 65536];
+        // 1000 samples: 0, 1, …, 998, and one hot pixel.
+        bins[..999].fill(1);
+        bins[60_000] = 1;
+        let range = |text: &str| text.parse::<Clip>().unwrap().range(&bins);
+        assert_eq!(range("0:100"), (0, 60_000));
+        assert_eq!(range("0:99.9"), (0, 60_000)); // ⌈998.001⌉
+        assert_eq!(range("0:99.8"), (0, 998)); // ⌈997.002⌉
+        assert_eq!(range("0.1:99"), (0, 990)); // ⌊0.999⌋, ⌈989.01⌉
+        assert_eq!(range("1:50%"), (9, 500)); // ⌊9.99⌋, ⌈499.5⌉
+        assert_eq!(Clip::NONE.range(&bins), (0, 60_000));
+        for wrong in ["", "1", "5:5", "9:1", "-1:5", "0:101", "0:1.0000001", "a:b"] {
+            assert!(wrong.parse::<Clip>().is_err(), "{wrong}");
+        }
+    }
+}
