@@ -22,7 +22,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const TIMES: usize = 9;
-const LANES: usize = 8;
 
 fn main() {
     let words: Vec<String> = std::env::args()
@@ -93,25 +92,38 @@ fn main() {
     }
     line("all kernels", kernels);
     line("device to host, compressed", whole);
-    let start = Instant::now();
-    let len = written(&path, |target| {
-        found.write(image.samples().as_bytes(), target)
-    });
-    line("file written", start.elapsed());
     let other = folder.join("cpu.png");
-    let mut best = Duration::MAX;
-    for _ in 0..3 {
-        let start = Instant::now();
-        written(&other, |target| png::encode(&original, Mode::Fast, target));
-        best = best.min(start.elapsed());
+    let mut len = 0;
+    for threads in [0, 1] {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let (mut ours, mut theirs) = (Duration::MAX, Duration::MAX);
+        for _ in 0..4 {
+            let start = Instant::now();
+            pool.install(|| {
+                len = written(&path, |target| {
+                    found.write(image.samples().as_bytes(), target)
+                });
+            });
+            ours = ours.min(start.elapsed());
+            let start = Instant::now();
+            pool.install(|| written(&other, |target| png::encode(&original, Mode::Fast, target)));
+            theirs = theirs.min(start.elapsed());
+        }
+        let threads = pool.current_num_threads();
+        line(&format!("compressed to file, {threads} thr."), ours);
+        line(&format!("CPU to file, {threads} thr."), theirs);
     }
-    line("file by the CPU", best);
     let same = std::fs::read(&path).unwrap() == std::fs::read(&other).unwrap();
     println!(
         "{:.4} of the samples' bytes; files the same: {same}",
         len as f64 / bytes
     );
-    lanes(&gpu, &original);
+    for count in [1, 2, 4, 8, 16] {
+        lanes(&gpu, &original, count);
+    }
 }
 
 /// The image compressed `times` times from device memory, and the best time of that.
@@ -149,14 +161,14 @@ fn written(path: &Path, write: impl FnOnce(&Target) -> anyhow::Result<u64>) -> u
 }
 
 /// Threads with a lane each: upload and compress, again and again.
-fn lanes(gpu: &Gpu, image: &Image) {
+fn lanes(gpu: &Gpu, image: &Image, count: usize) {
     let times = (1usize << 30)
         .div_ceil(image.shape().bytes() * LANES)
         .max(3);
-    let all: Vec<(Gpu, Image)> = (0..LANES)
+    let all: Vec<(Gpu, Image)> = (0..count)
         .map(|_| (gpu.lane(true).unwrap(), image.clone()))
         .collect();
-    let barrier = std::sync::Barrier::new(LANES + 1);
+    let barrier = std::sync::Barrier::new(count + 1);
     let shape = image.shape();
     let took = std::thread::scope(|scope| {
         for (lane, mut image) in all {
@@ -185,9 +197,10 @@ fn lanes(gpu: &Gpu, image: &Image) {
         barrier.wait();
         start.elapsed()
     });
-    let bytes = (image.shape().bytes() * LANES * times) as f64;
+    let bytes = (image.shape().bytes() * count * times) as f64;
     println!(
-        "{LANES} lanes, uploads counted: {:.1} GB/s",
+        "{count:2} lanes, uploads counted: {:6.2} ms an image and lane, {:.1} GB/s",
+        1e3 * took.as_secs_f64() / times as f64,
         bytes / took.as_secs_f64() / 1e9
     );
 }
