@@ -163,7 +163,7 @@ fn written(path: &Path, write: impl FnOnce(&Target) -> anyhow::Result<u64>) -> u
 /// Threads with a lane each: upload and compress, again and again.
 fn lanes(gpu: &Gpu, image: &Image, count: usize) {
     let times = (1usize << 30)
-        .div_ceil(image.shape().bytes() * LANES)
+        .div_ceil(image.shape().bytes() * count)
         .max(3);
     let all: Vec<(Gpu, Image)> = (0..count)
         .map(|_| (gpu.lane(true).unwrap(), image.clone()))
