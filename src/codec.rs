@@ -1,5 +1,6 @@
 //! File bytes ⇄ `Image`, by format: a format is recognised by its first bytes, and chosen for the
-//! output by the file's extension. One file a format; no codec knows a device.
+//! output by the file's extension. One file a format; no codec knows a device, but for
+//! png/cuda.rs.
 
 pub mod ordered;
 pub mod png;

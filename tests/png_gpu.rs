@@ -63,7 +63,7 @@ fn small_images() {
 
 /// Every kernel on images small enough to run under a checker of memory accesses and races.
 #[test]
-fn png_kernels_on_small_images() {
+fn every_kernel_on_small_images() {
     let sizes = [(1, 1), (7, 1), (1, 7), (67, 66), (300, 211)];
     let Some(gpu) = gpu(sizes.len() * 4 * 4) else {
         return;

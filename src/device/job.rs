@@ -215,6 +215,8 @@ impl Job<'_, '_> {
             let start = *origin + elapsed(origin_event, &before)?;
             self.timeline
                 .push(name, start, elapsed(&before, &after)?, bytes, limit);
+            self.gpu.keep(before);
+            self.gpu.keep(after);
         }
         Ok(())
     }
