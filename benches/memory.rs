@@ -2,7 +2,7 @@
 //! parallel copy (or, for `sum`, a parallel read) of the same bytes gives in the same run.
 //! `cargo bench --bench memory [-- SIDE]`
 
-use gpuimg::image::{Depth, Image, Shape};
+use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::Op;
 use gpuimg::ops::normalize::Normalize;
 use gpuimg::ops::orient::Orient;
@@ -22,13 +22,10 @@ fn main() {
         .find_map(|arg| arg.parse().ok())
         .unwrap_or(8192);
     println!(
-        "{} threads; {side}×{side}; GB/s = 10⁹ bytes read plus written a second; median of {RUNS}",
+        "{} threads; GB/s = 10⁹ bytes read plus written a second; median of {RUNS}",
         rayon::current_num_threads()
     );
-    println!(
-        "{:<28}{:>10}{:>10}{:>12}",
-        "operation", "ms", "GB/s", "of ceiling"
-    );
+    println!("{:<28}{:>10}{:>10}  of ceiling", "operation", "ms", "GB/s");
     for (channels, depth) in [(1, Depth::Sixteen), (3, Depth::Sixteen), (1, Depth::Eight)] {
         let shape = Shape {
             width: side,
@@ -41,6 +38,7 @@ fn main() {
     }
 }
 
+/// An image in the same kind of memory as the decoders give, so that the ceilings touch no other.
 fn image(shape: Shape) -> Image {
     let mut state = 1u64;
     let mut next = || {
@@ -49,88 +47,119 @@ fn image(shape: Shape) -> Image {
             .wrapping_add(1442695040888963407);
         (state >> 33) as u16 % 4000 + 100
     };
-    let samples = match shape.depth {
-        Depth::Eight => (0..shape.samples())
-            .map(|_| next() as u8)
-            .collect::<Vec<_>>()
-            .into(),
-        Depth::Sixteen => (0..shape.samples())
-            .map(|_| next())
-            .collect::<Vec<_>>()
-            .into(),
-    };
+    let mut samples = Samples::zeroed(&shape).expect("memory");
+    match &mut samples {
+        Samples::U8(samples) => samples.fill_with(|| next() as u8),
+        Samples::U16(samples) => samples.fill_with(next),
+    }
     Image::new(shape, samples)
 }
 
 fn table(image: &Image) {
-    let bytes = image.shape().bytes() as f64;
+    let shape = image.shape();
+    let bytes = shape.bytes() as f64;
     let from = image.samples().as_bytes();
-    let mut to = vec![1u8; from.len()];
-    let copy = median(|| {
-        to.par_chunks_mut(PIECE)
-            .zip(from.par_chunks(PIECE))
-            .for_each(|(to, from)| to.copy_from_slice(from));
-        black_box(&to);
+    let mut to = image.samples().clone();
+    // Into memory written before: what changes an image in place is held against it.
+    let copied = median(|| timed(|| copy(to.as_bytes_mut(), from)));
+    row("parallel copy", copied, 2.0 * bytes, None);
+    // Into memory that the system gives and zeroes page by page when it is first touched: what
+    // makes a new image is held against it.
+    let fresh = median(|| {
+        let start = Instant::now();
+        let mut to = Samples::zeroed(&shape).expect("memory");
+        copy(to.as_bytes_mut(), from);
+        let time = start.elapsed();
+        black_box(to);
+        time
     });
-    row("parallel copy", copy, 2.0 * bytes, None);
+    row("parallel copy, fresh memory", fresh, 2.0 * bytes, None);
+    let words: &[u64] = bytemuck::cast_slice(from);
     let read = median(|| {
-        let words = |piece: &[u8]| {
-            piece
-                .chunks_exact(8)
-                .map(|w| u64::from_ne_bytes([w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]]))
-                .fold(0u64, |a, b| a ^ b)
-        };
-        black_box(from.par_chunks(PIECE).map(words).reduce(|| 0, |a, b| a ^ b));
+        let pieces = words.par_chunks(PIECE / 8).map(mixed);
+        timed(|| black_box(pieces.reduce(|| 0, |a, b| a ^ b)))
     });
     row("parallel read", read, bytes, None);
 
-    for (name, op, ceiling, moved) in [
-        // Two passes: a read, and a copy onto itself.
-        (
-            "normalize",
-            &Normalize::default() as &dyn Op,
-            copy + read,
-            3.0,
-        ),
-        ("transpose", &Orient::Transpose, copy, 2.0),
-        ("rotate 90", &Orient::Rotate90, copy, 2.0),
-        ("rotate 180", &Orient::Rotate180, copy, 2.0),
-        ("sum", &Sum { all: false }, read, 1.0),
-        ("sum --all", &Sum { all: true }, read, 1.0),
+    // Two passes: a read, and a copy onto itself.
+    let normalize = Normalize::default();
+    operation("normalize", &normalize, image, copied + read, "copy + read");
+    for (name, op) in [
+        ("rotate 180", Orient::Rotate180),
+        ("flip horizontal", Orient::FlipHorizontal),
+        ("flip vertical", Orient::FlipVertical),
+        ("transpose", Orient::Transpose),
+        ("rotate 90", Orient::Rotate90),
     ] {
-        // The clone is not timed: the spans of the timeline are the operation's own.
-        let mut times: Vec<Duration> = (0..RUNS)
-            .map(|_| {
-                let mut timeline = Timeline::default();
-                black_box(op.cpu(image.clone(), &mut timeline).is_ok());
-                timeline.spans().iter().map(|span| span.time).sum()
-            })
-            .collect();
-        times.sort();
-        row(name, times[RUNS / 2], moved * bytes, Some(ceiling));
+        operation(name, &op, image, copied, "copy");
     }
+    // No square: these cannot stay in the image's own memory.
+    let oblong = self::image(Shape {
+        width: shape.width * 2,
+        height: shape.height / 2,
+        ..shape
+    });
+    for (name, op) in [
+        ("transpose, not square", Orient::Transpose),
+        ("rotate 90, not square", Orient::Rotate90),
+    ] {
+        operation(name, &op, &oblong, fresh, "copy, fresh");
+    }
+    operation("sum", &Sum { all: false }, image, read, "read");
+    operation("sum --all", &Sum { all: true }, image, read, "read");
 }
 
-fn median(mut work: impl FnMut()) -> Duration {
+fn copy(to: &mut [u8], from: &[u8]) {
+    to.par_chunks_mut(PIECE)
+        .zip(from.par_chunks(PIECE))
+        .for_each(|(to, from)| to.copy_from_slice(from));
+}
+
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
+fn mixed(words: &[u64]) -> u64 {
+    let mut lanes = [0; 64];
+    for block in words.as_chunks::<64>().0 {
+        for (lane, word) in lanes.iter_mut().zip(block) {
+            *lane ^= word;
+        }
+    }
+    lanes.iter().fold(0, |a, b| a ^ b)
+}
+
+/// The times are the operation's own spans: the clone that it works on is not timed.
+fn operation(name: &str, op: &dyn Op, image: &Image, ceiling: Duration, of: &str) {
+    let mut moved = 0.0;
+    let time = median(|| {
+        let mut timeline = Timeline::default();
+        black_box(op.cpu(image.clone(), &mut timeline).is_ok());
+        let spans = timeline.spans();
+        moved = spans.iter().map(|span| span.bytes as f64).sum();
+        spans.iter().map(|span| span.time).sum()
+    });
+    row(name, time, moved, Some((ceiling, of)));
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> Duration {
+    let start = Instant::now();
     work();
-    let mut times: Vec<Duration> = (0..RUNS)
-        .map(|_| {
-            let start = Instant::now();
-            work();
-            start.elapsed()
-        })
-        .collect();
+    start.elapsed()
+}
+
+/// Of a few measurements, after one to warm up.
+fn median(mut measure: impl FnMut() -> Duration) -> Duration {
+    measure();
+    let mut times: Vec<Duration> = (0..RUNS).map(|_| measure()).collect();
     times.sort();
     times[RUNS / 2]
 }
 
-fn row(name: &str, time: Duration, bytes: f64, ceiling: Option<Duration>) {
+fn row(name: &str, time: Duration, bytes: f64, ceiling: Option<(Duration, &str)>) {
     let seconds = time.as_secs_f64();
-    let share = ceiling.map_or(String::new(), |ceiling| {
-        format!("{:.0} %", 100.0 * ceiling.as_secs_f64() / seconds)
+    let share = ceiling.map_or(String::new(), |(ceiling, of)| {
+        format!("{:>5.0} % of {of}", 100.0 * ceiling.as_secs_f64() / seconds)
     });
     println!(
-        "{name:<28}{:>10.2}{:>10.2}{share:>12}",
+        "{name:<28}{:>10.2}{:>10.2}{share}",
         seconds * 1e3,
         bytes / seconds / 1e9
     );

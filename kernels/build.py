@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Compiles kernels/*.cu and kernels/papers/*.cu to PTX with NVRTC. Called by build.sh, which provides NVRTC.
+"""Compiles kernels/*.cu and kernels/papers/*.cu with NVRTC. Called by build.sh, which provides NVRTC.
 
 usage: build.py LIBNVRTC [--check]
 
-x.cu becomes x.compute_60.ptx and x.compute_90.ptx beside it. A source with lines like
+x.cu becomes x.compute_60.ptx and x.compute_90.ptx beside it and, where it is not a paper's, x.sm_90.cubin: machine code
+for cards of compute capability 9, which spares their driver the 50 to 130 ms that it takes to compile the PTX of one
+file. A source with lines like
     // forms: SAMPLE=u8,u16 CHANNELS=1,3 named {SAMPLE}_c{CHANNELS}
 is compiled once for each combination of these macros, to x.u8_c1.compute_60.ptx and so on, with FORM defined as
 u8_c1: a driver then compiles only what one image needs. With --check nothing is written; the exit status
-is 1, and each file is named, where a committed PTX is not what the sources give.
+is 1, and each file is named, where a committed one is not what the sources give.
 """
 
 import ctypes
@@ -17,7 +19,8 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-TARGETS = ("compute_60", "compute_90")
+PTX = ("compute_60", "compute_90")
+MACHINE_CODE = ("sm_90",)
 
 
 def forms(source):
@@ -32,8 +35,8 @@ def forms(source):
         yield None, {}
 
 
-def compile_ptx(nvrtc, source, target, form, macros):
-    """The PTX of one form of a source; ends the program with the compiler's log where it fails."""
+def compiled(nvrtc, source, target, form, macros):
+    """One form of a source, as PTX or as machine code; ends the program with the compiler's log where it fails."""
     program = ctypes.c_void_p()
     options = [f"--gpu-architecture={target}", f"--include-path={HERE}", "--std=c++17"]
     options += [f"--define-macro={key}={value}" for key, value in ({"FORM": form, **macros} if form else {}).items()]
@@ -42,23 +45,27 @@ def compile_ptx(nvrtc, source, target, form, macros):
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.read_bytes(), source.name.encode(), 0, None, None)
     status = nvrtc.nvrtcCompileProgram(program, len(options), array)
 
-    def text(size, get):
+    def fetched(what):
         length = ctypes.c_size_t()
-        size(program, ctypes.byref(length))
+        getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(length))
         buffer = ctypes.create_string_buffer(length.value)
-        get(program, buffer)
-        return buffer.value.decode()
+        getattr(nvrtc, f"nvrtcGet{what}")(program, buffer)
+        return buffer.raw
 
-    log = text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+    log = fetched("ProgramLog").rstrip(b"\0").decode()
     if status != 0:
         sys.exit(f"{source.name} {form or ''} for {target}:\n{log}")
     if log.strip():
         print(log, file=sys.stderr)
-    ptx = text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+    ptx = fetched("PTX").rstrip(b"\0")
+    # NVRTC numbers the calls of functions through everything that a process compiles: here, from 0 in each file.
+    numbers = {}
+    ptx = re.sub(rb"callseq (\d+)", lambda match: b"callseq %d" % numbers.setdefault(match[1], len(numbers)), ptx)
+    code = fetched("CUBIN") if target in MACHINE_CODE else ptx
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    if not re.search(r"^\.version 8\.0$", ptx, re.M):
+    if not re.search(rb"^\.version 8\.0$", ptx, re.M):
         sys.exit(f"{source.name} for {target}: not PTX ISA 8.0; is this NVRTC 12.0?")
-    return ptx
+    return code
 
 
 def main():
@@ -66,13 +73,14 @@ def main():
     check = "--check" in sys.argv[2:]
     expected = {}
     for source in sorted(HERE.glob("*.cu")) + sorted(HERE.glob("papers/*.cu")):
-        for form, macros in forms(source):
-            for target in TARGETS:
-                path = source.with_suffix(f".{form}.{target}.ptx" if form else f".{target}.ptx")
-                expected[path] = compile_ptx(nvrtc, source, target, form, macros)
+        targets = PTX if source.parent.name == "papers" else PTX + MACHINE_CODE
+        for (form, macros), target in itertools.product(forms(source), targets):
+            kind = "cubin" if target in MACHINE_CODE else "ptx"
+            path = source.with_suffix(f".{form}.{target}.{kind}" if form else f".{target}.{kind}")
+            expected[path] = compiled(nvrtc, source, target, form, macros)
     if not expected:
         sys.exit(f"no .cu file under {HERE}")
-    present = set(HERE.glob("*.ptx")) | set(HERE.glob("papers/*.ptx"))
+    present = {path for kind in ("ptx", "cubin") for path in HERE.glob(f"**/*.{kind}")}
     wrong = []
     for path in sorted(present | set(expected)):
         name = path.relative_to(HERE)
@@ -80,15 +88,15 @@ def main():
             wrong.append(f"{name} has no source")
             if not check:
                 path.unlink()
-        elif path not in present or path.read_text(encoding="utf-8") != expected[path]:
+        elif path not in present or path.read_bytes() != expected[path]:
             wrong.append(f"{name} differs from what its source gives" if path in present else f"{name} is missing")
             if not check:
-                path.write_text(expected[path], encoding="utf-8")
+                path.write_bytes(expected[path])
     for line in wrong:
         print(line if check else f"{line}: written anew")
     if check and wrong:
         sys.exit("run kernels/build.sh and commit what it writes")
-    print(f"{len(expected)} PTX files " + ("as committed" if check else "up to date"))
+    print(f"{len(expected)} files " + ("as committed" if check else "up to date"))
 
 
 main()

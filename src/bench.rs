@@ -16,6 +16,7 @@ mod memory;
 mod minmax;
 mod normalize;
 pub mod papers;
+mod production;
 mod reduce;
 pub mod report;
 mod transfer;
@@ -53,6 +54,8 @@ pub enum Table {
     Transpose,
     /// Seven steps to a sum
     Reduce,
+    /// The program's own kernels, from 256² to 512 megapixels
+    Production,
 }
 
 impl Table {
@@ -67,6 +70,7 @@ impl Table {
             Table::Minmax => "minmax",
             Table::Transpose => "transpose",
             Table::Reduce => "reduce",
+            Table::Production => "production",
         }
     }
 
@@ -82,13 +86,16 @@ impl Table {
             }
             Table::Memory => "memory: GB/s of useful bytes; % of the measured read or copy",
             Table::Normalize => {
-                "normalize: 16-bit samples, GB/s read plus written; % of the measured copy"
+                "normalize: 16-bit samples, GB/s read plus written; % of the measured copy (nested ifs: read)"
             }
             Table::Minmax => "minmax: 16-bit samples, GB/s read; % of the measured read",
             Table::Transpose => {
                 "transpose: 4-byte elements, GB/s read plus written; % of the measured copy"
             }
             Table::Reduce => "reduce: 32-bit integers, GB/s read; % of the measured read",
+            Table::Production => {
+                "production: the program's own kernels; % of a copy, or a read, of as many bytes"
+            }
         }
     }
 
@@ -103,6 +110,7 @@ impl Table {
             Table::Minmax => minmax::cases(sizes),
             Table::Transpose => transpose::cases(sizes),
             Table::Reduce => reduce::cases(sizes),
+            Table::Production => production::cases(sizes),
         }
     }
 }
@@ -149,6 +157,10 @@ pub struct Options {
     /// Tiny inputs, for a checker of memory accesses and races; the times mean nothing
     #[arg(long, hide = true)]
     pub small: bool,
+
+    /// Spoil what the kernel of this row wrote, to see that it is noticed
+    #[arg(long, hide = true, value_name = "ROW")]
+    pub spoil: Option<String>,
 }
 
 /// Runs the tables and tells them.
@@ -208,6 +220,7 @@ fn measured(options: &Options, choice: Choice) -> Result<Report> {
         host: &host,
         lab: lab.as_ref(),
         peaks: gpu.as_ref().map(Gpu::peaks).unwrap_or_default(),
+        spoil: options.spoil.as_deref(),
         rows: Vec::new(),
         left_out: 0,
     };
@@ -219,7 +232,7 @@ fn measured(options: &Options, choice: Choice) -> Result<Report> {
     }
     progress("");
     let Bench { rows, left_out, .. } = bench;
-    let shown = |row: &Row| wanted(&row.table) || matches!(row.outcome, Outcome::Failed(_));
+    let shown = |row: &Row| wanted(&row.about.table) || matches!(row.outcome, Outcome::Failed(_));
     Ok(Report {
         machine: Machine::of(gpu.as_ref(), &host)?,
         rows: rows.into_iter().filter(shown).collect(),
@@ -249,6 +262,8 @@ struct Bench<'a> {
     host: &'a Host,
     lab: Option<&'a Lab<'a>>,
     peaks: Peaks,
+    /// The row whose output is spoilt.
+    spoil: Option<&'a str>,
     rows: Vec<Row>,
     left_out: usize,
 }
@@ -256,12 +271,15 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn run(&mut self, cases: Vec<Case>) {
         for case in cases {
-            progress(&case.id);
+            progress(&case.about.id);
             let outcome = match (&case.work, self.lab) {
                 (Work::Host(work), _) => told(work(self.host)),
                 (Work::Card(work), Some(lab)) => match left_out(&case, lab) {
                     Some(why) => Outcome::LeftOut(why),
-                    None => told(work(lab)),
+                    None => {
+                        lab.spoil.set(self.spoil == Some(&case.about.id));
+                        told(work(lab))
+                    }
                 },
                 (Work::Card(_), None) => {
                     self.left_out += 1;
@@ -281,22 +299,17 @@ impl Bench<'_> {
             Ceiling::Measured(id) => self
                 .rows
                 .iter()
-                .find(|row| row.id == id)
+                .find(|row| row.about.id == id)
                 .and_then(Row::rate),
             Ceiling::Stated(Limit::Pcie) => self.peaks.pcie.as_ref().map(|(peak, _)| *peak),
             Ceiling::Stated(Limit::DeviceMemory) => self.peaks.memory,
             Ceiling::Stated(Limit::Host) => None,
         };
-        let on_card = matches!(case.work, Work::Card(_)) && case.table != Table::Transfer;
+        let on_card = matches!(case.work, Work::Card(_)) && case.about.table != Table::Transfer;
         let l2 = self.lab.map_or(0, |lab| lab.facts.l2);
         Row {
             fits_l2: on_card && case.footprint <= l2,
-            id: case.id,
-            table: case.table,
-            name: case.name,
-            topic: case.topic,
-            published: case.published,
-            bytes: case.bytes,
+            about: case.about,
             ceiling,
             outcome,
         }

@@ -137,6 +137,18 @@ pub enum Verb {
         #[arg(long)]
         overwrite: bool,
     },
+    /// Compare two images sample by sample, or one image's results on the CPU and on a GPU
+    Verify {
+        /// The images; their formats and metadata may differ
+        #[arg(required = true, num_args = 1..=2, value_name = "IMAGE")]
+        images: Vec<PathBuf>,
+        /// Do every operation to one image on both devices
+        #[arg(long)]
+        devices: bool,
+        /// Print one JSON object
+        #[arg(long, conflicts_with = "devices")]
+        json: bool,
+    },
     /// Measure the papers' kernels and the program's own on this machine, beside the published figures
     Bench {
         /// Which, and how they are told.

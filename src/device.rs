@@ -28,6 +28,16 @@ pub enum Choice {
     Cpu,
 }
 
+impl Choice {
+    /// The number of the GPU that was named, or of the first.
+    pub fn ordinal(self) -> usize {
+        match self {
+            Choice::Gpu(ordinal) => ordinal.unwrap_or(0),
+            Choice::Auto | Choice::Cpu => 0,
+        }
+    }
+}
+
 impl FromStr for Choice {
     type Err = String;
 

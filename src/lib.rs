@@ -28,6 +28,7 @@ pub mod ops;
 pub mod pipeline;
 pub mod room;
 pub mod stats;
+pub mod verify;
 
 use anyhow::{Context, Result, anyhow};
 use batch::histogram::{self, Set};
@@ -82,6 +83,17 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             output,
             overwrite,
         } => histogram::merge(inputs, output, *overwrite),
+        Verb::Verify {
+            images,
+            devices,
+            json,
+        } => match (images.as_slice(), devices) {
+            ([a, b], false) => verify::files(a, b, *json),
+            ([image], true) => verify::devices(image, common.device.ordinal()),
+            _ => Err(usage(anyhow!(
+                "two images are compared, or one with --devices"
+            ))),
+        },
         Verb::Bench { options } => bench::run(options, common.device),
         Verb::Doctor => doctor::run(common.device),
         Verb::Completions { shell } => {

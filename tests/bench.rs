@@ -17,12 +17,7 @@ fn report() -> Report {
     let row = |(i, case): (usize, gpuimg::bench::case::Case)| {
         let time = Time::of(vec![1e-5 * (1.0 + (i * 37 % 101) as f64); 3]);
         Row {
-            id: case.id,
-            table: case.table,
-            name: case.name,
-            topic: case.topic,
-            published: case.published,
-            bytes: case.bytes,
+            about: case.about,
             fits_l2: i % 7 == 0,
             ceiling: Some(3000.0),
             outcome: Outcome::Measured(Measured { time, remark: None }),
@@ -41,21 +36,45 @@ fn report() -> Report {
     }
 }
 
-/// What the papers describe, counted by hand: HABR's table has 15 systems; LXF has three variants,
-/// the sweep, the host and local memory; REDUCE seven steps and any length; NOTES eight facts.
+/// What the papers describe, written out from them: HABR's table has 15 systems; LXF has three
+/// variants, the sweep, the host and local memory; REDUCE seven steps and any length; NOTES eight
+/// facts.
+const SYSTEMS: [(Paper, usize, &str); 4] = [
+    (
+        Paper::Habr,
+        15,
+        "empty-sync empty-async empty-one large-copy async-copy tiny-copy read copy \
+         normalize-truncating normalize-round normalize-half minmax nested double-index triple-index",
+    ),
+    (
+        Paper::Lxf,
+        6,
+        "transpose-host transpose-naive transpose-tile transpose-padded transpose-sweep local-memory",
+    ),
+    (
+        Paper::Reduce,
+        8,
+        "reduce-1 reduce-2 reduce-3 reduce-4 reduce-5 reduce-6 reduce-7 reduce-any",
+    ),
+    (
+        Paper::Notes,
+        8,
+        "latency-hiding asynchrony pitch records carveout indirect column scattered",
+    ),
+];
+
 #[test]
 fn every_system_of_the_papers_has_rows() {
     let cases = all_cases();
-    for (paper, count) in [
-        (Paper::Habr, 15),
-        (Paper::Lxf, 6),
-        (Paper::Reduce, 8),
-        (Paper::Notes, 8),
-    ] {
+    for (paper, count, keys) in SYSTEMS {
         let of: Vec<_> = topics().filter(|topic| topic.paper == paper).collect();
+        let names: Vec<&str> = of.iter().map(|topic| topic.key).collect();
+        assert_eq!(names, keys.split_whitespace().collect::<Vec<_>>());
         assert_eq!(of.len(), count, "{paper:?}");
         for topic in of {
-            let rows = cases.iter().filter(|case| std::ptr::eq(case.topic, topic));
+            let rows = cases
+                .iter()
+                .filter(|case| std::ptr::eq(case.about.topic, topic));
             assert!(rows.count() > 0, "{paper:?}: {}", topic.system);
             assert!(
                 !topic.picture.is_empty() && !topic.lesson.is_empty(),
@@ -67,8 +86,8 @@ fn every_system_of_the_papers_has_rows() {
     let published = |paper| {
         let rows = cases
             .iter()
-            .filter(|case| case.topic.paper == paper && case.published.is_some());
-        rows.map(|case| case.topic.key)
+            .filter(|case| case.about.topic.paper == paper && case.about.published.is_some());
+        rows.map(|case| case.about.topic.key)
             .collect::<HashSet<_>>()
             .len()
     };
@@ -78,14 +97,19 @@ fn every_system_of_the_papers_has_rows() {
     assert_eq!(published(Paper::Reduce), 7);
     let sweep = cases
         .iter()
-        .filter(|case| case.topic.key == "transpose-sweep");
+        .filter(|case| case.about.topic.key == "transpose-sweep");
     assert_eq!(sweep.count(), 32, "block shapes of 64 to 512 threads");
+    // Depth 4, where the paper saw them slow down, and beyond.
+    for depth in [1, 2, 3, 4, 8] {
+        let id = format!("normalize/nested-{depth}-filled");
+        assert!(cases.iter().any(|case| case.about.id == id), "{id}");
+    }
 }
 
 #[test]
 fn rows_have_names_of_their_own_and_claims_name_rows() {
     let cases = all_cases();
-    let ids: HashSet<&str> = cases.iter().map(|case| case.id.as_str()).collect();
+    let ids: HashSet<&str> = cases.iter().map(|case| case.about.id.as_str()).collect();
     assert_eq!(ids.len(), cases.len(), "an id twice");
     let keys: HashSet<&str> = topics().map(|topic| topic.key).collect();
     assert_eq!(keys.len(), topics().count(), "a system twice");
@@ -222,6 +246,64 @@ fn every_bench_kernel_on_small_inputs() {
     }
 }
 
+/// A kernel that stores nothing: its row says FAILED, and no other, and the exit status is 1.
+#[test]
+fn a_wrong_kernel_fails_its_row_alone() {
+    const ROWS: [&str; 4] = [
+        "ceilings/read",
+        "normalize/truncating-filled",
+        "transpose/tile-16",
+        "production/transpose-8191-c1-16",
+    ];
+    let cases = all_cases();
+    assert!(
+        ROWS.iter()
+            .all(|id| cases.iter().any(|case| case.about.id == *id))
+    );
+    let Some(_) = gpu(ROWS.len()) else { return };
+    let folder = folder(&[]);
+    for row in ROWS {
+        let args = ["bench", "--small", "--json", "--spoil", row];
+        let out = run(folder.path(), &args, &[]);
+        assert_eq!(out.code, 1, "{row}: {}", out.stderr);
+        let json: Value = serde_json::from_str(&out.stdout).unwrap();
+        let failed: Vec<&str> = json["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|row| row["state"] == "FAILED")
+            .map(|row| row["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(failed, [row]);
+    }
+}
+
+#[test]
+fn limits_of_control_groups() {
+    let of = |files: &[(&str, &str)]| {
+        gpuimg::doctor::limits(&|path| {
+            let file = files.iter().find(|(name, _)| *name == path)?;
+            Some(file.1.to_string())
+        })
+    };
+    let (memory, cpu) = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/cpu.max");
+    assert_eq!(of(&[]), None);
+    assert_eq!(of(&[(memory, "max\n"), (cpu, "max 100000\n")]), None);
+    assert_eq!(
+        of(&[(memory, "8589934592\n"), (cpu, "150000 100000\n")]).unwrap(),
+        "a control group allows 8192 MiB of memory and 1.5 cores' time"
+    );
+    let old = "/sys/fs/cgroup/memory/memory.limit_in_bytes";
+    assert_eq!(of(&[(old, "9223372036854771712\n")]), None);
+    let quota = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us";
+    let period = "/sys/fs/cgroup/cpu/cpu.cfs_period_us";
+    assert_eq!(of(&[(quota, "-1\n"), (period, "100000\n")]), None);
+    assert_eq!(
+        of(&[(quota, "200000\n"), (period, "100000\n")]).unwrap(),
+        "a control group allows 2.0 cores' time"
+    );
+}
+
 #[test]
 fn the_doctor_tells_of_cpu_and_choice() {
     let folder = folder(&[]);
@@ -271,10 +353,9 @@ fn the_page_is_whole_in_a_browser() {
         // The sweep's 32 rows are cells of three maps, not charts.
         assert_eq!(seen["cells"], 3 * 32, "{seen}");
         assert_eq!(wide("rows") as usize, report.rows.len() - 32, "{seen}");
-        let published = report
-            .rows
-            .iter()
-            .filter(|row| row.published.is_some() && row.topic.key != "transpose-sweep");
+        let published = report.rows.iter().filter(|row| {
+            row.about.published.is_some() && row.about.topic.key != "transpose-sweep"
+        });
         assert_eq!(wide("then") as usize, published.count(), "{seen}");
     }
     assert!(Table::Transpose.title().contains("transpose"));

@@ -114,7 +114,7 @@ fn past_two_to_the_31_samples() {
         }
         if let Some(gpu) = gpu {
             let on_gpu =
-                ops::on_gpu(&*op, image.clone(), gpu, &mut Timeline::default()).expect("GPU");
+                ops::on_gpu(op, image.clone(), gpu, &mut Timeline::default()).expect("GPU");
             assert!(on_cpu == on_gpu, "{} differs", op.name());
         }
     }

@@ -247,17 +247,20 @@ mod tests {
         let mut set = Set::new(Some(Shard { index, of }));
         let mut counts = Counts::new(1, Depth::Sixteen);
         counts.bins[value] = 3;
-        set.add(&counts, 1).unwrap();
+        set.add(&counts, 1).expect("valid");
         set
     }
 
     #[test]
     fn what_is_written_is_read() {
         let set = part(2, 3, 40_000);
-        assert_eq!(Set::parse(set.json().to_string().as_bytes()).unwrap(), set);
+        assert_eq!(
+            Set::parse(set.json().to_string().as_bytes()).expect("valid"),
+            set
+        );
         let empty = Set::new(None);
         assert_eq!(
-            Set::parse(empty.json().to_string().as_bytes()).unwrap(),
+            Set::parse(empty.json().to_string().as_bytes()).expect("valid"),
             empty
         );
         for wrong in ["", "{}", "[]", r#"{"gpuimg_histogram":2}"#] {
@@ -269,16 +272,16 @@ mod tests {
     fn parts_make_a_whole() {
         let mut all = part(3, 3, 9);
         assert!(all.range(None, false).is_err());
-        all.join(&part(1, 3, 70)).unwrap();
+        all.join(&part(1, 3, 70)).expect("valid");
         assert!(all.join(&part(1, 3, 70)).is_err(), "the same part twice");
         assert!(all.join(&part(1, 2, 70)).is_err(), "a part of another set");
         assert_eq!(all.missing(), ["2"]);
         let mut nothing = Set::new(Some(Shard { index: 2, of: 3 }));
         nothing.images = 0;
-        all.join(&nothing).unwrap();
-        assert_eq!(all.range(None, false).unwrap().ranges, [(9, 70)]);
+        all.join(&nothing).expect("valid");
+        assert_eq!(all.range(None, false).expect("valid").ranges, [(9, 70)]);
         let mut rgb = Set::new(None);
-        rgb.add(&Counts::new(3, Depth::Sixteen), 1).unwrap();
+        rgb.add(&Counts::new(3, Depth::Sixteen), 1).expect("valid");
         assert!(
             rgb.add(&Counts::new(1, Depth::Sixteen), 1).is_err(),
             "mixed kinds"

@@ -94,9 +94,15 @@ mod tests {
             ("SLURM_ARRAY_TASK_COUNT", "3"),
             ("SLURM_ARRAY_TASK_MIN", "10"),
         ];
-        assert_eq!(environment(&slurm).unwrap(), Shard { index: 3, of: 3 });
+        assert_eq!(
+            environment(&slurm).expect("valid"),
+            Shard { index: 3, of: 3 }
+        );
         let kubernetes = [("JOB_COMPLETION_INDEX", "0"), ("JOB_COMPLETIONS", "4")];
-        assert_eq!(environment(&kubernetes).unwrap(), Shard { index: 1, of: 4 });
+        assert_eq!(
+            environment(&kubernetes).expect("valid"),
+            Shard { index: 1, of: 4 }
+        );
         assert!(environment(&kubernetes[..1]).is_err());
         assert!(environment(&[]).is_err());
     }

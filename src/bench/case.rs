@@ -120,8 +120,9 @@ pub enum Work {
     Host(OnHost),
 }
 
-/// A row that can be run.
-pub struct Case {
+/// What a row says of itself, run or not.
+#[derive(Clone, Debug)]
+pub struct About {
     /// The same in every run, unique among all: `memory/copy`.
     pub id: String,
     /// The table that shows it.
@@ -134,6 +135,15 @@ pub struct Case {
     pub published: Option<Published>,
     /// Bytes as the paper counts them; 0 where it counts calls.
     pub bytes: u64,
+    /// Whether its time hangs on the host's ordinary memory: where its pages happen to lie differs
+    /// from run to run.
+    pub pageable: bool,
+}
+
+/// A row that can be run.
+pub struct Case {
+    /// What it is.
+    pub about: About,
     /// Bytes of device memory that it touches.
     pub footprint: u64,
     /// What its rate is held against.
@@ -176,12 +186,15 @@ impl Case {
         work: Work,
     ) -> Case {
         Case {
-            id: format!("{}/{}", table.name(), id.into()),
-            table,
-            name: name.into(),
-            topic: papers::topic(topic),
-            published: None,
-            bytes,
+            about: About {
+                id: format!("{}/{}", table.name(), id.into()),
+                table,
+                name: name.into(),
+                topic: papers::topic(topic),
+                published: None,
+                bytes,
+                pageable: matches!(work, Work::Host(_)),
+            },
             footprint: bytes,
             ceiling: Ceiling::None,
             work,
@@ -190,13 +203,19 @@ impl Case {
 
     /// With the paper's figure.
     pub fn published(mut self, figure: Figure, machine: &'static str) -> Case {
-        self.published = Some(Published { figure, machine });
+        self.about.published = Some(Published { figure, machine });
         self
     }
 
     /// Held against a ceiling.
     pub fn under(mut self, ceiling: Ceiling) -> Case {
         self.ceiling = ceiling;
+        self
+    }
+
+    /// Depends on the host's ordinary memory.
+    pub fn pageable(mut self, pageable: bool) -> Case {
+        self.about.pageable = pageable;
         self
     }
 
@@ -221,18 +240,8 @@ pub enum Outcome {
 /// A row that was run.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// As the case's.
-    pub id: String,
-    /// As the case's.
-    pub table: Table,
-    /// As the case's.
-    pub name: String,
-    /// As the case's.
-    pub topic: &'static Topic,
-    /// As the case's.
-    pub published: Option<Published>,
-    /// As the case's.
-    pub bytes: u64,
+    /// What it is.
+    pub about: About,
     /// Whether what it touches stays in the card's level-2 cache.
     pub fits_l2: bool,
     /// What its rate is held against, in GB/s.
@@ -253,7 +262,7 @@ impl Row {
     /// GB/s, or calls a second where it counts calls.
     pub fn rate(&self) -> Option<f64> {
         let seconds = self.time()?.median.max(1e-12);
-        Some(match self.bytes {
+        Some(match self.about.bytes {
             0 => 1.0 / seconds,
             bytes => bytes as f64 / seconds / 1e9,
         })
@@ -266,13 +275,13 @@ impl Row {
 
     /// How many times as fast as published.
     pub fn ratio(&self) -> Option<f64> {
-        Some(self.rate()? / self.published?.rate())
+        Some(self.rate()? / self.about.published?.rate())
     }
 
     /// What is worth knowing besides the numbers.
     pub fn remarks(&self) -> String {
         let mut remarks = Vec::new();
-        if self.fits_l2 && self.bytes > 0 {
+        if self.fits_l2 && self.about.bytes > 0 {
             remarks.push("fits L2");
         }
         match &self.outcome {

@@ -2,9 +2,9 @@
 
 use super::Table;
 use super::case::{Case, Ceiling, Time};
-use super::lab::{Lab, Sizes};
+use super::lab::{Host, Lab, Sizes};
 use crate::buffer::Buffer;
-use crate::device::cuda::{Arg, Grid};
+use crate::device::cuda::{self, Arg, Grid};
 use crate::stats::Limit;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
@@ -19,6 +19,11 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let card = |id, name, bytes, work: fn(&Lab) -> Result<Time>| {
         Case::card(Table::Ceilings, id, name, "ceiling", bytes, move |lab| {
             Ok(work(lab)?.into())
+        })
+    };
+    let host = |id, name, bytes, work: fn(&Host) -> Result<Time>| {
+        Case::host(Table::Ceilings, id, name, "ceiling", bytes, move |host| {
+            Ok(work(host)?.into())
         })
     };
     vec![
@@ -57,57 +62,35 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             link_time(lab, false)
         })
         .under(link),
-        Case::host(
-            Table::Ceilings,
-            "host-copy-one",
-            "host: copy, one core",
-            "ceiling",
-            2 * bytes,
-            |host| {
-                let mut out = Buffer::<u16>::zeroed(host.noise.len())?;
-                let time = host.time(|| {
-                    out.copy_from_slice(&host.noise);
-                    Ok(())
-                })?;
-                ensure!(out == host.noise, "other samples");
-                Ok(time.into())
-            },
-        ),
-        Case::host(
-            Table::Ceilings,
-            "host-copy",
-            "host: copy, all cores",
-            "ceiling",
-            2 * bytes,
-            |host| {
-                let mut out = Buffer::<u16>::zeroed(host.noise.len())?;
-                let time = host.time(|| {
-                    out.par_chunks_mut(CHUNK / 2)
-                        .zip(host.noise.par_chunks(CHUNK / 2))
-                        .for_each(|(out, from)| out.copy_from_slice(from));
-                    Ok(())
-                })?;
-                ensure!(out == host.noise, "other samples");
-                Ok(time.into())
-            },
-        ),
-        Case::host(
-            Table::Ceilings,
-            "host-read",
-            "host: read, all cores",
-            "ceiling",
-            bytes,
-            |host| {
-                let mut sum = 0;
-                let time = host.time(|| {
-                    sum = super::lab::wrapping_sum(host.words());
-                    Ok(())
-                })?;
-                ensure!(sum == host.word_sum, "another sum");
-                Ok(time.into())
-            },
-        ),
+        host("host-copy-one", "host: copy, one core", 2 * bytes, |host| {
+            host_copy(host, host.noise.len())
+        }),
+        host("host-copy", "host: copy, all cores", 2 * bytes, |host| {
+            host_copy(host, CHUNK / 2)
+        }),
+        host("host-read", "host: read, all cores", bytes, |host| {
+            let mut sum = 0;
+            let time = host.time(|| {
+                sum = super::lab::wrapping_sum(host.words());
+                Ok(())
+            })?;
+            ensure!(sum == host.word_sum, "another sum");
+            Ok(time)
+        }),
     ]
+}
+
+/// Copies the main input in pieces of so many samples, which the cores share.
+fn host_copy(host: &Host, piece: usize) -> Result<Time> {
+    let mut out = Buffer::<u16>::zeroed(host.noise.len())?;
+    let time = host.time(|| {
+        out.par_chunks_mut(piece)
+            .zip(host.noise.par_chunks(piece))
+            .for_each(|(out, from)| out.copy_from_slice(from));
+        Ok(())
+    })?;
+    ensure!(out == host.noise, "other samples");
+    Ok(time)
 }
 
 /// Blocks of 256 for one vector of 16 bytes a thread.
@@ -119,27 +102,35 @@ pub(super) fn one_vector_each(bytes: usize) -> Grid {
 }
 
 pub(super) fn read_wide(lab: &Lab) -> Result<Time> {
+    read(lab, &lab.input, lab.input.len(), lab.host.word_sum)
+}
+
+/// Reads the first `len` bytes of a buffer, whose words add up to `sum` modulo 2³².
+pub(super) fn read(lab: &Lab, from: &cuda::Buffer, len: usize, sum: u32) -> Result<Time> {
     let kernel = lab.kernel("papers/memory", "read_wide")?;
-    let vectors = Arg::U64(lab.input.len() as u64 / 16);
+    let vectors = Arg::U64(len as u64 / 16);
     let grid = lab.filled();
     let sums = lab.sums(grid)?;
-    let args = |sums| vec![Arg::Buffer(&lab.input), vectors, sums];
-    lab.summed(&kernel, grid, lab.host.word_sum, args, &sums)
+    let args = |sums| vec![Arg::Buffer(from), vectors, sums];
+    lab.summed(&kernel, grid, sum, args, &sums)
 }
 
 pub(super) fn copy_wide(lab: &Lab) -> Result<Time> {
+    copied(lab, &lab.input, lab.input.len())
+}
+
+/// Copies the first `len` bytes of a buffer.
+pub(super) fn copied(lab: &Lab, from: &cuda::Buffer, len: usize) -> Result<Time> {
     let kernel = lab.kernel("papers/memory", "copy_wide")?;
-    let out = lab.poisoned(lab.input.len())?;
+    let (out, expected) = (lab.poisoned(len)?, lab.gpu.alloc(len)?);
+    lab.gpu.copy(from, &expected)?;
     let args = [
-        Arg::Buffer(&lab.input),
+        Arg::Buffer(from),
         Arg::Buffer(&out),
-        Arg::U64(out.len() as u64 / 16),
+        Arg::U64(len as u64 / 16),
     ];
-    let launch = || {
-        lab.gpu
-            .launch_grid(&kernel, one_vector_each(out.len()), &args)
-    };
-    lab.check(&out, &lab.input, launch)?;
+    let launch = || lab.gpu.launch_grid(&kernel, one_vector_each(len), &args);
+    lab.check(&out, &expected, launch)?;
     lab.time(launch)
 }
 

@@ -70,15 +70,19 @@ fn section(out: &mut String, report: &Report, table: Table, rows: &[&Row]) {
     let scales = [Scale::of(rows, true), Scale::of(rows, false)];
     for row in rows {
         // The cells of the sweep are shown as a map.
-        if row.topic.key != "transpose-sweep" {
-            chart(out, row, &scales[usize::from(row.bytes == 0)]);
+        if row.about.topic.key != "transpose-sweep" {
+            chart(out, row, &scales[usize::from(row.about.bytes == 0)]);
         }
     }
-    if table == Table::Transpose && rows.iter().any(|row| row.topic.key == "transpose-sweep") {
+    if table == Table::Transpose
+        && rows
+            .iter()
+            .any(|row| row.about.topic.key == "transpose-sweep")
+    {
         maps(out, rows);
     }
     for topic in papers::topics() {
-        if rows.iter().any(|row| std::ptr::eq(row.topic, topic)) {
+        if rows.iter().any(|row| std::ptr::eq(row.about.topic, topic)) {
             described(out, report, topic);
         }
     }
@@ -95,8 +99,13 @@ impl Scale {
     fn of(rows: &[&Row], bytes: bool) -> Scale {
         let rates = rows
             .iter()
-            .filter(|row| (row.bytes > 0) == bytes)
-            .flat_map(|row| [row.rate(), row.published.as_ref().map(Published::rate)])
+            .filter(|row| (row.about.bytes > 0) == bytes)
+            .flat_map(|row| {
+                [
+                    row.rate(),
+                    row.about.published.as_ref().map(Published::rate),
+                ]
+            })
             .flatten();
         let (low, high) = rates.fold((f64::MAX, 0f64), |(low, high), rate| {
             (low.min(rate), high.max(rate))
@@ -114,7 +123,11 @@ impl Scale {
 }
 
 fn chart(out: &mut String, row: &Row, scale: &Scale) {
-    let unit = if row.bytes == 0 { "calls/s" } else { "GB/s" };
+    let unit = if row.about.bytes == 0 {
+        "calls/s"
+    } else {
+        "GB/s"
+    };
     let mut facts = Vec::new();
     if let Some(time) = row.time() {
         facts.push(format!(
@@ -141,7 +154,7 @@ fn chart(out: &mut String, row: &Row, scale: &Scale) {
         out,
         "<div class=\"row\"><div><div class=\"name{class}\">{}{}</div><div class=\"facts\">{}</div></div><div class=\"bars\">",
         if failed { "FAILED: " } else { "" },
-        escaped(&row.name),
+        escaped(&row.about.name),
         escaped(&facts.join(" · "))
     );
     let mut bar = |class: &str, rate: f64, label: String| {
@@ -155,7 +168,7 @@ fn chart(out: &mut String, row: &Row, scale: &Scale) {
     if let Some(rate) = row.rate() {
         bar("", rate, format!("{} {unit}", short(rate)));
     }
-    if let Some(published) = &row.published {
+    if let Some(published) = &row.about.published {
         bar(" then", published.rate(), published.text());
     }
     out.push_str("</div></div>\n");
@@ -181,7 +194,7 @@ fn described(out: &mut String, report: &Report, topic: &Topic) {
 fn maps(out: &mut String, rows: &[&Row]) {
     let here = QUADRO.map(|(x, y, _)| {
         let id = format!("transpose/naive-{x}x{y}");
-        let rate = rows.iter().find(|row| row.id == id);
+        let rate = rows.iter().find(|row| row.about.id == id);
         (x, y, rate.and_then(|row| row.rate()))
     });
     let then = |cells: [(u32, u32, f64); 32]| cells.map(|(x, y, ms)| (x, y, Some(rate_of_ms(ms))));

@@ -5,7 +5,7 @@ use crate::buffer::Buffer;
 use crate::device::cuda::{self, Arg, Facts, Gpu, Grid, Kernel};
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -42,6 +42,15 @@ impl Sizes {
         transfer: 64 << 10,
         runs: 1,
     };
+
+    /// A length in bytes, or a side in pixels, as it is or, for the checker, a thirty-second of it.
+    pub fn of(&self, full: usize) -> usize {
+        match self.bytes {
+            bytes if bytes >= Sizes::FULL.bytes => full,
+            // As odd as before, and for more than one block of a kernel.
+            _ => (full / 32).max(64) | full & 1,
+        }
+    }
 
     /// Side of the square of words that fills the main input.
     pub fn large_side(&self) -> usize {
@@ -97,9 +106,14 @@ impl Host {
         bytemuck::cast_slice(&self.noise)
     }
 
-    /// Times `run` by the host's clock.
+    /// The main input over and over, so many bytes of it.
+    pub fn repeated_words(&self, bytes: usize) -> impl Iterator<Item = u32> {
+        self.words().iter().copied().cycle().take(bytes / 4)
+    }
+
+    /// Times `run` by the host's clock, twice as often as the card's work: others share the host.
     pub fn time(&self, mut run: impl FnMut() -> Result<()>) -> Result<Time> {
-        measure(self.sizes.runs, |times| {
+        measure(2 * self.sizes.runs - 1, |times| {
             let start = Instant::now();
             for _ in 0..times {
                 run()?;
@@ -155,6 +169,8 @@ pub struct Lab<'a> {
     /// The main input on the card; no row changes it.
     pub input: cuda::Buffer,
     differing: Kernel,
+    /// Whether the next output that is checked is spoilt first: a check must be able to fail.
+    pub spoil: Cell<bool>,
     kept: RefCell<HashMap<String, Rc<cuda::Buffer>>>,
 }
 
@@ -168,6 +184,7 @@ impl<'a> Lab<'a> {
             host,
             input: gpu.words(&host.noise)?,
             differing: gpu.kernel("papers/launch", "differing", "")?,
+            spoil: Cell::default(),
             kept: RefCell::default(),
         })
     }
@@ -232,10 +249,19 @@ impl<'a> Lab<'a> {
             "the output was right before the launch"
         );
         launch()?;
+        self.spoilt(out)?;
         match self.differ(out, expected)? {
             0 => Ok(()),
             wrong => Err(anyhow!("{wrong} of {} words are wrong", expected.len() / 4)),
         }
+    }
+
+    /// Does to the output what a kernel does that stores nothing, if that was asked for.
+    fn spoilt(&self, out: &cuda::Buffer) -> Result<()> {
+        if self.spoil.take() {
+            self.gpu.fill(out, POISON)?;
+        }
+        Ok(())
     }
 
     fn differ(&self, a: &cuda::Buffer, b: &cuda::Buffer) -> Result<u64> {
@@ -259,6 +285,7 @@ impl<'a> Lab<'a> {
     ) -> Result<()> {
         self.gpu.fill(sums, POISON)?;
         launch()?;
+        self.spoilt(sums)?;
         let found = wrapping_sum(&self.gpu.read_words(sums)?);
         ensure!(
             found == expected,

@@ -6,7 +6,7 @@ use super::case::{Case, Ceiling, Figure, Measured};
 use super::lab::{Host, Lab, Sizes};
 use super::memory::{PIECE, Threads, pieces};
 use super::normalize::range;
-use crate::device::cuda::Arg;
+use crate::device::cuda::{self, Arg};
 use crate::ops::sum::Sum;
 use crate::ops::{Op, Product};
 use crate::stats::Timeline;
@@ -16,39 +16,23 @@ use rayon::prelude::*;
 const READ: Ceiling = Ceiling::Measured("ceilings/read");
 
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
+    let mut cases = rows(
+        Table::Minmax,
+        sizes,
+        &[
+            (
+                "serial",
+                "serial",
+                "the paper's: serial tail",
+                "minmax",
+                0,
+                Some(29.0),
+            ),
+            ("tree", "tree", "tree", "minmax-tree", 0, None),
+            ("warp", "warp", "shuffles", "minmax-warp", 0, None),
+        ],
+    );
     let bytes = sizes.bytes as u64;
-    let mut cases = Vec::new();
-    for threads in Threads::BOTH {
-        let case = |id, name: &str, topic, kernel, depth| {
-            let work = move |lab: &Lab| {
-                let kernel = lab.kernel("papers/minmax", kernel)?;
-                checked(lab, depth, |range| {
-                    let [count, piece] = pieces(lab, PIECE);
-                    let args = [Arg::Buffer(&lab.input), count, piece, range];
-                    lab.gpu.launch_grid(&kernel, threads.grid(lab), &args)
-                })
-            };
-            let name = threads.name(name);
-            Case::card(Table::Minmax, threads.id(id), name, topic, bytes, work).under(READ)
-        };
-        let paper = |case: Case, rate| case.published(Figure::Rate(rate), "GTX 460");
-        cases.extend([
-            paper(
-                case("serial", "the paper's: serial tail", "minmax", "serial", 0),
-                29.0,
-            ),
-            case("tree", "tree", "minmax-tree", "tree", 0),
-            case("warp", "shuffles", "minmax-warp", "warp", 0),
-            case("nested-1", "1 if before it", "nested", "nested_1", 1),
-            case("nested-2", "2 nested ifs", "nested", "nested_2", 2),
-            case("nested-3", "3 nested ifs", "nested", "nested_3", 3),
-            paper(
-                case("nested-4", "4 nested ifs", "nested", "nested_4", 4),
-                14.5,
-            ),
-            case("nested-8", "8 nested ifs", "nested", "nested_8", 8),
-        ]);
-    }
     cases.push(
         Case::card(
             Table::Minmax,
@@ -56,7 +40,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             "gpuimg: packed pairs",
             "production-minmax",
             bytes,
-            production,
+            |lab| own(lab, &lab.input, lab.input.len()),
         )
         .under(READ),
     );
@@ -71,6 +55,90 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         )
         .under(Ceiling::Measured("ceilings/host-read")),
     );
+    cases
+}
+
+/// The paper's kernel with conditionals before it, which the table of `normalize` shows: GB/s of
+/// bytes read, as the paper counts them.
+pub(super) fn nested_cases(sizes: Sizes) -> Vec<Case> {
+    rows(
+        Table::Normalize,
+        sizes,
+        &[
+            (
+                "nested-1",
+                "nested_1",
+                "minmax, 1 if before it",
+                "nested",
+                1,
+                None,
+            ),
+            (
+                "nested-2",
+                "nested_2",
+                "minmax, 2 nested ifs",
+                "nested",
+                2,
+                None,
+            ),
+            (
+                "nested-3",
+                "nested_3",
+                "minmax, 3 nested ifs",
+                "nested",
+                3,
+                None,
+            ),
+            (
+                "nested-4",
+                "nested_4",
+                "minmax, 4 nested ifs",
+                "nested",
+                4,
+                Some(14.5),
+            ),
+            (
+                "nested-8",
+                "nested_8",
+                "minmax, 8 nested ifs",
+                "nested",
+                8,
+                None,
+            ),
+        ],
+    )
+}
+
+/// A row's id, kernel, name, topic, depth of conditionals, published GB/s.
+type Kernel = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    u16,
+    Option<f64>,
+);
+
+fn rows(table: Table, sizes: Sizes, kernels: &[Kernel]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for threads in Threads::BOTH {
+        for &(id, kernel, name, topic, depth, rate) in kernels {
+            let work = move |lab: &Lab| {
+                let kernel = lab.kernel("papers/minmax", kernel)?;
+                checked(lab, depth, |range| {
+                    let [count, piece] = pieces(lab, PIECE);
+                    let args = [Arg::Buffer(&lab.input), count, piece, range];
+                    lab.gpu.launch_grid(&kernel, threads.grid(lab), &args)
+                })
+            };
+            let (id, name) = (threads.id(id), threads.name(name));
+            let case = Case::card(table, id, name, topic, sizes.bytes as u64, work).under(READ);
+            cases.push(match rate {
+                Some(rate) => case.published(Figure::Rate(rate), "GTX 460"),
+                None => case,
+            });
+        }
+    }
     cases
 }
 
@@ -98,16 +166,18 @@ fn checked(lab: &Lab, depth: u16, launch: impl Fn(Arg) -> Result<()>) -> Result<
     Ok(lab.time(|| launch(Arg::Buffer(&found)))?.into())
 }
 
-fn production(lab: &Lab) -> Result<Measured> {
+/// The program's kernel on the first `len` bytes of the main input, repeated where it is longer.
+pub(super) fn own(lab: &Lab, from: &cuda::Buffer, len: usize) -> Result<Measured> {
     let kernel = lab.gpu.kernel("normalize", "minmax", "u16_c1")?;
     let ranges = lab.gpu.words(&[u32::MAX; 8])?;
-    let count = Arg::U64(lab.input.len() as u64 / 2);
-    let args = [Arg::Buffer(&lab.input), count, Arg::Buffer(&ranges)];
-    let grid = lab.gpu.reduction_grid(lab.input.len() as u64);
+    let count = Arg::U64(len as u64 / 2);
+    let args = [Arg::Buffer(from), count, Arg::Buffer(&ranges)];
+    let grid = lab.gpu.reduction_grid(len as u64);
     let launch = || lab.gpu.launch(&kernel, grid, &args);
     launch()?;
     let words = lab.gpu.read_words::<u32>(&ranges)?;
-    let (min, max) = range(&lab.host.noise);
+    let noise = &lab.host.noise;
+    let (min, max) = range(&noise[..noise.len().min(len / 2)]);
     ensure!(
         words[..2] == [u32::from(min), u32::from(u16::MAX - max)],
         "found {words:?}"

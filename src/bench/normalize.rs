@@ -5,7 +5,7 @@ use super::Table;
 use super::case::{Case, Ceiling, Figure, Measured, Time};
 use super::lab::{Host, Lab, Sizes};
 use super::memory::{PIECE, Threads, pieces};
-use crate::device::cuda::Arg;
+use crate::device::cuda::{self, Arg};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::normalize::{Normalize, Range};
 use crate::ops::{Op, Product};
@@ -81,6 +81,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             ),
         ]);
     }
+    cases.extend(super::minmax::nested_cases(sizes));
     cases.extend(production(sizes));
     cases
 }
@@ -116,7 +117,7 @@ fn production(sizes: Sizes) -> Vec<Case> {
             "gpuimg: scale, exact",
             "production-scale",
             bytes,
-            |lab| whole(lab, lab.input.len(), false),
+            |lab| own(lab, &lab.input, lab.input.len(), false),
         )
         .under(COPY),
         Case::card(
@@ -125,22 +126,10 @@ fn production(sizes: Sizes) -> Vec<Case> {
             "gpuimg: normalize, both passes",
             "production-scale",
             bytes,
-            |lab| whole(lab, lab.input.len(), true),
+            |lab| own(lab, &lab.input, lab.input.len(), true),
         )
         .under(COPY),
     ];
-    for side in [256, 1024, 2048] {
-        let bytes = 2 * side * side;
-        if bytes <= sizes.bytes {
-            let name = format!("gpuimg: normalize, both passes, {side}²");
-            let id = format!("production-whole-{side}");
-            let work = move |lab: &Lab| whole(lab, bytes, true);
-            let topic = "production-scale";
-            cases.push(
-                Case::card(Table::Normalize, id, name, topic, 2 * bytes as u64, work).under(COPY),
-            );
-        }
-    }
     cases.push(
         Case::host(
             Table::Normalize,
@@ -156,14 +145,16 @@ fn production(sizes: Sizes) -> Vec<Case> {
 }
 
 /// The program's kernels: the scale alone, for a known range, or the range found first.
-fn whole(lab: &Lab, len: usize, both: bool) -> Result<Measured> {
-    let noise = &lab.host.noise[..len / 2];
+pub(super) fn own(lab: &Lab, from: &cuda::Buffer, len: usize, both: bool) -> Result<Measured> {
+    // Of what repeats in a long input, once is enough.
+    let noise = &lab.host.noise[..lab.host.noise.len().min(len / 2)];
     let (min, max) = range(noise);
-    let values: Vec<u16> = noise
-        .par_iter()
-        .map(|&p| LO + exact(p, min, u32::from(HI - LO), u32::from(max - min)))
-        .collect();
-    let (expected, out) = (lab.gpu.words(&values)?, lab.poisoned(len)?);
+    let expected = lab.kept(&format!("scaled {len}"), || {
+        let value = |&p| LO + exact(p, min, u32::from(HI - LO), u32::from(max - min));
+        let values: Vec<u16> = noise.par_iter().map(value).collect();
+        values.into_iter().cycle().take(len / 2).collect()
+    })?;
+    let out = lab.poisoned(len)?;
     let known = [u32::from(min), u32::from(u16::MAX - max)];
     let ranges = lab.gpu.words(&known.repeat(4))?;
     let (minmax, scale) = (
@@ -171,9 +162,9 @@ fn whole(lab: &Lab, len: usize, both: bool) -> Result<Measured> {
         lab.gpu.kernel("normalize", "scale", "u16_c1")?,
     );
     let count = Arg::U64(len as u64 / 2);
-    let first = [Arg::Buffer(&lab.input), count, Arg::Buffer(&ranges)];
+    let first = [Arg::Buffer(from), count, Arg::Buffer(&ranges)];
     let second = [
-        Arg::Buffer(&lab.input),
+        Arg::Buffer(from),
         Arg::Buffer(&out),
         count,
         Arg::Buffer(&ranges),
@@ -214,7 +205,7 @@ pub(super) fn image(host: &Host) -> Image {
 /// Runs `op` on the CPU again and again: the seconds of its own passes, and the last image.
 pub(super) fn cpu_passes(host: &Host, op: &dyn Op) -> Result<(Time, Option<Image>)> {
     let (mut seconds, mut last) = (Vec::new(), None);
-    for _ in 0..host.sizes.runs.clamp(1, 3) {
+    for _ in 0..host.sizes.runs.clamp(1, 7) {
         let image = image(host);
         let mut timeline = Timeline::default();
         let product = op.cpu(image, &mut timeline)?.product;

@@ -57,6 +57,38 @@ pub struct Topic {
     pub claim: Option<Claim>,
 }
 
+impl Topic {
+    const fn of(
+        paper: Paper,
+        key: &'static str,
+        system: &'static str,
+        picture: &'static str,
+        lesson: &'static str,
+        claim: Option<Claim>,
+    ) -> Topic {
+        Topic {
+            key,
+            paper,
+            system,
+            picture,
+            lesson,
+            claim,
+        }
+    }
+}
+
+/// A claim with the paper's own ratio.
+const fn published(slow: &'static str, fast: &'static str, then: f64) -> Option<Claim> {
+    let then = Some(then);
+    Some(Claim { slow, fast, then })
+}
+
+/// A claim without a figure.
+const fn described(slow: &'static str, fast: &'static str) -> Option<Claim> {
+    let then = None;
+    Some(Claim { slow, fast, then })
+}
+
 /// "`slow` is so many times as slow as `fast`": by the rates of two rows.
 #[derive(Debug)]
 pub struct Claim {
@@ -74,7 +106,7 @@ impl Claim {
     pub fn verdict(&self, rows: &[Row]) -> String {
         let rate = |id| {
             rows.iter()
-                .find(|row: &&Row| row.id == id)
+                .find(|row: &&Row| row.about.id == id)
                 .and_then(Row::rate)
         };
         let (Some(slow), Some(fast)) = (rate(self.slow), rate(self.fast)) else {

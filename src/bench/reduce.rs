@@ -96,7 +96,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
                 name,
                 "production-sum",
                 4 * n as u64,
-                move |lab| own(lab, "u32", n),
+                move |lab| own(lab, &lab.input, "u32", n),
             )
             .under(READ),
         );
@@ -111,7 +111,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             ),
             "production-sum",
             sizes.bytes as u64,
-            move |lab| own(lab, "u16_c1", sizes.bytes / 2),
+            move |lab| own(lab, &lab.input, "u16_c1", sizes.bytes / 2),
         )
         .under(READ),
     );
@@ -190,30 +190,23 @@ fn first_word(lab: &Lab, buffer: &cuda::Buffer) -> Result<u32> {
 }
 
 /// The program's kernel on `n` elements.
-fn own(lab: &Lab, form: &'static str, n: usize) -> Result<Measured> {
+pub(super) fn own(
+    lab: &Lab,
+    from: &cuda::Buffer,
+    form: &'static str,
+    n: usize,
+) -> Result<Measured> {
     let kernel = lab.gpu.kernel("sum", "sum", form)?;
-    let (bytes, expected) = match form {
-        "u32" => (
-            4 * n,
-            lab.host.words()[..n]
-                .iter()
-                .map(|&word| u64::from(word))
-                .sum(),
-        ),
-        _ => (
-            2 * n,
-            lab.host.noise[..n]
-                .iter()
-                .map(|&p| u64::from(p))
-                .sum::<u64>(),
-        ),
+    // The main input over and over, where there are more.
+    let (bytes, expected): (_, u64) = match form {
+        "u32" => (4 * n, lab.host.repeated_words(4 * n).map(u64::from).sum()),
+        _ => {
+            let halves = |word| u64::from(word & 0xffff) + u64::from(word >> 16);
+            (2 * n, lab.host.repeated_words(2 * n).map(halves).sum())
+        }
     };
     let total = lab.gpu.words(&[0u64; 4])?;
-    let args = [
-        Arg::Buffer(&lab.input),
-        Arg::U64(n as u64),
-        Arg::Buffer(&total),
-    ];
+    let args = [Arg::Buffer(from), Arg::U64(n as u64), Arg::Buffer(&total)];
     let launch = || {
         lab.gpu
             .launch(&kernel, lab.gpu.reduction_grid(bytes as u64), &args)

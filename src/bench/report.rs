@@ -101,7 +101,11 @@ impl Report {
     /// The tables that have rows, with them.
     pub fn tables(&self) -> impl Iterator<Item = (Table, Vec<&Row>)> {
         Table::value_variants().iter().filter_map(|&table| {
-            let rows: Vec<&Row> = self.rows.iter().filter(|row| row.table == table).collect();
+            let rows: Vec<&Row> = self
+                .rows
+                .iter()
+                .filter(|row| row.about.table == table)
+                .collect();
             (!rows.is_empty()).then_some((table, rows))
         })
     }
@@ -147,7 +151,7 @@ impl Report {
             let rows: Vec<&Row> = self
                 .rows
                 .iter()
-                .filter(|row| std::ptr::eq(row.topic, topic))
+                .filter(|row| std::ptr::eq(row.about.topic, topic))
                 .collect();
             if rows.is_empty() {
                 continue;
@@ -160,7 +164,7 @@ impl Report {
             if let Some(claim) = &topic.claim {
                 let _ = writeln!(out, "{}", claim.verdict(&self.rows));
             }
-            let names: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+            let names: Vec<&str> = rows.iter().map(|row| row.about.id.as_str()).collect();
             let _ = writeln!(out, "rows: {}", names.join(", "));
         }
         out
@@ -192,30 +196,31 @@ fn object(row: &Row) -> Value {
     };
     let time = row.time();
     json!({
-        "id": row.id,
-        "table": row.table.name(),
-        "name": row.name,
-        "paper": row.topic.paper.name(),
-        "system": row.topic.system,
+        "id": row.about.id,
+        "table": row.about.table.name(),
+        "name": row.about.name,
+        "paper": row.about.topic.paper.name(),
+        "system": row.about.topic.system,
         "state": state,
         "remark": why,
         "time_us": time.map(|time| time.median * 1e6),
         "fastest_us": time.map(|time| time.fastest * 1e6),
         "spread_percent": time.map(|time| time.spread * 100.0),
         "runs": time.map(|time| time.runs),
-        "bytes": row.bytes,
-        "gb_per_s": row.rate().filter(|_| row.bytes > 0),
-        "calls_per_s": row.rate().filter(|_| row.bytes == 0),
+        "bytes": row.about.bytes,
+        "gb_per_s": row.rate().filter(|_| row.about.bytes > 0),
+        "calls_per_s": row.rate().filter(|_| row.about.bytes == 0),
         "ceiling_gb_per_s": row.ceiling,
         "percent_of_ceiling": row.percent(),
-        "published": row.published.as_ref().map(Published::text),
+        "published": row.about.published.as_ref().map(Published::text),
         "ratio_to_published": row.ratio(),
         "fits_l2": row.fits_l2,
+        "pageable": row.about.pageable,
     })
 }
 
 fn rate_unit(rows: &[&Row]) -> &'static str {
-    if rows.iter().all(|row| row.bytes == 0) {
+    if rows.iter().all(|row| row.about.bytes == 0) {
         "calls/s"
     } else {
         "GB/s"
@@ -232,15 +237,15 @@ fn line(row: &Row) -> String {
     // Rows that count calls among rows that count bytes show their time alone.
     let rate = row
         .rate()
-        .filter(|_| row.bytes > 0 || row.published.is_some());
+        .filter(|_| row.about.bytes > 0 || row.about.published.is_some());
     format!(
         "{:<58}{:>11}{:>6}{:>9}{:>6}  {:<24}{:>7}  {}",
-        row.name,
+        row.about.name,
         time,
         spread,
         or_nothing(rate.map(short)),
         or_nothing(row.percent().map(|percent| format!("{percent:.0}"))),
-        or_nothing(row.published.as_ref().map(Published::text)),
+        or_nothing(row.about.published.as_ref().map(Published::text)),
         or_nothing(row.ratio().map(|ratio| format!("{}×", short(ratio)))),
         row.remarks()
     )

@@ -98,6 +98,7 @@ fn transfer(way: Way, size: usize, sizes: Sizes, topic: &'static str) -> Case {
     })
     .touching(size as u64)
     .under(Ceiling::Measured(ceiling))
+    .pageable(matches!(way, Way::UpPageable | Way::DownPageable))
 }
 
 /// `4 B`, `64 KiB`, `1 GiB`.

@@ -20,6 +20,9 @@ pub trait Sample: bytemuck::Pod + Ord + Send + Sync {
     fn value(self) -> u16;
     /// The low bits of `value`, which must fit.
     fn from_value(value: u16) -> Self;
+    /// Adds up each lane of at most 65537 blocks. Neighbours are taken as the halves of one word
+    /// of twice the size, so that vectors need no widening: a mask and a shift do.
+    fn sum_blocks(blocks: &[[Self; LANES]]) -> [u32; LANES];
 }
 
 impl Sample for u8 {
@@ -33,6 +36,25 @@ impl Sample for u8 {
     fn from_value(value: u16) -> u8 {
         value as u8
     }
+    #[inline(always)]
+    fn sum_blocks(blocks: &[[u8; LANES]]) -> [u32; LANES] {
+        let mut sums = [0; LANES];
+        // As many as 16 bits hold the sum of.
+        for blocks in blocks.chunks(257) {
+            let (mut low, mut high) = ([0u16; LANES / 2], [0u16; LANES / 2]);
+            for block in blocks {
+                let pairs: [u16; LANES / 2] = bytemuck::cast(*block);
+                for i in 0..LANES / 2 {
+                    low[i] += pairs[i].to_le() & 0xff;
+                    high[i] += pairs[i].to_le() >> 8;
+                }
+            }
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum += u32::from(if i % 2 == 0 { low[i / 2] } else { high[i / 2] });
+            }
+        }
+        sums
+    }
 }
 
 impl Sample for u16 {
@@ -45,6 +67,18 @@ impl Sample for u16 {
     #[inline(always)]
     fn from_value(value: u16) -> u16 {
         value
+    }
+    #[inline(always)]
+    fn sum_blocks(blocks: &[[u16; LANES]]) -> [u32; LANES] {
+        let (mut low, mut high) = ([0u32; LANES / 2], [0u32; LANES / 2]);
+        for block in blocks {
+            let pairs: [u32; LANES / 2] = bytemuck::cast(*block);
+            for i in 0..LANES / 2 {
+                low[i] += pairs[i].to_le() & 0xffff;
+                high[i] += pairs[i].to_le() >> 16;
+            }
+        }
+        std::array::from_fn(|i| if i % 2 == 0 { low[i / 2] } else { high[i / 2] })
     }
 }
 

@@ -15,7 +15,6 @@ use cudarc::driver::sys::{
 use cudarc::driver::{
     CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStream, LaunchConfig, PushKernelArg,
 };
-use cudarc::nvrtc::Ptx;
 use memmap2::MmapMut;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex};
@@ -273,12 +272,10 @@ impl Gpu {
     /// `b8`, …, or "" for the papers', which have one. The driver compiles its module when it is first asked for, which takes a while: ask
     /// before the upload.
     pub fn kernel(&self, file: &str, name: &'static str, form: &str) -> Result<Kernel> {
-        let module: Arc<CudaModule> = self.modules.get(file, form, |ptx| {
-            self.context
-                .load_module(Ptx::from_src(ptx))
-                .map_err(|error| {
-                    anyhow!("the driver refuses the kernels of {file}: {}", said(&error))
-                })
+        let module: Arc<CudaModule> = self.modules.get(file, form, |code| {
+            self.context.load_module(code).map_err(|error| {
+                anyhow!("the driver refuses the kernels of {file}: {}", said(&error))
+            })
         })?;
         let entry = match form {
             "" => name.to_string(),

@@ -271,7 +271,7 @@ mod tests {
         // 1000 samples: 0, 1, …, 998, and one hot pixel.
         bins[..999].fill(1);
         bins[60_000] = 1;
-        let range = |text: &str| text.parse::<Clip>().unwrap().range(&bins);
+        let range = |text: &str| text.parse::<Clip>().expect("valid").range(&bins);
         assert_eq!(range("0:100"), (0, 60_000));
         assert_eq!(range("0:99.9"), (0, 60_000)); // ⌈998.001⌉
         assert_eq!(range("0:99.8"), (0, 998)); // ⌈997.002⌉

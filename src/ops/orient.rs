@@ -5,6 +5,8 @@
 //! columns or not, mirror its rows or not. With the output's pixel (x, y), mirrored where said, the
 //! input's pixel is (x, y), or (y, x) where transposed.
 
+mod turn;
+
 use super::{DeviceImage, Op, Output, Product};
 use crate::device::Work;
 use crate::device::cuda::Arg;
@@ -12,7 +14,6 @@ use crate::device::job::Job;
 use crate::image::{Image, Samples, Shape};
 use crate::stats::Timeline;
 use anyhow::Result;
-use rayon::prelude::*;
 
 /// A turn or a mirroring of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,19 +127,18 @@ impl Op for Orient {
 
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output> {
         let (from, to) = (image.shape(), self.turned(image.shape()));
-        let mut turned = Samples::any(&to)?;
+        let mut samples = image.into_samples();
         timeline.host("orient", 2 * from.bytes() as u64, || {
-            let (input, output) = (image.samples().as_bytes(), turned.as_bytes_mut());
             match from.pixel_bytes() {
-                1 => turn::<1>(*self, from, input, output),
-                2 => turn::<2>(*self, from, input, output),
-                3 => turn::<3>(*self, from, input, output),
-                4 => turn::<4>(*self, from, input, output),
-                6 => turn::<6>(*self, from, input, output),
-                _ => turn::<8>(*self, from, input, output),
+                1 => turn::<1>(self.parts(), from, &mut samples),
+                2 => turn::<2>(self.parts(), from, &mut samples),
+                3 => turn::<3>(self.parts(), from, &mut samples),
+                4 => turn::<4>(self.parts(), from, &mut samples),
+                6 => turn::<6>(self.parts(), from, &mut samples),
+                _ => turn::<8>(self.parts(), from, &mut samples),
             }
-        });
-        Ok(Product::Image(Image::new(to, turned)).into())
+        })?;
+        Ok(Product::Image(Image::new(to, samples)).into())
     }
 
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
@@ -196,75 +196,29 @@ pub(crate) fn grid(width: usize, height: usize, pixel: usize, transposed: bool) 
     blocks.min(1 << 30) as u32
 }
 
-/// Side of a tile in pixels: its rows fill whole cache lines, and it stays in the level-1 cache.
-const TILE: usize = 64;
-
-/// Turns an image of `N`-byte pixels, bands of output rows on all cores.
-fn turn<const N: usize>(orient: Orient, from: Shape, input: &[u8], output: &mut [u8]) {
-    let (input, _) = input.as_chunks::<N>();
-    let (output, _) = output.as_chunks_mut::<N>();
-    let parts = orient.parts();
-    let to = orient.turned(from);
-    output
-        .par_chunks_mut(TILE * to.width)
-        .enumerate()
-        .for_each(|(band, rows)| {
-            if parts.transposed {
-                turn_band(parts, from, input, band * TILE, rows);
-            } else {
-                for (y, row) in rows.chunks_exact_mut(to.width).enumerate() {
-                    let y = band * TILE + y;
-                    let y = if parts.mirror_y { to.height - 1 - y } else { y };
-                    row.copy_from_slice(&input[y * from.width..][..from.width]);
-                    if parts.mirror_x {
-                        row.reverse();
-                    }
-                }
-            }
-        });
-}
-
-/// Fills the output rows from `top` on with columns of the input, tile by tile. A tile is first
-/// copied together: read in place, its rows would lie a power of two apart in many images and
-/// push each other out of the cache.
-fn turn_band<const N: usize>(
-    parts: Parts,
-    from: Shape,
-    input: &[[u8; N]],
-    top: usize,
-    rows: &mut [[u8; N]],
-) {
-    let (width, height) = (from.height, from.width);
-    let count = rows.len() / width;
-    // The input columns of this band, from left to right.
-    let left = if parts.mirror_y {
-        height - top - count
-    } else {
-        top
-    };
-    let mut tile = [[[0; N]; TILE]; TILE];
-    for above in (0..width).step_by(TILE) {
-        let deep = TILE.min(width - above);
-        for (line, y) in tile.iter_mut().zip(above..above + deep) {
-            line[..count].copy_from_slice(&input[y * from.width + left..][..count]);
-        }
-        let start = if parts.mirror_x {
-            width - above - deep
-        } else {
-            above
-        };
-        for (y, row) in rows.chunks_exact_mut(width).enumerate() {
-            let column = if parts.mirror_y { count - 1 - y } else { y };
-            let out = &mut row[start..start + deep];
-            if parts.mirror_x {
-                for (pixel, line) in out.iter_mut().zip(tile[..deep].iter().rev()) {
-                    *pixel = line[column];
-                }
-            } else {
-                for (pixel, line) in out.iter_mut().zip(&tile[..deep]) {
-                    *pixel = line[column];
-                }
-            }
-        }
+/// Turns an image of `N`-byte pixels, where it lies but for the transposition of what is not square.
+fn turn<const N: usize>(parts: Parts, from: Shape, samples: &mut Samples) -> Result<()> {
+    let Parts {
+        transposed,
+        mirror_x,
+        mirror_y,
+    } = parts;
+    let (pixels, _) = samples.as_bytes_mut().as_chunks_mut::<N>();
+    if transposed && from.width != from.height {
+        let mut output = Samples::any(&from)?;
+        let (turned, _) = output.as_bytes_mut().as_chunks_mut::<N>();
+        turn::transpose(pixels, turned, from.width, mirror_x, mirror_y);
+        *samples = output;
+        return Ok(());
     }
+    if transposed {
+        turn::transpose_square(pixels, from.width);
+    }
+    match (mirror_x, mirror_y) {
+        (true, true) => turn::reverse(pixels),
+        (true, false) => turn::mirror_columns(pixels, from.width),
+        (false, true) => turn::mirror_rows(pixels, from.width),
+        (false, false) => (),
+    }
+    Ok(())
 }

@@ -251,11 +251,10 @@ fn sum_lanes<T: Sample>(samples: &[T], all: bool) -> Lanes {
 /// 32 bits are enough inside a chunk: its 2048 blocks of 65535 stay below 2³².
 #[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
 fn sum_chunk<T: Sample>(samples: &[T]) -> [u64; LANES] {
-    let mut sums = [0u32; LANES];
-    for block in samples.chunks(LANES) {
-        for (lane, &value) in block.iter().enumerate() {
-            sums[lane] += u32::from(value.value());
-        }
+    let (blocks, rest) = samples.as_chunks::<LANES>();
+    let mut sums = T::sum_blocks(blocks);
+    for (sum, &value) in sums.iter_mut().zip(rest) {
+        *sum += u32::from(value.value());
     }
     sums.map(u64::from)
 }

@@ -5,12 +5,16 @@ mod chunks;
 mod codes;
 mod data;
 mod deflate;
+mod finder;
 mod header;
 mod inflate;
 mod library;
+mod parallel;
+mod part;
 mod segments;
 mod unfilter;
 mod unfilter_simd;
+mod zlib;
 
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape};
@@ -19,6 +23,8 @@ use data::ImageData;
 use header::Prelude;
 use inflate::Inflater;
 use unfilter::{Layout, Rows};
+
+pub use zlib::Unzip;
 
 /// Bytes of image from which a second thread pays for its start.
 const WORTH_A_THREAD: usize = 1 << 20;
@@ -72,6 +78,15 @@ impl<'a> Reader<'a> {
                 return Ok(Image::new(shape, samples));
             }
         }
+        let threads = rayon::current_num_threads();
+        if parallel::is_worth(source.len(), total, threads) {
+            let data = prelude.image_data(source)?;
+            let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+            // An error here may be one of the file or a limit of the method: the plain way tells.
+            if parallel::each(data, total, threads, |bytes| rows.push(bytes)).is_ok() {
+                return Ok(Image::new(shape, samples));
+            }
+        }
         let mut rows = Rows::new(samples.as_bytes_mut(), layout);
         if total < WORTH_A_THREAD || rayon::current_num_threads() == 1 {
             inflater.each(total, |bytes| rows.push(bytes))?;
@@ -85,4 +100,111 @@ impl<'a> Reader<'a> {
 /// Reads the image of a file.
 pub fn decode(source: &Source) -> Result<Image> {
     Reader::open(source)?.decode()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::png::{Mode, encode};
+    use crate::files::Target;
+    use crate::image::Depth;
+    use anyhow::{Context, ensure};
+
+    /// 16-bit grey of 5 MB: a ramp with noise.
+    fn image() -> Result<Image> {
+        let shape = Shape {
+            width: 1601,
+            height: 1601,
+            channels: 1,
+            depth: Depth::Sixteen,
+        };
+        let mut noise = 1u32;
+        let samples = (0..shape.samples() as u32).map(|i| {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (i / 400 + (noise >> 22)) as u16
+        });
+        Ok(Image::new(shape, samples.collect::<Vec<u16>>().into()))
+    }
+
+    #[test]
+    fn our_own_files_are_decoded_by_segments() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a.png");
+        let image = image()?;
+        for mode in [Mode::Fast, Mode::Store] {
+            let target = Target::create(&path, true)?;
+            let len = encode(&image, mode, &target)?;
+            target.commit(len)?;
+            let source = Source::open(&path)?;
+            let (prelude, _) = Prelude::read(&source)?;
+            let shape = prelude.shape()?;
+            let layout = Layout::of(&shape);
+            let index = prelude.index.as_ref().context("no index")?;
+            // In pairs and alone.
+            for threads in [1, 3] {
+                let mut samples = Samples::any(&shape)?;
+                let pool = rayon::ThreadPoolBuilder::new()
+                    .num_threads(threads)
+                    .build()?;
+                let bytes = samples.as_bytes_mut();
+                bytes.fill(0xa5);
+                pool.install(|| segments::decode(&source, &prelude, index, bytes, layout))?;
+                ensure!(Image::new(shape, samples) == image, "{threads} threads");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn streams_of_others_are_inflated_in_parts() -> Result<()> {
+        use std::io::Write;
+        let image = image()?;
+        let shape = image.shape();
+        let scanlines: Vec<u8> = match image.samples() {
+            Samples::U16(samples) => samples
+                .chunks(shape.width)
+                .flat_map(|row| {
+                    let bytes = row.iter().flat_map(|sample| sample.to_be_bytes());
+                    std::iter::once(0).chain(bytes)
+                })
+                .collect(),
+            Samples::U8(_) => Vec::new(),
+        };
+        for level in [1, 6] {
+            let mut zlib =
+                flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(level));
+            zlib.write_all(&scanlines)?;
+            let stream = zlib.finish()?;
+            // The chunks of a small file, then this stream in its place.
+            let chunk = |kind: &[u8; 4], data: &[u8]| {
+                let body = [&kind[..], data].concat();
+                let crc = crc32fast::hash(&body);
+                [
+                    &(data.len() as u32).to_be_bytes()[..],
+                    &body,
+                    &crc.to_be_bytes(),
+                ]
+                .concat()
+            };
+            let side = (shape.width as u32).to_be_bytes();
+            let ihdr = [&side[..], &side, &[16, 0, 0, 0, 0]].concat();
+            let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
+            file.extend(chunk(b"IHDR", &ihdr));
+            for piece in stream.chunks(8192) {
+                file.extend(chunk(b"IDAT", piece));
+            }
+            file.extend(chunk(b"IEND", &[]));
+            let source = Source::memory(file);
+            let (prelude, _) = Prelude::read(&source)?;
+            let layout = Layout::of(&shape);
+            for threads in [1, 2, 5] {
+                let mut samples = Samples::any(&shape)?;
+                let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+                let data = prelude.image_data(&source)?;
+                parallel::each(data, scanlines.len(), threads, |bytes| rows.push(bytes))?;
+                ensure!(Image::new(shape, samples) == image, "{threads} threads");
+            }
+        }
+        Ok(())
+    }
 }

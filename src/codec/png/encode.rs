@@ -27,7 +27,9 @@ mod matches;
 mod put_simd;
 mod quick;
 mod token;
+mod zlib;
 
+use super::{INDEX, adler};
 use crate::codec::ordered::ordered;
 use crate::files::Target;
 use crate::image::{Image, Shape};
@@ -37,6 +39,8 @@ use filter::{Filter, Rows};
 use matches::Matcher;
 use quick::Quick;
 use std::ops::Range;
+
+pub use zlib::Zip;
 
 /// How PNG data is compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -49,12 +53,6 @@ pub enum Mode {
     /// No compression
     Store,
 }
-
-/// The private chunk that lets a reader inflate the segments on many threads. Ancillary, private,
-/// and not safe to copy, since whoever changes IDAT must drop it. Version 1 (a byte), rows of a
-/// segment (u32), and for each segment the bytes of its deflate data (u32; without zlib's header
-/// and Adler-32). All big-endian.
-pub const INDEX: [u8; 4] = *b"gpIS";
 
 /// Filtered bytes of a segment, if its rows are not longer.
 const SEGMENT: usize = 1 << 20;
@@ -294,7 +292,7 @@ struct Sums {
 impl Sums {
     /// Takes in the next segment and completes its chunk.
     fn add(&mut self, piece: &mut Piece) {
-        self.adler = joined(self.adler, piece.adler, piece.raw);
+        self.adler = adler::joined(self.adler, piece.adler, piece.raw);
         self.data.push((piece.out.len() - piece.start) as u32);
         let last = self.data.len() == self.segments;
         if last {
@@ -318,15 +316,4 @@ impl Sums {
         data.extend(self.data.iter().flat_map(|len| len.to_be_bytes()));
         chunk(INDEX, &data)
     }
-}
-
-/// The Adler-32 of two byte strings joined, from theirs and the length of the second.
-fn joined(first: u32, second: u32, len: usize) -> u32 {
-    const BASE: u64 = 65521;
-    let halves = |sum: u32| (u64::from(sum & 0xffff), u64::from(sum >> 16));
-    let ((a1, b1), (a2, b2)) = (halves(first), halves(second));
-    // The second string's a began at 1 instead of a1; its b took in that difference len times.
-    let a = (a1 + a2 + BASE - 1) % BASE;
-    let b = (b1 + b2 + (len as u64 % BASE) * (a1 + BASE - 1)) % BASE;
-    (b as u32) << 16 | a as u32
 }

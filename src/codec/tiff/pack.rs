@@ -1,8 +1,8 @@
 //! Compression of one strip.
 
 use super::lzw;
-use anyhow::{Result, anyhow};
-use libdeflater::{CompressionLvl, Compressor};
+use crate::codec::png::Zip;
+use anyhow::Result;
 
 /// How a TIFF file is compressed when written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -48,7 +48,7 @@ pub enum Packer {
     /// LZW.
     Lzw,
     /// zlib.
-    Deflate(Compressor),
+    Deflate(Box<Zip>),
     /// Zstandard.
     Zstd(Option<zstd::bulk::Compressor<'static>>),
 }
@@ -56,12 +56,10 @@ pub enum Packer {
 impl Packer {
     /// A packer for a compression.
     pub fn new(compression: Compression) -> Packer {
-        // The fastest that compresses: noisy images gain nothing from higher ones.
-        let level = CompressionLvl::new(1).unwrap_or_default();
         match compression {
             Compression::None => Packer::None,
             Compression::Lzw => Packer::Lzw,
-            Compression::Deflate => Packer::Deflate(Compressor::new(level)),
+            Compression::Deflate => Packer::Deflate(Box::default()),
             Compression::Zstd => Packer::Zstd(None),
         }
     }
@@ -71,14 +69,7 @@ impl Packer {
         match self {
             Packer::None => Ok(raw.to_vec()),
             Packer::Lzw => Ok(lzw::pack(raw)),
-            Packer::Deflate(compressor) => {
-                let mut packed = vec![0; compressor.zlib_compress_bound(raw.len())];
-                let size = compressor
-                    .zlib_compress(raw, &mut packed)
-                    .map_err(|error| anyhow!("{error}"))?;
-                packed.truncate(size);
-                Ok(packed)
-            }
+            Packer::Deflate(zip) => Ok(zip.zip(raw)),
             Packer::Zstd(compressor) => {
                 let compressor = match compressor {
                     Some(compressor) => compressor,

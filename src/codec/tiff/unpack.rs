@@ -1,8 +1,8 @@
 //! Compression methods, and the unpacking of one strip or tile.
 
 use super::lzw;
+use crate::codec::png::Unzip;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use libdeflater::DecompressionError;
 
 /// How strips and tiles are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Method {
 /// One worker's unpacker; its state is used again from chunk to chunk.
 pub struct Unpacker {
     method: Method,
-    deflate: Option<libdeflater::Decompressor>,
+    deflate: Unzip,
     zstd: Option<zstd::bulk::Decompressor<'static>>,
     spare: Vec<u8>,
 }
@@ -69,7 +69,7 @@ impl Unpacker {
     pub fn new(method: Method) -> Unpacker {
         Unpacker {
             method,
-            deflate: None,
+            deflate: Unzip::default(),
             zstd: None,
             spare: Vec::new(),
         }
@@ -110,12 +110,8 @@ impl Unpacker {
     /// Unpacks all at once and returns how many bytes there were; none if `out` is too small.
     fn block(&mut self, packed: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
         if self.method == Method::Deflate {
-            let deflate = self.deflate.get_or_insert_default();
-            return match deflate.zlib_decompress(packed, out) {
-                Ok(filled) => Ok(Some(filled)),
-                Err(DecompressionError::InsufficientSpace) => Ok(None),
-                Err(DecompressionError::BadData) => bail!("its deflate data are damaged"),
-            };
+            let filled = self.deflate.unzip(packed, out);
+            return filled.map_err(|fault| anyhow!("its deflate data are damaged: {fault}"));
         }
         let zstd = match &mut self.zstd {
             Some(zstd) => zstd,

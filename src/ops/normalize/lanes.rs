@@ -23,8 +23,8 @@ pub(in crate::ops) fn fold_ranges(mut a: MinMaxLanes, b: MinMaxLanes) -> MinMaxL
 pub(in crate::ops) fn min_max_chunk<T: Sample>(samples: &[T]) -> MinMaxLanes {
     let mut min = [T::FULL; LANES];
     let mut max = [T::ZERO; LANES];
-    let blocks = samples.chunks_exact(LANES);
-    for (lane, &value) in blocks.remainder().iter().enumerate() {
+    let (blocks, rest) = samples.as_chunks::<LANES>();
+    for (lane, &value) in rest.iter().enumerate() {
         min[lane] = value;
         max[lane] = value;
     }

@@ -1,7 +1,7 @@
 //! What comes before the symbols of a deflate block (RFC 1951, section 3.2.7): bits, and the codes
 //! that they describe.
 
-use super::codes::{Code, DIST_BITS, Entry, Fault, LITLEN_BITS, fill_litlen};
+use super::codes::{Code, DIST_BITS, Entry, Fault, LITLEN_BITS, Rest, fill_litlen};
 
 /// The order of code lengths in a block's header.
 const ORDER: [u8; 19] = [
@@ -54,6 +54,21 @@ impl Bits {
         self.count = self.count.wrapping_sub(entry.0);
     }
 
+    /// The next whole byte and the three after it, from here and then from `rest`: the Adler-32 that
+    /// follows the last block.
+    pub fn word<'a>(mut self, rest: &mut impl Iterator<Item = &'a u8>) -> Option<u32> {
+        self.align();
+        let mut word = 0;
+        for _ in 0..4 {
+            let byte = match self.count {
+                0 => *rest.next()?,
+                _ => self.take(8) as u8,
+            };
+            word = word << 8 | u32::from(byte);
+        }
+        Some(word)
+    }
+
     /// Tops up as far as the input goes.
     pub fn refill_slowly(&mut self, input: &mut &[u8]) {
         self.buffer &= (1 << self.count) - 1;
@@ -71,7 +86,7 @@ pub struct Tables {
     pub dist_code: Code<32>,
     pub litlen: Box<[u32; 1 << LITLEN_BITS]>,
     pub dist: Box<[u32; 1 << DIST_BITS]>,
-    scratch: Box<[u32; 1 << LITLEN_BITS]>,
+    scratch: Vec<Rest>,
 }
 
 impl Default for Tables {
@@ -81,7 +96,7 @@ impl Default for Tables {
             dist_code: Code::default(),
             litlen: Box::new([0; 1 << LITLEN_BITS]),
             dist: Box::new([0; 1 << DIST_BITS]),
-            scratch: Box::new([0; 1 << LITLEN_BITS]),
+            scratch: Vec::new(),
         }
     }
 }
@@ -102,6 +117,23 @@ impl Tables {
             });
         Ok(())
     }
+}
+
+/// Whether these bits are the header of a dynamic block that is not the last, whole and with
+/// complete codes.
+pub fn has_dynamic_header(mut bits: Bits, mut input: &[u8]) -> bool {
+    bits.refill_slowly(&mut input);
+    if bits.count < 3 || bits.take(3) != 0b100 {
+        return false;
+    }
+    let mut lengths = [0; 320];
+    let Ok(Some((litlens, dists))) = read_lengths(&mut bits, &mut input, &mut lengths) else {
+        return false;
+    };
+    let (litlen, dist) = lengths[..litlens + dists].split_at(litlens);
+    litlen[256] > 0
+        && Code::<288>::default().set(litlen).is_ok()
+        && Code::<32>::default().set(dist).is_ok()
 }
 
 /// Reads the code lengths of a dynamic block (section 3.2.7); says how many of literals and lengths

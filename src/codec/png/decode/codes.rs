@@ -170,48 +170,88 @@ impl Entry {
     }
 }
 
+/// One or two literals that may follow another in an entry.
+#[derive(Clone, Copy, Default)]
+pub struct Rest {
+    /// Their words.
+    word: u32,
+    /// What they add to the entry: themselves from bit 16 on, and in bits 6 and 7 how many literals
+    /// there are then.
+    entry: u32,
+}
+
+impl Rest {
+    fn one(symbol: u16, word: usize) -> Rest {
+        Rest {
+            word: word as u32,
+            entry: u32::from(symbol) << 16 | 2 << 6,
+        }
+    }
+
+    /// The one literal as the first of an entry.
+    #[inline(always)]
+    fn first(self) -> u32 {
+        self.entry >> 8 & 0xFF00
+    }
+}
+
 /// Fills the table of literals and lengths; where several literals fit the index, they share one
-/// entry. What `scratch` holds does not matter.
-pub fn fill_litlen(
-    code: &Code<288>,
-    table: &mut [u32; 1 << LITLEN_BITS],
-    scratch: &mut [u32; 1 << LITLEN_BITS],
-) {
-    let (singles, rests) = scratch.split_at_mut(1 << (LITLEN_BITS - 1));
-    code.fill(singles, |symbol, length| match symbol {
-        0..256 => Entry::literal(symbol, length).0,
-        _ => 0,
-    });
-    table.fill(0);
-    for length in 1..=LITLEN_BITS {
-        if code.counts[length as usize] == 0 {
-            continue;
-        }
-        // What the bits after a literal's word add to its entry is the same for all such words.
-        let left = LITLEN_BITS - length;
-        let rests = &mut rests[..1 << left];
-        for (i, rest) in rests.iter_mut().enumerate() {
-            let first = Entry(singles[i]);
-            let second = Entry(singles[i >> first.bits()]);
-            let two = first.bits() + second.bits();
-            let one_fits = (first.literals() == 1) & (first.bits() <= left);
-            let two_fit = one_fits & (second.literals() == 1) & (two <= left);
-            let one = (first.0 & 0xFF00) << 8 | 1 << 6 | first.bits();
-            let both = (first.0 & 0xFF00) << 8 | (second.0 & 0xFF00) << 16 | 2 << 6 | two;
-            let best = if two_fit { both } else { one };
-            *rest = if one_fits { best } else { 0 };
-        }
-        for (symbol, word) in code.words(length) {
-            let slots = table[word..].iter_mut().step_by(1 << length);
+/// entry. What `twos` holds does not matter.
+pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS], twos: &mut Vec<Rest>) {
+    const MOST: usize = LITLEN_BITS as usize;
+    let mut ones = [Rest::default(); 256];
+    // Where in `ones` and `twos` those of a number of bits start.
+    let mut one_starts = [0; MOST + 2];
+    let mut two_starts = [0; MOST + 2];
+    twos.clear();
+    table[0] = 0;
+    for bits in 1..=MOST {
+        // What fewer bits mean they mean with any other bit behind.
+        let half = 1 << (bits - 1);
+        table.copy_within(..half, half);
+        let mut end = one_starts[bits];
+        for (symbol, word) in code.words(bits as u32) {
             if symbol < 256 {
-                let literal = Entry::literal(symbol, length).0;
-                slots
-                    .zip(&*rests)
-                    .for_each(|(slot, rest)| *slot = literal + rest);
+                table[word] = Entry::literal(symbol, bits as u32).0;
+                ones[end] = Rest::one(symbol, word);
+                end += 1;
             } else {
-                let entry = Entry::length(symbol, length).0;
-                slots.for_each(|slot| *slot = entry);
+                table[word] = Entry::length(symbol, bits as u32).0;
             }
+        }
+        one_starts[bits + 1] = end;
+        for first in 1..bits {
+            let of = |starts: &[usize], bits: usize| starts[bits]..starts[bits + 1];
+            let firsts = &ones[of(&one_starts, first)];
+            let rest = bits - first;
+            each_of(firsts, &ones[of(&one_starts, rest)], |one, two| {
+                let word = one.word | two.word << first;
+                let entry = one.first() + two.entry;
+                table[word as usize % (1 << MOST)] = entry + bits as u32;
+                twos.push(Rest {
+                    word,
+                    entry: (entry & 0xFF_FF00) << 8 | 3 << 6,
+                });
+            });
+            each_of(firsts, &twos[of(&two_starts, rest)], |one, two| {
+                let word = one.word | two.word << first;
+                table[word as usize % (1 << MOST)] = one.first() + two.entry + bits as u32;
+            });
+        }
+        two_starts[bits + 1] = twos.len();
+    }
+}
+
+/// Calls `with` for every pair; the inner loop is the longer one.
+#[inline(always)]
+fn each_of(firsts: &[Rest], seconds: &[Rest], mut with: impl FnMut(Rest, Rest)) {
+    if firsts.len() < seconds.len() {
+        for &first in firsts {
+            seconds.iter().for_each(|&second| with(first, second));
+        }
+    } else {
+        for &second in seconds {
+            firsts.iter().for_each(|&first| with(first, second));
         }
     }
 }

@@ -6,10 +6,14 @@
 
 use super::block_header::{Bits, Tables, read_lengths};
 use super::codes::{DIST_BITS, Entry, Fault, LITLEN_BITS};
+use multiversion::multiversion;
 
 /// Room that the fast loop needs in the output: four entries of literals, then the longest match,
 /// both written in rounds that go a little too far.
 const ROOM: usize = 16 + 258 + 16;
+
+/// Input that the fast loop needs: three times what tops up its bits.
+const AMPLE: usize = 24;
 
 /// An inflated byte, or something that may stand for one.
 pub trait Symbol: Copy + From<u8> {
@@ -32,6 +36,7 @@ impl Symbol for u16 {
 }
 
 /// What a call of `read` did.
+#[derive(Default)]
 pub struct Step {
     /// Bytes taken from the input.
     pub used: usize,
@@ -81,6 +86,11 @@ impl Inflate {
     /// Whether a block has ended and no other begun.
     pub fn between_blocks(&self) -> bool {
         matches!(self.state, State::Start | State::End) && self.header.is_empty()
+    }
+
+    /// Whether a match goes on past what was room for.
+    pub fn is_in_match(&self) -> bool {
+        self.pending.0 > 0
     }
 
     /// Whether the last block has ended.
@@ -315,104 +325,251 @@ impl Inflate {
     }
 
     /// Inflates while there is ample input and output; says whether the block has ended.
-    #[inline(always)]
     fn fast<T: Symbol>(
         &mut self,
         input: &mut &[u8],
         output: &mut [T],
         at: &mut usize,
     ) -> Result<bool, Fault> {
-        let Tables { litlen, dist, .. } = &self.tables;
-        let mut bits = self.bits;
-        let mut rest = *input;
-        let mut o = *at;
-        let mut ended = false;
-        bits.refill_slowly(&mut rest);
-        let mut entry = lookup(litlen, bits);
-        while rest.len() >= 24 && output.len() - o >= ROOM {
-            // The next entry is looked up before the bits are topped up, to save the wait.
-            if entry.literals() > 0 {
-                bits.refill(&mut rest);
-                let first = entry;
-                bits.pass(first);
-                let second = lookup(litlen, bits);
-                if second.literals() > 0 {
-                    bits.pass(second);
-                    let third = lookup(litlen, bits);
-                    emit(output, &mut o, first, second);
-                    if third.literals() > 0 {
-                        bits.pass(third);
-                        entry = lookup(litlen, bits);
-                        emit(output, &mut o, third, Entry(0));
-                        continue;
-                    }
-                    entry = third;
-                } else {
-                    emit(output, &mut o, first, Entry(0));
-                    entry = second;
-                }
-            }
-            bits.count &= 63;
-            // A length and a distance take at most 48 bits.
-            bits.refill(&mut rest);
-            if entry.0 == 0 {
-                let (symbol, word) = self
-                    .tables
-                    .litlen_code
-                    .find(bits.buffer)
-                    .ok_or("an unknown Huffman code word")?;
-                if symbol < 256 {
-                    bits.consume(word);
-                    entry = lookup(litlen, bits);
-                    output[o] = T::from(symbol as u8);
-                    o += 1;
-                    continue;
-                }
-                if symbol == 256 {
-                    bits.consume(word);
-                    ended = true;
-                    break;
-                }
-                entry = Entry::length(symbol, word);
-                if entry.0 == 0 {
-                    return Err("an unknown Huffman code word");
-                }
-            }
-            let length = entry.value(bits.buffer);
-            bits.consume(entry.bits());
-            let mut far = Entry(dist[bits.buffer as usize % (1 << DIST_BITS)]);
-            if far.0 == 0 {
-                let found = self.tables.dist_code.find(bits.buffer);
-                let (symbol, word) = found
-                    .filter(|&(symbol, _)| symbol < 30)
-                    .ok_or("an unknown Huffman code word")?;
-                far = Entry::distance(symbol, word);
-            }
-            let distance = far.value(bits.buffer);
-            bits.consume(far.bits());
-            bits.refill(&mut rest);
-            entry = lookup(litlen, bits);
-            if distance > o {
-                return Err("a reference to before the start");
-            }
-            if distance == 1 {
-                let symbol = output[o - 1];
-                output[o..o + length].fill(symbol);
-            } else {
-                // Of each 16 symbols, as many are right as lie between source and target.
-                let mut i = o;
-                while i < o + length {
-                    output.copy_within(i - distance..i - distance + 16, i);
-                    i += distance.min(16);
-                }
-            }
-            o += length;
+        let lane = Lane::new(&self.tables, self.bits, input, output, *at);
+        let (lane, ended) = run(lane);
+        (self.bits, *input, *at) = lane.leave();
+        ended
+    }
+}
+
+/// A stream with its input and output, to be read as by `Inflate::read`.
+pub struct Stream<'a, 'b, T> {
+    pub inflate: &'a mut Inflate,
+    pub input: &'b [u8],
+    pub output: &'a mut [T],
+    pub from: usize,
+}
+
+impl<'b, T: Symbol> Stream<'_, 'b, T> {
+    /// As `Inflate::read`.
+    pub fn read(&mut self) -> Result<Step, Fault> {
+        self.inflate.read(self.input, self.output, self.from)
+    }
+
+    /// Whether it is in the middle of a compressed block, with ample input and output.
+    fn is_ready(&self) -> bool {
+        self.inflate.state == State::Codes
+            && self.inflate.pending.0 == 0
+            && self.input.len() >= 8 + AMPLE
+            && self.output.len() - self.from >= ROOM
+    }
+
+    fn lane(&mut self) -> Lane<'_, 'b, T> {
+        let Inflate { tables, bits, .. } = &*self.inflate;
+        Lane::new(tables, *bits, self.input, self.output, self.from)
+    }
+
+    /// Takes note of what its lane did.
+    fn took(&mut self, (bits, rest, at): (Bits, &[u8], usize), ended: bool) -> Step {
+        self.inflate.bits = bits;
+        if ended {
+            self.inflate.end_block();
         }
+        Step {
+            used: self.input.len() - rest.len(),
+            made: at - self.from,
+            hungry: false,
+        }
+    }
+}
+
+/// Reads on in two streams: in both by turns until something stops one of them, else in what is
+/// stopped. No symbol can be looked up before the one before it is, and while a processor waits for
+/// that it has time for another stream.
+pub fn read_both<T: Symbol>(mut pair: [Stream<'_, '_, T>; 2]) -> [Result<Step, Fault>; 2] {
+    let [one_ready, two_ready] = [pair[0].is_ready(), pair[1].is_ready()];
+    let [one, two] = &mut pair;
+    if one_ready && two_ready {
+        let (a, b, [a_ended, b_ended]) = run_both(one.lane(), two.lane());
+        let (a, b) = (a.leave(), b.leave());
+        [
+            a_ended.map(|ended| one.took(a, ended)),
+            b_ended.map(|ended| two.took(b, ended)),
+        ]
+    } else {
+        [(one, one_ready), (two, two_ready)].map(|(stream, ready)| match ready {
+            true => Ok(Step::default()),
+            false => stream.read(),
+        })
+    }
+}
+
+/// Inflates while there is ample input and output; says whether the block has ended. The shifts by
+/// what a table says are most of the work, and BMI2 has better ones.
+#[multiversion(targets("x86_64+bmi1+bmi2"))]
+fn run<'a, 'b, T: Symbol>(mut lane: Lane<'a, 'b, T>) -> (Lane<'a, 'b, T>, Result<bool, Fault>) {
+    while lane.is_ready() {
+        lane.literals();
+        if lane.entry.literals() == 0 {
+            let ended = lane.other();
+            if ended != Ok(false) {
+                return (lane, ended);
+            }
+        }
+    }
+    (lane, Ok(false))
+}
+
+/// As `run`, in two streams by turns.
+#[multiversion(targets("x86_64+bmi1+bmi2"))]
+fn run_both<'a, 'b, 'c, 'd, T: Symbol>(
+    mut a: Lane<'a, 'b, T>,
+    mut b: Lane<'c, 'd, T>,
+) -> (Lane<'a, 'b, T>, Lane<'c, 'd, T>, [Result<bool, Fault>; 2]) {
+    while a.is_ready() && b.is_ready() {
+        a.literals();
+        b.literals();
+        if a.entry.literals() == 0 {
+            let ended = a.other();
+            if ended != Ok(false) {
+                return (a, b, [ended, Ok(false)]);
+            }
+        }
+        if b.entry.literals() == 0 {
+            let ended = b.other();
+            if ended != Ok(false) {
+                return (a, b, [Ok(false), ended]);
+            }
+        }
+    }
+    (a, b, [Ok(false), Ok(false)])
+}
+
+/// A stream in the middle of a compressed block, in as few variables as a loop can keep at hand.
+struct Lane<'a, 'b, T> {
+    tables: &'a Tables,
+    bits: Bits,
+    input: &'b [u8],
+    output: &'a mut [T],
+    at: usize,
+    /// What the next bits mean: looked up before the bits are topped up, to save the wait.
+    entry: Entry,
+}
+
+impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
+    fn new(
+        tables: &'a Tables,
+        mut bits: Bits,
+        mut input: &'b [u8],
+        output: &'a mut [T],
+        at: usize,
+    ) -> Self {
+        bits.refill_slowly(&mut input);
+        Lane {
+            tables,
+            bits,
+            input,
+            output,
+            at,
+            entry: lookup(&tables.litlen, bits),
+        }
+    }
+
+    fn leave(self) -> (Bits, &'b [u8], usize) {
+        let mut bits = self.bits;
         bits.count &= 63;
-        self.bits = bits;
-        *input = rest;
-        *at = o;
-        Ok(ended)
+        (bits, self.input, self.at)
+    }
+
+    /// Whether there is enough input and output for a step.
+    #[inline(always)]
+    fn is_ready(&self) -> bool {
+        self.input.len() >= AMPLE && self.output.len() - self.at >= ROOM
+    }
+
+    /// Inflates up to three entries of literals.
+    #[inline(always)]
+    fn literals(&mut self) {
+        let litlen = &self.tables.litlen;
+        let first = self.entry;
+        if first.literals() == 0 {
+            return;
+        }
+        self.bits.refill(&mut self.input);
+        self.bits.pass(first);
+        let second = lookup(litlen, self.bits);
+        if second.literals() == 0 {
+            emit(self.output, &mut self.at, first, Entry(0));
+            self.entry = second;
+            return;
+        }
+        self.bits.pass(second);
+        let third = lookup(litlen, self.bits);
+        emit(self.output, &mut self.at, first, second);
+        self.entry = third;
+        if third.literals() > 0 {
+            self.bits.pass(third);
+            self.entry = lookup(litlen, self.bits);
+            emit(self.output, &mut self.at, third, Entry(0));
+        }
+    }
+
+    /// Inflates what is not in the table as literals; says whether it was the block's end.
+    #[inline(always)]
+    fn other(&mut self) -> Result<bool, Fault> {
+        let Tables { litlen, dist, .. } = self.tables;
+        let bits = &mut self.bits;
+        bits.count &= 63;
+        // A length and a distance take at most 48 bits.
+        bits.refill(&mut self.input);
+        let mut entry = self.entry;
+        if entry.0 == 0 {
+            let (symbol, word) = self
+                .tables
+                .litlen_code
+                .find(bits.buffer)
+                .ok_or("an unknown Huffman code word")?;
+            if symbol <= 256 {
+                bits.consume(word);
+                self.entry = lookup(litlen, *bits);
+                if symbol < 256 {
+                    self.output[self.at] = T::from(symbol as u8);
+                    self.at += 1;
+                }
+                return Ok(symbol == 256);
+            }
+            entry = Entry::length(symbol, word);
+            if entry.0 == 0 {
+                return Err("an unknown Huffman code word");
+            }
+        }
+        let length = entry.value(bits.buffer);
+        bits.consume(entry.bits());
+        let mut far = Entry(dist[bits.buffer as usize % (1 << DIST_BITS)]);
+        if far.0 == 0 {
+            let found = self.tables.dist_code.find(bits.buffer);
+            let (symbol, word) = found
+                .filter(|&(symbol, _)| symbol < 30)
+                .ok_or("an unknown Huffman code word")?;
+            far = Entry::distance(symbol, word);
+        }
+        let distance = far.value(bits.buffer);
+        bits.consume(far.bits());
+        bits.refill(&mut self.input);
+        self.entry = lookup(litlen, *bits);
+        let o = self.at;
+        if distance > o {
+            return Err("a reference to before the start");
+        }
+        if distance == 1 {
+            let symbol = self.output[o - 1];
+            self.output[o..o + length].fill(symbol);
+        } else {
+            // Of each 16 symbols, as many are right as lie between source and target.
+            let mut i = o;
+            while i < o + length {
+                self.output.copy_within(i - distance..i - distance + 16, i);
+                i += distance.min(16);
+            }
+        }
+        self.at += length;
+        Ok(false)
     }
 }
 

@@ -2,16 +2,13 @@
 
 use super::chunks::{MOST, SIGNATURE, is_critical};
 use super::data::ImageData;
+use crate::codec::png::INDEX;
 use crate::files::Source;
 use crate::image::{Depth, Shape};
 use anyhow::{Result, bail, ensure};
 
 /// Deflate makes at most 258 bytes of 2 bits.
 const EXPANSION: u128 = 1032;
-
-/// The private chunk by which our encoder tells where segments of the image data start:
-/// version 1 (a byte), rows of a segment (u32), bytes of each segment's deflate data (u32 each).
-const INDEX: [u8; 4] = *b"gpIS";
 
 /// The colour type of IHDR (section 11.2.1).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -206,6 +203,14 @@ impl Prelude {
             }
             chunks.each(&chunk, |_| ())?;
         }
+    }
+
+    /// The image data from their start.
+    pub fn image_data<'a>(&self, source: &'a Source) -> Result<ImageData<'a>> {
+        let mut data = ImageData::new(source);
+        let first = data.chunks.at(self.data)?;
+        data.open(first);
+        Ok(data)
     }
 
     /// Whether the samples lie in the file as they do in memory, but for filters and byte order.

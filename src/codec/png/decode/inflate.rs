@@ -1,15 +1,16 @@
 //! The zlib stream of the image data (RFC 1950) to scanlines, block by block.
 
 use super::block_header::Bits;
+use super::codes::Fault;
 use super::data::ImageData;
-use super::deflate::Inflate;
+use super::deflate::{Inflate, Step, Stream, read_both};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use simd_adler32::Adler32;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
 /// How far back a deflate stream refers; so much is kept before each block.
-const HISTORY: usize = 32 << 10;
+pub const HISTORY: usize = 32 << 10;
 
 /// Bytes inflated at a time: a part of a level 2 cache.
 const BLOCK: usize = 256 << 10;
@@ -102,18 +103,9 @@ impl<'a> Inflater<'a> {
         })
     }
 
-    /// Inflates one segment of a stream, which is `total` bytes and refers to nothing before
-    /// itself, from the one chunk at byte `start`; `take` gets them in order. The first segment
-    /// also has zlib's header, the last also the Adler-32 of all. It ends where a block and a byte
-    /// end, so that all segments in a row mean the same as each by itself.
-    pub fn segment(
-        &mut self,
-        start: u64,
-        place: Place,
-        total: usize,
-        block: &mut Block,
-        mut take: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<Part> {
+    /// Starts one segment of a stream, from the one chunk at byte `start`. It refers to nothing
+    /// before itself. The first segment also has zlib's header, the last also the Adler-32 of all.
+    pub fn open_segment(&mut self, start: u64, place: Place) -> Result<()> {
         let chunk = self.data.open_alone(start)?;
         ensure!(
             &chunk.kind == b"IDAT" && chunk.end() - start == place.chunk_len(),
@@ -124,13 +116,12 @@ impl<'a> Inflater<'a> {
         if place.first {
             self.header()?;
         }
-        block.clear();
-        let mut left = total;
-        while left > 0 {
-            left -= self.next(block, left)?;
-            take(block.fresh())?;
-            block.keep_history();
-        }
+        Ok(())
+    }
+
+    /// Checks that a segment of `len` bytes is over: it ends where a block and a byte end, so that
+    /// all segments in a row mean the same as each by itself.
+    pub fn close_segment(&mut self, place: Place, len: usize, block: &mut Block) -> Result<Part> {
         let end = self.fill(&mut block.bytes, block.start)?;
         let ended = self.inflate.between_blocks() && self.inflate.is_done() == place.last;
         let stated = match ended && place.last {
@@ -142,19 +133,58 @@ impl<'a> Inflater<'a> {
                 && end == block.start
                 && self.inflate.rest().count == 0
                 && self.data.peek()?.is_empty(),
-            "{chunk} does not end with its segment"
+            "the segment before byte {} does not end with its chunk",
+            self.data.position()
         );
         Ok(Part {
-            len: total,
+            len,
             adler: self.adler.finish(),
             stated,
         })
     }
 
+    /// Inflates two streams at once, as far as they go together, of what `next` would; `rooms` are
+    /// what is left of each.
+    pub fn ahead(pair: [(&mut Inflater, &mut Block, usize); 2]) -> Result<()> {
+        let [(one, a, a_left), (two, b, b_left)] = pair;
+        let rooms = [a.room(a_left), b.room(b_left)];
+        let is_over = |inflater: &Inflater, end, room| end == room || inflater.inflate.is_done();
+        while !is_over(one, a.end, rooms[0]) && !is_over(two, b.end, rooms[1]) {
+            let inputs = [one.data.peek()?, two.data.peek()?];
+            let [one_step, two_step] = read_both([
+                Stream {
+                    inflate: &mut one.inflate,
+                    input: inputs[0],
+                    output: &mut a.bytes[..rooms[0]],
+                    from: a.end,
+                },
+                Stream {
+                    inflate: &mut two.inflate,
+                    input: inputs[1],
+                    output: &mut b.bytes[..rooms[1]],
+                    from: b.end,
+                },
+            ]);
+            // Whose fault it is does not matter: without the index the stream is read again.
+            let step = |step: Result<Step, Fault>| step.map_err(|fault| anyhow!(fault));
+            let (one_step, two_step) = (step(one_step)?, step(two_step)?);
+            let at_end =
+                one_step.hungry && inputs[0].is_empty() || two_step.hungry && inputs[1].is_empty();
+            one.data.consume(one_step.used)?;
+            two.data.consume(two_step.used)?;
+            a.end += one_step.made;
+            b.end += two_step.made;
+            if at_end {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Inflates up to `left` more bytes into the block; says how many.
-    fn next(&mut self, block: &mut Block, left: usize) -> Result<usize> {
-        let room = (block.start + left).min(block.bytes.len());
-        block.end = self.fill(&mut block.bytes[..room], block.start)?;
+    pub fn next(&mut self, block: &mut Block, left: usize) -> Result<usize> {
+        let room = block.room(left);
+        block.end = self.fill(&mut block.bytes[..room], block.end)?;
         let count = block.fresh().len();
         if block.end < room {
             let missing = left - count;
@@ -249,6 +279,7 @@ impl<'a> Inflater<'a> {
 }
 
 /// What a segment turned out to be.
+#[derive(Clone, Copy)]
 pub struct Part {
     /// Bytes of its scanlines.
     pub len: usize,
@@ -296,7 +327,12 @@ impl Block {
         }
     }
 
-    fn fresh(&self) -> &[u8] {
+    /// Where it ends when it is as full as it can be of `left` bytes.
+    fn room(&self, left: usize) -> usize {
+        (self.start + left).min(self.bytes.len())
+    }
+
+    pub fn fresh(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
@@ -305,12 +341,12 @@ impl Block {
         self.end.saturating_sub(HISTORY)..self.end
     }
 
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         (self.start, self.end) = (0, 0);
     }
 
     /// Empties the block but for its history.
-    fn keep_history(&mut self) {
+    pub fn keep_history(&mut self) {
         let history = self.history();
         self.start = history.len();
         self.bytes.copy_within(history, 0);
@@ -328,21 +364,8 @@ impl Block {
 
 /// Whether a stream may start so (RFC 1950, section 2.2): deflate, a window of at most 32 KiB, no
 /// preset dictionary.
-fn is_zlib(head: &[u8; 2]) -> bool {
+pub fn is_zlib(head: &[u8; 2]) -> bool {
     let [method, flags] = *head;
     let known = method & 15 == 8 && method >> 4 <= 7 && flags & 32 == 0;
     known && u16::from_be_bytes(*head).is_multiple_of(31)
-}
-
-/// The Adler-32 (RFC 1950, section 8.2) of two strings in a row, from that of each and the length
-/// of the second: sums of the bytes, and of those sums, modulo 65521.
-pub fn joined(first: u32, second: u32, len: usize) -> u32 {
-    const BASE: u64 = 65521;
-    let parts = |sum: u32| (u64::from(sum & 0xFFFF), u64::from(sum >> 16));
-    let ((a, a_sums), (b, b_sums)) = (parts(first), parts(second));
-    // The second string starts from a instead of 1, which each of its sums contains.
-    let surplus = a + BASE - 1;
-    let sum = (b + surplus) % BASE;
-    let sums = (a_sums + b_sums + len as u64 % BASE * (surplus % BASE)) % BASE;
-    (sums << 16 | sum) as u32
 }

@@ -5,8 +5,9 @@
 use super::chunks::Chunks;
 use super::data::ImageData;
 use super::header::Prelude;
-use super::inflate::{Block, Inflater, Part, Place, joined};
+use super::inflate::{Block, Inflater, Part, Place};
 use super::unfilter::{Layout, Rows, SUB};
+use crate::codec::png::adler::joined;
 use crate::files::Source;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
@@ -31,25 +32,32 @@ pub fn decode(
         let inflater = Inflater::new(ImageData::new(source));
         (inflater, Block::new(rows * (layout.row + 1)))
     };
-    let parts: Result<Vec<Part>> = image
-        .par_chunks_mut(rows * layout.row)
-        .zip(&places)
-        .zip(&starts)
-        .map_init(worker, |(inflater, block), ((image, &place), &start)| {
-            let len = image.len() / layout.row * (layout.row + 1);
-            let mut rows = Rows::new(image, layout);
-            let mut first = true;
-            inflater.segment(start, place, len, block, |bytes| {
-                ensure!(
-                    !first || bytes[0] <= SUB,
-                    "the first row needs the one above"
-                );
-                first = false;
-                rows.push(bytes)
-            })
-        })
+    // Two at once on a thread, if there are enough for all threads.
+    let group = match places.len() >= 4 * rayon::current_num_threads() {
+        true => 2,
+        false => 1,
+    };
+    let groups: Result<Vec<Vec<Part>>> = image
+        .par_chunks_mut(group * rows * layout.row)
+        .zip(places.par_chunks(group))
+        .zip(starts.par_chunks(group))
+        .map_init(
+            || [worker(), worker()],
+            |workers, ((image, places), starts)| {
+                let images = image.chunks_mut(rows * layout.row);
+                let segments = workers.iter_mut().zip(images).zip(places).zip(starts);
+                let segments: Result<Vec<Segment>> = segments
+                    .map(|(((worker, image), &place), &start)| {
+                        let len = image.len() / layout.row * (layout.row + 1);
+                        let rows = Rows::new(image, layout);
+                        Segment::open(worker, (start, place), rows, len)
+                    })
+                    .collect();
+                decode_group(segments?)
+            },
+        )
         .collect();
-    let parts = parts?;
+    let parts = groups?.concat();
     let adler = parts
         .iter()
         .fold(1, |sum, part| joined(sum, part.adler, part.len));
@@ -76,4 +84,71 @@ fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<Place>)> {
         len: u32::from_be_bytes(*len),
     };
     Ok((rows, lengths.iter().enumerate().map(place).collect()))
+}
+
+/// A segment being decoded.
+struct Segment<'a, 's> {
+    inflater: &'a mut Inflater<'s>,
+    block: &'a mut Block,
+    place: Place,
+    rows: Rows<'a>,
+    /// Bytes of its scanlines, and how many of them are to come.
+    len: usize,
+    left: usize,
+}
+
+impl<'a, 's> Segment<'a, 's> {
+    fn open(
+        (inflater, block): &'a mut (Inflater<'s>, Block),
+        (start, place): (u64, Place),
+        rows: Rows<'a>,
+        len: usize,
+    ) -> Result<Segment<'a, 's>> {
+        inflater.open_segment(start, place)?;
+        block.clear();
+        Ok(Segment {
+            inflater,
+            block,
+            place,
+            rows,
+            len,
+            left: len,
+        })
+    }
+
+    /// Decodes the next block.
+    fn next(&mut self) -> Result<()> {
+        let is_first = self.left == self.len;
+        self.left -= self.inflater.next(self.block, self.left)?;
+        let bytes = self.block.fresh();
+        ensure!(
+            !is_first || bytes[0] <= SUB,
+            "the first row needs the one above"
+        );
+        self.rows.push(bytes)?;
+        self.block.keep_history();
+        Ok(())
+    }
+
+    fn close(self) -> Result<Part> {
+        self.inflater
+            .close_segment(self.place, self.len, self.block)
+    }
+}
+
+fn decode_group(mut segments: Vec<Segment>) -> Result<Vec<Part>> {
+    while segments.iter().any(|segment| segment.left > 0) {
+        if let [one, two] = &mut segments[..] {
+            Inflater::ahead([
+                (one.inflater, one.block, one.left),
+                (two.inflater, two.block, two.left),
+            ])?;
+        }
+        for segment in &mut segments {
+            if segment.left > 0 {
+                segment.next()?;
+            }
+        }
+    }
+    segments.into_iter().map(Segment::close).collect()
 }

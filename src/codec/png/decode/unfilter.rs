@@ -165,9 +165,15 @@ fn unfilter_row(filter: u8, step: usize, above: &[u8], row: &mut [u8]) {
 }
 
 fn unfilter_pixels<const STEP: usize>(filter: u8, above: &[u8], row: &mut [u8]) {
-    let (row, _) = row.as_chunks_mut::<STEP>();
+    let done = match filter {
+        SUB => unfilter_simd::unfilter_sub::<STEP>(row),
+        _ => 0,
+    };
+    let (done, rest) = row.split_at_mut(done);
+    let left = done.last_chunk().copied().unwrap_or([0; STEP]);
+    let (rest, _) = rest.as_chunks_mut::<STEP>();
     let (above, _) = above.as_chunks::<STEP>();
-    unfilter_from([0; STEP], [0; STEP], filter, above, row);
+    unfilter_from(left, [0; STEP], filter, above, rest);
 }
 
 /// Unfilters the rest of a row: `left` and `above_left` are the pixels before it.

@@ -28,6 +28,47 @@ pub fn unfilter_group(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]
     }
 }
 
+/// Undoes Sub in one row of pixels of `STEP` bytes, as far as whole vectors go, and says how far:
+/// nowhere where pixels do not fill them.
+///
+/// The sums of a vector's pixels take additions of itself shifted by 1, 2, 4 … pixels; what waits
+/// for the vector before is only the addition of its last pixel.
+pub fn unfilter_sub<const STEP: usize>(row: &mut [u8]) -> usize {
+    if !STEP.is_power_of_two() {
+        return 0;
+    }
+    let vectors = row.as_chunks_mut::<16>().0;
+    let mut left = u8x16::ZERO;
+    for bytes in vectors.iter_mut() {
+        let mut sums = u8x16::from(*bytes);
+        if STEP <= 1 {
+            sums += Bytes::shift(sums);
+        }
+        if STEP <= 2 {
+            sums += Pairs::shift(sums);
+        }
+        if STEP <= 4 {
+            sums += Quads::shift(sums);
+        }
+        sums += Octets::shift(sums);
+        *bytes = (sums + left).to_array();
+        left += last::<STEP>(sums);
+    }
+    16 * vectors.len()
+}
+
+/// The last pixel of a vector, at the place of each.
+#[inline(always)]
+fn last<const STEP: usize>(vector: u8x16) -> u8x16 {
+    let eights: [u64; 2] = bytemuck::cast(vector);
+    match STEP {
+        8 => bytemuck::cast([eights[1]; 2]),
+        4 => bytemuck::cast([(eights[1] >> 32) as u32; 4]),
+        2 => bytemuck::cast([(eights[1] >> 48) as u16; 8]),
+        _ => u8x16::splat((eights[1] >> 56) as u8),
+    }
+}
+
 /// A vector as `ROWS` lanes, one of each row.
 trait Lanes<const ROWS: usize> {
     /// Turns a vector of consecutive pixels per row into a vector of rows per pixel, or back.

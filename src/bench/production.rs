@@ -1,0 +1,185 @@
+//! The program's own kernels at the sizes that they are judged by, each held against the card's copy
+//! or read of about as many bytes: GB/s read plus written, or read.
+
+use super::Table;
+use super::case::{Case, Ceiling, Measured};
+use super::ceilings::{copied, read};
+use super::lab::{Lab, Sizes};
+use super::{minmax, normalize, reduce};
+use crate::device::cuda::{self, Arg, Grid};
+use crate::image::{Depth, Image, Samples, Shape};
+use crate::ops::orient::{self, Orient};
+use crate::ops::{Op, Product};
+use crate::stats::Timeline;
+use anyhow::{Result, bail};
+use std::rc::Rc;
+
+const TOPIC: &str = "production-sizes";
+
+/// Bytes of the images that copy and read are measured on, in MiB, with the rows' ids.
+const MIB: [(usize, &str, &str); 6] = [
+    (8, "production/copy-8M", "production/read-8M"),
+    (32, "production/copy-32M", "production/read-32M"),
+    (64, "production/copy-64M", "production/read-64M"),
+    (128, "production/copy-128M", "production/read-128M"),
+    (512, "production/copy-512M", "production/read-512M"),
+    (1024, "production/copy-1024M", "production/read-1024M"),
+];
+
+/// Of the sizes above, the next to so many bytes.
+fn ceilings(bytes: usize) -> (Ceiling, Ceiling) {
+    let distance = |&&(mib, ..): &&(usize, &str, &str)| (mib << 20).abs_diff(bytes);
+    let (_, copy, read) = MIB.iter().min_by_key(distance).unwrap_or(&MIB[0]);
+    (Ceiling::Measured(copy), Ceiling::Measured(read))
+}
+
+pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
+    let mut cases = vec![empty()];
+    for (mib, ..) in MIB {
+        let len = sizes.of(mib << 20);
+        let id = |what| format!("{what}-{mib}M");
+        let name = |what| format!("card: {what}, {mib} MiB");
+        cases.push(card(id("copy"), name("copy"), 2 * len, move |lab| {
+            Ok(copied(lab, &*large(lab, sizes)?, len)?.into())
+        }));
+        cases.push(card(id("read"), name("read"), len, move |lab| {
+            let words = lab.host.repeated_words(len);
+            let sum = words.fold(0, u32::wrapping_add);
+            Ok(read(lab, &*large(lab, sizes)?, len, sum)?.into())
+        }));
+    }
+    for (pixels, name) in [
+        (1 << 16, "256²"),
+        (1 << 20, "1024²"),
+        (4 << 20, "2048², 4 Mpx"),
+        (16 << 20, "16 Mpx"),
+        (64 << 20, "64 Mpx"),
+        (512 << 20, "512 Mpx"),
+    ] {
+        let (len, (copy, read)) = (sizes.of(2 * pixels), ceilings(2 * pixels));
+        let id = |what| format!("{what}-{}k", pixels >> 10);
+        let scale = |both| move |lab: &Lab| normalize::own(lab, &*large(lab, sizes)?, len, both);
+        let name = |what| format!("{what}, {name}");
+        cases.extend([
+            card(id("minmax"), name("minmax"), len, move |lab| {
+                minmax::own(lab, &*large(lab, sizes)?, len)
+            })
+            .under(read),
+            card(id("scale"), name("scale"), 2 * len, scale(false)).under(copy),
+            card(id("normalize"), name("normalize"), 2 * len, scale(true)).under(copy),
+            card(id("sum"), name("sum"), len, move |lab| {
+                reduce::own(lab, &*large(lab, sizes)?, "u16_c1", len / 2)
+            })
+            .under(read),
+        ]);
+    }
+    cases.push(
+        card(
+            "sum-u32",
+            "sum of 2^22 integers of 32 bits",
+            sizes.of(16 << 20),
+            move |lab| reduce::own(lab, &*large(lab, sizes)?, "u32", sizes.of(16 << 20) / 4),
+        )
+        .under(ceilings(16 << 20).1),
+    );
+    for (side, channels, depth) in [
+        (8192, 1, Depth::Sixteen),
+        (8191, 1, Depth::Sixteen),
+        (16384, 1, Depth::Sixteen),
+        (8192, 1, Depth::Eight),
+        (8191, 1, Depth::Eight),
+        (8192, 3, Depth::Sixteen),
+        (8191, 3, Depth::Sixteen),
+        (8192, 4, Depth::Sixteen),
+        (8191, 4, Depth::Sixteen),
+    ] {
+        for (op, what) in [
+            (Orient::Transpose, "transpose"),
+            (Orient::Rotate90, "rotate 90"),
+        ] {
+            let shape = |side| Shape {
+                width: side,
+                height: side,
+                channels,
+                depth,
+            };
+            let bytes = shape(side).bytes();
+            let id = format!(
+                "{}-{side}-c{channels}-{}",
+                what.replace(' ', "-"),
+                depth.bits()
+            );
+            let name = format!("{what}, {}", shape(side));
+            let shape = shape(sizes.of(side));
+            cases.push(
+                card(id, name, 2 * shape.bytes(), move |lab| {
+                    turned(lab, sizes, op, shape)
+                })
+                .under(ceilings(bytes).0),
+            );
+        }
+    }
+    cases
+}
+
+fn card(
+    id: impl Into<String>,
+    name: impl Into<String>,
+    bytes: usize,
+    work: impl Fn(&Lab) -> Result<Measured> + 'static,
+) -> Case {
+    Case::card(Table::Production, id, name, TOPIC, bytes as u64, work)
+}
+
+/// What every launch below costs at least.
+fn empty() -> Case {
+    card("empty", "an empty launch, queued", 0, |lab| {
+        let empty = lab.kernel("papers/launch", "empty")?;
+        let one = Grid {
+            blocks: [1, 1],
+            threads: [1, 1],
+        };
+        Ok(lab.time(|| lab.gpu.launch_grid(&empty, one, &[]))?.into())
+    })
+}
+
+/// The main input over and over: as many bytes as the largest image has.
+fn large(lab: &Lab, sizes: Sizes) -> Result<Rc<cuda::Buffer>> {
+    lab.kept("large", || {
+        lab.host.repeated_words(sizes.of(1 << 30)).collect()
+    })
+}
+
+/// One of the turns, against the same on the CPU, which the tests hold against its definition.
+fn turned(lab: &Lab, sizes: Sizes, op: Orient, shape: Shape) -> Result<Measured> {
+    let words: Vec<u32> = lab
+        .host
+        .repeated_words(shape.bytes().next_multiple_of(4))
+        .collect();
+    let mut samples = Samples::any(&shape)?;
+    let bytes = samples.as_bytes_mut();
+    bytes.copy_from_slice(&bytemuck::cast_slice(&words)[..bytes.len()]);
+    let image = Image::new(shape, samples);
+    let Product::Image(expected) = op.cpu(image, &mut Timeline::default())?.product else {
+        bail!("no image");
+    };
+    let input = large(lab, sizes)?;
+    let expected = lab.gpu.words(expected.samples().as_bytes())?;
+    let out = lab.poisoned(expected.len())?;
+    let pixel = shape.pixel_bytes();
+    let kernel = lab
+        .gpu
+        .kernel("transpose", "transpose", &format!("b{pixel}"))?;
+    let args = [
+        Arg::Buffer(&input),
+        Arg::Buffer(&out),
+        Arg::U64(shape.width as u64),
+        Arg::U64(shape.height as u64),
+        Arg::U32(0),
+        Arg::U32((op == Orient::Rotate90).into()),
+    ];
+    let grid = orient::grid(shape.width, shape.height, pixel, true);
+    let launch = || lab.gpu.launch(&kernel, grid, &args);
+    lab.check(&out, &expected, launch)?;
+    Ok(lab.time(launch)?.into())
+}

@@ -1,0 +1,304 @@
+//! A part of a deflate stream, inflated without knowing what stands before it.
+//!
+//! In place of what matches take from before the start stand markers, numbers from `MARKER` on that
+//! say which byte of the 32 KiB before. As soon as 32 KiB are free of them, plain bytes follow.
+
+use super::block_header::Bits;
+use super::deflate::{Inflate, Step, Stream, read_both};
+use super::inflate::HISTORY;
+use anyhow::{Context, Result, anyhow, ensure};
+use std::sync::Arc;
+
+/// Compressed bytes of a part.
+pub const PART: usize = 512 << 10;
+
+/// Inflated bytes that a part may become; one that makes more is inflated when its turn has come.
+const MOST: usize = 8 * PART;
+
+/// Symbols inflated between two looks for markers.
+const STRIDE: usize = HISTORY;
+
+/// The symbol for the first byte of the unknown history.
+const MARKER: u16 = 0x8000;
+
+/// A part of the compressed data.
+pub struct Job {
+    pub index: usize,
+    pub part: Arc<Vec<u8>>,
+    /// The part after it, into which its last block may reach; empty if there is none.
+    pub beyond: Arc<Vec<u8>>,
+}
+
+impl Job {
+    /// The bit of the stream at which the part starts.
+    pub fn start(&self) -> u64 {
+        (self.index * PART) as u64 * 8
+    }
+
+    /// The bit of the stream at which the next part starts.
+    pub fn end(&self) -> u64 {
+        self.start() + self.part.len() as u64 * 8
+    }
+}
+
+/// Memory of a part, used again and again.
+#[derive(Default)]
+pub struct Buffers {
+    inflate: Inflate,
+    /// Symbols that may be markers, after the markers of the whole history.
+    marked: Vec<u16>,
+    /// Plain bytes after their history.
+    plain: Vec<u8>,
+}
+
+impl Buffers {
+    fn prepare(&mut self) {
+        if self.marked.is_empty() {
+            self.marked = vec![0; HISTORY + MOST];
+            self.plain = vec![0; HISTORY + MOST];
+            for (symbol, marker) in self.marked.iter_mut().zip(MARKER..=u16::MAX) {
+                *symbol = marker;
+            }
+        }
+    }
+}
+
+/// What a part became.
+pub struct Inflated {
+    /// Bits of the stream at which it starts and ends.
+    pub start: u64,
+    pub end: u64,
+    /// Symbols that may be markers, in `Buffers::marked` after the history.
+    marked: usize,
+    /// The bytes after them: where they lie in `Buffers::plain`, and their Adler-32.
+    plain: std::ops::Range<usize>,
+    pub adler: u32,
+    /// The Adler-32 that stands after the last block, if that was in the part.
+    pub stated: Option<u32>,
+}
+
+impl Inflated {
+    /// The plain bytes, which follow all others.
+    pub fn plain<'a>(&self, buffers: &'a Buffers) -> &'a [u8] {
+        &buffers.plain[self.plain.clone()]
+    }
+
+    /// The bytes that stand before the plain ones, by what stood before the part: up to 32 KiB.
+    pub fn resolved(&self, buffers: &Buffers, history: &[u8]) -> Result<Vec<u8>> {
+        let symbols = &buffers.marked[HISTORY..HISTORY + self.marked];
+        let mut all = vec![0; HISTORY];
+        all[HISTORY - history.len()..].copy_from_slice(history);
+        let mut least = u16::MAX;
+        let resolve = |&symbol: &u16| {
+            if symbol < MARKER {
+                return symbol as u8;
+            }
+            least = least.min(symbol);
+            all[usize::from(symbol - MARKER)]
+        };
+        let bytes = symbols.iter().map(resolve).collect();
+        ensure!(
+            least == u16::MAX || usize::from(least - MARKER) >= HISTORY - history.len(),
+            "a reference to before the start"
+        );
+        Ok(bytes)
+    }
+}
+
+/// A part being inflated, from some bit to the first block that starts in the next part, or to the
+/// end of the stream.
+pub struct Run<'a> {
+    start: u64,
+    /// What is left of the part and of the one after it.
+    rest: [&'a [u8]; 2],
+    /// Bit of the stream at which both end, and at which the next part starts.
+    all: u64,
+    next: u64,
+    buffers: &'a mut Buffers,
+    /// How far `Buffers::marked` and `Buffers::plain` are filled.
+    marked: usize,
+    plain: usize,
+    /// Where in `Buffers::plain` that starts which was not known before.
+    fresh: usize,
+    /// Whether the last 32 KiB are free of markers.
+    is_plain: bool,
+    end: Option<u64>,
+}
+
+impl<'a> Run<'a> {
+    /// Starts at bit `start` of the stream; without `history` there are markers instead.
+    pub fn new(
+        job: &'a Job,
+        start: u64,
+        history: Option<&[u8]>,
+        buffers: &'a mut Buffers,
+    ) -> Run<'a> {
+        buffers.prepare();
+        let fresh = history.map_or(HISTORY, <[u8]>::len);
+        if let Some(history) = history {
+            buffers.plain[..fresh].copy_from_slice(history);
+        }
+        let skip = start.saturating_sub(job.start()) as usize;
+        let mut first = job.part.get(skip / 8..).unwrap_or(&[]);
+        let mut bits = Bits::default();
+        bits.refill_slowly(&mut first);
+        bits.consume((skip as u32 % 8).min(bits.count));
+        buffers.inflate.restart(bits);
+        Run {
+            start,
+            rest: [first, &job.beyond],
+            all: job.end() + job.beyond.len() as u64 * 8,
+            next: job.end(),
+            buffers,
+            marked: HISTORY,
+            plain: fresh,
+            fresh,
+            is_plain: history.is_some(),
+            end: None,
+        }
+    }
+
+    /// Inflates all of it.
+    pub fn all(mut self) -> Result<Inflated> {
+        while self.end.is_none() {
+            self.step()?;
+            self.check_room()?;
+        }
+        self.result()
+    }
+
+    /// Inflates two parts at once.
+    pub fn both(mut pair: [Run; 2]) -> [Result<Inflated>; 2] {
+        let mut faults = [const { None }; 2];
+        let [one, two] = &mut pair;
+        while one.end.is_none() && two.end.is_none() {
+            let steps = match (one.is_plain, two.is_plain) {
+                (true, true) => read_both([one.plain_stream(), two.plain_stream()]),
+                (false, false) => read_both([one.marked_stream(), two.marked_stream()]),
+                (false, true) => [one.marked_stream().read(), Ok(Step::default())],
+                (true, false) => [Ok(Step::default()), two.marked_stream().read()],
+            };
+            let [first, second] = steps.map(|step| step.map_err(|fault| anyhow!(fault)));
+            let took = |run: &mut Run, step: Result<Step>| {
+                run.took(step?)?;
+                run.check_room()
+            };
+            faults = [took(one, first).err(), took(two, second).err()];
+            if faults.iter().any(Option::is_some) {
+                break;
+            }
+        }
+        let [one, two] = pair;
+        let [first, second] = faults;
+        let rest = |run: Run, fault: Option<anyhow::Error>| fault.map_or_else(|| run.all(), Err);
+        [rest(one, first), rest(two, second)]
+    }
+
+    /// Inflates with known history, and hands all to `take`, however much it is.
+    pub fn hand_on(mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<Inflated> {
+        while self.end.is_none() {
+            if self.plain == self.buffers.plain.len() {
+                take(&self.buffers.plain[self.fresh..])?;
+                self.buffers.plain.copy_within(self.plain - HISTORY.., 0);
+                (self.fresh, self.plain) = (HISTORY, HISTORY);
+            }
+            self.step()?;
+        }
+        take(&self.buffers.plain[self.fresh..self.plain])?;
+        self.fresh = self.plain;
+        self.result()
+    }
+
+    fn step(&mut self) -> Result<()> {
+        let step = match self.is_plain {
+            true => self.plain_stream().read(),
+            false => self.marked_stream().read(),
+        };
+        self.took(step.map_err(|fault| anyhow!(fault))?)
+    }
+
+    fn plain_stream(&mut self) -> Stream<'_, 'a, u8> {
+        Stream {
+            inflate: &mut self.buffers.inflate,
+            input: self.rest[0],
+            output: &mut self.buffers.plain,
+            from: self.plain,
+        }
+    }
+
+    /// Goes as far as the next look for markers.
+    fn marked_stream(&mut self) -> Stream<'_, 'a, u16> {
+        let most = (self.marked / STRIDE + 1) * STRIDE;
+        let most = most.min(self.buffers.marked.len());
+        Stream {
+            inflate: &mut self.buffers.inflate,
+            input: self.rest[0],
+            output: &mut self.buffers.marked[..most],
+            from: self.marked,
+        }
+    }
+
+    /// Takes in what a stream did.
+    fn took(&mut self, step: Step) -> Result<()> {
+        self.rest[0] = &self.rest[0][step.used..];
+        if step.hungry {
+            ensure!(!self.rest[1].is_empty(), "the last block is too long");
+            self.rest = [self.rest[1], &[]];
+        }
+        if self.is_plain {
+            self.plain += step.made;
+        } else {
+            self.marked += step.made;
+            if step.made > 0 && self.marked.is_multiple_of(STRIDE) {
+                self.look_for_markers();
+            }
+        }
+        let inflate = &self.buffers.inflate;
+        if inflate.between_blocks() {
+            let left = (self.rest[0].len() + self.rest[1].len()) as u64 * 8;
+            let bit = self.all - left - u64::from(inflate.rest().count);
+            if inflate.is_done() || bit >= self.next {
+                self.end = Some(bit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with plain bytes if no marker can be referred to any more.
+    fn look_for_markers(&mut self) {
+        let last = &self.buffers.marked[self.marked - HISTORY..self.marked];
+        if last.iter().all(|&symbol| symbol < MARKER) {
+            for (byte, &symbol) in self.buffers.plain.iter_mut().zip(last) {
+                *byte = symbol as u8;
+            }
+            self.is_plain = true;
+        }
+    }
+
+    /// An error if the part becomes too large.
+    fn check_room(&self) -> Result<()> {
+        let is_full = match self.is_plain {
+            true => self.plain == self.buffers.plain.len(),
+            false => self.marked == self.buffers.marked.len(),
+        };
+        ensure!(!is_full, "the part becomes too large");
+        Ok(())
+    }
+
+    fn result(self) -> Result<Inflated> {
+        let inflate = &self.buffers.inflate;
+        let stated = || {
+            let mut rest = self.rest.into_iter().flatten();
+            let word = inflate.rest().word(&mut rest);
+            word.context("the Adler-32 is missing")
+        };
+        Ok(Inflated {
+            start: self.start,
+            end: self.end.context("the part has not ended")?,
+            marked: self.marked - HISTORY,
+            plain: self.fresh..self.plain,
+            adler: simd_adler32::adler32(&&self.buffers.plain[self.fresh..self.plain]),
+            stated: inflate.is_done().then(stated).transpose()?,
+        })
+    }
+}

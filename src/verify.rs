@@ -1,0 +1,173 @@
+//! Whether two images are the same, or one image on two devices: sample by sample.
+
+use crate::Outcome;
+use crate::codec;
+use crate::device::cuda::Gpu;
+use crate::files::Source;
+use crate::image::{Image, Samples};
+use crate::ops::{self, Product};
+use crate::stats::Timeline;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// How two images differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// They are of different shapes, told by both.
+    Shape(String, String),
+    /// Some samples differ.
+    Samples {
+        /// How many.
+        count: usize,
+        /// Of how many.
+        of: usize,
+        /// By how much at most.
+        most: u16,
+        /// Column, row and channel of the first, from 0, and its value in each image.
+        first: (usize, usize, usize, u16, u16),
+    },
+}
+
+/// How `a` and `b` differ, if they do.
+pub fn difference(a: &Image, b: &Image) -> Option<Difference> {
+    let shape = a.shape();
+    if shape != b.shape() {
+        return Some(Difference::Shape(shape.to_string(), b.shape().to_string()));
+    }
+    if a.samples() == b.samples() {
+        return None;
+    }
+    let value = |image: &Image, i: usize| match image.samples() {
+        Samples::U8(samples) => samples[i].into(),
+        Samples::U16(samples) => samples[i],
+    };
+    let differing = (0..shape.samples()).filter(|&i| value(a, i) != value(b, i));
+    let (mut count, mut most, mut first) = (0, 0, None);
+    for i in differing {
+        let (a, b) = (value(a, i), value(b, i));
+        count += 1;
+        most = most.max(a.abs_diff(b));
+        let place = (i / shape.channels, i % shape.channels);
+        let (x, y) = (place.0 % shape.width, place.0 / shape.width);
+        first.get_or_insert((x, y, place.1, a, b));
+    }
+    first.map(|first| Difference::Samples {
+        count,
+        of: shape.samples(),
+        most,
+        first,
+    })
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Difference::Shape(a, b) => write!(f, "{a} against {b}"),
+            Difference::Samples {
+                count,
+                of,
+                most,
+                first: (x, y, channel, a, b),
+            } => write!(
+                f,
+                "{count} of {of} samples differ, by at most {most}; first at column {x}, row {y}, channel {channel}: {a} against {b}"
+            ),
+        }
+    }
+}
+
+impl Difference {
+    fn json(&self) -> Value {
+        match self {
+            Difference::Shape(a, b) => json!({ "equal": false, "shapes": [a, b] }),
+            Difference::Samples {
+                count,
+                of,
+                most,
+                first: (x, y, channel, a, b),
+            } => json!({
+                "equal": false, "differ": count, "samples": of, "most": most,
+                "first": { "x": x, "y": y, "channel": channel, "values": [a, b] },
+            }),
+        }
+    }
+}
+
+/// Compares two files, pixels only; says how they differ, and fails then.
+pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
+    let found = difference(&read(a)?, &read(b)?);
+    let line = match (&found, json) {
+        (None, false) => "equal".into(),
+        (Some(difference), false) => difference.to_string(),
+        (None, true) => json!({ "equal": true }).to_string(),
+        (Some(difference), true) => difference.json().to_string(),
+    };
+    writeln!(io::stdout(), "{line}")?;
+    Ok(match found {
+        None => Outcome::Done,
+        Some(_) => Outcome::SomeFailed,
+    })
+}
+
+/// Does every operation to one image on the CPU and on a GPU; says which differ, and fails then.
+pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
+    let gpu = Gpu::open(ordinal)?;
+    let image = read(input)?;
+    let mut outcome = Outcome::Done;
+    for op in ops::examples() {
+        if op.check(&image.shape()).is_err() {
+            continue;
+        }
+        let cpu = op.cpu(image.clone(), &mut Timeline::default())?;
+        let cuda = ops::on_gpu(&*op, image.clone(), &gpu, &mut Timeline::default())?;
+        let told = match (&cpu.product, &cuda.product) {
+            _ if cpu == cuda => "equal".into(),
+            (Product::Image(a), Product::Image(b)) => difference(a, b)
+                .map_or("other ranges or warnings".into(), |found| found.to_string()),
+            _ => "other numbers".into(),
+        };
+        if told != "equal" {
+            outcome = Outcome::SomeFailed;
+        }
+        writeln!(io::stdout(), "{op:?}: {told}")?;
+    }
+    Ok(outcome)
+}
+
+fn read(path: &Path) -> Result<Image> {
+    let read = || codec::decode(&Source::open(path)?);
+    read().with_context(|| format!("cannot read {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Depth, Shape};
+
+    fn image(values: [u16; 6]) -> Image {
+        let shape = Shape {
+            width: 3,
+            height: 2,
+            channels: 1,
+            depth: Depth::Sixteen,
+        };
+        Image::new(shape, values.to_vec().into())
+    }
+
+    #[test]
+    fn differences_are_counted() {
+        let a = image([1, 2, 3, 4, 5, 6]);
+        assert_eq!(difference(&a, &a), None);
+        let found = difference(&a, &image([1, 2, 3, 4, 65535, 5]));
+        let expected = Difference::Samples {
+            count: 2,
+            of: 6,
+            most: 65530,
+            first: (1, 1, 0, 5, 65535),
+        };
+        assert_eq!(found, Some(expected));
+    }
+}
