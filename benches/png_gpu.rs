@@ -15,6 +15,7 @@ use gpuimg::codec::png::{self, Mode};
 use gpuimg::device::cuda::Gpu;
 use gpuimg::files::Target;
 use gpuimg::image::{Image, Shape};
+use gpuimg::metadata::Metadata;
 use gpuimg::ops::DeviceImage;
 use gpuimg::stats::Timeline;
 use kinds::Kind;
@@ -48,7 +49,7 @@ fn main() {
         let compressed = compressed(&gpu, &mut image, 1, &mut Timeline::default()).0;
         let memory = start.elapsed();
         let len = written(&path, |target| {
-            compressed.write(image.samples().as_bytes(), target)
+            compressed.write(image.samples().as_bytes(), &Metadata::default(), target)
         });
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         let whole = start.elapsed();
@@ -104,7 +105,7 @@ fn main() {
             let start = Instant::now();
             pool.install(|| {
                 len = written(&path, |target| {
-                    found.write(image.samples().as_bytes(), target)
+                    found.write(image.samples().as_bytes(), &Metadata::default(), target)
                 });
             });
             ours = ours.min(start.elapsed());

@@ -81,15 +81,16 @@ impl Options {
     }
 
     /// The threads and the memory of a batch.
-    fn crew(&self, choice: Choice) -> Crew {
+    fn crew(&self, common: &Common) -> Crew {
         let jobs = match self.jobs {
             Some(jobs) => jobs.get(),
             None => rayon::current_num_threads(),
         };
         Crew::new(
-            choice,
+            common.device,
             jobs,
             self.mem_limit.unwrap_or_else(plan::free_memory),
+            common.reading,
         )
     }
 }
@@ -219,7 +220,7 @@ impl Batch<'_> {
         mut take: impl FnMut(usize, Option<Done>) -> Result<()>,
     ) -> Result<Outcome> {
         let items = &self.items.items;
-        let crew = self.options.crew(self.common.device);
+        let crew = self.options.crew(self.common);
         let mut report = self.open_report()?;
         let mut progress = Progress::new(items.len(), self.options.voice);
         self.introduce(&progress, &crew);
@@ -243,7 +244,8 @@ impl Batch<'_> {
                         totals.add(&done.timeline);
                         self.mention(item, &done, &progress);
                         self.consider_cards(&crew, &done, items.len() - index);
-                        progress.add(done.shape.bytes() as u64, false);
+                        progress.add(done.shape.bytes() as u64, done.damage.is_some());
+                        failed += usize::from(done.damage.is_some());
                         take(index, Some(*done))
                     }
                     Fate::Skipped => {
@@ -367,9 +369,9 @@ impl Batch<'_> {
     }
 
     fn mention(&self, item: &Item, done: &Done, progress: &Progress) {
-        for warning in &done.warnings {
-            let input = item.input.display();
-            progress.mention(&format!("gpuimg: warning: {input}: {warning}"));
+        let input = item.input.display().to_string();
+        for sentence in done.sentences(self.common.verbose) {
+            progress.mention(&format!("gpuimg: {}", sentence.replace("{file}", &input)));
         }
         if self.common.verbose {
             progress.mention(&format!(

@@ -43,9 +43,13 @@ pub struct Common {
     #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
     pub stats: Option<StatsForm>,
 
-    /// Say which device does the work, and why
+    /// Say which device does the work, and why, and which metadata are not carried on
     #[arg(short, long, global = true)]
     pub verbose: bool,
+
+    /// How inputs are read.
+    #[command(flatten)]
+    pub reading: codec::Reading,
 }
 
 /// The forms of `--stats`.
@@ -195,6 +199,10 @@ pub struct Files {
     /// Bits a sample of the output; without it they are the input's
     #[arg(long, value_name = "8|16")]
     pub depth: Option<Bits>,
+
+    /// Turn the image as its orientation tag says before anything else, and set the tag to upright
+    #[arg(long)]
+    pub auto_orient: bool,
 
     /// Replace the output if it exists; it may be the input itself
     #[arg(long)]

@@ -2,15 +2,19 @@
 //! output by the file's extension. One file a format; no codec knows a device, but for
 //! png/cuda.rs.
 
+pub mod metadata;
 pub mod ordered;
 pub mod png;
 pub mod pnm;
 mod raw;
+pub mod salvage;
 pub mod tiff;
 
 use crate::files::{Source, Target};
 use crate::image::{Image, Shape};
-use anyhow::{Result, bail, ensure};
+use crate::metadata::{Effect, Metadata, Remarks};
+use anyhow::{Context, Result, bail, ensure};
+use salvage::Salvage;
 use std::path::Path;
 
 /// The formats that are read and written.
@@ -25,6 +29,15 @@ pub enum Format {
 }
 
 impl Format {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Png => "PNG",
+            Format::Tiff => "TIFF",
+            Format::Pnm => "PNM",
+        }
+    }
+
     /// The format that a file's extension stands for.
     pub fn of_extension(path: &Path) -> Result<Format> {
         let extension = path
@@ -69,6 +82,7 @@ impl Format {
 
 /// How outputs are written, format by format.
 #[derive(clap::Args, Clone, Copy, Debug)]
+#[group(skip)]
 pub struct Options {
     /// How PNG files are compressed
     #[arg(long, value_name = "MODE", default_value = "fast", global = true)]
@@ -84,57 +98,239 @@ pub struct Options {
     pub tiff: tiff::Compression,
 }
 
+/// How inputs are read.
+#[derive(clap::Args, Clone, Copy, Debug)]
+#[group(skip)]
+pub struct Reading {
+    /// Refuse images of more pixels than this, before memory is taken for them
+    #[arg(long, value_name = "N", default_value_t = 1 << 33, global = true)]
+    pub max_pixels: u64,
+
+    /// Of a damaged file take what can be read, the rest being 0; the exit status is 1 all the same
+    #[arg(long, global = true)]
+    pub keep_going: bool,
+
+    /// Take these pages of a stack alone, counted from 1: one (3), or the first and the last (2-9)
+    #[arg(long, value_name = "A-B", global = true)]
+    pub pages: Option<Pages>,
+}
+
+impl Default for Reading {
+    fn default() -> Reading {
+        Reading {
+            max_pixels: 1 << 33,
+            keep_going: false,
+            pages: None,
+        }
+    }
+}
+
+/// A range of pages, counted from 1, both ends in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pages {
+    /// The first.
+    pub first: usize,
+    /// The last.
+    pub last: usize,
+}
+
+impl std::str::FromStr for Pages {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Pages, String> {
+        let number = |text: &str| {
+            let number = text.trim().parse::<usize>().ok().filter(|&page| page > 0);
+            number.ok_or(format!("'{text}' is no page: they are counted from 1"))
+        };
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err("the first page must not be behind the last".into());
+        }
+        Ok(Pages { first, last })
+    }
+}
+
 /// A file whose header has been read: what is in it is known, and no memory has been taken.
-pub enum Reader<'a> {
-    /// Portable Network Graphics
+pub struct Reader<'a> {
+    kind: Kind<'a>,
+    /// The pages that are asked for, counted from 0.
+    pages: Vec<usize>,
+    /// Pages that are left out for what they are.
+    aside: Vec<usize>,
+    salvage: Salvage,
+}
+
+/// The formats' readers.
+enum Kind<'a> {
     Png(png::Reader<'a>),
-    /// Tagged Image File Format
     Tiff(tiff::Reader<'a>),
-    /// Portable anymap
     Pnm(pnm::Reader<'a>),
 }
 
 impl<'a> Reader<'a> {
-    /// Recognises the format and reads the header. Errors say the cause only; the caller names the file.
-    pub fn open(source: &'a Source) -> Result<Reader<'a>> {
-        Ok(match Format::of_content(source)? {
-            Format::Png => Reader::Png(png::Reader::open(source)?),
-            Format::Tiff => Reader::Tiff(tiff::Reader::open(source)?),
-            Format::Pnm => Reader::Pnm(pnm::Reader::open(source)?),
-        })
+    /// Recognises the format, reads the header and turns to the first page that is asked for. Errors
+    /// say the cause only; the caller names the file.
+    pub fn open(source: &'a Source, reading: &Reading) -> Result<Reader<'a>> {
+        let kind = match Format::of_content(source)? {
+            Format::Png => Kind::Png(png::Reader::open(source, reading.keep_going)?),
+            Format::Tiff => Kind::Tiff(tiff::Reader::open(source, reading.keep_going)?),
+            Format::Pnm => Kind::Pnm(pnm::Reader::open(source, reading.keep_going)?),
+        };
+        let count = match &kind {
+            Kind::Tiff(reader) => reader.pages(),
+            _ => 1,
+        };
+        let asked = reading.pages.unwrap_or(Pages {
+            first: 1,
+            last: count,
+        });
+        ensure!(
+            asked.last <= count,
+            "it has {count} page{}, no page {}",
+            if count == 1 { "" } else { "s" },
+            asked.last
+        );
+        let mut reader = Reader {
+            kind,
+            pages: (asked.first - 1..asked.last).collect(),
+            aside: Vec::new(),
+            salvage: Salvage::new(reading.keep_going),
+        };
+        reader.leave_aside()?;
+        for shape in reader.surveys()? {
+            ensure!(
+                shape.0.pixels() as u64 <= reading.max_pixels,
+                "{}×{} pixels are more than {} (--max-pixels allows more)",
+                shape.0.width,
+                shape.0.height,
+                reading.max_pixels
+            );
+        }
+        reader.turn_to(0)?;
+        Ok(reader)
+    }
+
+    /// Leaves out smaller copies and masks, unless nothing else is asked for.
+    fn leave_aside(&mut self) -> Result<()> {
+        let Kind::Tiff(tiff) = &self.kind else {
+            return Ok(());
+        };
+        if self.pages.len() < 2 {
+            return Ok(());
+        }
+        let mut aside = Vec::new();
+        for &page in &self.pages {
+            let survey = tiff.survey(page).with_context(|| of_page(page))?;
+            if survey.is_aside {
+                aside.push(page);
+            }
+        }
+        if aside.len() < self.pages.len() {
+            self.pages.retain(|page| !aside.contains(page));
+            self.aside = aside;
+        }
+        Ok(())
+    }
+
+    /// The shape of every page that is asked for, and how many bytes of metadata it has.
+    pub fn surveys(&self) -> Result<Vec<(Shape, u64)>> {
+        match &self.kind {
+            Kind::Tiff(tiff) => self
+                .pages
+                .iter()
+                .map(|&page| {
+                    let survey = tiff.survey(page).with_context(|| of_page(page))?;
+                    Ok((survey.shape, survey.metadata))
+                })
+                .collect(),
+            Kind::Png(png) => Ok(vec![(png.shape, png.metadata_bytes())]),
+            Kind::Pnm(pnm) => Ok(vec![(pnm.shape, 0)]),
+        }
     }
 
     /// The file's format.
     pub fn format(&self) -> Format {
-        match self {
-            Reader::Png(_) => Format::Png,
-            Reader::Tiff(_) => Format::Tiff,
-            Reader::Pnm(_) => Format::Pnm,
+        match self.kind {
+            Kind::Png(_) => Format::Png,
+            Kind::Tiff(_) => Format::Tiff,
+            Kind::Pnm(_) => Format::Pnm,
+        }
+    }
+
+    /// The pages that are asked for, counted from 0 in the file; at least one.
+    pub fn pages(&self) -> &[usize] {
+        &self.pages
+    }
+
+    /// Whether that is every page of the file.
+    pub fn is_whole(&self) -> bool {
+        match &self.kind {
+            Kind::Tiff(tiff) => self.pages.len() == tiff.pages(),
+            _ => true,
+        }
+    }
+
+    /// Turns to the page at `index` among those that are asked for.
+    pub fn turn_to(&mut self, index: usize) -> Result<()> {
+        let page = self.pages[index];
+        match &mut self.kind {
+            Kind::Tiff(tiff) => tiff.turn_to(page).with_context(|| of_page(page)),
+            _ => Ok(()),
         }
     }
 
     /// The shape of the image that `decode` gives.
     pub fn shape(&self) -> Shape {
-        match self {
-            Reader::Png(reader) => reader.shape,
-            Reader::Tiff(reader) => reader.shape(),
-            Reader::Pnm(reader) => reader.shape,
+        match &self.kind {
+            Kind::Png(reader) => reader.shape,
+            Kind::Tiff(reader) => reader.shape(),
+            Kind::Pnm(reader) => reader.shape,
         }
     }
 
-    /// Reads the image.
-    pub fn decode(self) -> Result<Image> {
-        match self {
-            Reader::Png(reader) => reader.decode(),
-            Reader::Tiff(reader) => reader.decode(),
-            Reader::Pnm(reader) => reader.decode(),
+    /// What the page says of itself beside its samples.
+    pub fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
+        match &self.kind {
+            Kind::Png(reader) => reader.metadata(remarks),
+            Kind::Tiff(reader) => reader.metadata(remarks),
+            Kind::Pnm(reader) => Ok(reader.metadata()),
         }
     }
+
+    /// Reads the page's image.
+    pub fn decode(&mut self) -> Result<Image> {
+        match &mut self.kind {
+            Kind::Png(reader) => reader.decode(&self.salvage),
+            Kind::Tiff(reader) => reader.decode(&self.salvage),
+            Kind::Pnm(reader) => reader.decode(&self.salvage),
+        }
+    }
+
+    /// What was damaged, if the reading went on all the same.
+    pub fn damage(&self) -> Option<String> {
+        self.salvage.told()
+    }
+
+    /// What the file has beside the pages that are read.
+    pub fn left_out(&self) -> Option<String> {
+        let first = self.aside.first()? + 1;
+        Some(match self.aside.len() {
+            1 => format!("1 page that is a smaller copy or a mask is left out (page {first})"),
+            more => format!(
+                "{more} pages that are smaller copies or masks are left out (the first is page {first})"
+            ),
+        })
+    }
+}
+
+fn of_page(page: usize) -> String {
+    format!("page {}", page + 1)
 }
 
 /// Reads an image of any format.
 pub fn decode(source: &Source) -> Result<Image> {
-    Reader::open(source)?.decode()
+    Reader::open(source, &Reading::default())?.decode()
 }
 
 /// Writes an image, and says how long the file is; the caller commits it.
@@ -143,5 +339,68 @@ pub fn encode(image: &Image, format: Format, options: &Options, target: &Target)
         Format::Png => png::encode(image, options.png, target),
         Format::Tiff => tiff::encode(image, options.tiff, target),
         Format::Pnm => pnm::encode(image, target),
+    }
+}
+
+/// A file that pages are written to.
+pub enum Writer<'a> {
+    /// One image, by one of the formats that hold no more; and its length once it is written.
+    Single(Format, Options, &'a Target, u64),
+    /// Any number of pages.
+    Tiff(tiff::Writer<'a>),
+}
+
+impl<'a> Writer<'a> {
+    /// A file of a format for pages of these shapes and bytes of metadata.
+    pub fn new(
+        format: Format,
+        options: &Options,
+        target: &'a Target,
+        pages: Vec<(Shape, u64)>,
+    ) -> Result<Writer<'a>> {
+        if format == Format::Tiff {
+            return Ok(Writer::Tiff(tiff::Writer::new(target, options.tiff, pages)));
+        }
+        ensure!(
+            pages.len() == 1,
+            "{} pages do not go into one {} file: --pages N takes one, and TIFF holds all",
+            pages.len(),
+            format.name()
+        );
+        Ok(Writer::Single(format, *options, target, 0))
+    }
+
+    /// Adds a page that an operation of this effect made.
+    pub fn page(
+        &mut self,
+        image: Image,
+        mut metadata: Metadata,
+        effect: Effect,
+        remarks: &mut Remarks,
+    ) -> Result<()> {
+        let format = match self {
+            Writer::Tiff(_) => Format::Tiff,
+            Writer::Single(format, ..) => *format,
+        };
+        metadata::carry(&mut metadata, format, effect, remarks);
+        let metadata = &metadata;
+        match self {
+            Writer::Tiff(writer) => writer.page(image, metadata),
+            Writer::Single(format, options, target, length) => {
+                *length = match format {
+                    Format::Pnm => pnm::encode_with(&image, metadata, target)?,
+                    _ => png::encode_with(&image, metadata, options.png, target)?,
+                };
+                Ok(())
+            }
+        }
+    }
+
+    /// How long the file is; the caller commits it.
+    pub fn length(&self) -> u64 {
+        match self {
+            Writer::Tiff(writer) => writer.end,
+            Writer::Single(.., length) => *length,
+        }
     }
 }

@@ -49,6 +49,15 @@ impl Traffic {
         result
     }
 
+    /// What was counted so far, which is counted from 0 again.
+    pub fn take(&self) -> Traffic {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        Traffic {
+            bytes: AtomicU64::new(self.bytes.swap(0, Ordering::Relaxed)),
+            calls: Mutex::new(std::mem::take(&mut calls)),
+        }
+    }
+
     fn note(&self, change: impl FnOnce(&mut Calls)) {
         // Poisoned only if a clock panicked; the numbers are still numbers.
         change(&mut self.calls.lock().unwrap_or_else(PoisonError::into_inner));

@@ -24,6 +24,7 @@ pub mod doctor;
 pub mod files;
 pub mod image;
 mod interrupt;
+pub mod metadata;
 pub mod ops;
 pub mod pipeline;
 pub mod room;
@@ -167,6 +168,7 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
         overwrite: files.overwrite,
         sync: files.sync,
         depth: files.depth.map(Depth::from),
+        auto_orient: files.auto_orient,
     };
     if many {
         if !output.is_dir() && Format::of_extension(&output).is_ok() {
@@ -191,10 +193,11 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
     let resources = Resources {
         devices: &devices,
         room: None,
+        reading: common.reading,
     };
     let done = one_image(op, &inputs[0], Some(&destination), &resources)?;
     tell(op, &inputs[0], Some(&output), &done, &devices, common);
-    Ok(Outcome::Done)
+    Ok(done.outcome())
 }
 
 /// Images to numbers, a line each, in order; a bad file is named and the rest goes on.
@@ -206,14 +209,14 @@ fn sum(
     common: &Common,
 ) -> Result<Outcome> {
     let print = |input: &Path, done: &Done| -> Result<()> {
-        let Some(totals) = &done.totals else {
-            return Ok(());
-        };
-        let line = match json {
-            true => totals.json(input).to_string(),
-            false => totals.text(input),
-        };
-        writeln!(io::stdout(), "{line}").context("cannot write to standard output")
+        for totals in &done.totals {
+            let line = match json {
+                true => totals.json(input).to_string(),
+                false => totals.text(input),
+            };
+            writeln!(io::stdout(), "{line}").context("cannot write to standard output")?;
+        }
+        Ok(())
     };
     let [input] = inputs else {
         return batch::measure(op, inputs, options, common, print);
@@ -225,11 +228,12 @@ fn sum(
     let resources = Resources {
         devices: &devices,
         room: None,
+        reading: common.reading,
     };
     let done = one_image(op, input, None, &resources)?;
     print(input, &done)?;
     tell(op, input, None, &done, &devices, common);
-    Ok(Outcome::Done)
+    Ok(done.outcome())
 }
 
 /// Tells on standard error what is worth telling: warnings always, the device and the timeline
@@ -243,8 +247,11 @@ fn tell(
     common: &Common,
 ) {
     let wall = done.timeline.wall();
-    for warning in &done.warnings {
-        eprintln!("gpuimg: warning: {}: {warning}", input.display());
+    for sentence in done.sentences(common.verbose) {
+        eprintln!(
+            "gpuimg: {}",
+            sentence.replace("{file}", &input.display().to_string())
+        );
     }
     if common.verbose && common.stats.is_none() {
         eprintln!("gpuimg: {}: {}", input.display(), done.device);

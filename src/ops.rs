@@ -11,6 +11,7 @@ use crate::device::Work;
 use crate::device::cuda::{self, Gpu};
 use crate::device::job::Job;
 use crate::image::{Image, Shape};
+use crate::metadata::Effect;
 use crate::stats::Timeline;
 use anyhow::Result;
 use histogram::{Counts, Histogram};
@@ -29,6 +30,25 @@ pub trait Op: Sync + fmt::Debug {
 
     /// The bytes that each device would have to move for an image of this shape.
     fn work(&self, shape: &Shape) -> Work;
+
+    /// What it does to what a file's metadata speak of.
+    fn effect(&self) -> Effect;
+
+    /// What measures the pages of a stack before it, so that they share what it finds; none if
+    /// each is by itself.
+    fn measuring(&self) -> Option<Box<dyn Op>> {
+        None
+    }
+
+    /// The same with what was measured in all pages of a shape's kind.
+    fn measured(&self, _shape: &Shape, _found: &Product) -> Option<Box<dyn Op>> {
+        None
+    }
+
+    /// Whether its options name sample values.
+    fn names_values(&self) -> bool {
+        false
+    }
 
     /// Whether the result's values are scaled to the depth that was asked for already.
     fn scales(&self) -> bool {

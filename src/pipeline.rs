@@ -1,15 +1,21 @@
-//! One image through all stations: `one_image` names every one of them, in order.
+//! One image through all stations, page by page: `one_image` names every one of them, in order.
 
-use crate::codec::{self, Format, Reader};
+mod stack;
+
+use crate::Outcome;
+use crate::codec::{self, Format, Reader, Reading, Writer};
 use crate::device::Devices;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
+use crate::metadata::{Alpha, Effect, Metadata, Remarks, Story};
 use crate::ops::histogram::Counts;
+use crate::ops::orient::Orient;
 use crate::ops::sum::Totals;
 use crate::ops::{self, Op, Output, Product, depth};
 use crate::room::Room;
 use crate::stats::Timeline;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
+use stack::{Shared, Told};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -28,6 +34,18 @@ pub struct Destination {
     pub sync: bool,
     /// The depth asked for, where it is not the input's.
     pub depth: Option<Depth>,
+    /// Whether the image is brought upright first, as its orientation tag says.
+    pub auto_orient: bool,
+}
+
+impl Destination {
+    /// At most so large is what an image of a shape becomes.
+    fn grown(&self, shape: Shape) -> Shape {
+        Shape {
+            depth: self.depth.unwrap_or(shape.depth),
+            ..shape
+        }
+    }
 }
 
 /// What an image needs on its way: a device, and room in memory.
@@ -37,6 +55,8 @@ pub struct Resources<'a> {
     pub devices: &'a Devices,
     /// The memory that images on their way at the same time share, if it is limited.
     pub room: Option<&'a Room>,
+    /// How inputs are read.
+    pub reading: Reading,
 }
 
 /// Bytes of memory that an image takes on its way: its samples, those of the result, and at most as
@@ -48,23 +68,53 @@ pub fn memory(shape: &Shape) -> u64 {
 /// What was done with an image.
 #[derive(Debug)]
 pub struct Done {
-    /// The input's shape.
+    /// The shape of the first page.
     pub shape: Shape,
-    /// The totals, for operations that give numbers.
-    pub totals: Option<Totals>,
-    /// The counts, for `histogram`.
+    /// Each page's totals, for operations that give numbers.
+    pub totals: Vec<Totals>,
+    /// The counts of all pages, for `histogram`.
     pub counts: Option<Counts>,
-    /// The ranges that values were stretched from: one, or one for each colour channel.
+    /// The ranges that values were stretched from: one, or one for each colour channel; of every
+    /// page.
     pub ranges: Vec<(u16, u16)>,
     /// Sentences for the user.
     pub warnings: Vec<String>,
+    /// Sentences for the user who wants to know all.
+    pub notes: Vec<String>,
+    /// What was damaged and is 0 in the output, where that was to be survived.
+    pub damage: Option<String>,
     /// Which device did it, and why.
     pub device: String,
     /// Where the time went.
     pub timeline: Timeline,
 }
 
-/// Carries one image from `input` to `output` (or to numbers) through `op`.
+impl Done {
+    /// What is to be told of it, each sentence with `{file}` where the file's name belongs.
+    pub fn sentences(&self, verbose: bool) -> Vec<String> {
+        let warnings = self.warnings.iter();
+        let mut sentences: Vec<String> = warnings
+            .map(|warning| format!("warning: {{file}}: {warning}"))
+            .collect();
+        if let Some(damage) = &self.damage {
+            sentences.push(format!("{{file}} is damaged, and 0 where it is: {damage}"));
+        }
+        if verbose {
+            sentences.extend(self.notes.iter().map(|note| format!("{{file}}: {note}")));
+        }
+        sentences
+    }
+
+    /// Whether all of it was done.
+    pub fn outcome(&self) -> Outcome {
+        match self.damage {
+            Some(_) => Outcome::SomeFailed,
+            None => Outcome::Done,
+        }
+    }
+}
+
+/// Carries one image, page by page, from `input` to `output` (or to numbers) through `op`.
 pub fn one_image(
     op: &dyn Op,
     input: &Path,
@@ -73,51 +123,218 @@ pub fn one_image(
 ) -> Result<Done> {
     let mut timeline = Timeline::default();
     let target = output.map(create).transpose()?;
-
-    let start = Instant::now();
     let unread = || format!("cannot read {}", name(input));
-    let source = Source::open(input).with_context(unread)?;
-    let reader = Reader::open(&source).with_context(unread)?;
-    let (shape, format) = (reader.shape(), reader.format());
-    op.check(&shape)
-        .with_context(|| format!("cannot {} {}", op.name(), name(input)))?;
-    let _place = resources.room.map(|room| room.take(memory(&shape)));
-    let image = reader.decode().with_context(unread)?;
-    timeline.decoded(start, shape.bytes() as u64, &source.traffic);
-
-    let image = widened(image, output, &mut timeline);
-    let (gpu, device) = resources.devices.choose(&op.work(&shape), &mut timeline)?;
-    let result = match gpu {
-        Some(gpu) => ops::on_gpu(op, image, gpu, &mut timeline),
-        None => op.cpu(image, &mut timeline),
+    let undone = || format!("cannot {} {}", op.name(), name(input));
+    let unwritten = || {
+        format!(
+            "cannot write {}",
+            output.map_or(String::new(), |to| name(&to.path))
+        )
     };
-    let Output {
-        product,
-        ranges,
-        warnings,
-    } = result.with_context(|| format!("cannot {} {}", op.name(), name(input)))?;
 
-    let (mut totals, mut counts) = (None, None);
-    match product {
-        Product::Totals(found) => totals = Some(found),
-        Product::Counts(found) => counts = Some(found),
-        Product::Image(image) => {
-            if let Some((output, target)) = output.zip(target) {
-                let image = narrowed(image, op, output, &mut timeline);
-                encode(&image, output, format, target, &mut timeline)
-                    .with_context(|| format!("cannot write {}", name(&output.path)))?;
+    let mut start = Instant::now();
+    let source = Source::open(input).with_context(unread)?;
+    let mut reader = Reader::open(&source, &resources.reading).with_context(unread)?;
+    let surveys = reader.surveys().with_context(unread)?;
+    for (shape, _) in &surveys {
+        op.check(shape).with_context(undone)?;
+    }
+    let largest = surveys.iter().map(|(shape, _)| memory(shape)).max();
+    let _place = resources.room.map(|room| room.take(largest.unwrap_or(0)));
+    let (shape, pages) = (surveys[0].0, surveys.len());
+    let writer = output.zip(target.as_ref()).map(|(output, target)| {
+        let format = output.format.unwrap_or(reader.format());
+        let room = surveys
+            .into_iter()
+            .map(|(shape, told)| (output.grown(shape), told));
+        Writer::new(format, &output.options, target, room.collect())
+    });
+    let mut writer = writer.transpose().with_context(unwritten)?;
+    let shared = Shared::measure(op, input, &mut reader, resources, &mut timeline)?;
+
+    let mut told = Told::new(reader.left_out(), pages);
+    let mut station = Station {
+        input,
+        resources,
+        device: String::new(),
+        timeline,
+    };
+    let (mut totals, mut counts) = (Vec::new(), None::<Counts>);
+    let (mut ranges, mut last) = (Vec::new(), 0);
+    for index in 0..pages {
+        let mut remarks = Remarks::default();
+        reader.turn_to(index).with_context(unread)?;
+        let image = reader.decode().with_context(unread)?;
+        let mut metadata = reader.metadata(&mut remarks).with_context(unread)?;
+        let bytes = image.shape().bytes() as u64;
+        let traffic = source.traffic.take();
+        station.timeline.decoded(start, bytes, &traffic);
+
+        let op = shared.of(op, &image.shape(), &metadata);
+        accept(op, &metadata, &mut remarks).with_context(undone)?;
+        let story = Story {
+            effect: op.effect(),
+            from: image.shape(),
+            to: image.shape(),
+            pages,
+            whole: reader.is_whole(),
+        };
+        let image = match output {
+            Some(output) => station.prepared(image, output, &mut metadata, story, &mut remarks),
+            None => Ok(image),
+        };
+        let from = image.as_ref().map_or(story.from, Image::shape);
+        let result = image.and_then(|image| station.through(op, image))?;
+        ranges.extend(result.ranges);
+        remarks.warnings.extend(result.warnings);
+        start = Instant::now();
+        match result.product {
+            Product::Totals(found) => totals.push(Totals {
+                page: (pages > 1).then_some(reader.pages()[index] + 1),
+                zero: metadata.zero(found.shape.depth),
+                ..found
+            }),
+            Product::Counts(found) => match &mut counts {
+                None => counts = Some(found),
+                Some(counts) => counts.join(&found).with_context(undone)?,
+            },
+            Product::Image(image) => {
+                if let Some((output, writer)) = output.zip(writer.as_mut()) {
+                    let image = station.narrowed(image, op, output, &mut metadata);
+                    let story = Story {
+                        from,
+                        to: image.shape(),
+                        ..story
+                    };
+                    codec::metadata::follow(&mut metadata, &story, &mut remarks);
+                    start = Instant::now();
+                    let bytes = image.shape().bytes() as u64;
+                    writer
+                        .page(image, metadata, op.effect(), &mut remarks)
+                        .with_context(unwritten)?;
+                    // What the last page took is told when the file is whole.
+                    if let Some(target) = target.as_ref().filter(|_| index + 1 < pages) {
+                        let traffic = target.traffic.take();
+                        station.timeline.encoded(start, bytes, &traffic);
+                        start = Instant::now();
+                    } else {
+                        last = bytes;
+                    }
+                }
             }
         }
+        told.add(reader.pages()[index] + 1, remarks);
     }
+    let length = writer.map(|writer| writer.length());
+    if let Some((target, length)) = target.zip(length) {
+        let traffic = target.commit(length).with_context(unwritten)?;
+        station.timeline.encoded(start, last, &traffic);
+    }
+    let Remarks { warnings, notes } = told.sentences();
     Ok(Done {
         shape,
         totals,
         counts,
         ranges,
         warnings,
-        device,
-        timeline,
+        notes,
+        damage: reader.damage(),
+        device: station.device,
+        timeline: station.timeline,
     })
+}
+
+/// Whether an operation means what its user thinks for samples of such a meaning.
+fn accept(op: &dyn Op, metadata: &Metadata, remarks: &mut Remarks) -> Result<()> {
+    ensure!(
+        !(metadata.signed && op.names_values()),
+        "its samples are signed, and --range and --to are for unsigned ones"
+    );
+    if op.effect() == Effect::Values && metadata.alpha == Alpha::Associated {
+        let warning = "colours are multiplied by alpha (associated), and are stretched as they are";
+        remarks.warnings.push(warning.into());
+    }
+    Ok(())
+}
+
+/// What images pass through on their way, and what was noted of them.
+struct Station<'a> {
+    input: &'a Path,
+    resources: &'a Resources<'a>,
+    device: String,
+    timeline: Timeline,
+}
+
+impl Station<'_> {
+    /// Runs the operation on the device that suits it.
+    fn through(&mut self, op: &dyn Op, image: Image) -> Result<Output> {
+        let devices = self.resources.devices;
+        let (gpu, device) = devices.choose(&op.work(&image.shape()), &mut self.timeline)?;
+        self.device = device;
+        let result = match gpu {
+            Some(gpu) => ops::on_gpu(op, image, gpu, &mut self.timeline),
+            None => op.cpu(image, &mut self.timeline),
+        };
+        result.with_context(|| format!("cannot {} {}", op.name(), name(self.input)))
+    }
+
+    /// The image upright, if that is asked for, and 8 bits as 16, so that the result has all 16.
+    fn prepared(
+        &mut self,
+        image: Image,
+        output: &Destination,
+        metadata: &mut Metadata,
+        story: Story,
+        remarks: &mut Remarks,
+    ) -> Result<Image> {
+        let upright = metadata.orientation.and_then(Orient::upright);
+        let image = match upright.filter(|_| output.auto_orient) {
+            Some(orient) => {
+                let from = image.shape();
+                let Product::Image(image) = self.through(&orient, image)?.product else {
+                    bail!("turning it gave no image");
+                };
+                let story = Story {
+                    effect: orient.effect(),
+                    from,
+                    to: image.shape(),
+                    ..story
+                };
+                codec::metadata::follow(metadata, &story, remarks);
+                metadata.orientation = Some(1);
+                image
+            }
+            None => image,
+        };
+        let from = image.shape();
+        Ok(match output.depth {
+            Some(Depth::Sixteen) if from.depth == Depth::Eight => {
+                metadata.follow_depth(Depth::Eight, Depth::Sixteen);
+                let bytes = 3 * from.bytes() as u64;
+                (self.timeline).host("widen", bytes, || depth::widen(image))
+            }
+            _ => image,
+        })
+    }
+
+    /// 16 bits become 8 after the operation; one that scales has scaled to 8 bits already, so that
+    /// nothing is rounded twice.
+    fn narrowed(
+        &mut self,
+        image: Image,
+        op: &dyn Op,
+        output: &Destination,
+        metadata: &mut Metadata,
+    ) -> Image {
+        match output.depth {
+            Some(Depth::Eight) if image.shape().depth == Depth::Sixteen => {
+                metadata.follow_depth(Depth::Sixteen, Depth::Eight);
+                let bytes = 3 * image.shape().samples() as u64;
+                (self.timeline).host("narrow", bytes, || depth::narrow(image, op.scales()))
+            }
+            _ => image,
+        }
+    }
 }
 
 /// A file's name for people: `-` is standard input or output.
@@ -134,43 +351,4 @@ fn create(output: &Destination) -> Result<Target> {
         .with_context(|| format!("cannot write {}", name(&output.path)))?;
     target.sync = output.sync;
     Ok(target)
-}
-
-fn encode(
-    image: &Image,
-    output: &Destination,
-    inputs: Format,
-    target: Target,
-    timeline: &mut Timeline,
-) -> Result<()> {
-    let start = Instant::now();
-    let format = output.format.unwrap_or(inputs);
-    let length = codec::encode(image, format, &output.options, &target)?;
-    let traffic = target.commit(length)?;
-    timeline.encoded(start, image.shape().bytes() as u64, &traffic);
-    Ok(())
-}
-
-/// 8 bits become 16 before the operation, so that its result has all 16.
-fn widened(image: Image, output: Option<&Destination>, timeline: &mut Timeline) -> Image {
-    match output.and_then(|output| output.depth) {
-        Some(Depth::Sixteen) if image.shape().depth == Depth::Eight => {
-            timeline.host("widen", 3 * image.shape().bytes() as u64, || {
-                depth::widen(image)
-            })
-        }
-        _ => image,
-    }
-}
-
-/// 16 bits become 8 after it; an operation that scales has scaled to 8 bits already, so that
-/// nothing is rounded twice.
-fn narrowed(image: Image, op: &dyn Op, output: &Destination, timeline: &mut Timeline) -> Image {
-    match output.depth {
-        Some(Depth::Eight) if image.shape().depth == Depth::Sixteen => {
-            let bytes = 3 * image.shape().samples() as u64;
-            timeline.host("narrow", bytes, || depth::narrow(image, op.scales()))
-        }
-        _ => image,
-    }
 }

@@ -193,13 +193,13 @@ fn a_range_beyond_eight_bits_is_refused_for_an_eight_bit_image() {
 }
 
 #[test]
-fn several_pages_are_refused() {
+fn several_pages_go_into_no_png() {
     let stack = fs::read(sample("nuclei-stack.tif")).expect("sample");
     refused(
         &[("in.tif", &stack)],
-        &["normalize", "in.tif", "out.tif"],
+        &["normalize", "in.tif", "out.png"],
         1,
-        "several pages",
+        "pages do not go into one PNG file: --pages N takes one, and TIFF holds all",
     );
 }
 

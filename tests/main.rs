@@ -14,10 +14,14 @@ mod batch;
 mod bench;
 /// The command as a user meets it: files, exit statuses, sentences.
 mod command;
+/// Awkward images: the contract of `samples/CONTRACT.md`, row by row.
+mod contract;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
 /// Laws that the operations obey, and literals small enough to check by hand.
 mod laws;
+/// What files say beside their samples: kept, made true, carried over, or told.
+mod metadata;
 /// PNG read: every colour type, depth and filter, and hostile files.
 mod png_decode;
 /// PNG written, and read back by other decoders.
@@ -32,5 +36,7 @@ mod pnm;
 mod regressions;
 /// The exact rounding of `normalize`, over all ranges.
 mod rounding;
+/// Files of several pages.
+mod stacks;
 /// TIFF read and written, and hostile files.
 mod tiff;

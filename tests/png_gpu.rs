@@ -6,6 +6,7 @@ use gpuimg::codec::png::{self, Mode};
 use gpuimg::device::cuda::Gpu;
 use gpuimg::files::Target;
 use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::metadata::Metadata;
 use gpuimg::ops::DeviceImage;
 use gpuimg::stats::Timeline;
 
@@ -22,7 +23,7 @@ fn on_gpu(gpu: &Gpu, image: &Image) -> Vec<u8> {
     let path = folder.path().join("a.png");
     let target = Target::create(&path, false).unwrap();
     let len = compressed
-        .write(image.samples().as_bytes(), &target)
+        .write(image.samples().as_bytes(), &Metadata::default(), &target)
         .unwrap();
     target.commit(len).unwrap();
     std::fs::read(path).unwrap()

@@ -3,6 +3,7 @@
 
 use super::inputs::Item;
 use crate::buffer;
+use crate::codec::Reading;
 use crate::device::{Choice, Devices, Fleet};
 use crate::pipeline::Resources;
 use crate::room::Room;
@@ -23,18 +24,20 @@ pub struct Crew {
     pub fleet: Arc<Fleet>,
     room: Room,
     memory: u64,
+    reading: Reading,
     stopped: AtomicBool,
 }
 
 impl Crew {
     /// A crew of `jobs` threads whose images take at most `memory` bytes together.
-    pub fn new(choice: Choice, jobs: usize, memory: u64) -> Crew {
+    pub fn new(choice: Choice, jobs: usize, memory: u64, reading: Reading) -> Crew {
         Crew {
             choice,
             jobs,
             fleet: Arc::new(Fleet::new(choice)),
             room: Room::new(memory),
             memory,
+            reading,
             stopped: AtomicBool::new(false),
         }
     }
@@ -108,6 +111,7 @@ impl Crew {
             work(&Resources {
                 devices: &devices,
                 room: Some(&self.room),
+                reading: self.reading,
             });
         });
     }

@@ -22,7 +22,7 @@ impl Batch<'_> {
     pub(super) fn tell_plan(&self) -> Result<Outcome> {
         let shape = |path| -> Result<Shape> {
             let source = Source::open(path)?;
-            Ok(Reader::open(&source)?.shape())
+            Ok(Reader::open(&source, &self.common.reading)?.shape())
         };
         let items = &self.items.items;
         let shapes: Vec<Result<Shape>> = items
@@ -46,7 +46,7 @@ impl Batch<'_> {
         let good = || shapes.iter().flatten();
         let pixels: u64 = good().map(|shape| shape.pixels() as u64).sum();
         let bytes: u64 = good().map(|shape| shape.bytes() as u64).sum();
-        let crew = self.options.crew(self.common.device);
+        let crew = self.options.crew(self.common);
         let threads = crew.threads(items.len());
         let mut each: Vec<u64> = good().map(memory).collect();
         each.sort_unstable_by(|a, b| b.cmp(a));

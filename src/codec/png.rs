@@ -5,12 +5,13 @@ mod adler;
 mod cuda;
 mod decode;
 mod encode;
+pub(super) mod metadata;
 
 pub use cuda::{Compressed, compress, device_memory};
 pub(super) use decode::Unzip;
 pub use decode::{Reader, decode};
 pub(super) use encode::Zip;
-pub use encode::{Mode, encode};
+pub use encode::{Mode, encode, encode_with};
 
 /// The private chunk that lets a reader inflate the segments on many threads. Ancillary, private,
 /// and not safe to copy, since whoever changes IDAT must drop it. Version 1 (a byte), rows of a

@@ -1,13 +1,14 @@
 //! PGM and PPM, binary (P5 and P6), after the Netpbm specifications pgm(5) and ppm(5).
 //!
 //! Samples are kept as the file has them: a maximum value (maxval) up to 255 gives an 8-bit image
-//! and a larger one a 16-bit image, and nothing is rescaled. An image does not remember its maxval,
-//! so 255 or 65535 is written.
+//! and a larger one a 16-bit image, and nothing is rescaled. The metadata remember the maxval.
 
 use crate::codec::raw::{self, Order};
+use crate::codec::salvage::Salvage;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
-use anyhow::{Context, Result, bail, ensure};
+use crate::metadata::Metadata;
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 /// A P5 or P6 file. Refused, with the reason: the other kinds (P1–P4, P7), a file of several
 /// images, a sample above the maxval, a file that ends early.
@@ -17,11 +18,13 @@ pub struct Reader<'a> {
     pub shape: Shape,
     maxval: u16,
     start: u64,
+    /// Bytes of samples that the file has.
+    there: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads and checks the header.
-    pub fn open(source: &'a Source) -> Result<Reader<'a>> {
+    /// Reads and checks the header. `damaged` files are welcome, or an error.
+    pub fn open(source: &'a Source, damaged: bool) -> Result<Reader<'a>> {
         let mut header = Header {
             source,
             block: Vec::new(),
@@ -57,13 +60,17 @@ impl<'a> Reader<'a> {
 
         let start = header.next;
         let end = start + shape.bytes() as u64;
+        let there = source.len().saturating_sub(start).min(shape.bytes() as u64);
         ensure!(
-            end <= source.len(),
+            damaged || end <= source.len(),
             "truncated at byte {} of {end}",
             source.len()
         );
         let mut after = [0; 2];
-        if source.read_up_to(&mut after, end)? == 2 && matches!(after, [b'P', b'1'..=b'7']) {
+        if end <= source.len()
+            && source.read_up_to(&mut after, end)? == 2
+            && matches!(after, [b'P', b'1'..=b'7'])
+        {
             bail!("it holds several images (only files of one are supported)");
         }
         Ok(Reader {
@@ -71,25 +78,47 @@ impl<'a> Reader<'a> {
             shape,
             maxval,
             start,
+            there: there as usize,
         })
     }
 
+    /// What the file says beside its samples.
+    pub fn metadata(&self) -> Metadata {
+        Metadata {
+            maxval: Some(self.maxval).filter(|&maxval| maxval != self.shape.depth.full()),
+            ..Metadata::default()
+        }
+    }
+
     /// Decodes the image.
-    pub fn decode(self) -> Result<Image> {
+    pub fn decode(&self, salvage: &Salvage) -> Result<Image> {
         let (shape, depth) = (self.shape, self.shape.depth);
-        let mut samples = Samples::any(&shape)?;
-        let place = (self.start, samples.as_bytes_mut());
-        raw::read(self.source, [place], |piece| {
+        let mut samples = match self.there == shape.bytes() {
+            true => Samples::any(&shape)?,
+            false => Samples::zeroed(&shape)?,
+        };
+        // Whole samples.
+        let there = self.there / depth.bytes() * depth.bytes();
+        let place = (self.start, &mut samples.as_bytes_mut()[..there]);
+        let read = raw::read(self.source, [place], |piece| {
             raw::reorder(piece, depth, Order::Big);
             check(piece, depth, self.maxval)
-        })?;
+        });
+        salvage.take(read)?;
+        if self.there < shape.bytes() {
+            salvage.take(Err(anyhow!(
+                "truncated at byte {} of {}",
+                self.start + self.there as u64,
+                self.start + shape.bytes() as u64
+            )))?;
+        }
         Ok(Image::new(shape, samples))
     }
 }
 
 /// Reads the image of a file.
 pub fn decode(source: &Source) -> Result<Image> {
-    Reader::open(source)?.decode()
+    Reader::open(source, false)?.decode(&Salvage::default())
 }
 
 /// Refuses native-endian samples above `maxval`.
@@ -114,6 +143,12 @@ fn check(bytes: &[u8], depth: Depth, maxval: u16) -> Result<()> {
 
 /// Writes P5 (grey) or P6 (RGB) and returns the file's length; refuses alpha, which PNM has not.
 pub fn encode(image: &Image, target: &Target) -> Result<u64> {
+    encode_with(image, &Metadata::default(), target)
+}
+
+/// The same with its maxval; refuses samples that mean what PNM cannot say.
+pub fn encode_with(image: &Image, metadata: &Metadata, target: &Target) -> Result<u64> {
+    metadata.plain("PNM")?;
     let shape = image.shape();
     let kind = match shape.channels {
         1 => "P5",
@@ -124,7 +159,7 @@ pub fn encode(image: &Image, target: &Target) -> Result<u64> {
         "{kind}\n{} {}\n{}\n",
         shape.width,
         shape.height,
-        shape.depth.full()
+        metadata.maxval.unwrap_or(shape.depth.full())
     );
     let len = (header.len() + shape.bytes()) as u64;
     target.reserve(len)?;

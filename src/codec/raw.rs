@@ -81,3 +81,16 @@ pub fn write(target: &Target, offset: u64, samples: &Samples, order: Order) -> R
             target.write_at(turned, at(i))
         })
 }
+
+/// Exchanges signed samples and unsigned ones in the same order: half the range is added, which is
+/// the same as taking it away.
+pub fn toggle_signs(samples: &mut Samples) {
+    match samples {
+        Samples::U8(samples) => samples
+            .par_chunks_mut(PIECE)
+            .for_each(|piece| piece.iter_mut().for_each(|sample| *sample ^= 0x80)),
+        Samples::U16(samples) => samples
+            .par_chunks_mut(PIECE)
+            .for_each(|piece| piece.iter_mut().for_each(|sample| *sample ^= 0x8000)),
+    }
+}

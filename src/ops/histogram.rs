@@ -6,8 +6,9 @@ use crate::device::cpu::Sample;
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Shape};
+use crate::metadata::Effect;
 use crate::stats::Timeline;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use std::str::FromStr;
 
@@ -40,6 +41,16 @@ impl Counts {
         for (bin, more) in self.bins.iter_mut().zip(&other.bins) {
             *bin += more;
         }
+    }
+
+    /// Adds what was counted in another page of the same file, if it is of the same kind.
+    pub fn join(&mut self, other: &Counts) -> Result<()> {
+        ensure!(
+            (self.channels, self.depth) == (other.channels, other.depth),
+            "its pages are of different kinds (--pages N takes one)"
+        );
+        self.add(other);
+        Ok(())
     }
 
     /// The bins of each channel.
@@ -194,6 +205,10 @@ impl Histogram {
 impl Op for Histogram {
     fn name(&self) -> &'static str {
         "histogram"
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Numbers
     }
 
     fn work(&self, shape: &Shape) -> Work {

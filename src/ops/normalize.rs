@@ -16,6 +16,8 @@ use crate::device::cpu::{self, LANES};
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Samples, Shape};
+use crate::metadata::Effect;
+use crate::ops::sum::Sum;
 use crate::stats::Timeline;
 use anyhow::{Result, ensure};
 use lanes::{MinMaxLanes, NO_RANGE, ScaleLanes, fold_ranges, min_max_chunk, scale_all};
@@ -74,9 +76,23 @@ pub struct Normalize {
     #[arg(long, value_name = "LOW:HIGH", conflicts_with = "range")]
     pub clip: Option<Clip>,
 
+    /// Of which pages of a stack the range is measured: of all, so that none flickers, or of each by itself
+    #[arg(long, value_name = "SCOPE", default_value = "stack")]
+    pub scope: Scope,
+
     /// The range of a whole set of images, which takes the place of the image's own.
     #[arg(skip)]
     pub set: Option<SetRange>,
+}
+
+/// The scopes of `--scope`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scope {
+    /// Each page's own range
+    Page,
+    /// One range for all pages of the same kind
+    #[default]
+    Stack,
 }
 
 /// The range, or each colour's, of a set of images of one kind.
@@ -261,6 +277,51 @@ impl Op for Normalize {
 
     fn scales(&self) -> bool {
         true
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Values
+    }
+
+    fn measuring(&self) -> Option<Box<dyn Op>> {
+        if self.scope == Scope::Page || self.known().is_some() {
+            return None;
+        }
+        // Counting takes longer, and only percentiles need it.
+        Some(match self.clip {
+            None => Box::new(Sum { all: true }),
+            Some(_) => Box::new(Histogram),
+        })
+    }
+
+    fn measured(&self, shape: &Shape, found: &Product) -> Option<Box<dyn Op>> {
+        let ranges = match found {
+            Product::Totals(totals) if self.per_channel => {
+                let colours = totals.channels.iter().take(shape.colours());
+                colours.filter_map(|total| total.range).collect()
+            }
+            Product::Totals(totals) => {
+                let colours = totals.channels.iter().take(shape.colours());
+                let each = colours.filter_map(|total| total.range);
+                vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))]
+            }
+            Product::Counts(counts) => {
+                counts.ranges(self.clip.unwrap_or(Clip::NONE), self.per_channel)
+            }
+            Product::Image(_) => return None,
+        };
+        Some(Box::new(Normalize {
+            set: Some(SetRange {
+                channels: shape.channels,
+                depth: shape.depth,
+                ranges,
+            }),
+            ..self.clone()
+        }))
+    }
+
+    fn names_values(&self) -> bool {
+        self.range.is_some() || self.to.is_some()
     }
 
     fn work(&self, shape: &Shape) -> Work {

@@ -12,6 +12,7 @@ use crate::device::Work;
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Image, Samples, Shape};
+use crate::metadata::{Effect, Turn};
 use crate::stats::Timeline;
 use anyhow::Result;
 
@@ -47,7 +48,7 @@ impl Orient {
     ];
 
     /// Whether rows become columns, and whether the output's columns and rows are mirrored.
-    fn parts(self) -> Parts {
+    fn parts(self) -> Turn {
         let (transposed, mirror_x, mirror_y) = match self {
             Orient::Transpose => (true, false, false),
             Orient::Rotate90 => (true, true, false),
@@ -57,11 +58,19 @@ impl Orient {
             Orient::FlipVertical => (false, false, true),
             Orient::Transverse => (true, true, true),
         };
-        Parts {
+        Turn {
             transposed,
             mirror_x,
             mirror_y,
         }
+    }
+
+    /// What brings an image of this orientation (TIFF 6.0, 1 to 8) upright; none if it is.
+    pub fn upright(orientation: u16) -> Option<Orient> {
+        let turn = Turn::of_orientation(orientation)?;
+        Orient::ALL
+            .into_iter()
+            .find(|orient| orient.parts() == turn)
     }
 
     fn turned(self, shape: Shape) -> Shape {
@@ -77,13 +86,6 @@ impl Orient {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Parts {
-    transposed: bool,
-    mirror_x: bool,
-    mirror_y: bool,
-}
-
 impl Op for Orient {
     fn name(&self) -> &'static str {
         match self {
@@ -92,6 +94,10 @@ impl Op for Orient {
             Orient::FlipHorizontal | Orient::FlipVertical => "flip",
             Orient::Transverse => "transverse",
         }
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Turn(self.parts())
     }
 
     fn work(&self, shape: &Shape) -> Work {
@@ -104,7 +110,7 @@ impl Op for Orient {
 
     fn naive(&self, image: &Image) -> Output {
         let (from, to) = (image.shape(), self.turned(image.shape()));
-        let Parts {
+        let Turn {
             transposed,
             mirror_x,
             mirror_y,
@@ -143,7 +149,7 @@ impl Op for Orient {
 
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
         let from = image.shape;
-        let Parts {
+        let Turn {
             transposed,
             mirror_x,
             mirror_y,
@@ -197,8 +203,8 @@ pub(crate) fn grid(width: usize, height: usize, pixel: usize, transposed: bool) 
 }
 
 /// Turns an image of `N`-byte pixels, where it lies but for the transposition of what is not square.
-fn turn<const N: usize>(parts: Parts, from: Shape, samples: &mut Samples) -> Result<()> {
-    let Parts {
+fn turn<const N: usize>(parts: Turn, from: Shape, samples: &mut Samples) -> Result<()> {
+    let Turn {
         transposed,
         mirror_x,
         mirror_y,

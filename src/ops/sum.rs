@@ -8,6 +8,7 @@ use crate::device::cpu::{self, LANES, Sample};
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Image, Shape};
+use crate::metadata::Effect;
 use crate::stats::Timeline;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -32,6 +33,15 @@ pub struct Total {
     pub range: Option<(u16, u16)>,
 }
 
+impl Total {
+    fn with(&self, other: &Total) -> Total {
+        Total {
+            sum: self.sum + other.sum,
+            range: (self.range.zip(other.range)).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))),
+        }
+    }
+}
+
 /// The totals of an image: every channel, alpha last where there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Totals {
@@ -39,29 +49,36 @@ pub struct Totals {
     pub shape: Shape,
     /// A total for each channel.
     pub channels: Vec<Total>,
+    /// Which page of its file it is, counted from 1; none in a file of one.
+    pub page: Option<usize>,
+    /// The sample that stands for 0: that in the middle if samples are signed.
+    pub zero: u16,
 }
 
 impl Totals {
     /// All channels together.
     pub fn together(&self) -> Total {
-        let both = |a: Total, b: Total| Total {
-            sum: a.sum + b.sum,
-            range: a
-                .range
-                .zip(b.range)
-                .map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))),
-        };
+        let both = |a: Total, b: Total| a.with(&b);
         self.channels.iter().copied().reduce(both).unwrap_or(Total {
             sum: 0,
             range: None,
         })
     }
 
+    /// Takes in another image's of as many channels.
+    pub fn join(&mut self, other: &Totals) {
+        for (total, more) in self.channels.iter_mut().zip(&other.channels) {
+            *total = total.with(more);
+        }
+    }
+
     /// One line for people: the file, the total of all samples, and each channel's.
     pub fn text(&self, input: &Path) -> String {
+        let page = self.page.map(|page| format!(", page {page}"));
         let mut line = format!(
-            "{}: {}",
+            "{}{}: {}",
             input.display(),
+            page.unwrap_or_default(),
             self.told(&self.together(), self.shape.channels)
         );
         if self.shape.channels > 1 {
@@ -76,16 +93,19 @@ impl Totals {
     /// One JSON object: the file, its shape, the totals.
     pub fn json(&self, input: &Path) -> Value {
         let object = |total: &Total, channels: usize| {
-            let mut object = json!({ "sum": total.sum });
+            let mut object = json!({ "sum": self.sum(total, channels) });
             if let Some((min, max)) = total.range {
-                object["min"] = min.into();
-                object["max"] = max.into();
+                object["min"] = self.value(min).into();
+                object["max"] = self.value(max).into();
                 object["mean"] = self.mean(total, channels).into();
             }
             object
         };
         let mut line = object(&self.together(), self.shape.channels);
         line["file"] = input.to_string_lossy().into();
+        if let Some(page) = self.page {
+            line["page"] = page.into();
+        }
         line["width"] = self.shape.width.into();
         line["height"] = self.shape.height.into();
         line["depth"] = self.shape.depth.bits().into();
@@ -111,23 +131,42 @@ impl Totals {
     }
 
     fn mean(&self, total: &Total, channels: usize) -> f64 {
-        total.sum as f64 / (self.shape.pixels() * channels) as f64
+        self.sum(total, channels) as f64 / (self.shape.pixels() * channels) as f64
+    }
+
+    /// The sum of so many channels, counted from the sample that stands for 0.
+    fn sum(&self, total: &Total, channels: usize) -> i64 {
+        total.sum as i64 - i64::from(self.zero) * (self.shape.pixels() * channels) as i64
+    }
+
+    fn value(&self, sample: u16) -> i32 {
+        i32::from(sample) - i32::from(self.zero)
     }
 
     fn told(&self, total: &Total, channels: usize) -> String {
         let all = total.range.map(|(min, max)| {
             format!(
-                ", min {min}, max {max}, mean {:.4}",
+                ", min {}, max {}, mean {:.4}",
+                self.value(min),
+                self.value(max),
                 self.mean(total, channels)
             )
         });
-        format!("sum {}{}", total.sum, all.unwrap_or_default())
+        format!(
+            "sum {}{}",
+            self.sum(total, channels),
+            all.unwrap_or_default()
+        )
     }
 }
 
 impl Op for Sum {
     fn name(&self) -> &'static str {
         "sum"
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Numbers
     }
 
     fn work(&self, shape: &Shape) -> Work {
@@ -218,7 +257,13 @@ impl Op for Sum {
 }
 
 fn finished<I>(shape: Shape, channels: Vec<Total>) -> Output<I> {
-    Product::Totals(Totals { shape, channels }).into()
+    let totals = Totals {
+        shape,
+        channels,
+        page: None,
+        zero: 0,
+    };
+    Product::Totals(totals).into()
 }
 
 /// Totals of each lane: of the samples whose index leaves the same remainder.

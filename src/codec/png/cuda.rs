@@ -7,6 +7,7 @@ use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use crate::files::Target;
 use crate::image::{Depth, Shape};
+use crate::metadata::Metadata;
 use crate::ops::DeviceImage;
 use anyhow::Result;
 use std::ops::Range;
@@ -174,9 +175,10 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Compressed> {
 
 impl Compressed {
     /// Writes the file to `target`, on all threads, and returns its length, which the caller commits.
-    /// `memory` is what the job had, unchanged since. Errors: the target's.
-    pub fn write(&self, memory: &[u8], target: &Target) -> Result<u64> {
-        write(&self.layout, target, |index, piece| {
+    /// `memory` is what the job had, unchanged since. Errors: the target's, and samples that mean
+    /// what PNG cannot say.
+    pub fn write(&self, memory: &[u8], metadata: &Metadata, target: &Target) -> Result<u64> {
+        write(&self.layout, metadata, target, |index, piece| {
             let Segment {
                 at,
                 deflated,

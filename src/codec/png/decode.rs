@@ -11,16 +11,20 @@ mod inflate;
 mod library;
 mod parallel;
 mod part;
+mod prefix;
 mod segments;
 mod unfilter;
 mod unfilter_simd;
 mod zlib;
 
+use crate::codec::salvage::Salvage;
 use crate::files::Source;
-use crate::image::{Image, Samples, Shape};
-use anyhow::Result;
+use crate::image::{Image, Shape};
+use crate::metadata::{self, Metadata, Remarks};
+use anyhow::{Context, Result};
+use chunks::Chunks;
 use data::ImageData;
-use header::Prelude;
+use header::{Colour, Prelude};
 use inflate::Inflater;
 use unfilter::{Layout, Rows};
 
@@ -33,48 +37,83 @@ const WORTH_A_THREAD: usize = 1 << 20;
 pub struct Reader<'a> {
     source: &'a Source,
     prelude: Prelude,
-    data: ImageData<'a>,
+    /// None once it is decoded.
+    data: Option<ImageData<'a>>,
     /// What decoding gives: 1–4 channels; 16 bits stay 16, fewer than 8 become 8.
     pub shape: Shape,
 }
 
 impl<'a> Reader<'a> {
     /// Reads what stands before the image data. A header that promises more than the file can hold
-    /// is refused before memory is asked for.
-    pub fn open(source: &'a Source) -> Result<Reader<'a>> {
-        let (prelude, data) = Prelude::read(source)?;
+    /// is refused before memory is asked for. `damaged` files are welcome, or an error.
+    pub fn open(source: &'a Source, damaged: bool) -> Result<Reader<'a>> {
+        let (prelude, data) = Prelude::read(source, damaged)?;
         let shape = prelude.shape()?;
         Ok(Reader {
             source,
             prelude,
-            data,
+            data: Some(data),
             shape,
         })
+    }
+
+    /// Bytes of metadata before the image data.
+    pub fn metadata_bytes(&self) -> u64 {
+        let chunks = self.prelude.others.iter();
+        chunks.map(|chunk| u64::from(chunk.len)).sum()
+    }
+
+    /// What the chunks say beside the samples. Chunks that cannot be read are left out: the decoder
+    /// complains of them.
+    pub fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
+        let bits = self.prelude.header.bits;
+        let plain = bits >= 8 && self.prelude.header.colour != Colour::Palette;
+        let mut metadata = Metadata {
+            significant: (bits < 8 && self.prelude.header.colour != Colour::Palette)
+                .then(|| vec![bits; self.shape.channels]),
+            ..Metadata::default()
+        };
+        let mut chunks = Chunks::new(self.source);
+        let behind = chunks.behind(self.prelude.data).unwrap_or_default();
+        let before = self.prelude.others.iter().map(|chunk| (false, chunk));
+        for (behind, chunk) in before.chain(behind.iter().map(|chunk| (true, chunk))) {
+            if let Ok(data) = chunks.data(chunk) {
+                let chunk = metadata::Chunk {
+                    kind: chunk.kind,
+                    behind,
+                    data,
+                };
+                super::metadata::take(&mut metadata, chunk, &self.shape, plain, remarks);
+            }
+        }
+        Ok(metadata)
     }
 
     /// Decodes a PNG of any kind into 1–4 channels: 16 bits stay 16, fewer than 8 are scaled to 8
     /// (value·255/(2ⁿ−1)), palettes become RGB, and tRNS becomes an alpha channel.
     ///
-    /// Every CRC, the Adler-32 and the end of the file are checked: an image is whole or an error.
-    pub fn decode(self) -> Result<Image> {
+    /// Every CRC, the Adler-32 and the end of the file are checked: an image is whole or an error,
+    /// unless damage is to be salvaged.
+    pub fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
         let Reader {
             source,
-            prelude,
-            data,
+            ref prelude,
+            ref mut data,
             shape,
-        } = self;
+        } = *self;
         let total = prelude.header.scanline_bytes()?;
+        let data = data.take().context("its image data were read before")?;
         let inflater = Inflater::new(data);
         if !prelude.is_plain() {
-            inflater.each(total, |_| Ok(()))?;
-            return library::decode(source, shape);
+            salvage.take(inflater.each(total, |_| Ok(())))?;
+            return library::decode(source, shape, salvage);
         }
-        let mut samples = Samples::any(&shape)?;
+        let mut samples = salvage.samples(&shape)?;
         let layout = Layout::of(&shape);
         if let Some(index) = &prelude.index {
             let image = samples.as_bytes_mut();
             // Whatever is wrong with the segments, the stream as a whole tells; it may even be right.
-            if segments::decode(source, &prelude, index, image, layout).is_ok() {
+            if segments::decode(source, prelude, index, image, layout).is_ok() {
                 return Ok(Image::new(shape, samples));
             }
         }
@@ -88,10 +127,16 @@ impl<'a> Reader<'a> {
             }
         }
         let mut rows = Rows::new(samples.as_bytes_mut(), layout);
-        if total < WORTH_A_THREAD || rayon::current_num_threads() == 1 {
-            inflater.each(total, |bytes| rows.push(bytes))?;
+        let read = if total < WORTH_A_THREAD || rayon::current_num_threads() == 1 {
+            inflater.each(total, |bytes| rows.push(bytes))
         } else {
-            inflater.each_apart(total, |bytes| rows.push(bytes))?;
+            inflater.each_apart(total, |bytes| rows.push(bytes))
+        };
+        if read.is_err() {
+            salvage.take(read)?;
+            samples = salvage.samples(&shape)?;
+            let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+            prefix::fill(source, prelude, &mut rows)?;
         }
         Ok(Image::new(shape, samples))
     }
@@ -99,7 +144,7 @@ impl<'a> Reader<'a> {
 
 /// Reads the image of a file.
 pub fn decode(source: &Source) -> Result<Image> {
-    Reader::open(source)?.decode()
+    Reader::open(source, false)?.decode(&Salvage::default())
 }
 
 #[cfg(test)]
@@ -107,8 +152,8 @@ mod tests {
     use super::*;
     use crate::codec::png::{Mode, encode};
     use crate::files::Target;
-    use crate::image::Depth;
-    use anyhow::{Context, ensure};
+    use crate::image::{Depth, Samples};
+    use anyhow::ensure;
 
     /// 16-bit grey of 5 MB: a ramp with noise.
     fn image() -> Result<Image> {
@@ -136,7 +181,7 @@ mod tests {
             let len = encode(&image, mode, &target)?;
             target.commit(len)?;
             let source = Source::open(&path)?;
-            let (prelude, _) = Prelude::read(&source)?;
+            let (prelude, _) = Prelude::read(&source, false)?;
             let shape = prelude.shape()?;
             let layout = Layout::of(&shape);
             let index = prelude.index.as_ref().context("no index")?;
@@ -195,7 +240,7 @@ mod tests {
             }
             file.extend(chunk(b"IEND", &[]));
             let source = Source::memory(file);
-            let (prelude, _) = Prelude::read(&source)?;
+            let (prelude, _) = Prelude::read(&source, false)?;
             let layout = Layout::of(&shape);
             for threads in [1, 2, 5] {
                 let mut samples = Samples::any(&shape)?;

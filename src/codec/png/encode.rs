@@ -4,10 +4,10 @@
 //! A *segment* is as many whole rows as fill 1 MiB with their filter bytes, rounded down, but at
 //! least one row; the last segment has the rest. In order:
 //! 1. signature, IHDR;
-//! 2. `gpIS` if there are at least two segments (see `INDEX`);
+//! 2. `gpIS` if there are at least two segments (see `INDEX`), and the metadata's chunks;
 //! 3. one IDAT a segment: its deflate data, in the first after zlib's header (78 01), in the last
 //!    before the Adler-32 of all filtered bytes (RFC 1950);
-//! 4. IEND.
+//! 4. the metadata's chunks that stood behind the image data before, IEND.
 //!
 //! A segment refers to nothing before itself: its first row is filtered without the row above, its
 //! matches stay inside, and it begins and ends at a byte. It ends with an empty stored block,
@@ -29,10 +29,11 @@ mod quick;
 mod token;
 mod zlib;
 
-use super::{INDEX, adler};
+use super::{INDEX, adler, metadata};
 use crate::codec::ordered::ordered;
 use crate::files::Target;
 use crate::image::{Image, Shape};
+use crate::metadata::Metadata;
 use anyhow::{Result, ensure};
 use bits::Bits;
 use filter::{Filter, Rows};
@@ -68,9 +69,14 @@ const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// Writes `image` to `target` as a PNG of 8 or 16 bits a sample and returns the file's length,
 /// which the caller commits. Errors: the target's, and an image that PNG cannot hold.
 pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
+    encode_with(image, &Metadata::default(), mode, target)
+}
+
+/// The same with its metadata; refuses samples that mean what PNG cannot say.
+pub fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Target) -> Result<u64> {
     let layout = Layout::new(&image.shape())?;
     let rows = Rows::of(image);
-    write(&layout, target, |index, piece| {
+    write(&layout, metadata, target, |index, piece| {
         piece.compress(&rows, layout.segment(index), mode);
     })
 }
@@ -79,16 +85,25 @@ pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
 /// deflate data up to the flush at its end, and what is told of its filtered bytes.
 pub(super) fn write(
     layout: &Layout,
+    metadata: &Metadata,
     target: &Target,
     fill: impl Fn(usize, &mut Piece) + Sync,
 ) -> Result<u64> {
+    metadata.plain("PNG")?;
+    let [before, behind] = [false, true].map(|behind| -> Vec<u8> {
+        let chunks = metadata::chunks(metadata, &layout.shape, behind).into_iter();
+        chunks
+            .flat_map(|told| chunk(told.kind, &told.data))
+            .collect()
+    });
     let mut sums = Sums {
         adler: 1,
         data: Vec::with_capacity(layout.segments),
         segments: layout.segments,
+        behind,
     };
     let make = |index, piece: &mut Piece| {
-        piece.begin(layout, index);
+        piece.begin(layout, index, &before);
         fill(index, piece);
         piece.end();
         Ok(())
@@ -205,8 +220,8 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Piece {
-    /// What stands before the deflate data of a segment.
-    fn begin(&mut self, layout: &Layout, index: usize) {
+    /// What stands before the deflate data of a segment; before the first also the chunks `before`.
+    fn begin(&mut self, layout: &Layout, index: usize, before: &[u8]) {
         self.last = index + 1 == layout.segments;
         self.raw = layout.bytes(index);
         let out = &mut self.out;
@@ -215,6 +230,7 @@ impl Piece {
         out.reserve(self.raw + self.raw / 2);
         if index == 0 {
             out.extend(&header(layout));
+            out.extend(before);
         }
         self.at = out.len();
         // The length is not known yet.
@@ -287,6 +303,8 @@ struct Sums {
     /// Bytes of each segment's deflate data so far.
     data: Vec<u32>,
     segments: usize,
+    /// Chunks to stand behind the image data.
+    behind: Vec<u8>,
 }
 
 impl Sums {
@@ -305,6 +323,7 @@ impl Sums {
         let crc = piece.crc.clone().finalize();
         piece.out.extend(&crc.to_be_bytes());
         if last {
+            piece.out.extend(&self.behind);
             piece.out.extend(&chunk(*b"IEND", &[]));
         }
     }

@@ -1,26 +1,38 @@
 //! Strips and tiles into the image's memory, in parallel; a strip is unpacked where it belongs.
 
+use super::packed;
 use super::page::{Page, Span};
 use super::predictor;
 use super::unpack::{Method, Unpacker};
 use crate::codec::raw;
+use crate::codec::salvage::Salvage;
 use crate::files::Source;
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
 
-/// Fills the bytes of the image's samples. Of several damaged chunks the first is named.
-pub fn fill(source: &Source, page: &Page, bytes: &mut [u8]) -> Result<()> {
-    let failure = match (page.grid.tiled, page.method) {
-        (true, _) => return tiles(source, page, bytes),
-        (false, Method::None) => return stored(source, page, bytes),
-        (false, _) => bytes
+/// Fills the bytes of the image's samples. Of several damaged chunks the first is named; or, where
+/// damage is to be `salvaged`, all are, and what could not be read is left as it is in `bytes`.
+pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], salvaged: &Salvage) -> Result<()> {
+    let straight = page.form.is_plain() && !page.grid.tiled;
+    if straight && page.method == Method::None && !salvaged.is_wanted() {
+        return stored(source, page, bytes);
+    }
+    let failure = if straight {
+        bytes
             .par_chunks_mut(page.grid.height * page.row())
             .enumerate()
             .map_init(
-                || Worker::new(source, page),
+                || Worker::new(source, page, salvaged),
                 |worker, (i, out)| worker.chunk(i, out).err(),
             )
-            .find_map_first(|failure| failure),
+            .find_map_first(|failure| failure)
+    } else {
+        let row = page.form.shape.row() * page.form.shape.depth.bytes();
+        bytes
+            .par_chunks_mut(page.grid.height * row)
+            .enumerate()
+            .map(|(down, band)| self::band(source, page, down, band, salvaged).err())
+            .find_map_first(|failure| failure)
     };
     failure.map_or(Ok(()), Err)
 }
@@ -50,38 +62,41 @@ fn stored(source: &Source, page: &Page, bytes: &mut [u8]) -> Result<()> {
         return Ok(());
     }
     raw::read(source, runs, |piece| {
-        raw::reorder(piece, page.shape.depth, page.order);
+        raw::reorder(piece, page.form.shape.depth, page.order);
         Ok(())
     })
 }
 
-/// Tiles: each unpacked aside, then its rows copied into place.
-fn tiles(source: &Source, page: &Page, bytes: &mut [u8]) -> Result<()> {
-    let image_row = page.shape.row() * page.shape.depth.bytes();
-    let across = page.across();
-    let failure = bytes
-        .par_chunks_mut(page.grid.height * image_row)
+/// The tiles side by side, or the strips of all planes, that make `band`, the rows of the image
+/// that are `down` chunks from its top: each unpacked aside, then put into place.
+fn band(
+    source: &Source,
+    page: &Page,
+    down: usize,
+    band: &mut [u8],
+    salvaged: &Salvage,
+) -> Result<()> {
+    let shape = page.form.shape;
+    let (across, step) = (page.across(), page.grid.width * shape.pixel_bytes());
+    // The rows of the band, cut into those of the chunks.
+    let mut places: Vec<Vec<&mut [u8]>> = (0..across).map(|_| Vec::new()).collect();
+    for row in band.chunks_mut(shape.row() * shape.depth.bytes()) {
+        for (place, part) in places.iter_mut().zip(row.chunks_mut(step)) {
+            place.push(part);
+        }
+    }
+    let failure = places
+        .into_par_iter()
         .enumerate()
-        .map(|(down, band)| {
-            // The rows of the band, cut into those of its tiles.
-            let mut places: Vec<Vec<&mut [u8]>> = (0..across).map(|_| Vec::new()).collect();
-            for row in band.chunks_mut(image_row) {
-                for (place, part) in places.iter_mut().zip(row.chunks_mut(page.row())) {
-                    place.push(part);
-                }
-            }
-            places
-                .into_par_iter()
-                .enumerate()
-                .map_init(
-                    || (Worker::new(source, page), Vec::new()),
-                    |(worker, tile), (i, place)| {
-                        let i = down * across + i;
-                        worker.tile(i, tile, place).err()
-                    },
-                )
-                .find_map_first(|failure| failure)
-        })
+        .map_init(
+            || (Worker::new(source, page, salvaged), Vec::new()),
+            |(worker, chunk), (x, mut place)| {
+                (0..page.form.planes()).find_map(|plane| {
+                    let i = (plane * page.down() + down) * across + x;
+                    worker.aside(i, plane, chunk, &mut place).err()
+                })
+            },
+        )
         .find_map_first(|failure| failure);
     failure.map_or(Ok(()), Err)
 }
@@ -90,15 +105,17 @@ fn tiles(source: &Source, page: &Page, bytes: &mut [u8]) -> Result<()> {
 struct Worker<'a> {
     source: &'a Source,
     page: &'a Page,
+    salvaged: &'a Salvage,
     unpacker: Unpacker,
     packed: Vec<u8>,
 }
 
 impl<'a> Worker<'a> {
-    fn new(source: &'a Source, page: &'a Page) -> Worker<'a> {
+    fn new(source: &'a Source, page: &'a Page, salvaged: &'a Salvage) -> Worker<'a> {
         Worker {
             source,
             page,
+            salvaged,
             unpacker: Unpacker::new(page.method),
             packed: Vec::new(),
         }
@@ -108,30 +125,49 @@ impl<'a> Worker<'a> {
     fn chunk(&mut self, i: usize, out: &mut [u8]) -> Result<()> {
         let Span { offset, len } = self.page.spans[i];
         // No sane encoder doubles its input: a count far past that is not worth its memory.
-        let len = len.min(2 * out.len() as u64 + 65536) as usize;
-        self.packed.resize(len, 0);
+        let mut len = len.min(2 * out.len() as u64 + 65536);
+        if self.salvaged.is_wanted() {
+            len = len.min(self.source.len().saturating_sub(offset));
+        }
+        self.packed.resize(len as usize, 0);
         let whole = self.page.grid.height * self.page.row();
-        self.source
+        let unpacked = self
+            .source
             .read_at(&mut self.packed, offset)
             .and_then(|()| self.unpacker.unpack(&self.packed, out, whole))
-            .map_err(|error| anyhow!("{} {i}: {error}", self.page.grid.noun()))?;
+            .map_err(|error| anyhow!("{} {i}: {error}", self.page.grid.noun()));
+        self.salvaged.take(unpacked)?;
         if self.page.predictor {
             self.page.undo(out);
-        } else {
-            raw::reorder(out, self.page.shape.depth, self.page.order);
+        } else if self.page.form.bits >= 8 {
+            raw::reorder(out, self.page.form.shape.depth, self.page.order);
         }
         Ok(())
     }
 
-    /// Unpacks tile `i` into the spare memory `tile` and copies what the image has of it.
-    fn tile(&mut self, i: usize, tile: &mut Vec<u8>, place: Vec<&mut [u8]>) -> Result<()> {
+    /// Unpacks chunk `i` into the spare memory `chunk` and puts what the image has of it, the
+    /// samples of `plane`, into the rows that are its place.
+    fn aside(
+        &mut self,
+        i: usize,
+        plane: usize,
+        chunk: &mut Vec<u8>,
+        place: &mut [&mut [u8]],
+    ) -> Result<()> {
         let size = self.page.unpacked(i);
-        tile.try_reserve_exact(size.saturating_sub(tile.len()))
+        chunk.clear();
+        chunk
+            .try_reserve_exact(size)
             .map_err(|_| anyhow!("not enough memory for a tile of {size} bytes"))?;
-        tile.resize(size, 0);
-        self.chunk(i, tile)?;
-        for (out, row) in place.into_iter().zip(tile.chunks_exact(self.page.row())) {
-            out.copy_from_slice(&row[..out.len()]);
+        chunk.resize(size, 0);
+        self.chunk(i, chunk)?;
+        let form = &self.page.form;
+        for (out, row) in place.iter_mut().zip(chunk.chunks_exact(self.page.row())) {
+            if form.is_plain() {
+                out.copy_from_slice(&row[..out.len()]);
+            } else {
+                packed::spread(row, out, form, plane);
+            }
         }
         Ok(())
     }
@@ -139,7 +175,7 @@ impl<'a> Worker<'a> {
 
 impl Page {
     fn undo(&self, rows: &mut [u8]) {
-        let (channels, depth) = (self.shape.channels, self.shape.depth);
+        let (channels, depth) = (self.form.channels(), self.form.shape.depth);
         predictor::undo(rows, self.row(), channels, depth, self.order);
     }
 }

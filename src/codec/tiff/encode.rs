@@ -1,56 +1,266 @@
-//! Writing: header and directory first, in space whose size is known before, then the strips.
+//! Writing: of each page its directory first, in space whose size is known before, then the strips.
 
-use super::ifd::tag;
+use super::fields::{self, IFD, LONG, LONG8, SHORT, field, put};
+use super::ifd::{size_of_kind, tag};
 use super::pack::{Compression, Packer};
 use super::predictor;
 use crate::codec::ordered::ordered;
 use crate::codec::raw::{self, Order};
 use crate::files::Target;
 use crate::image::{Image, Shape};
+use crate::metadata::{Field, Metadata, Own, Value};
 use anyhow::{Result, ensure};
 
 /// Bytes of samples in a strip, unless a row has more: enough strips for many threads, and each
 /// long enough that the compressor's start does not count and short enough for a core's cache.
 const STRIP: usize = 256 << 10;
 
-/// Writes the image and returns the file's length. In the machine's byte order; compressed ones
-/// with horizontal differencing; as BigTIFF if at worst 4 GiB do not hold it. Alpha is
-/// marked as unassociated.
+/// Writes the image and returns the file's length. Alpha is marked as unassociated.
 pub fn encode(image: &Image, compression: Compression, target: &Target) -> Result<u64> {
-    let shape = image.shape();
-    ensure!(
-        shape.width.max(shape.height) <= u32::MAX as usize,
-        "{}×{} pixels are more than a TIFF can hold",
-        shape.width,
-        shape.height
-    );
-    let layout = Layout::of(&shape, compression);
-    let strips = layout.strips(&shape);
-    let start = layout.directory(&shape, &vec![(0, 0); strips]).len() as u64;
+    let mut writer = Writer::new(target, compression, [(image.shape(), 0)]);
+    writer.add(image, &Metadata::default())?;
+    Ok(writer.end)
+}
 
-    let mut spans: Vec<(u64, u64)> = Vec::with_capacity(strips);
-    let mut end = start;
-    let mut place = |len: usize| {
-        spans.push((end, len as u64));
-        end += len as u64;
+/// A TIFF file of one directory with these fields and no image.
+pub fn alone(mut fields: Vec<Field>, order: Order) -> Vec<u8> {
+    let mut file = header(order, false);
+    put(&mut file, 8, 4, order);
+    let mut directory = lay(&mut fields, 8, order, false);
+    file.append(&mut directory.bytes);
+    file
+}
+
+/// What a file begins with, up to the place of its first directory.
+fn header(order: Order, big: bool) -> Vec<u8> {
+    let mut head: Vec<u8> = match order {
+        Order::Big => b"MM".into(),
+        Order::Little => b"II".into(),
     };
-    let raw_strips = image.samples().as_bytes().chunks(layout.rows * layout.row);
-    if compression == Compression::None {
-        raw_strips.for_each(|strip| place(strip.len()));
-        target.reserve(end)?;
-        raw::write(target, start, image.samples(), Order::NATIVE)?;
+    if big {
+        for number in [43, 8, 0] {
+            put(&mut head, number, 2, order);
+        }
     } else {
-        let raw_strips: Vec<&[u8]> = raw_strips.collect();
-        ordered(
-            strips,
-            (target, start),
-            || Strip::new(compression),
-            |i, strip| strip.fill(raw_strips[i], &layout, &shape),
-            |strip, _| place(strip.packed.len()),
-        )?;
+        put(&mut head, 42, 2, order);
     }
-    target.write_at(&layout.directory(&shape, &spans), 0)?;
-    Ok(end)
+    head
+}
+
+/// A file that pages are added to. It has the byte order of the TIFF file that its first page came
+/// from, or the machine's; compressed pages have horizontal differencing.
+pub struct Writer<'a> {
+    target: &'a Target,
+    compression: Compression,
+    /// BigTIFF: offsets of 8 bytes.
+    big: bool,
+    order: Order,
+    /// Bytes written.
+    pub end: u64,
+    /// Where the directory of the next page is to be told.
+    link: u64,
+}
+
+impl<'a> Writer<'a> {
+    /// A file for pages of these shapes and bytes of metadata: a BigTIFF if at worst 4 GiB do not
+    /// hold them.
+    pub fn new(
+        target: &'a Target,
+        compression: Compression,
+        pages: impl IntoIterator<Item = (Shape, u64)>,
+    ) -> Writer<'a> {
+        let worst = pages.into_iter().map(|(shape, metadata)| {
+            let layout = Layout::of(&shape);
+            let strip = compression.worst((layout.rows * layout.row) as u64);
+            // A strip takes two entries of 8 bytes at most; the rest of the directory is small.
+            layout.strips(&shape) as u64 * (strip + 16) + 4096 + 2 * metadata
+        });
+        Writer {
+            target,
+            compression,
+            big: worst.fold(0, u64::saturating_add) > u64::from(u32::MAX),
+            order: Order::NATIVE,
+            end: 0,
+            link: 0,
+        }
+    }
+
+    /// Adds a page.
+    pub fn page(&mut self, mut image: Image, metadata: &Metadata) -> Result<()> {
+        if metadata.signed {
+            raw::toggle_signs(image.samples_mut());
+        }
+        self.add(&image, metadata)
+    }
+
+    fn add(&mut self, image: &Image, metadata: &Metadata) -> Result<()> {
+        let shape = image.shape();
+        ensure!(
+            shape.width.max(shape.height) <= u32::MAX as usize,
+            "{}×{} pixels are more than a TIFF can hold",
+            shape.width,
+            shape.height
+        );
+        if self.end == 0 {
+            self.begin(metadata)?;
+        }
+        let at = self.end.next_multiple_of(16);
+        let at = if self.end <= 16 { self.end } else { at };
+        let layout = Layout::of(&shape);
+        let fields = fields::written(metadata, &shape, self.order);
+        let strips = layout.strips(&shape);
+        let empty = self.directory(&layout, &shape, &fields, &vec![(0, 0); strips], at);
+        let start = at + empty.bytes.len() as u64;
+
+        let mut spans: Vec<(u64, u64)> = Vec::with_capacity(strips);
+        let mut end = start;
+        let mut place = |len: usize| {
+            spans.push((end, len as u64));
+            end += len as u64;
+        };
+        let raw_strips = image.samples().as_bytes().chunks(layout.rows * layout.row);
+        if self.compression == Compression::None {
+            raw_strips.for_each(|strip| place(strip.len()));
+            self.target.reserve(end)?;
+            raw::write(self.target, start, image.samples(), self.order)?;
+        } else {
+            let raw_strips: Vec<&[u8]> = raw_strips.collect();
+            ordered(
+                strips,
+                (self.target, start),
+                || Strip::new(self.compression),
+                |i, strip| strip.fill(raw_strips[i], &layout, &shape, self.order),
+                |strip, _| place(strip.packed.len()),
+            )?;
+        }
+        ensure!(
+            self.big || end <= u32::MAX.into(),
+            "its {end} bytes are more than its directory can address"
+        );
+        let directory = self.directory(&layout, &shape, &fields, &spans, at);
+        self.target.write_at(&directory.bytes, at)?;
+        let mut pointer = Vec::new();
+        put(&mut pointer, at, self.wide(), self.order);
+        self.target.write_at(&pointer, self.link)?;
+        (self.end, self.link) = (end, at + directory.link);
+        Ok(())
+    }
+
+    /// The header.
+    fn begin(&mut self, metadata: &Metadata) -> Result<()> {
+        if let Own::Tiff { big_endian, .. } = metadata.own {
+            self.order = if big_endian {
+                Order::Big
+            } else {
+                Order::Little
+            };
+        }
+        let head = header(self.order, self.big);
+        self.link = head.len() as u64;
+        self.end = self.link + self.wide() as u64;
+        self.target.write_at(&head, 0)
+    }
+
+    /// Bytes of an offset.
+    fn wide(&self) -> usize {
+        if self.big { 8 } else { 4 }
+    }
+
+    /// The directory of a page whose strips have these offsets and lengths, to stand at byte `at`.
+    fn directory(
+        &self,
+        layout: &Layout,
+        shape: &Shape,
+        told: &[Field],
+        spans: &[(u64, u64)],
+        at: u64,
+    ) -> Directory {
+        let offset = if self.big { LONG8 } else { LONG };
+        let predictor = self.compression != Compression::None;
+        let offsets: Vec<u64> = spans.iter().map(|span| span.0).collect();
+        let lengths: Vec<u64> = spans.iter().map(|span| span.1).collect();
+        let bits = vec![shape.depth.bits().into(); shape.channels];
+        let number = |tag, kind, value: usize| field(self.order, tag, kind, &[value as u64]);
+        let mut fields = told.to_vec();
+        fields.extend([
+            number(tag::IMAGE_WIDTH, LONG, shape.width),
+            number(tag::IMAGE_LENGTH, LONG, shape.height),
+            field(self.order, tag::BITS_PER_SAMPLE, SHORT, &bits),
+            number(tag::COMPRESSION, SHORT, self.compression.tag() as usize),
+            field(self.order, tag::STRIP_OFFSETS, offset, &offsets),
+            number(tag::SAMPLES_PER_PIXEL, SHORT, shape.channels),
+            number(tag::ROWS_PER_STRIP, LONG, layout.rows),
+            field(self.order, tag::STRIP_BYTE_COUNTS, offset, &lengths),
+            number(tag::PLANAR_CONFIGURATION, SHORT, 1),
+        ]);
+        if predictor {
+            fields.push(number(tag::PREDICTOR, SHORT, 2));
+        }
+        let mut directory = lay(&mut fields, at, self.order, self.big);
+        // Samples are aligned for those who map the file.
+        let end = (at + directory.bytes.len() as u64).next_multiple_of(16);
+        directory.bytes.resize((end - at) as usize, 0);
+        directory
+    }
+}
+
+/// The entries of a directory at byte `at`, and behind them the values that do not fit in one.
+fn lay(fields: &mut [Field], at: u64, order: Order, big: bool) -> Directory {
+    fields.sort_by_key(|field| field.tag);
+    let wide = if big { 8 } else { 4 };
+    let put = |bytes: &mut Vec<u8>, number, size| put(bytes, number, size, order);
+    let mut bytes = Vec::new();
+    put(&mut bytes, fields.len() as u64, if big { 8 } else { 2 });
+    let link = bytes.len() + fields.len() * (4 + 2 * wide);
+    let mut behind = Vec::new();
+    let behind_at = at + (link + wide) as u64;
+    for field in fields {
+        put(&mut bytes, field.tag.into(), 2);
+        match &mut field.value {
+            Value::Bytes(value) => {
+                let size = size_of_kind(field.kind).unwrap_or(1) as usize;
+                put(&mut bytes, field.kind.into(), 2);
+                put(&mut bytes, (value.len() / size) as u64, wide);
+                if value.len() <= wide {
+                    bytes.extend_from_slice(value);
+                    bytes.resize(bytes.len() + wide - value.len(), 0);
+                    continue;
+                }
+                put(&mut bytes, behind_at + behind.len() as u64, wide);
+                behind.extend_from_slice(value);
+            }
+            Value::Directory(inner) => {
+                let kind = if big {
+                    LONG8
+                } else if field.kind == IFD {
+                    IFD
+                } else {
+                    LONG
+                };
+                put(&mut bytes, kind.into(), 2);
+                put(&mut bytes, 1, wide);
+                let inner_at = behind_at + behind.len() as u64;
+                put(&mut bytes, inner_at, wide);
+                behind.append(&mut lay(inner, inner_at, order, big).bytes);
+            }
+        }
+        // The next value lies on a word, wherever the directory begins.
+        while !(behind_at + behind.len() as u64).is_multiple_of(8) {
+            behind.push(0);
+        }
+    }
+    put(&mut bytes, 0, wide);
+    bytes.append(&mut behind);
+    Directory {
+        bytes,
+        link: link as u64,
+    }
+}
+
+/// A directory's bytes, and at which of them the next page's place is to be told.
+struct Directory {
+    bytes: Vec<u8>,
+    link: u64,
 }
 
 /// A strip and what makes it.
@@ -69,10 +279,11 @@ impl Strip {
         }
     }
 
-    fn fill(&mut self, raw: &[u8], layout: &Layout, shape: &Shape) -> Result<()> {
+    fn fill(&mut self, raw: &[u8], layout: &Layout, shape: &Shape, order: Order) -> Result<()> {
         self.differences.resize(raw.len(), 0);
         let (channels, depth) = (shape.channels, shape.depth);
         predictor::apply(raw, &mut self.differences, layout.row, channels, depth);
+        raw::reorder(&mut self.differences, depth, order);
         self.packed = self.packer.pack(&self.differences)?;
         Ok(())
     }
@@ -84,148 +295,22 @@ impl AsRef<[u8]> for Strip {
     }
 }
 
-/// How the file is laid out.
+/// How a page is cut.
 struct Layout {
-    compression: Compression,
     /// Bytes in a row.
     row: usize,
     /// Rows in a strip.
     rows: usize,
-    /// BigTIFF: offsets of 8 bytes.
-    big: bool,
 }
 
-/// Types of values; TIFF 6.0, section 2, and BigTIFF.
-const SHORT: u16 = 3;
-const LONG: u16 = 4;
-const RATIONAL: u16 = 5;
-const LONG8: u16 = 16;
-
 impl Layout {
-    fn of(shape: &Shape, compression: Compression) -> Layout {
+    fn of(shape: &Shape) -> Layout {
         let row = shape.row() * shape.depth.bytes();
         let rows = (STRIP / row).clamp(1, shape.height);
-        let mut layout = Layout {
-            compression,
-            row,
-            rows,
-            big: false,
-        };
-        // A strip takes two entries of 8 bytes at most; the rest of the directory is small.
-        let strips = layout.strips(shape) as u64;
-        let worst = strips * (compression.worst((rows * row) as u64) + 16) + 4096;
-        layout.big = worst > u64::from(u32::MAX);
-        layout
+        Layout { row, rows }
     }
 
     fn strips(&self, shape: &Shape) -> usize {
         shape.height.div_ceil(self.rows)
-    }
-
-    /// Header and directory, for strips of these offsets and lengths.
-    fn directory(&self, shape: &Shape, spans: &[(u64, u64)]) -> Vec<u8> {
-        let offset = if self.big { LONG8 } else { LONG };
-        let number = |value: usize| vec![value as u64];
-        let predictor = if self.compression == Compression::None {
-            1
-        } else {
-            2
-        };
-        let photometric = if shape.colours() == 3 { 2 } else { 1 };
-        let bits = shape.depth.bits().into();
-        let mut fields = vec![
-            (tag::IMAGE_WIDTH, LONG, number(shape.width)),
-            (tag::IMAGE_LENGTH, LONG, number(shape.height)),
-            (tag::BITS_PER_SAMPLE, SHORT, vec![bits; shape.channels]),
-            (tag::COMPRESSION, SHORT, vec![self.compression.tag()]),
-            (tag::PHOTOMETRIC, SHORT, vec![photometric]),
-            (
-                tag::STRIP_OFFSETS,
-                offset,
-                spans.iter().map(|span| span.0).collect(),
-            ),
-            (tag::SAMPLES_PER_PIXEL, SHORT, number(shape.channels)),
-            (tag::ROWS_PER_STRIP, LONG, number(self.rows)),
-            (
-                tag::STRIP_BYTE_COUNTS,
-                offset,
-                spans.iter().map(|span| span.1).collect(),
-            ),
-            // Baseline TIFF demands a resolution: 1/1 of no unit says that none is known.
-            (tag::X_RESOLUTION, RATIONAL, vec![1, 1]),
-            (tag::Y_RESOLUTION, RATIONAL, vec![1, 1]),
-            (tag::PLANAR_CONFIGURATION, SHORT, vec![1]),
-            (tag::RESOLUTION_UNIT, SHORT, vec![1]),
-            (tag::PREDICTOR, SHORT, vec![predictor]),
-            (tag::EXTRA_SAMPLES, SHORT, vec![2]),
-            (tag::SAMPLE_FORMAT, SHORT, vec![1; shape.channels]),
-        ];
-        fields.retain(|&(tag, _, ref values)| match tag {
-            tag::EXTRA_SAMPLES => shape.has_alpha(),
-            tag::PREDICTOR => values[0] != 1,
-            _ => true,
-        });
-        self.lay(&fields)
-    }
-
-    /// The header, the entries, and behind them the values that do not fit in an entry; padded to
-    /// a multiple of 16 bytes, so that samples are aligned for those who map the file.
-    fn lay(&self, fields: &[(u16, u16, Vec<u64>)]) -> Vec<u8> {
-        let wide = if self.big { 8 } else { 4 };
-        let mut file = Vec::new();
-        file.extend_from_slice(if Order::NATIVE == Order::Big {
-            b"MM"
-        } else {
-            b"II"
-        });
-        if self.big {
-            put(&mut file, 43, 2);
-            put(&mut file, 8, 2);
-            put(&mut file, 0, 2);
-            put(&mut file, 16, 8);
-            put(&mut file, fields.len() as u64, 8);
-        } else {
-            put(&mut file, 42, 2);
-            put(&mut file, 8, 4);
-            put(&mut file, fields.len() as u64, 2);
-        }
-        let mut behind = Vec::new();
-        let behind_start = file.len() + fields.len() * (4 + 2 * wide) + wide;
-        for &(tag, kind, ref values) in fields {
-            let (size, count) = match kind {
-                SHORT => (2, values.len()),
-                LONG8 => (8, values.len()),
-                RATIONAL => (4, values.len() / 2),
-                _ => (4, values.len()),
-            };
-            put(&mut file, tag.into(), 2);
-            put(&mut file, kind.into(), 2);
-            put(&mut file, count as u64, wide);
-            let mut bytes = Vec::new();
-            for &value in values {
-                put(&mut bytes, value, size);
-            }
-            if bytes.len() <= wide {
-                bytes.resize(wide, 0);
-                file.append(&mut bytes);
-            } else {
-                put(&mut file, (behind_start + behind.len()) as u64, wide);
-                behind.append(&mut bytes);
-                behind.resize(behind.len().next_multiple_of(8), 0);
-            }
-        }
-        put(&mut file, 0, wide);
-        file.append(&mut behind);
-        file.resize(file.len().next_multiple_of(16), 0);
-        file
-    }
-}
-
-/// Appends the low `size` bytes of a number, in the machine's byte order.
-fn put(file: &mut Vec<u8>, number: u64, size: usize) {
-    match size {
-        2 => file.extend((number as u16).to_ne_bytes()),
-        4 => file.extend((number as u32).to_ne_bytes()),
-        _ => file.extend(number.to_ne_bytes()),
     }
 }

@@ -1,24 +1,29 @@
-//! The header and the first directory (IFD) of a TIFF or BigTIFF file: TIFF 6.0, section 2, and the
+//! The header and the directories (IFD) of a TIFF or BigTIFF file: TIFF 6.0, section 2, and the
 //! BigTIFF design. Every read is bounded by the file's length, whatever the counts in it claim.
 
 use crate::codec::raw::Order;
 use crate::files::Source;
+use crate::metadata::{Field, Value};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::collections::HashSet;
 
 /// Tags read or written here; TIFF 6.0, appendix A.
 #[allow(missing_docs, reason = "the names are the specification's")]
 pub mod tag {
+    pub const NEW_SUBFILE_TYPE: u16 = 254;
     pub const IMAGE_WIDTH: u16 = 256;
     pub const IMAGE_LENGTH: u16 = 257;
     pub const BITS_PER_SAMPLE: u16 = 258;
     pub const COMPRESSION: u16 = 259;
     pub const PHOTOMETRIC: u16 = 262;
     pub const FILL_ORDER: u16 = 266;
+    pub const IMAGE_DESCRIPTION: u16 = 270;
     pub const STRIP_OFFSETS: u16 = 273;
     pub const ORIENTATION: u16 = 274;
     pub const SAMPLES_PER_PIXEL: u16 = 277;
     pub const ROWS_PER_STRIP: u16 = 278;
     pub const STRIP_BYTE_COUNTS: u16 = 279;
+    pub const MAX_SAMPLE_VALUE: u16 = 281;
     pub const X_RESOLUTION: u16 = 282;
     pub const Y_RESOLUTION: u16 = 283;
     pub const PLANAR_CONFIGURATION: u16 = 284;
@@ -28,19 +33,31 @@ pub mod tag {
     pub const TILE_LENGTH: u16 = 323;
     pub const TILE_OFFSETS: u16 = 324;
     pub const TILE_BYTE_COUNTS: u16 = 325;
+    pub const SUB_IFDS: u16 = 330;
     pub const EXTRA_SAMPLES: u16 = 338;
     pub const SAMPLE_FORMAT: u16 = 339;
+    pub const EXIF: u16 = 34665;
+    pub const GPS: u16 = 34853;
+    pub const INTEROPERABILITY: u16 = 40965;
 }
 
-/// The first directory.
+/// Pages that a file may have: more than any has, and a bound on what a hostile one can cost.
+const MOST_PAGES: usize = 1 << 20;
+
+/// One directory.
 pub struct Ifd<'a> {
     source: &'a Source,
     format: Format,
     entries: Vec<Entry>,
-    /// Where the directory of the next page is; 0 if there is none.
-    pub next: u64,
-    /// Where this directory is.
-    pub offset: u64,
+}
+
+/// Where each page's directory is.
+pub struct Chain {
+    format: Format,
+    /// At least one.
+    pub offsets: Vec<u64>,
+    /// What is wrong behind the last of them, if something is.
+    pub broken: Option<anyhow::Error>,
 }
 
 /// How numbers are laid out.
@@ -74,9 +91,10 @@ impl Format {
     }
 }
 
-impl<'a> Ifd<'a> {
-    /// Reads the header and the first directory; says so if it is no TIFF file.
-    pub fn read(source: &'a Source) -> Result<Ifd<'a>> {
+impl Chain {
+    /// Reads the header and follows the directories, each of which is read only as far as that
+    /// needs; says so if it is no TIFF file.
+    pub fn read(source: &Source) -> Result<Chain> {
         let mut head = [0; 16];
         let size = source.read_up_to(&mut head, 0)?;
         let order = match &head[..2] {
@@ -104,27 +122,76 @@ impl<'a> Ifd<'a> {
             let constants = (format.number(&head[4..6]), format.number(&head[6..8]));
             ensure!(constants == (8, 0), "the BigTIFF header is damaged");
         }
-        Ifd::entries(source, format, format.number(offset))
+        let mut chain = Chain {
+            format,
+            offsets: vec![format.number(offset)],
+            broken: None,
+        };
+        let mut seen = HashSet::from([chain.offsets[0]]);
+        let mut next = next(source, format, chain.offsets[0])?;
+        while next != 0 {
+            let page = chain.offsets.len();
+            let following = if !seen.insert(next) {
+                Err(anyhow!("its list of pages is a loop"))
+            } else if page == MOST_PAGES {
+                Err(anyhow!("it has more than {MOST_PAGES} pages"))
+            } else {
+                self::next(source, format, next)
+                    .map_err(|error| anyhow!("page {}: {error}", page + 1))
+            };
+            match following {
+                Ok(following) => {
+                    chain.offsets.push(next);
+                    next = following;
+                }
+                Err(error) => {
+                    chain.broken = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok(chain)
     }
 
+    /// The directory of page `index`, counted from 0.
+    pub fn page<'a>(&self, source: &'a Source, index: usize) -> Result<Ifd<'a>> {
+        Ifd::entries(source, self.format, self.offsets[index])
+    }
+}
+
+fn read(source: &Source, size: usize, at: u64) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; size];
+    let done = source.read_at(&mut bytes, at);
+    done.map_err(|error| anyhow!("{error} (directory)"))?;
+    Ok(bytes)
+}
+
+/// How many entries the directory at `offset` has, and where they start.
+fn count(source: &Source, format: Format, offset: u64) -> Result<(usize, u64)> {
+    let size = if format.big { 8 } else { 2 };
+    let count = format.number(&read(source, size, offset)?);
+    ensure!(
+        (1..=65535).contains(&count),
+        "its directory claims {count} entries"
+    );
+    Ok((count as usize, offset + size as u64))
+}
+
+/// Where the directory behind the one at `offset` is.
+fn next(source: &Source, format: Format, offset: u64) -> Result<u64> {
+    let (count, start) = count(source, format, offset)?;
+    let end = start + (count * (4 + 2 * format.wide())) as u64;
+    Ok(format.number(&read(source, format.wide(), end)?))
+}
+
+impl<'a> Ifd<'a> {
     fn entries(source: &'a Source, format: Format, offset: u64) -> Result<Ifd<'a>> {
-        let read = |size: usize, at: u64| -> Result<Vec<u8>> {
-            let mut bytes = vec![0; size];
-            let done = source.read_at(&mut bytes, at);
-            done.map_err(|error| anyhow!("{error} (directory)"))?;
-            Ok(bytes)
-        };
         let wide = format.wide();
-        let count_size = if format.big { 8 } else { 2 };
-        let count = format.number(&read(count_size, offset)?);
-        ensure!(
-            (1..=65535).contains(&count),
-            "its directory claims {count} entries"
-        );
+        let (count, start) = count(source, format, offset)?;
         let entry_size = 4 + 2 * wide;
-        let size = count as usize * entry_size;
-        let bytes = read(size + wide, offset + count_size as u64)?;
-        let entries = bytes[..size]
+        let size = count * entry_size;
+        let bytes = read(source, size, start)?;
+        let entries = bytes
             .chunks_exact(entry_size)
             .map(|entry| Entry {
                 tag: format.number(&entry[..2]) as u16,
@@ -137,8 +204,6 @@ impl<'a> Ifd<'a> {
             source,
             format,
             entries,
-            next: format.number(&bytes[size..]),
-            offset,
         })
     }
 
@@ -186,4 +251,92 @@ impl<'a> Ifd<'a> {
             .values(tag, 1)?
             .and_then(|values| values.first().copied()))
     }
+
+    /// Bytes of the directory and of all values in it, those past the file's end not counted.
+    pub fn weight(&self) -> u64 {
+        let values = self.entries.iter().map(|entry| {
+            let size = size_of_kind(entry.kind).unwrap_or(0);
+            entry.count.saturating_mul(size).min(self.source.len())
+        });
+        values.fold(20 * self.entries.len() as u64, u64::saturating_add)
+    }
+
+    /// Every field but those that `skip` names, Exif's and GPS's directories with their own fields;
+    /// and the tags of those that cannot be read. Both by tag.
+    pub fn fields(&self, skip: impl Fn(u16) -> bool) -> (Vec<Field>, Vec<u16>) {
+        let (mut fields, mut lost) = (Vec::new(), Vec::new());
+        self.collect(0, &skip, &mut fields, &mut lost);
+        (fields, lost)
+    }
+
+    fn collect(
+        &self,
+        depth: u32,
+        skip: &dyn Fn(u16) -> bool,
+        fields: &mut Vec<Field>,
+        lost: &mut Vec<u16>,
+    ) {
+        for entry in &self.entries {
+            let Entry { tag, kind, .. } = *entry;
+            if depth == 0 && skip(tag) || fields.iter().any(|field| field.tag == tag) {
+                continue;
+            }
+            let value = match tag {
+                tag::EXIF | tag::GPS | tag::INTEROPERABILITY if depth < 2 => {
+                    let offset = self.value(tag).ok().flatten().unwrap_or(0);
+                    Ifd::entries(self.source, self.format, offset).map(|inner| {
+                        let mut nested = Vec::new();
+                        inner.collect(depth + 1, skip, &mut nested, lost);
+                        Value::Directory(nested)
+                    })
+                }
+                _ => self.bytes(entry).map(Value::Bytes),
+            };
+            match value {
+                Ok(value) => fields.push(Field { tag, kind, value }),
+                Err(_) => lost.push(tag),
+            }
+        }
+        fields.sort_by_key(|field| field.tag);
+    }
+
+    /// The bytes of all values of an entry.
+    fn bytes(&self, entry: &Entry) -> Result<Vec<u8>> {
+        let size = size_of_kind(entry.kind).context("unknown type")?;
+        let total = entry.count.checked_mul(size).context("too many values")?;
+        if total <= entry.field.len() as u64 {
+            return Ok(entry.field[..total as usize].to_vec());
+        }
+        let offset = self.format.number(&entry.field);
+        let end = offset.checked_add(total);
+        ensure!(end.is_some_and(|end| end <= self.source.len()), "too long");
+        read(self.source, total as usize, offset)
+    }
+
+    /// The text of an ASCII tag, without the zero at its end; none if there is no such text.
+    pub fn text(&self, tag: u16) -> Option<String> {
+        let entry = self.entries.iter().find(|entry| entry.tag == tag)?;
+        let bytes = self.bytes(entry).ok()?;
+        let end = bytes.iter().position(|&byte| byte == 0);
+        String::from_utf8(bytes[..end.unwrap_or(bytes.len())].to_vec()).ok()
+    }
+
+    /// The two numbers of the first value of a RATIONAL tag.
+    pub fn fraction(&self, tag: u16) -> Option<(u32, u32)> {
+        let entry = self.entries.iter().find(|entry| entry.tag == tag)?;
+        let bytes = self.bytes(entry).ok().filter(|_| entry.kind == 5)?;
+        let half = |from| Some(self.format.number(bytes.get(from..from + 4)?) as u32);
+        Some((half(0)?, half(4)?))
+    }
+}
+
+/// Bytes of a value of a type; TIFF 6.0, section 2, and BigTIFF. None for types that are unknown.
+pub fn size_of_kind(kind: u16) -> Option<u64> {
+    Some(match kind {
+        1 | 2 | 6 | 7 => 1,
+        3 | 8 => 2,
+        4 | 9 | 11 | 13 => 4,
+        5 | 10 | 12 | 16..=18 => 8,
+        _ => return None,
+    })
 }

@@ -2,17 +2,16 @@
 //! it is cut and packed, and that the file is long enough to hold it.
 
 use super::ifd::{Ifd, tag};
-use super::shape::{one_page, shape};
+use super::shape::{Form, form};
 use super::unpack::Method;
 use crate::codec::raw::Order;
-use crate::files::Source;
 use crate::image::Shape;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 /// A page that can be decoded.
 pub struct Page {
-    /// The image's shape.
-    pub shape: Shape,
+    /// What its samples are.
+    pub form: Form,
     /// Byte order of 16-bit samples.
     pub order: Order,
     /// How each chunk is compressed.
@@ -21,7 +20,7 @@ pub struct Page {
     pub predictor: bool,
     /// How the image is cut.
     pub grid: Grid,
-    /// Where each chunk is: left to right, then top to bottom.
+    /// Where each chunk is: left to right, then top to bottom, then plane by plane.
     pub spans: Vec<Span>,
 }
 
@@ -53,11 +52,10 @@ impl Grid {
 }
 
 impl Page {
-    /// Reads and checks the only page of a TIFF file; refuses what is not supported by name.
-    pub fn read(source: &Source) -> Result<Page> {
-        let ifd = Ifd::read(source)?;
-        one_page(&ifd, source.len())?;
-        let shape = shape(&ifd)?;
+    /// Reads a page from its directory, in a file of `len` bytes; refuses what is not supported by
+    /// name, and unless `damaged` files are welcome, what the file is too short for.
+    pub fn read(ifd: &Ifd, len: u64, damaged: bool) -> Result<Page> {
+        let form = form(ifd)?;
         let compression = ifd.value(tag::COMPRESSION)?.unwrap_or(1);
         let method = Method::of_tag(compression)?;
         let predictor = match ifd.value(tag::PREDICTOR)?.unwrap_or(1) {
@@ -65,27 +63,39 @@ impl Page {
             2 => true,
             other => bail!("predictor {other} is not supported (1 and 2 are)"),
         };
-        let (grid, spans) = grid(&ifd, &shape, method)?;
+        ensure!(
+            !predictor || form.bits == form.shape.depth.bits(),
+            "predictor 2 of {}-bit samples is not supported",
+            form.bits
+        );
+        let (grid, spans) = grid(ifd, &form, method)?;
         let page = Page {
-            shape,
+            form,
             order: ifd.order(),
             method,
             predictor,
             grid,
             spans,
         };
-        page.check(source.len())?;
+        if !damaged {
+            page.check(len)?;
+        }
         Ok(page)
     }
 
     /// Bytes in a row of a chunk.
     pub fn row(&self) -> usize {
-        self.grid.width * self.shape.channels * self.shape.depth.bytes()
+        self.form.row(self.grid.width)
     }
 
     /// Chunks side by side.
     pub fn across(&self) -> usize {
-        self.shape.width.div_ceil(self.grid.width)
+        self.form.shape.width.div_ceil(self.grid.width)
+    }
+
+    /// Chunks above one another, of one plane.
+    pub fn down(&self) -> usize {
+        self.form.shape.height.div_ceil(self.grid.height)
     }
 
     /// Refuses a file that is too short for what its directory promises, so that a lying one takes
@@ -121,21 +131,38 @@ impl Page {
         Ok(())
     }
 
+    /// Bytes of samples in the file, unpacked.
+    pub fn bytes(&self) -> u64 {
+        (0..self.spans.len()).map(|i| self.unpacked(i) as u64).sum()
+    }
+
+    /// Whether the samples lie in the file as one piece, as they are.
+    pub fn is_contiguous(&self) -> bool {
+        let mut end = self.spans[0].offset;
+        self.method == Method::None
+            && !self.grid.tiled
+            && self.spans.iter().enumerate().all(|(i, span)| {
+                let follows = span.offset == end;
+                end = end.saturating_add(self.unpacked(i) as u64);
+                follows
+            })
+    }
+
     /// Bytes of samples in chunk `i`: a tile is whole, the last strip ends with the image.
     pub fn unpacked(&self, i: usize) -> usize {
         let rows = if self.grid.tiled {
             self.grid.height
         } else {
-            self.grid
-                .height
-                .min(self.shape.height - i * self.grid.height)
+            let above = i % self.down() * self.grid.height;
+            self.grid.height.min(self.form.shape.height - above)
         };
         rows * self.row()
     }
 }
 
 /// How the image is cut, and where the pieces are.
-fn grid(ifd: &Ifd, shape: &Shape, method: Method) -> Result<(Grid, Vec<Span>)> {
+fn grid(ifd: &Ifd, form: &Form, method: Method) -> Result<(Grid, Vec<Span>)> {
+    let shape = &form.shape;
     let (width, height) = (shape.width as u64, shape.height as u64);
     let tile = ifd.value(tag::TILE_WIDTH)?;
     let tiled = tile.is_some();
@@ -157,8 +184,8 @@ fn grid(ifd: &Ifd, shape: &Shape, method: Method) -> Result<(Grid, Vec<Span>)> {
         tiled,
     };
     let noun = grid.noun();
-    let number =
-        shape.width.div_ceil(grid.width) as u64 * shape.height.div_ceil(grid.height) as u64;
+    let across = shape.width.div_ceil(grid.width) as u64;
+    let number = across * shape.height.div_ceil(grid.height) as u64 * form.planes() as u64;
     let list = |tag| -> Result<Option<Vec<u64>>> {
         let Some(values) = ifd.values(tag, number)? else {
             return Ok(None);
@@ -172,7 +199,7 @@ fn grid(ifd: &Ifd, shape: &Shape, method: Method) -> Result<(Grid, Vec<Span>)> {
     };
     let offsets = list(offsets)?.with_context(|| format!("its directory lists no {noun}s"))?;
     // Some writers leave the count of the only strip out.
-    let whole = chunk.bytes() as u64;
+    let whole = (form.row(chunk.width) * chunk.height) as u64;
     let counts = match list(counts)? {
         Some(counts) => counts,
         None if method == Method::None && number == 1 => vec![whole],

@@ -1,36 +1,66 @@
-//! What the tags say of the samples: `Shape`, or the name of what is not supported.
+//! What the tags say of the samples: `Form`, or the name of what is not supported and what to do.
 
 use super::ifd::{Ifd, tag};
 use crate::image::{Depth, Shape};
+use crate::metadata::Alpha;
 use anyhow::{Context, Result, bail, ensure};
 
-/// Refuses a file of several pages.
-pub fn one_page(ifd: &Ifd, len: u64) -> Result<()> {
-    match ifd.next {
-        0 => Ok(()),
-        next if next == ifd.offset => bail!("its list of pages is a loop"),
-        next if next >= len => bail!("truncated at byte {len} of {next} (page 1)"),
-        _ => bail!("files of several pages are not supported"),
+/// What the samples are, in memory and in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// The image in memory.
+    pub shape: Shape,
+    /// Bits of a sample in the file: 1, 2, 4, 8, 10, 12, 14 or 16.
+    pub bits: u32,
+    /// Whether each channel has chunks of its own.
+    pub planar: bool,
+    /// Whether samples are signed.
+    pub signed: bool,
+    /// Whether grey 0 is white.
+    pub white_is_zero: bool,
+    /// What the last channel is, if not a colour.
+    pub alpha: Alpha,
+}
+
+impl Form {
+    /// Channels of a chunk.
+    pub fn channels(&self) -> usize {
+        if self.planar { 1 } else { self.shape.channels }
+    }
+
+    /// Chunks that lie over one another: one a channel if they are apart.
+    pub fn planes(&self) -> usize {
+        self.shape.channels / self.channels()
+    }
+
+    /// Bytes of a row of `width` pixels in a chunk; rows begin with a byte (TIFF 6.0, section 3).
+    pub fn row(&self, width: usize) -> usize {
+        (width * self.channels() * self.bits as usize).div_ceil(8)
+    }
+
+    /// Whether a chunk's rows lie in the file as in memory, but for byte order and sign.
+    pub fn is_plain(&self) -> bool {
+        self.planes() == 1 && self.bits == self.shape.depth.bits()
     }
 }
 
-/// Width, height, channels and depth; refuses what an image in memory cannot hold or keep apart.
-pub fn shape(ifd: &Ifd) -> Result<Shape> {
+/// Reads them; refuses what an image in memory cannot hold or keep apart.
+pub fn form(ifd: &Ifd) -> Result<Form> {
     let needed = |tag, name: &str| {
         ifd.value(tag)?
             .with_context(|| format!("the {name} tag ({tag}) is missing"))
     };
     let width = needed(tag::IMAGE_WIDTH, "ImageWidth")?;
     let height = needed(tag::IMAGE_LENGTH, "ImageLength")?;
-    let colours = match needed(tag::PHOTOMETRIC, "PhotometricInterpretation")? {
-        1 => 1,
+    let photometric = needed(tag::PHOTOMETRIC, "PhotometricInterpretation")?;
+    let colours = match photometric {
+        0 | 1 => 1,
         2 => 3,
-        0 => bail!("grey where 0 is white (MinIsWhite) is not supported"),
-        3 => bail!("palette colours are not supported"),
+        3 => bail!("palette colours are not supported (convert it to RGB first)"),
         4 => bail!("transparency masks are not supported"),
-        5 => bail!("CMYK colours are not supported"),
-        6 => bail!("YCbCr colours are not supported"),
-        8..=10 => bail!("Lab colours are not supported"),
+        5 => bail!("CMYK colours are not supported (convert it to RGB first)"),
+        6 => bail!("YCbCr colours are not supported (convert it to RGB first)"),
+        8..=10 => bail!("Lab colours are not supported (convert it to RGB first)"),
         other => bail!("photometric interpretation {other} is not supported"),
     };
     let channels = ifd.value(tag::SAMPLES_PER_PIXEL)?.unwrap_or(1);
@@ -38,43 +68,72 @@ pub fn shape(ifd: &Ifd) -> Result<Shape> {
         channels >= colours,
         "{channels} samples a pixel where its colours need {colours}"
     );
-    match channels - colours {
-        0 => {}
+    let alpha = match channels - colours {
+        0 => Alpha::Independent,
         1 => match ifd.value(tag::EXTRA_SAMPLES)?.unwrap_or(0) {
-            1 | 2 => {}
-            0 => bail!("an extra channel of unspecified meaning (ExtraSamples 0) is not supported"),
+            0 => Alpha::Unspecified,
+            1 => Alpha::Associated,
+            2 => Alpha::Independent,
             other => bail!("an extra channel of meaning {other} (ExtraSamples) is not supported"),
         },
-        more => bail!("{more} channels beside the {colours} of its colours are not supported"),
-    }
-    if channels > 1 && ifd.value(tag::PLANAR_CONFIGURATION)?.unwrap_or(1) != 1 {
-        bail!("channels in separate planes (PlanarConfiguration 2) are not supported");
-    }
-    let turned = ifd.value(tag::ORIENTATION)?.unwrap_or(1);
-    ensure!(turned == 1, "orientation {turned} is not supported (1 is)");
+        more => bail!(
+            "{more} channels beside the {colours} of its colours are not supported (write each as a page)"
+        ),
+    };
+    let planar = match ifd.value(tag::PLANAR_CONFIGURATION)?.unwrap_or(1) {
+        1 => false,
+        2 => channels > 1,
+        other => bail!("planar configuration {other} is not supported"),
+    };
     let fill = ifd.value(tag::FILL_ORDER)?.unwrap_or(1);
     ensure!(fill == 1, "fill order {fill} is not supported (1 is)");
-    for format in ifd
-        .values(tag::SAMPLE_FORMAT, channels)?
-        .unwrap_or_default()
-    {
-        match format {
-            // 4 is "undefined", to be read as unsigned.
-            1 | 4 => {}
-            2 => bail!("signed samples are not supported"),
-            3 => bail!("floating-point samples are not supported"),
-            other => bail!("sample format {other} is not supported"),
-        }
-    }
+
     let bits = ifd.values(tag::BITS_PER_SAMPLE, channels)?;
     let bits = bits.filter(|bits| !bits.is_empty()).unwrap_or(vec![1]);
+    let wanted = "convert it first to 16-bit integers, with a scale of your choice";
+    let signed = signed(ifd, channels, bits[0], wanted)?;
     let depth = match bits[0] {
         _ if bits.iter().any(|&other| other != bits[0]) => {
             bail!("channels of different depths are not supported")
         }
-        8 => Depth::Eight,
-        16 => Depth::Sixteen,
-        other => bail!("{other}-bit samples are not supported (8 and 16 bits are)"),
+        1 | 2 | 4 | 8 => Depth::Eight,
+        10 | 12 | 14 | 16 => Depth::Sixteen,
+        other => bail!(
+            "{other}-bit samples are not supported (1, 2, 4, 8, 10, 12, 14 and 16 bits are): {wanted}"
+        ),
     };
-    Shape::checked(width, height, channels as usize, depth)
+    let bits = bits[0] as u32;
+    ensure!(
+        !signed || bits == depth.bits(),
+        "signed samples of {bits} bits are not supported: {wanted}"
+    );
+    Ok(Form {
+        shape: Shape::checked(width, height, channels as usize, depth)?,
+        bits,
+        planar,
+        signed,
+        white_is_zero: photometric == 0,
+        alpha,
+    })
+}
+
+fn signed(ifd: &Ifd, channels: u64, bits: u64, wanted: &str) -> Result<bool> {
+    let formats = ifd.values(tag::SAMPLE_FORMAT, channels)?;
+    let formats = formats.unwrap_or_default();
+    let first = formats.first().copied().unwrap_or(1);
+    for &format in &formats {
+        match format {
+            // 4 is "undefined", to be read as unsigned.
+            1 | 4 => {}
+            2 => ensure!(first == 2, "channels of different sign are not supported"),
+            3 => bail!("{bits}-bit floating-point samples are not supported: {wanted}"),
+            5 | 6 => bail!("complex samples (sample format {format}) are not supported: {wanted}"),
+            other => bail!("sample format {other} is not supported: {wanted}"),
+        }
+        ensure!(
+            (format == 2) == (first == 2),
+            "channels of different sign are not supported"
+        );
+    }
+    Ok(first == 2)
 }

@@ -108,6 +108,8 @@ impl fmt::Display for Chunk {
 /// The chunks of a PNG, one after another.
 pub struct Chunks<'a> {
     pub window: Window<'a>,
+    /// Whether image data may be cut off.
+    pub damaged: bool,
 }
 
 impl<'a> Chunks<'a> {
@@ -115,6 +117,7 @@ impl<'a> Chunks<'a> {
     pub fn new(source: &'a Source) -> Chunks<'a> {
         Chunks {
             window: Window::new(source),
+            damaged: false,
         }
     }
 
@@ -131,7 +134,7 @@ impl<'a> Chunks<'a> {
         ensure!(len <= MOST, "{chunk} has an impossible length ({len})");
         let size = self.window.source.len();
         ensure!(
-            chunk.end() <= size,
+            chunk.end() <= size || self.damaged && &kind == b"IDAT",
             "truncated at byte {size} of {} ({chunk})",
             chunk.end()
         );
@@ -163,6 +166,29 @@ impl<'a> Chunks<'a> {
         let mut data = Vec::new();
         self.each(chunk, |piece| data.extend_from_slice(piece))?;
         Ok(data)
+    }
+
+    /// The chunks behind the image data, which start at byte `start`; IEND is not one of them. Only
+    /// the heads of the image data's chunks are read.
+    pub fn behind(&self, start: u64) -> Result<Vec<Chunk>> {
+        let (mut found, mut at) = (Vec::new(), start);
+        loop {
+            let mut head = [0; 8];
+            self.window.source.read_at(&mut head, at)?;
+            let [l0, l1, l2, l3, kind @ ..] = head;
+            let len = u32::from_be_bytes([l0, l1, l2, l3]);
+            let chunk = Chunk {
+                kind,
+                start: at,
+                len,
+            };
+            at = chunk.end();
+            match &kind {
+                b"IEND" => return Ok(found),
+                b"IDAT" => {}
+                _ => found.push(chunk),
+            }
+        }
     }
 
     /// Walks from `start` over all chunks that may follow the image data, to the end.

@@ -1,6 +1,6 @@
 //! What stands before the image data of a PNG, and what it promises.
 
-use super::chunks::{MOST, SIGNATURE, is_critical};
+use super::chunks::{Chunk, MOST, SIGNATURE, is_critical};
 use super::data::ImageData;
 use crate::codec::png::INDEX;
 use crate::files::Source;
@@ -140,14 +140,18 @@ pub struct Prelude {
     pub transparent: bool,
     /// The data of our private chunk of segment lengths.
     pub index: Option<Vec<u8>>,
+    /// The other ancillary chunks.
+    pub others: Vec<Chunk>,
     /// Byte at which the first IDAT starts.
     pub data: u64,
 }
 
 impl Prelude {
-    /// Reads the chunks up to the first IDAT, and checks what they promise.
-    pub fn read(source: &Source) -> Result<(Prelude, ImageData<'_>)> {
+    /// Reads the chunks up to the first IDAT, and checks what they promise; that one may be cut off
+    /// if `damaged` files are welcome.
+    pub fn read(source: &Source, damaged: bool) -> Result<(Prelude, ImageData<'_>)> {
         let mut data = ImageData::new(source);
+        data.chunks.damaged = damaged;
         let chunks = &mut data.chunks;
         let signed = chunks.window.array::<8>(0).is_ok_and(|b| b == SIGNATURE);
         ensure!(signed, "not a PNG");
@@ -164,6 +168,7 @@ impl Prelude {
             header,
             transparent: false,
             index: None,
+            others: Vec::new(),
             data: 0,
         };
         let mut palette = false;
@@ -187,7 +192,20 @@ impl Prelude {
                         "an animation of {frames} frames; only still images are supported"
                     );
                 }
-                b"tRNS" => prelude.transparent = true,
+                b"tRNS" => {
+                    prelude.transparent = true;
+                    let values = chunks.data(&chunk)?;
+                    // Programs disagree on what a value means that no sample can have.
+                    let beyond =
+                        |pair: &[u8; 2]| u32::from(u16::from_be_bytes(*pair)) >> header.bits > 0;
+                    ensure!(
+                        header.colour == Colour::Palette
+                            || !values.as_chunks().0.iter().any(beyond),
+                        "{chunk} names a value of more than {} bits",
+                        header.bits
+                    );
+                    continue;
+                }
                 b"PLTE" => {
                     // The png crate takes a palette of any length, and panics when it uses it.
                     ensure!(
@@ -199,7 +217,7 @@ impl Prelude {
                     palette = true;
                 }
                 kind if is_critical(kind) => bail!("{chunk} is out of place or unknown"),
-                _ => {}
+                _ => prelude.others.push(chunk),
             }
             chunks.each(&chunk, |_| ())?;
         }

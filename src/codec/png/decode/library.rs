@@ -1,5 +1,6 @@
 //! PNGs of unusual layout (interlaced, palette, fewer than 8 bits, tRNS), by the png crate.
 
+use crate::codec::salvage::Salvage;
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape};
 use anyhow::{Result, anyhow, ensure};
@@ -8,7 +9,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 /// Decodes a PNG that has this shape once expanded, and whose image data are known to be whole:
 /// the png crate itself would take a stream whose end and Adler-32 are missing.
-pub fn decode(source: &Source, shape: Shape) -> Result<Image> {
+pub fn decode(source: &Source, shape: Shape, salvage: &Salvage) -> Result<Image> {
     let mut options = DecodeOptions::default();
     options.set_ignore_text_chunk(true);
     options.set_ignore_iccp_chunk(true);
@@ -22,12 +23,16 @@ pub fn decode(source: &Source, shape: Shape) -> Result<Image> {
         reader.output_buffer_size() == Some(shape.bytes()),
         "its chunks contradict one another"
     );
-    let mut samples = Samples::any(&shape)?;
-    let frame = reader.next_frame(samples.as_bytes_mut()).map_err(plain)?;
-    ensure!(
-        frame.buffer_size() == shape.bytes() && frame.width as usize == shape.width,
-        "its chunks contradict one another"
-    );
+    let mut samples = salvage.samples(&shape)?;
+    let frame = reader.next_frame(samples.as_bytes_mut()).map_err(plain);
+    let checked = frame.and_then(|frame| {
+        ensure!(
+            frame.buffer_size() == shape.bytes() && frame.width as usize == shape.width,
+            "its chunks contradict one another"
+        );
+        Ok(())
+    });
+    salvage.take(checked)?;
     if let Samples::U16(samples) = &mut samples {
         samples.iter_mut().for_each(|s| *s = u16::from_be(*s));
     }

@@ -1,0 +1,61 @@
+//! What is to be done with damage: it ends the reading, or it is noted, and the rest is read.
+
+use crate::image::{Samples, Shape};
+use anyhow::{Error, Result};
+use std::sync::{Mutex, PoisonError};
+
+/// Damage found in a file, where that is to be survived.
+#[derive(Debug, Default)]
+pub struct Salvage {
+    wanted: bool,
+    found: Mutex<Vec<Error>>,
+}
+
+impl Salvage {
+    /// Damage is noted if `wanted`, else it is an error.
+    pub fn new(wanted: bool) -> Salvage {
+        Salvage {
+            wanted,
+            found: Mutex::default(),
+        }
+    }
+
+    /// Whether what can be read of a damaged file is wanted.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// Memory for the samples of an image: what damage leaves unread is 0.
+    pub fn samples(&self, shape: &Shape) -> Result<Samples> {
+        if self.wanted {
+            Samples::zeroed(shape)
+        } else {
+            Samples::any(shape)
+        }
+    }
+
+    /// Lets an error through, or notes it and goes on.
+    pub fn take(&self, result: Result<()>) -> Result<()> {
+        match result {
+            Err(error) if self.wanted => {
+                let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.push(error);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// A sentence of all that was found, none if nothing was.
+    pub fn told(&self) -> Option<String> {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sentences: Vec<String> = found.iter().map(|error| format!("{error:#}")).collect();
+        // Threads find it in any order.
+        sentences.sort();
+        let first = sentences.first()?;
+        Some(match sentences.len() {
+            1 => first.clone(),
+            more => format!("{first}, and {} more such places", more - 1),
+        })
+    }
+}

@@ -1,0 +1,237 @@
+//! What programs write into ImageDescription about the stack that a page belongs to (ImageJ's lines,
+//! OME-XML, tifffile's JSON), kept true of the output.
+
+use crate::image::{Depth, Shape};
+use crate::metadata::{Effect, Story};
+use serde_json::{Value, json};
+
+/// What becomes of a description.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Retold {
+    /// It is as true as it was.
+    Same,
+    /// This is true.
+    New(String),
+    /// It cannot be made true, and why.
+    Untrue(&'static str),
+}
+
+/// How many images an ImageJ description tells of.
+pub fn images(description: &str) -> Option<usize> {
+    let rest = description.strip_prefix("ImageJ=")?;
+    let line = rest.lines().find_map(|line| line.strip_prefix("images="));
+    line?.trim().parse().ok()
+}
+
+/// The description after what happened to the image.
+pub fn retell(description: &str, story: &Story) -> Retold {
+    let new = if description.starts_with("ImageJ=") {
+        imagej(description, story)
+    } else if description.contains("<OME") {
+        if !story.whole {
+            return Retold::Untrue("it is OME-XML that tells of pages which are not taken");
+        }
+        ome(description, story)
+    } else if description.starts_with('{') && description.contains("\"shape\":") {
+        match shaped(description, story) {
+            Some(new) => new,
+            None => return Retold::Untrue("it tells of an array that the pages do not make"),
+        }
+    } else {
+        return Retold::Same;
+    };
+    if new == description {
+        Retold::Same
+    } else {
+        Retold::New(new)
+    }
+}
+
+/// Lines of `key=value`.
+fn imagej(description: &str, story: &Story) -> String {
+    let values = story.effect == Effect::Values || story.from.depth != story.to.depth;
+    let mut lines = Vec::new();
+    for line in description.lines() {
+        let (key, _) = line.split_once('=').unwrap_or((line, ""));
+        match key {
+            "images" if story.pages == 1 => {}
+            "images" if !story.whole => {
+                lines.push(format!("images={}", story.pages));
+                lines.push(format!("slices={}", story.pages));
+            }
+            "slices" | "channels" | "frames" | "hyperstack" if !story.whole => {}
+            "min" if values => lines.push("min=0.0".into()),
+            "max" if values => lines.push(format!("max={}.0", story.to.depth.full())),
+            // What values stood for before they were stretched.
+            "cf" | "c0" | "c1" | "c2" | "c3" | "c4" | "vunit" if values => {}
+            _ => lines.push(line.into()),
+        }
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// The attributes of every `Pixels` element.
+fn ome(description: &str, story: &Story) -> String {
+    let mut new = String::new();
+    let mut rest = description;
+    while let Some(at) = rest.find("<Pixels") {
+        let end = rest[at..].find('>').map_or(rest.len(), |end| at + end);
+        new.push_str(&rest[..at]);
+        new.push_str(&pixels(&rest[at..end], story));
+        rest = &rest[end..];
+    }
+    new + rest
+}
+
+fn pixels(element: &str, story: &Story) -> String {
+    let mut element = element.to_string();
+    if story.is_transposed() {
+        for (x, y) in [
+            ("SizeX", "SizeY"),
+            ("PhysicalSizeX", "PhysicalSizeY"),
+            ("PhysicalSizeXUnit", "PhysicalSizeYUnit"),
+        ] {
+            // Exchanged by their names; their order means nothing.
+            element = element.replace(&format!(" {x}=\""), " \u{0}=\"");
+            element = element.replace(&format!(" {y}=\""), &format!(" {x}=\""));
+            element = element.replace(" \u{0}=\"", &format!(" {y}=\""));
+        }
+    }
+    if story.from.depth != story.to.depth {
+        let (from, to) = match story.to.depth {
+            Depth::Eight => ("int16\"", "int8\""),
+            Depth::Sixteen => ("int8\"", "int16\""),
+        };
+        element = element.replace(from, to);
+    }
+    if story.effect == Effect::Values || story.from.depth != story.to.depth {
+        element = set(&element, "SignificantBits", story.to.depth.bits());
+    }
+    element
+}
+
+/// Gives an attribute another value, where it is told.
+fn set(element: &str, attribute: &str, value: u32) -> String {
+    let name = format!(" {attribute}=\"");
+    let Some(start) = element.find(&name).map(|at| at + name.len()) else {
+        return element.into();
+    };
+    let end = element[start..]
+        .find('"')
+        .map_or(element.len(), |end| start + end);
+    format!("{}{value}{}", &element[..start], &element[end..])
+}
+
+/// tifffile's `{"shape": [pages…, height, width, channels]}`.
+fn shaped(description: &str, story: &Story) -> Option<String> {
+    let mut told: Value = serde_json::from_str(description).ok()?;
+    let sizes: Option<Vec<u64>> = told["shape"]
+        .as_array()?
+        .iter()
+        .map(Value::as_u64)
+        .collect();
+    let sizes = sizes?;
+    let outer = if story.whole {
+        let samples = story.from.samples() as u64;
+        let pages = story.pages as u64;
+        let fits = |count: &usize| {
+            sizes[..*count].iter().product::<u64>() == pages
+                && sizes[*count..].iter().product::<u64>() == samples
+        };
+        let outer = (0..=sizes.len()).rev().find(fits)?;
+        sizes[..outer].to_vec()
+    } else if story.pages > 1 {
+        vec![story.pages as u64]
+    } else {
+        Vec::new()
+    };
+    let Shape {
+        width,
+        height,
+        channels,
+        ..
+    } = story.to;
+    let mut new = outer;
+    new.extend([height as u64, width as u64]);
+    if channels > 1 {
+        new.push(channels as u64);
+    }
+    if new == sizes {
+        return Some(description.into());
+    }
+    if new.len() != sizes.len() || !story.whole {
+        told.as_object_mut()?.remove("axes");
+    }
+    told["shape"] = json!(new);
+    Some(told.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::Turn;
+
+    fn story(effect: Effect, pages: usize) -> Story {
+        let from = Shape {
+            width: 3,
+            height: 2,
+            channels: 1,
+            depth: Depth::Sixteen,
+        };
+        let mut to = from;
+        if let Effect::Turn(_) = effect {
+            (to.width, to.height) = (2, 3);
+        }
+        Story {
+            effect,
+            from,
+            to,
+            pages,
+            whole: true,
+        }
+    }
+
+    const TRANSPOSE: Effect = Effect::Turn(Turn {
+        transposed: true,
+        mirror_x: false,
+        mirror_y: false,
+    });
+
+    #[test]
+    fn imagej_lines() {
+        let told = "ImageJ=1.11a\nimages=4\nslices=4\nunit=um\nmin=5.0\nmax=9.0\n";
+        assert_eq!(images(told), Some(4));
+        assert_eq!(retell(told, &story(TRANSPOSE, 4)), Retold::Same);
+        let new = "ImageJ=1.11a\nimages=4\nslices=4\nunit=um\nmin=0.0\nmax=65535.0\n";
+        let stretched = retell(told, &story(Effect::Values, 4));
+        assert_eq!(stretched, Retold::New(new.into()));
+        let some = Story {
+            whole: false,
+            pages: 2,
+            ..story(TRANSPOSE, 2)
+        };
+        let new = "ImageJ=1.11a\nimages=2\nslices=2\nunit=um\nmin=5.0\nmax=9.0\n";
+        assert_eq!(retell(told, &some), Retold::New(new.into()));
+    }
+
+    #[test]
+    fn ome_attributes() {
+        let told = r#"<OME><Pixels ID="P:0" SizeX="3" SizeY="2" SignificantBits="12" PhysicalSizeX="0.5" Type="uint16"/></OME>"#;
+        let new = r#"<OME><Pixels ID="P:0" SizeY="3" SizeX="2" SignificantBits="12" PhysicalSizeY="0.5" Type="uint16"/></OME>"#;
+        assert_eq!(retell(told, &story(TRANSPOSE, 1)), Retold::New(new.into()));
+        let new = told.replace("\"12\"", "\"16\"");
+        let stretched = retell(told, &story(Effect::Values, 1));
+        assert_eq!(stretched, Retold::New(new));
+    }
+
+    #[test]
+    fn shapes() {
+        let told = r#"{"shape": [2, 2, 2, 3]}"#;
+        let new = r#"{"shape":[2,2,3,2]}"#;
+        assert_eq!(retell(told, &story(TRANSPOSE, 4)), Retold::New(new.into()));
+        assert_eq!(retell(told, &story(Effect::Values, 4)), Retold::Same);
+        let untrue = retell(told, &story(Effect::Values, 3));
+        assert!(matches!(untrue, Retold::Untrue(_)));
+    }
+}

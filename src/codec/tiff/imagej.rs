@@ -1,0 +1,71 @@
+//! ImageJ's own block of metadata in TIFF files (ImageJ, `ij.io.TiffEncoder`): one field holds
+//! entries one behind the other, another how many bytes each has.
+
+use super::fields::{LONG, field};
+use crate::codec::raw::Order;
+use crate::metadata::{Field, Value};
+
+/// The field of lengths: of the head, then of each entry.
+pub const LENGTHS: u16 = 50838;
+/// The field of entries: a head ("IJIJ", then of each kind its name and how many there are), then
+/// the entries.
+pub const ENTRIES: u16 = 50839;
+
+/// Bytes of "IJIJ", and of a kind's name and count.
+const MAGIC: usize = 4;
+const KIND: usize = 8;
+
+/// Leaves out entries of the kinds that `keep` refuses; says whether there were any. `None` if the
+/// fields make no sense.
+pub fn filter(fields: &mut Vec<Field>, order: Order, keep: impl Fn(&str) -> bool) -> Option<bool> {
+    let bytes_of = |tag| {
+        let field = fields.iter().find(|field| field.tag == tag)?;
+        match &field.value {
+            Value::Bytes(bytes) => Some(bytes),
+            Value::Directory(_) => None,
+        }
+    };
+    let number = |bytes: &[u8; 4]| match order {
+        Order::Little => u32::from_le_bytes(*bytes),
+        Order::Big => u32::from_be_bytes(*bytes),
+    };
+    let lengths = bytes_of(LENGTHS)?.as_chunks::<4>().0.iter();
+    let lengths: Vec<usize> = lengths.map(|bytes| number(bytes) as usize).collect();
+    let bytes = bytes_of(ENTRIES)?;
+    let head = *lengths.first()?;
+    let kinds = bytes.get(MAGIC..head)?.as_chunks::<KIND>().0;
+
+    let (mut new_head, mut entries) = (bytes[..MAGIC].to_vec(), Vec::new());
+    let (mut new_lengths, mut next, mut at) = (vec![0], 1, head);
+    for kind in kinds {
+        let (name, count) = kind.split_at(4);
+        // A name is a number whose bytes are letters.
+        let name = number(name.try_into().ok()?).to_be_bytes();
+        let kept = keep(str::from_utf8(&name).ok()?);
+        if kept {
+            new_head.extend_from_slice(kind);
+        }
+        for _ in 0..number(count.try_into().ok()?) {
+            let length = *lengths.get(next)?;
+            let entry = bytes.get(at..at.checked_add(length)?)?;
+            if kept {
+                entries.extend_from_slice(entry);
+                new_lengths.push(length as u64);
+            }
+            (next, at) = (next + 1, at + length);
+        }
+    }
+    let dropped = new_lengths.len() < lengths.len();
+    new_lengths[0] = new_head.len() as u64;
+    new_head.append(&mut entries);
+    fields.retain(|field| field.tag != LENGTHS && field.tag != ENTRIES);
+    if new_lengths.len() > 1 {
+        fields.push(field(order, LENGTHS, LONG, &new_lengths));
+        fields.push(Field {
+            tag: ENTRIES,
+            kind: 1,
+            value: Value::Bytes(new_head),
+        });
+    }
+    Some(dropped)
+}

@@ -1,0 +1,72 @@
+//! Samples that lie in the file otherwise than in memory: of 1, 2, 4, 10, 12 or 14 bits, the most
+//! significant bit first and each row from a byte on (TIFF 6.0, section 3), or one plane a channel.
+
+use super::shape::Form;
+use crate::image::Depth;
+
+/// Puts a row of a chunk, in the machine's byte order, into its place in the image: all channels,
+/// or those of one plane. Fewer than 8 bits are scaled to 8, v·255/(2ⁿ−1), as PNG's are; 10 to 14
+/// keep their values.
+pub fn spread(row: &[u8], out: &mut [u8], form: &Form, plane: usize) {
+    let (all, here) = (form.shape.channels, form.channels());
+    // The sample that the i-th of the row is.
+    let place = |i: usize| i / here * all + i % here + plane;
+    let count = out.len() / form.shape.pixel_bytes() * here;
+    match (form.shape.depth, form.bits) {
+        (Depth::Eight, 8) => {
+            for (i, &sample) in row.iter().take(count).enumerate() {
+                out[place(i)] = sample;
+            }
+        }
+        (Depth::Eight, bits) => {
+            let scale = 255 / ((1 << bits) - 1);
+            for (i, value) in (Bits::of(row, bits)).take(count).enumerate() {
+                out[place(i)] = (value * scale) as u8;
+            }
+        }
+        (Depth::Sixteen, bits) => {
+            let out = out.as_chunks_mut::<2>().0;
+            if bits == 16 {
+                for (i, &sample) in row.as_chunks::<2>().0.iter().take(count).enumerate() {
+                    out[place(i)] = sample;
+                }
+            } else {
+                for (i, value) in (Bits::of(row, bits)).take(count).enumerate() {
+                    out[place(i)] = (value as u16).to_ne_bytes();
+                }
+            }
+        }
+    }
+}
+
+/// The numbers of a row, of so many bits each.
+struct Bits<'a> {
+    bytes: std::slice::Iter<'a, u8>,
+    bits: u32,
+    held: u32,
+    holds: u32,
+}
+
+impl<'a> Bits<'a> {
+    fn of(row: &'a [u8], bits: u32) -> Bits<'a> {
+        Bits {
+            bytes: row.iter(),
+            bits,
+            held: 0,
+            holds: 0,
+        }
+    }
+}
+
+impl Iterator for Bits<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        while self.holds < self.bits {
+            self.held = self.held << 8 | u32::from(*self.bytes.next()?);
+            self.holds += 8;
+        }
+        self.holds -= self.bits;
+        Some(self.held >> self.holds & ((1 << self.bits) - 1))
+    }
+}

@@ -1,0 +1,332 @@
+//! Files of several pages: every page done, the range shared, descriptions true.
+
+use crate::contract::{made, outcome, refused};
+use crate::support::{folder, run, sample};
+use crate::tiff::build::Build;
+use crate::tiff::{picture, written};
+use gpuimg::codec::tiff::{Compression, Writer};
+use gpuimg::image::{Depth, Image, Samples};
+use gpuimg::metadata::{Field, Metadata, Own, Value};
+use std::fs;
+use tiff::decoder::{Decoder, DecodingResult};
+use tiff::tags::Tag;
+
+/// A page's size, samples and description.
+type Page = ((u32, u32), Vec<u16>, Option<String>);
+
+/// Every page, as the `tiff` crate reads it.
+fn pages(file: &[u8]) -> Vec<Page> {
+    let mut decoder = Decoder::new(std::io::Cursor::new(file)).unwrap();
+    let mut pages = Vec::new();
+    loop {
+        let size = decoder.dimensions().unwrap();
+        let told = decoder.find_tag(Tag::ImageDescription).unwrap();
+        let told = told.map(|value| value.into_string().unwrap());
+        let samples = match decoder.read_image().unwrap() {
+            DecodingResult::U16(samples) => samples,
+            DecodingResult::U8(samples) => samples.into_iter().map(u16::from).collect(),
+            _ => panic!("other samples"),
+        };
+        pages.push((size, samples, told));
+        if !decoder.more_images() {
+            return pages;
+        }
+        decoder.next_image().unwrap();
+    }
+}
+
+/// A file of these pages.
+fn stack(images: &[Image], metadata: &Metadata) -> Vec<u8> {
+    written(|target| {
+        let shapes = images.iter().map(|image| (image.shape(), 1000));
+        let mut writer = Writer::new(target, Compression::None, shapes);
+        for image in images {
+            writer.page(image.clone(), metadata)?;
+        }
+        Ok(writer.end)
+    })
+    .unwrap()
+}
+
+fn words(image: &Image) -> Vec<u16> {
+    match image.samples() {
+        Samples::U16(words) => words.to_vec(),
+        Samples::U8(bytes) => bytes.iter().map(|&byte| byte.into()).collect(),
+    }
+}
+
+fn stretched(values: &[u16], (min, max): (u16, u16), full: u32) -> Vec<u16> {
+    let d = u32::from(max - min);
+    let one = |&p: &u16| ((u32::from(p - min) * full + d / 2) / d) as u16;
+    values.iter().map(one).collect()
+}
+
+fn range(values: &[u16]) -> (u16, u16) {
+    (*values.iter().min().unwrap(), *values.iter().max().unwrap())
+}
+
+#[test]
+fn every_page_is_done_and_shares_the_range() {
+    let file = fs::read(sample("nuclei-stack.tif")).unwrap();
+    let before = pages(&file);
+    assert_eq!(before.len(), 31);
+    let all: Vec<u16> = before.iter().flat_map(|page| page.1.clone()).collect();
+    let own = before.iter().filter(|page| range(&page.1) != range(&all));
+    assert!(own.count() > 20, "the pages have ranges of their own");
+
+    let shared = pages(&made("in.tif", &file, &["normalize"], "out.tif"));
+    let alone = pages(&made(
+        "in.tif",
+        &file,
+        &["normalize", "--scope", "page"],
+        "out.tif",
+    ));
+    assert_eq!((shared.len(), alone.len()), (31, 31));
+    for ((before, shared), alone) in before.iter().zip(shared).zip(alone) {
+        assert_eq!(shared.1, stretched(&before.1, range(&all), 65535));
+        assert_eq!(alone.1, stretched(&before.1, range(&before.1), 65535));
+    }
+    // Percentiles are those of all pages too.
+    let clipped = pages(&made(
+        "in.tif",
+        &file,
+        &["normalize", "--clip", "5:90"],
+        "out.tif",
+    ));
+    let mut sorted = all.clone();
+    sorted.sort_unstable();
+    let (low, high) = (
+        sorted[(all.len() - 1) * 5 / 100],
+        sorted[((all.len() - 1) * 90).div_ceil(100)],
+    );
+    for (before, clipped) in before.iter().zip(clipped) {
+        let inside: Vec<u16> = before.1.iter().map(|p| (*p).clamp(low, high)).collect();
+        assert_eq!(clipped.1, stretched(&inside, (low, high), 65535));
+    }
+}
+
+#[test]
+fn geometry_of_every_page() {
+    let file = fs::read(sample("nuclei-stack.tif")).unwrap();
+    for compression in ["none", "deflate", "lzw", "zstd"] {
+        let turned = made(
+            "in.tif",
+            &file,
+            &["transpose", "--tiff", compression],
+            "out.tif",
+        );
+        let back = made("in.tif", &turned, &["transpose"], "out.tif");
+        let (back, file) = (pages(&back), pages(&file));
+        assert_eq!(back.len(), 31);
+        for (back, before) in back.iter().zip(&file) {
+            assert_eq!((back.0, &back.1), (before.0, &before.1));
+        }
+    }
+}
+
+#[test]
+fn some_pages() {
+    let file = fs::read(sample("nuclei-stack.tif")).unwrap();
+    let before = pages(&file);
+    let some = pages(&made(
+        "in.tif",
+        &file,
+        &["flip", "vertical", "--pages", "3-5"],
+        "out.tif",
+    ));
+    assert_eq!(some.len(), 3);
+    for (page, before) in some.iter().zip(&before[2..5]) {
+        let flipped: Vec<u16> = before.1.chunks(57).rev().flatten().copied().collect();
+        assert_eq!(page.1, flipped);
+    }
+    made("in.tif", &file, &["normalize", "--pages", "31"], "out.png");
+    refused(
+        "in.tif",
+        &file,
+        &["normalize", "--pages", "32"],
+        "out.tif",
+        "it has 31 pages, no page 32",
+    );
+    refused(
+        "in.tif",
+        &file,
+        &["normalize"],
+        "out.pgm",
+        "31 pages do not go into one PNM file",
+    );
+    for nonsense in ["0", "5-3", "x", "1-"] {
+        let folder = folder(&[("in.tif", &file)]);
+        let run = run(
+            folder.path(),
+            &["normalize", "--pages", nonsense, "in.tif", "out.tif"],
+            &[],
+        );
+        assert_eq!(run.code, 2, "{nonsense}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn sums_of_pages() {
+    let images = [
+        picture(5, 4, 1, Depth::Sixteen),
+        picture(3, 2, 1, Depth::Sixteen),
+    ];
+    let folder = folder(&[("in.tif", &stack(&images, &Metadata::default()))]);
+    let run = run(folder.path(), &["sum", "in.tif"], &[]);
+    let sums = images
+        .iter()
+        .map(|image| words(image).iter().map(|&word| u64::from(word)).sum());
+    let sums: Vec<u64> = sums.collect();
+    let expected = format!(
+        "in.tif, page 1: sum {}\nin.tif, page 2: sum {}\n",
+        sums[0], sums[1]
+    );
+    assert_eq!(run.stdout, expected);
+}
+
+/// Pages of different sizes, channels and depths; those of one kind share a range.
+#[test]
+fn mixed_pages() {
+    let images = [
+        picture(31, 7, 1, Depth::Sixteen),
+        picture(7, 31, 3, Depth::Sixteen),
+        picture(9, 9, 1, Depth::Eight),
+        picture(40, 2, 1, Depth::Sixteen),
+    ];
+    let file = stack(&images, &Metadata::default());
+    let flipped = pages(&made("in.tif", &file, &["flip", "vertical"], "out.tif"));
+    assert_eq!(flipped.len(), 4);
+    for (page, image) in flipped.iter().zip(&images) {
+        let rows = words(image);
+        let rows: Vec<u16> = rows
+            .chunks(image.shape().row())
+            .rev()
+            .flatten()
+            .copied()
+            .collect();
+        assert_eq!(page.1, rows);
+    }
+    let normalized = pages(&made("in.tif", &file, &["normalize"], "out.tif"));
+    let grey: Vec<u16> = [&images[0], &images[3]]
+        .into_iter()
+        .flat_map(words)
+        .collect();
+    for index in [0, 3] {
+        let expected = stretched(&words(&images[index]), range(&grey), 65535);
+        assert_eq!(normalized[index].1, expected);
+    }
+    let (colour, eight) = (words(&images[1]), words(&images[2]));
+    assert_eq!(normalized[1].1, stretched(&colour, range(&colour), 65535));
+    assert_eq!(normalized[2].1, stretched(&eight, range(&eight), 255));
+}
+
+fn described(build: Build, text: &str) -> Build {
+    let bytes: Vec<u64> = text.bytes().chain([0]).map(u64::from).collect();
+    build.tag(270, 2, &bytes)
+}
+
+/// An ImageJ stack whose directory tells of its first image alone.
+#[test]
+fn imagej_stack_with_one_directory() {
+    let all = picture(6, 5 * 4, 1, Depth::Sixteen);
+    let told = "ImageJ=1.54f\nimages=4\nslices=4\nloop=false\nmin=3.0\nmax=900.0\n";
+    let build = described(Build::default(), told);
+    let build = build.tag(257, 4, &[5]).tag(278, 4, &[5]).tag(279, 4, &[60]);
+    let file = build.file(&all);
+    let flipped = pages(&made("in.tif", &file, &["flip", "vertical"], "out.tif"));
+    assert_eq!(flipped.len(), 4);
+    for (page, before) in flipped.iter().zip(words(&all).chunks(30)) {
+        let rows: Vec<u16> = before.chunks(6).rev().flatten().copied().collect();
+        assert_eq!((page.0, &page.1), ((6, 5), &rows));
+    }
+    assert_eq!(flipped[0].2.as_deref(), Some(told));
+    assert_eq!(flipped[1].2, None);
+    // The display range follows the values.
+    let normalized = pages(&made("in.tif", &file, &["normalize"], "out.tif"));
+    let expected = told.replace("3.0", "0.0").replace("900.0", "65535.0");
+    assert_eq!(normalized[0].2.as_deref(), Some(expected.as_str()));
+    let some = pages(&made(
+        "in.tif",
+        &file,
+        &["flip", "vertical", "--pages", "1-2"],
+        "out.tif",
+    ));
+    let told = some[0].2.clone().unwrap();
+    assert!(
+        told.contains("images=2\n") && told.contains("slices=2\n"),
+        "{told}"
+    );
+    let told = pages(&made(
+        "in.tif",
+        &file,
+        &["transpose", "--pages", "1"],
+        "out.tif",
+    ));
+    assert!(!told[0].2.clone().unwrap().contains("images="));
+    let cut = &described(Build::default(), &told_of(9))
+        .tag(257, 4, &[5])
+        .tag(278, 4, &[5])
+        .tag(279, 4, &[60]);
+    refused(
+        "in.tif",
+        &cut.file(&all),
+        &["normalize"],
+        "out.tif",
+        "(image 9 of an ImageJ stack)",
+    );
+}
+
+fn told_of(images: usize) -> String {
+    format!("ImageJ=1.54f\nimages={images}\n")
+}
+
+#[test]
+fn smaller_copies_are_left_out() {
+    let image = picture(8, 8, 1, Depth::Sixteen);
+    let thumbnail = Metadata {
+        own: Own::Tiff {
+            big_endian: false,
+            fields: vec![Field {
+                tag: 254,
+                kind: 4,
+                value: Value::Bytes(vec![1, 0, 0, 0]),
+            }],
+        },
+        ..Metadata::default()
+    };
+    let file = written(|target| {
+        let shapes = [(image.shape(), 100), (image.shape(), 100)];
+        let mut writer = Writer::new(target, Compression::None, shapes);
+        writer.page(image.clone(), &Metadata::default())?;
+        writer.page(picture(4, 4, 1, Depth::Sixteen), &thumbnail)?;
+        Ok(writer.end)
+    })
+    .unwrap();
+    let (run, written) = outcome("in.tif", &file, &["flip", "vertical"], "out.tif");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let expected =
+        "gpuimg: warning: in.tif: 1 page that is a smaller copy or a mask is left out (page 2)\n";
+    assert_eq!(run.stderr, expected);
+    assert_eq!(pages(&written.unwrap()).len(), 1);
+}
+
+#[test]
+fn a_bad_page_is_named() {
+    let images = [
+        picture(8, 8, 1, Depth::Sixteen),
+        picture(8, 8, 1, Depth::Sixteen),
+    ];
+    let mut file = stack(&images, &Metadata::default());
+    // The second page's BitsPerSample becomes 32.
+    let entry = [2u8, 1, 3, 0, 1, 0, 0, 0, 16, 0];
+    let found = file.windows(10).rposition(|bytes| bytes == entry).unwrap();
+    file[found + 8] = 32;
+    refused(
+        "in.tif",
+        &file,
+        &["normalize"],
+        "out.tif",
+        "page 2: 32-bit samples are not supported",
+    );
+    made("in.tif", &file, &["normalize", "--pages", "1"], "out.tif");
+}
