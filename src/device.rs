@@ -11,6 +11,7 @@ use crate::stats::{Limit, Peaks, Timeline};
 use anyhow::{Result, anyhow};
 use cuda::Gpu;
 use std::fmt;
+use std::panic;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -62,6 +63,16 @@ pub struct Unusable;
 impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("the GPU is not usable")
+    }
+}
+
+/// Marks an error as a GPU's, in the middle of its work.
+#[derive(Debug)]
+pub struct Failed;
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("the GPU failed")
     }
 }
 
@@ -230,7 +241,9 @@ impl Fleet {
         };
         if starting.is_none() && self.cards.get().is_none() {
             let choice = self.choice;
-            *starting = Some(thread::spawn(move || open_all(choice)));
+            hush();
+            let thread = thread::Builder::new().name(STARTER.into());
+            *starting = thread.spawn(move || open_all(choice)).ok();
         }
     }
 
@@ -251,8 +264,13 @@ impl Fleet {
         let cards = self.cards.get_or_init(|| {
             self.start();
             let starting = self.starting.lock().ok().and_then(|mut s| s.take());
-            let failed = || Err(anyhow!("the NVIDIA driver failed").context(Unusable));
-            starting.map_or_else(failed, |thread| thread.join().unwrap_or_else(|_| failed()))
+            let failed =
+                |why: &str| Err(anyhow!("the NVIDIA driver is broken: {why}").context(Unusable));
+            match starting.map(JoinHandle::join) {
+                None => failed("no thread could be started for it"),
+                Some(Ok(opened)) => opened,
+                Some(Err(panic)) => failed(panic.downcast_ref().map_or("?", String::as_str)),
+            }
         });
         cards.as_deref()
     }
@@ -270,6 +288,19 @@ impl Fleet {
         gpu.lane(seat.is_some())
             .map_err(|error| error.context(Unusable))
     }
+}
+
+/// The name of the thread that starts the cards.
+const STARTER: &str = "gpu";
+
+/// A library that lacks what a driver has makes the binding panic. That is told as an error.
+fn hush() {
+    let others = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if thread::current().name() != Some(STARTER) {
+            others(info);
+        }
+    }));
 }
 
 /// Opens the card that was chosen, or all there are.

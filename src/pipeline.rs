@@ -4,7 +4,7 @@ mod stack;
 
 use crate::Outcome;
 use crate::codec::{self, Format, Reader, Reading, Writer};
-use crate::device::Devices;
+use crate::device::{Devices, Failed};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
 use crate::metadata::{Alpha, Effect, Metadata, Remarks, Story};
@@ -114,8 +114,30 @@ impl Done {
     }
 }
 
-/// Carries one image, page by page, from `input` to `output` (or to numbers) through `op`.
+/// Carries one image from `input` to `output` (or to numbers) through `op`. Where `auto` chose a GPU
+/// and it fails, all is done again on the CPU.
 pub fn one_image(
+    op: &dyn Op,
+    input: &Path,
+    output: Option<&Destination>,
+    resources: &Resources,
+) -> Result<Done> {
+    let found = attempt(op, input, output, resources);
+    let failed = found.as_ref().is_err_and(|error| error.is::<Failed>());
+    // Standard input cannot be read twice.
+    if !failed || input == Path::new("-") || !resources.devices.falls_back() {
+        return found;
+    }
+    let cause = found.err().map(|error| error.root_cause().to_string());
+    let mut done = attempt(op, input, output, resources)?;
+    let cause = cause.unwrap_or_default();
+    done.warnings
+        .push(format!("done on the CPU, since the GPU failed: {cause}"));
+    Ok(done)
+}
+
+/// The way itself, page by page.
+fn attempt(
     op: &dyn Op,
     input: &Path,
     output: Option<&Destination>,
@@ -272,7 +294,9 @@ impl Station<'_> {
         let (gpu, device) = devices.choose(&op.work(&image.shape()), &mut self.timeline)?;
         self.device = device;
         let result = match gpu {
-            Some(gpu) => ops::on_gpu(op, image, gpu, &mut self.timeline),
+            Some(gpu) => {
+                ops::on_gpu(op, image, gpu, &mut self.timeline).map_err(|e| e.context(Failed))
+            }
             None => op.cpu(image, &mut self.timeline),
         };
         result.with_context(|| format!("cannot {} {}", op.name(), name(self.input)))

@@ -571,3 +571,59 @@ fn by_tiff_crate(path: &Path) -> (u32, u32, Vec<u16>) {
         _ => panic!("16 bits were expected"),
     }
 }
+
+#[test]
+fn a_broken_driver_is_told_in_a_sentence() {
+    let root = folder(&[("in.pgm", b"P5 2 1 255\n\x07\x08")]);
+    // Libraries that call themselves the driver.
+    let version = "int cuDriverGetVersion(int *v) { *v = VERSION; return 0; } int cuInit(unsigned f) { return INIT; }";
+    let count = "int cuDeviceGetCount(int *n) { *n = 0; return 0; }";
+    let cases = [
+        (
+            "empty",
+            "int nothing;".into(),
+            "the NVIDIA driver is broken: Missing symbol cuDriverGetVersion",
+        ),
+        (
+            "dead",
+            version.replace("VERSION", "12040").replace("INIT", "999"),
+            "the NVIDIA driver is broken",
+        ),
+        (
+            "old",
+            version.replace("VERSION", "11020").replace("INIT", "0"),
+            "it speaks CUDA 11.2, and 12.0 is needed",
+        ),
+        (
+            "none",
+            version.replace("VERSION", "12040").replace("INIT", "0") + count,
+            "the NVIDIA driver sees no GPU",
+        ),
+    ];
+    for (name, source, sentence) in cases {
+        let place = root.path().join(name);
+        fs::create_dir(&place).expect("folder");
+        fs::write(place.join("stub.c"), source).expect("source");
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-o", "libcuda.so.1", "stub.c"])
+            .current_dir(&place)
+            .status();
+        if !built.is_ok_and(|status| status.success()) {
+            return skipped("the broken driver: no C compiler here");
+        }
+        let place = place.to_string_lossy().into_owned();
+        let with = |device: &str| {
+            let env = [("LD_LIBRARY_PATH", place.as_str())];
+            run(root.path(), &["sum", "in.pgm", "--device", device], &env)
+        };
+        let Run { code, stderr, .. } = with("gpu");
+        assert_eq!(code, 3, "{name}: {stderr}");
+        assert!(
+            stderr.starts_with("gpuimg: the GPU is not usable: "),
+            "{name}: {stderr}"
+        );
+        assert!(stderr.contains(sentence), "{name}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{name}: {stderr}");
+        assert_eq!(with("auto").code, 0, "{name}");
+    }
+}
