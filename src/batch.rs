@@ -323,7 +323,7 @@ impl Batch<'_> {
     /// With `auto`, the cards are started once their help to the images that are left is worth it.
     fn consider_cards(&self, crew: &Crew, done: &Done, left: usize) {
         if self.common.device == Choice::Auto {
-            let (cpu, gpu) = estimate(&self.op.work(&done.shape), 1, true);
+            let (cpu, gpu) = estimate(&done.work, 1, true);
             let saved = (cpu - gpu) * left as f64 / crew.jobs as f64;
             if saved > device::WORTH_STARTING {
                 crew.fleet.start();

@@ -1,5 +1,6 @@
 //! File bytes ⇄ `Image`, by format: a format is recognised by its first bytes, and chosen for the
-//! output by the file's extension. One file a format; no codec knows a device.
+//! output by the file's extension. One file a format; no codec knows a device, but for
+//! png/cuda.rs.
 
 pub mod metadata;
 pub mod ordered;
@@ -369,10 +370,18 @@ impl<'a> Writer<'a> {
         Ok(Writer::Single(format, *options, target, 0))
     }
 
-    /// Adds a page that an operation of this effect made.
+    /// Whether a GPU could compress what is written.
+    pub fn is_for_gpu(&self) -> bool {
+        let fast = |options: &Options| options.png == png::Mode::Fast;
+        matches!(self, Writer::Single(Format::Png, options, ..) if fast(options))
+    }
+
+    /// Adds a page that an operation of this effect made. If it comes `compressed` from a GPU, the
+    /// image's memory holds what that left there.
     pub fn page(
         &mut self,
         image: Image,
+        compressed: Option<png::Compressed>,
         mut metadata: Metadata,
         effect: Effect,
         remarks: &mut Remarks,
@@ -386,9 +395,12 @@ impl<'a> Writer<'a> {
         match self {
             Writer::Tiff(writer) => writer.page(image, metadata),
             Writer::Single(format, options, target, length) => {
-                *length = match format {
-                    Format::Pnm => pnm::encode_with(&image, metadata, target)?,
-                    _ => png::encode_with(&image, metadata, options.png, target)?,
+                *length = match (format, compressed) {
+                    (_, Some(compressed)) => {
+                        compressed.write(image.samples().as_bytes(), metadata, target)?
+                    }
+                    (Format::Pnm, None) => pnm::encode_with(&image, metadata, target)?,
+                    (_, None) => png::encode_with(&image, metadata, options.png, target)?,
                 };
                 Ok(())
             }

@@ -77,12 +77,14 @@ impl fmt::Display for Failed {
 }
 
 /// The bytes that an operation on one image makes each device move.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
     /// Read plus written by the operation's passes over the samples.
     pub touched: u64,
     /// Sent to the card and fetched from it.
     pub transferred: u64,
+    /// Made a PNG of, which is the host's work or the card's.
+    pub compressed: u64,
 }
 
 /// CUDA's start-up on a warm driver, in seconds: 0.20–0.33 were measured on H100 hosts.
@@ -97,11 +99,19 @@ const CPU_CORE: f64 = 5e9;
 /// Bytes a second that all cores together move at best.
 const CPU_ALL: f64 = 60e9;
 
+/// Bytes a second of samples that one core compresses to PNG, and that it only puts in place after a
+/// card has compressed them.
+const CPU_ENCODES: f64 = 0.8e9;
+const GPU_ENCODES: f64 = 3.5e9;
+
 /// Estimated seconds of the passes on the CPU and on the GPU, CUDA's start counted unless it has `started`.
 pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
-    let cpu = work.touched as f64 / (CPU_CORE * cores as f64).min(CPU_ALL);
+    let compressed = work.compressed as f64 / cores as f64;
+    let cpu =
+        work.touched as f64 / (CPU_CORE * cores as f64).min(CPU_ALL) + compressed / CPU_ENCODES;
     let start = if started { 0.0 } else { GPU_START };
-    (cpu, start + work.transferred as f64 / GPU_TRANSFER)
+    let gpu = start + work.transferred as f64 / GPU_TRANSFER + compressed / GPU_ENCODES;
+    (cpu, gpu)
 }
 
 /// The devices of one run, or of one thread of a batch: the CPU, and the GPU from when it is

@@ -75,17 +75,32 @@ pub struct DeviceImage {
 }
 
 /// Carries an image to the card, through `op`, and back into its own memory.
-pub fn on_gpu(op: &dyn Op, mut image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
+pub fn on_gpu(op: &dyn Op, image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
+    let download = |image: &DeviceImage, job: &mut Job| job.download(&image.samples);
+    Ok(on_gpu_then(op, image, gpu, timeline, download)?.0)
+}
+
+/// Carries an image to the card and through `op`; `take` makes of the result there what it wants,
+/// in the image's own memory, which is the output's then.
+pub fn on_gpu_then<R>(
+    op: &dyn Op,
+    mut image: Image,
+    gpu: &Gpu,
+    timeline: &mut Timeline,
+    take: impl FnOnce(&DeviceImage, &mut Job) -> Result<R>,
+) -> Result<(Output, Option<R>)> {
     let shape = image.shape();
-    let output = gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
+    let (output, taken) = gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
         let samples = job.upload()?;
         let output = op.cuda(DeviceImage { shape, samples }, job)?;
-        if let Product::Image(image) = &output.product {
-            job.download(&image.samples)?;
-        }
-        Ok(output)
+        let taken = match &output.product {
+            Product::Image(image) => Some(take(image, job)?),
+            Product::Totals(_) | Product::Counts(_) => None,
+        };
+        Ok((output, taken))
     })?;
-    Ok(output.map(|result| Image::new(result.shape, image.into_samples())))
+    let output = output.map(|result| Image::new(result.shape, image.into_samples()));
+    Ok((output, taken))
 }
 
 /// What an operation gives, and what its user should be told.

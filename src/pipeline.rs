@@ -3,8 +3,9 @@
 mod stack;
 
 use crate::Outcome;
+use crate::codec::png::{self, Compressed};
 use crate::codec::{self, Format, Reader, Reading, Writer};
-use crate::device::{Devices, Failed};
+use crate::device::{Devices, Failed, Work};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
 use crate::metadata::{Alpha, Effect, Metadata, Remarks, Story};
@@ -85,6 +86,8 @@ pub struct Done {
     pub damage: Option<String>,
     /// Which device did it, and why.
     pub device: String,
+    /// What that had to do, for a page.
+    pub work: Work,
     /// Where the time went.
     pub timeline: Timeline,
 }
@@ -179,6 +182,7 @@ fn attempt(
         input,
         resources,
         device: String::new(),
+        work: Work::default(),
         timeline,
     };
     let (mut totals, mut counts) = (Vec::new(), None::<Counts>);
@@ -206,7 +210,11 @@ fn attempt(
             None => Ok(image),
         };
         let from = image.as_ref().map_or(story.from, Image::shape);
-        let result = image.and_then(|image| station.through(op, image))?;
+        // What is to be narrowed after the operation comes back for it.
+        let narrows = output.and_then(|output| output.depth) == Some(Depth::Eight)
+            && from.depth == Depth::Sixteen;
+        let png = !narrows && writer.as_ref().is_some_and(Writer::is_for_gpu);
+        let (result, compressed) = image.and_then(|image| station.carry(op, image, png))?;
         ranges.extend(result.ranges);
         remarks.warnings.extend(result.warnings);
         start = Instant::now();
@@ -232,7 +240,7 @@ fn attempt(
                     start = Instant::now();
                     let bytes = image.shape().bytes() as u64;
                     writer
-                        .page(image, metadata, op.effect(), &mut remarks)
+                        .page(image, compressed, metadata, op.effect(), &mut remarks)
                         .with_context(unwritten)?;
                     // What the last page took is told when the file is whole.
                     if let Some(target) = target.as_ref().filter(|_| index + 1 < pages) {
@@ -262,6 +270,7 @@ fn attempt(
         notes,
         damage: reader.damage(),
         device: station.device,
+        work: station.work,
         timeline: station.timeline,
     })
 }
@@ -284,20 +293,40 @@ struct Station<'a> {
     input: &'a Path,
     resources: &'a Resources<'a>,
     device: String,
+    work: Work,
     timeline: Timeline,
 }
 
 impl Station<'_> {
     /// Runs the operation on the device that suits it.
     fn through(&mut self, op: &dyn Op, image: Image) -> Result<Output> {
+        Ok(self.carry(op, image, false)?.0)
+    }
+
+    /// The same; where it is a GPU, and the result is to be a `png`, it comes back compressed.
+    fn carry(
+        &mut self,
+        op: &dyn Op,
+        image: Image,
+        png: bool,
+    ) -> Result<(Output, Option<Compressed>)> {
+        let shape = image.shape();
+        self.work = Work {
+            compressed: if png { shape.bytes() as u64 } else { 0 },
+            ..op.work(&shape)
+        };
         let devices = self.resources.devices;
-        let (gpu, device) = devices.choose(&op.work(&image.shape()), &mut self.timeline)?;
+        let (gpu, device) = devices.choose(&self.work, &mut self.timeline)?;
         self.device = device;
+        let timeline = &mut self.timeline;
         let result = match gpu {
-            Some(gpu) => {
-                ops::on_gpu(op, image, gpu, &mut self.timeline).map_err(|e| e.context(Failed))
-            }
-            None => op.cpu(image, &mut self.timeline),
+            Some(gpu) if png => ops::on_gpu_then(op, image, gpu, timeline, png::compress),
+            Some(gpu) => ops::on_gpu(op, image, gpu, timeline).map(|output| (output, None)),
+            None => op.cpu(image, timeline).map(|output| (output, None)),
+        };
+        let result = match gpu {
+            Some(_) => result.map_err(|error| error.context(Failed)),
+            None => result,
         };
         result.with_context(|| format!("cannot {} {}", op.name(), name(self.input)))
     }

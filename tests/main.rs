@@ -28,6 +28,8 @@ mod png_decode;
 mod png_encode;
 /// PNG files made for the tests.
 mod png_files;
+/// PNG from the GPU against PNG from the CPU, file by file.
+mod png_gpu;
 /// PNM read and written.
 mod pnm;
 /// Files that once went wrong, each named after what happened.

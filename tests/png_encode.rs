@@ -7,7 +7,7 @@ use std::io::Read;
 
 const MODES: [Mode; 3] = [Mode::Fast, Mode::Small, Mode::Store];
 
-fn encoded(image: &Image, mode: Mode) -> Vec<u8> {
+pub fn encoded(image: &Image, mode: Mode) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.png");
     let target = Target::create(&path, false).unwrap();
@@ -26,7 +26,7 @@ fn random(state: &mut u64) -> u64 {
 }
 
 /// Kinds of content, each a stress of another part.
-const KINDS: [&str; 9] = [
+pub const KINDS: [&str; 9] = [
     "noise",
     "field",
     "smooth",
@@ -38,7 +38,7 @@ const KINDS: [&str; 9] = [
     "sparse",
 ];
 
-fn image(kind: &str, width: usize, height: usize, channels: usize, depth: Depth) -> Image {
+pub fn image(kind: &str, width: usize, height: usize, channels: usize, depth: Depth) -> Image {
     let shape = Shape {
         width,
         height,

@@ -2,10 +2,12 @@
 //! what users wait for; the `png` crate reads the rare kinds.
 
 mod adler;
+mod cuda;
 mod decode;
 mod encode;
 pub(super) mod metadata;
 
+pub use cuda::{Compressed, compress, device_memory};
 pub(super) use decode::Unzip;
 pub use decode::{Reader, decode};
 pub(super) use encode::Zip;

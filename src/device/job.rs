@@ -5,6 +5,7 @@ use super::cuda::{Arg, Buffer, Gpu, Kernel, Pinned};
 use crate::stats::{Limit, Timeline};
 use anyhow::{Context, Result, anyhow};
 use cudarc::driver::CudaEvent;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Fewer bytes are sent through the driver's own memory sooner than they are pinned.
@@ -128,6 +129,43 @@ impl Job<'_, '_> {
         })
     }
 
+    /// Device memory of `len` bytes that are 0.
+    pub fn zeroed(&mut self, len: usize) -> Result<Buffer> {
+        let buffer = self.alloc(len)?;
+        self.gpu.fill(&buffer, 0)?;
+        Ok(buffer)
+    }
+
+    /// Copies parts of buffers, one behind the other, to the beginning of the image's memory while
+    /// they fit into it; returns how many bytes of it they take, and a copy of the parts from the
+    /// first that does not fit. Waits for everything queued.
+    pub fn gather(&mut self, parts: &[(&Buffer, Range<usize>)]) -> Result<(usize, Vec<u8>)> {
+        let mut end = 0;
+        let fit = parts.iter().take_while(|(_, part)| {
+            let fits = end + part.len() <= self.host.len();
+            end += if fits { part.len() } else { 0 };
+            fits
+        });
+        let (inside, outside) = parts.split_at(fit.count());
+        self.timed("download", end as u64, Limit::Pcie, |job| {
+            let mut at = 0;
+            for (buffer, part) in inside {
+                let to = at..at + part.len();
+                at = to.end;
+                job.host.download_part(to, buffer, part.start)?;
+            }
+            Ok(())
+        })?;
+        self.settle()?;
+        let mut rest = Vec::new();
+        for (buffer, part) in outside {
+            let at = rest.len();
+            rest.resize(at + part.len(), 0);
+            self.gpu.fetch_from(buffer, part.start, &mut rest[at..])?;
+        }
+        Ok((end, rest))
+    }
+
     /// Queues a kernel of `grid` blocks that must read and write `bytes` in device memory.
     pub fn launch(&mut self, kernel: &Kernel, grid: u32, bytes: u64, args: &[Arg]) -> Result<()> {
         self.timed(kernel.name, bytes, Limit::DeviceMemory, |job| {
@@ -177,6 +215,8 @@ impl Job<'_, '_> {
             let start = *origin + elapsed(origin_event, &before)?;
             self.timeline
                 .push(name, start, elapsed(&before, &after)?, bytes, limit);
+            self.gpu.keep(before);
+            self.gpu.keep(after);
         }
         Ok(())
     }

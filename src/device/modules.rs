@@ -37,6 +37,20 @@ static EMBEDDED: &[Embedded] = embedded! {
     "transpose": "b1" "b2" "b3" "b4" "b6" "b8";
 };
 
+macro_rules! of_one_form {
+    ($($file:literal)*) => {
+        &[$(Embedded {
+            name: $file,
+            compute_60: include_str!(concat!("../../kernels/", $file, ".compute_60.ptx")),
+            compute_90: include_str!(concat!("../../kernels/", $file, ".compute_90.ptx")),
+            sm_90: include_bytes!(concat!("../../kernels/", $file, ".sm_90.cubin")),
+        }),*]
+    };
+}
+
+/// The kernels that are the same for all pixels; their form has no name.
+static OF_ONE_FORM: &[Embedded] = of_one_form!("png_codes" "png_filter" "png_pack");
+
 macro_rules! papers {
     ($($file:literal)*) => {
         &[$(Embedded {
@@ -102,7 +116,7 @@ impl Modules {
         if let Some(module) = loaded.get(&name) {
             return Ok(module.clone());
         }
-        let mut all = EMBEDDED.iter().chain(PAPERS);
+        let mut all = EMBEDDED.iter().chain(OF_ONE_FORM).chain(PAPERS);
         let embedded = all.find(|embedded| embedded.name == name);
         let embedded = embedded.ok_or_else(|| anyhow!("no kernels named {name} are embedded"))?;
         let from_ptx = || {

@@ -217,6 +217,7 @@ impl Op for Histogram {
             // A look-up a sample takes as long as some eight passes over it.
             touched: 8 * bytes,
             transferred: bytes,
+            compressed: 0,
         }
     }
 

@@ -335,6 +335,7 @@ impl Op for Normalize {
         Work {
             touched: passes * bytes + counting,
             transferred: 2 * bytes,
+            compressed: 0,
         }
     }
 

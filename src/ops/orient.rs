@@ -105,6 +105,7 @@ impl Op for Orient {
         Work {
             touched: 2 * bytes,
             transferred: 2 * bytes,
+            compressed: 0,
         }
     }
 

@@ -174,6 +174,7 @@ impl Op for Sum {
         Work {
             touched: bytes,
             transferred: bytes,
+            compressed: 0,
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::{Resources, Station, name};
 use crate::codec::Reader;
+use crate::device::Work;
 use crate::image::{Depth, Shape};
 use crate::metadata::{Metadata, Remarks};
 use crate::ops::{Op, Product};
@@ -41,6 +42,7 @@ impl Shared {
             input,
             resources,
             device: String::new(),
+            work: Work::default(),
             timeline: std::mem::take(timeline),
         };
         for index in 0..pages {

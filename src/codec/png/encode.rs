@@ -74,16 +74,28 @@ pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
 
 /// The same with its metadata; refuses samples that mean what PNG cannot say.
 pub fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Target) -> Result<u64> {
+    let layout = Layout::new(&image.shape())?;
+    let rows = Rows::of(image);
+    write(&layout, metadata, target, |index, piece| {
+        piece.compress(&rows, layout.segment(index), mode);
+    })
+}
+
+/// Writes the file around its segments. `fill` makes a piece of the segment with this number: its
+/// deflate data up to the flush at its end, and what is told of its filtered bytes.
+pub(super) fn write(
+    layout: &Layout,
+    metadata: &Metadata,
+    target: &Target,
+    fill: impl Fn(usize, &mut Piece) + Sync,
+) -> Result<u64> {
     metadata.plain("PNG")?;
-    let shape = image.shape();
     let [before, behind] = [false, true].map(|behind| -> Vec<u8> {
-        let chunks = metadata::chunks(metadata, &shape, behind).into_iter();
+        let chunks = metadata::chunks(metadata, &layout.shape, behind).into_iter();
         chunks
             .flat_map(|told| chunk(told.kind, &told.data))
             .collect()
     });
-    let layout = Layout::new(&shape)?;
-    let rows = Rows::of(image);
     let mut sums = Sums {
         adler: 1,
         data: Vec::with_capacity(layout.segments),
@@ -91,12 +103,9 @@ pub fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Targ
         behind,
     };
     let make = |index, piece: &mut Piece| {
-        piece.make(&rows, layout.segment(index), mode, |out| {
-            if index == 0 {
-                out.extend(&header(&shape, &layout));
-                out.extend(&before);
-            }
-        });
+        piece.begin(layout, index, &before);
+        fill(index, piece);
+        piece.end();
         Ok(())
     };
     let pass = |piece: &mut Piece, at| {
@@ -115,15 +124,18 @@ pub fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Targ
 }
 
 /// How an image's rows are divided.
-struct Layout {
-    height: usize,
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub shape: Shape,
+    /// Filtered bytes of a row, its filter byte among them.
+    pub row: usize,
     /// Rows of a segment.
-    rows: usize,
-    segments: usize,
+    pub rows: usize,
+    pub segments: usize,
 }
 
 impl Layout {
-    fn new(shape: &Shape) -> Result<Layout> {
+    pub fn new(shape: &Shape) -> Result<Layout> {
         let row = shape.row() * shape.depth.bytes();
         ensure!(
             shape.width.max(shape.height) <= i32::MAX as usize && row <= LONGEST_ROW,
@@ -133,7 +145,8 @@ impl Layout {
         );
         let rows = (SEGMENT / (1 + row)).max(1);
         Ok(Layout {
-            height: shape.height,
+            shape: *shape,
+            row: 1 + row,
             rows,
             segments: shape.height.div_ceil(rows),
         })
@@ -141,7 +154,12 @@ impl Layout {
 
     fn segment(&self, index: usize) -> Range<usize> {
         let start = index * self.rows;
-        start..(start + self.rows).min(self.height)
+        start..(start + self.rows).min(self.shape.height)
+    }
+
+    /// Filtered bytes of a segment.
+    pub fn bytes(&self, index: usize) -> usize {
+        self.segment(index).len() * self.row
     }
 
     /// Bytes of the index chunk's data.
@@ -162,7 +180,8 @@ fn chunk(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
 }
 
 /// What stands before the first IDAT; zeros where the index will be.
-fn header(shape: &Shape, layout: &Layout) -> Vec<u8> {
+fn header(layout: &Layout) -> Vec<u8> {
+    let shape = &layout.shape;
     let mut ihdr = Vec::with_capacity(13);
     ihdr.extend((shape.width as u32).to_be_bytes());
     ihdr.extend((shape.height as u32).to_be_bytes());
@@ -178,17 +197,19 @@ fn header(shape: &Shape, layout: &Layout) -> Vec<u8> {
 
 /// A segment compressed: its chunk, for the first with all that stands before.
 #[derive(Default)]
-struct Piece {
+pub(super) struct Piece {
     out: Bits,
     filtered: Vec<u8>,
     matcher: Matcher,
     quick: Quick,
-    /// Where the chunk begins in `out`.
+    /// Where the chunk begins in `out`, and the deflate data.
     at: usize,
-    /// Bytes of deflate data, and of what it inflates to.
-    data: usize,
-    raw: usize,
+    start: usize,
+    /// Whether the segment is the last.
+    last: bool,
     crc: crc32fast::Hasher,
+    /// Bytes that the data inflates to, and their Adler-32.
+    raw: usize,
     adler: u32,
 }
 
@@ -199,49 +220,79 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Piece {
-    fn make(&mut self, rows: &Rows, segment: Range<usize>, mode: Mode, before: impl Fn(&mut Bits)) {
-        let len = segment.len() * (1 + rows.row);
-        if self.filtered.len() < len {
-            self.filtered = vec![0; len];
-        }
-        let filtered = &mut self.filtered[..len];
+    /// What stands before the deflate data of a segment; before the first also the chunks `before`.
+    fn begin(&mut self, layout: &Layout, index: usize, before: &[u8]) {
+        self.last = index + 1 == layout.segments;
+        self.raw = layout.bytes(index);
         let out = &mut self.out;
         out.clear();
         // The most that any mode makes of it; memory not written to costs nothing.
-        out.reserve(len + len / 2);
-        before(out);
+        out.reserve(self.raw + self.raw / 2);
+        if index == 0 {
+            out.extend(&header(layout));
+            out.extend(before);
+        }
         self.at = out.len();
         // The length is not known yet.
         out.extend(b"\0\0\0\0IDAT");
-        if segment.start == 0 {
+        if index == 0 {
             out.extend(&[0x78, 0x01]);
         }
-        let start = out.len();
+        self.start = out.len();
+    }
+
+    /// Filters and compresses rows.
+    fn compress(&mut self, rows: &Rows, segment: Range<usize>, mode: Mode) {
+        if self.filtered.len() < self.raw {
+            self.filtered = vec![0; self.raw];
+        }
+        let mut memory = std::mem::take(&mut self.filtered);
+        let filtered = &mut memory[..self.raw];
         match mode {
             Mode::Fast => {
                 let (first, others) = filter::choose(rows, segment.clone());
                 rows.fill(segment.start, first, others, filtered);
-                if self.quick.pays(filtered) {
-                    self.quick.compress(filtered, out);
-                } else {
-                    block::fast_all(filtered, out);
-                }
+                self.deflate(filtered);
             }
             Mode::Small => {
                 rows.fill_each(segment.start, filtered);
-                self.matcher.compress(filtered, out);
+                self.matcher.compress(filtered, &mut self.out);
+                block::flush(self.last, &mut self.out);
             }
             Mode::Store => {
                 rows.fill(segment.start, Filter::None, Filter::None, filtered);
-                block::stored(filtered, out);
+                block::stored(filtered, &mut self.out);
+                block::flush(self.last, &mut self.out);
             }
         }
-        block::flush(segment.end == rows.count(), out);
-        self.data = out.len() - start;
-        self.raw = len;
         self.adler = simd_adler32::adler32(&&*filtered);
+        self.filtered = memory;
+    }
+
+    /// The data of `Mode::Fast` from filtered bytes.
+    fn deflate(&mut self, filtered: &[u8]) {
+        if self.quick.pays(filtered) {
+            self.quick.compress(filtered, &mut self.out);
+        } else {
+            block::fast_all(filtered, &mut self.out);
+        }
+        block::flush(self.last, &mut self.out);
+    }
+
+    /// The segment as another device made it: the data, or filtered bytes still to be deflated.
+    pub fn take(&mut self, bytes: &[u8], deflated: bool, adler: u32) {
+        if deflated {
+            self.out.extend(bytes);
+        } else {
+            self.deflate(bytes);
+        }
+        self.adler = adler;
+    }
+
+    /// The check of the chunk, as far as it goes.
+    fn end(&mut self) {
         self.crc = crc32fast::Hasher::new();
-        self.crc.update(&out.bytes()[self.at + 4..]);
+        self.crc.update(&self.out.bytes()[self.at + 4..]);
     }
 }
 
@@ -260,7 +311,7 @@ impl Sums {
     /// Takes in the next segment and completes its chunk.
     fn add(&mut self, piece: &mut Piece) {
         self.adler = adler::joined(self.adler, piece.adler, piece.raw);
-        self.data.push(piece.data as u32);
+        self.data.push((piece.out.len() - piece.start) as u32);
         let last = self.data.len() == self.segments;
         if last {
             let adler = self.adler.to_be_bytes();

@@ -56,11 +56,6 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// How many rows there are.
-    pub fn count(&self) -> usize {
-        self.bytes.len() / self.row
-    }
-
     fn get(&self, y: usize) -> &'a [u8] {
         &self.bytes[y * self.row..][..self.row]
     }

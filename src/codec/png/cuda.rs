@@ -1,0 +1,194 @@
+//! PNG compressed on a GPU, to the very bytes of `encode` with `Mode::Fast`: the pixels stay on the
+//! card, and deflate data comes down. The one place where a codec knows a device; the kernels are
+//! kernels/png_*.cu.
+
+use super::encode::{Layout, write};
+use crate::device::cuda::{Arg, Buffer};
+use crate::device::job::Job;
+use crate::files::Target;
+use crate::image::{Depth, Shape};
+use crate::metadata::Metadata;
+use crate::ops::DeviceImage;
+use anyhow::Result;
+use std::ops::Range;
+
+/// Bytes of `Block`, words of `Segment`, and bytes of a tile in kernels/png.cuh and png_filter.cu.
+const BLOCK_RECORD: usize = 5800;
+const SEGMENT_RECORD: usize = 5;
+const TILE: usize = 8192;
+
+/// Bytes of a deflate block.
+const BLOCK: usize = 128 << 10;
+
+/// Blocks of threads, of 256 each.
+const THREADS: usize = 256;
+
+/// The modulus of Adler-32.
+const BASE: u64 = 65521;
+
+/// An image as a card compressed it, in the memory that the job had for the image.
+#[derive(Debug)]
+pub struct Compressed {
+    layout: Layout,
+    segments: Vec<Segment>,
+    /// Bytes that lie in the job's memory; those behind them are here.
+    inside: usize,
+    rest: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    /// Its bytes, counted from the beginning of the job's memory.
+    at: Range<usize>,
+    /// Whether they are deflate data, or filtered bytes in which matches may pay: matches are
+    /// found on the CPU.
+    deflated: bool,
+    adler: u32,
+}
+
+/// Device memory, in bytes, that `compress` takes beside the image's own, unless codes fitted to
+/// samples are very wrong.
+pub fn device_memory(shape: &Shape) -> u64 {
+    // The filtered bytes, as many of deflate data, and a record for each block.
+    2 * shape.bytes() as u64 + shape.bytes() as u64 / 16 + (2 << 20)
+}
+
+/// Compresses an image in device memory. The result overwrites the job's memory, which it may
+/// exceed by a little or leave in large part as it was. Errors: the card's, and an image that PNG
+/// cannot hold.
+pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Compressed> {
+    let shape = &image.shape;
+    let layout = Layout::new(shape)?;
+    let [choose, filter, promise] = job.kernels(
+        "png_filter",
+        ["png_choose", "png_filter", "png_promise"],
+        "",
+    )?;
+    let [histogram, codes] = job.kernels("png_codes", ["png_histogram", "png_codes"], "")?;
+    let [place, pack] = job.kernels("png_pack", ["png_place", "png_pack"], "")?;
+    let count = layout.segments;
+    let raw = shape.bytes() as u64;
+    // Of a whole segment.
+    let bytes = layout.bytes(0);
+    let stride = bytes.next_multiple_of(16);
+    let (tiles, blocks) = (bytes.div_ceil(TILE), bytes.div_ceil(BLOCK));
+    let of_segments = count as u32;
+    let of_blocks = (count * blocks) as u32;
+
+    let segments = job.words(&vec![0u64; count * SEGMENT_RECORD])?;
+    let filtered = job.alloc(count * stride)?;
+    let records = job.alloc(count * blocks * BLOCK_RECORD)?;
+    let rows = [
+        Arg::U32((layout.row - 1) as u32),
+        Arg::U32(shape.height as u32),
+        Arg::U32(layout.rows.min(shape.height) as u32),
+    ];
+    let pixels = [
+        Arg::Buffer(&image.samples),
+        rows[0],
+        rows[1],
+        rows[2],
+        Arg::U32(shape.pixel_bytes() as u32),
+        Arg::U32((shape.depth == Depth::Sixteen).into()),
+        Arg::Buffer(&segments),
+    ];
+    let source = [Arg::Buffer(&filtered), Arg::U64(stride as u64)];
+    let [per_segment, records_arg] = [Arg::U32(blocks as u32), Arg::Buffer(&records)];
+
+    job.launch(&choose, of_segments, 0, &pixels)?;
+    let tail = [source[0], source[1], Arg::U32(tiles as u32)];
+    let args = [&pixels[..], &tail].concat();
+    job.launch(&filter, (count * tiles) as u32, 2 * raw, &args)?;
+    let args = [&rows[..], &source, &[Arg::Buffer(&segments)]].concat();
+    job.launch(&promise, of_segments, 0, &args)?;
+    let args = [&rows[..], &source, &[per_segment, records_arg]].concat();
+    job.launch(&histogram, of_blocks, raw, &args)?;
+    let args = [&rows[..], &[per_segment, records_arg]].concat();
+    let record_bytes = (count * blocks * BLOCK_RECORD) as u64;
+    job.launch(&codes, of_blocks, record_bytes, &args)?;
+    let tail = [
+        Arg::U32(of_segments),
+        per_segment,
+        records_arg,
+        Arg::Buffer(&segments),
+    ];
+    let args = [&rows[..], &tail].concat();
+    job.launch(&place, count.div_ceil(THREADS) as u32, 0, &args)?;
+
+    // How long the data is decides how much memory it needs, and which segments are the CPU's.
+    let told: Vec<u64> = job.read_words(&segments)?;
+    let mut places = Vec::with_capacity(count);
+    let mut packed_bytes = 0;
+    for segment in told.as_chunks::<SEGMENT_RECORD>().0 {
+        let [_, _, _, promised, bytes] = *segment;
+        places.push(if promised == 0 {
+            packed_bytes
+        } else {
+            u64::MAX
+        });
+        packed_bytes += if promised == 0 {
+            bytes.next_multiple_of(16)
+        } else {
+            0
+        };
+    }
+    let packed = job.zeroed((packed_bytes as usize).max(16))?;
+    if packed_bytes > 0 {
+        let places = job.words(&places)?;
+        let tail = [
+            per_segment,
+            records_arg,
+            Arg::Buffer(&places),
+            Arg::Buffer(&packed),
+        ];
+        let args = [&rows[..], &source, &tail].concat();
+        job.launch(&pack, of_blocks, raw + packed_bytes, &args)?;
+    }
+
+    let mut parts: Vec<(&Buffer, Range<usize>)> = Vec::with_capacity(count);
+    let mut end = 0;
+    let mut found = Vec::with_capacity(count);
+    for (index, segment) in told.as_chunks::<SEGMENT_RECORD>().0.iter().enumerate() {
+        let [sum, weighted, _, promised, data] = *segment;
+        let (deflated, raw) = (promised == 0, layout.bytes(index));
+        let (buffer, from, len) = match deflated {
+            true => (&packed, places[index] as usize, data as usize),
+            false => (&filtered, index * stride, raw),
+        };
+        parts.push((buffer, from..from + len));
+        let (low, high) = ((1 + sum) % BASE, (raw as u64 + weighted) % BASE);
+        found.push(Segment {
+            at: end..end + len,
+            deflated,
+            adler: (high << 16 | low) as u32,
+        });
+        end += len;
+    }
+    let (inside, rest) = job.gather(&parts)?;
+    Ok(Compressed {
+        layout,
+        segments: found,
+        inside,
+        rest,
+    })
+}
+
+impl Compressed {
+    /// Writes the file to `target`, on all threads, and returns its length, which the caller commits.
+    /// `memory` is what the job had, unchanged since. Errors: the target's, and samples that mean
+    /// what PNG cannot say.
+    pub fn write(&self, memory: &[u8], metadata: &Metadata, target: &Target) -> Result<u64> {
+        write(&self.layout, metadata, target, |index, piece| {
+            let Segment {
+                at,
+                deflated,
+                adler,
+            } = &self.segments[index];
+            let bytes = match at.end <= self.inside {
+                true => &memory[at.clone()],
+                false => &self.rest[at.start - self.inside..at.end - self.inside],
+            };
+            piece.take(bytes, *deflated, *adler);
+        })
+    }
+}
