@@ -47,14 +47,9 @@ impl Crew {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Threads for `count` images. Those that wait for a card leave a core idle, so that some more
-    /// are taken then.
+    /// Threads for `count` images.
     pub fn threads(&self, count: usize) -> usize {
-        let threads = match self.choice {
-            Choice::Gpu(_) => self.jobs + self.jobs.div_ceil(4),
-            Choice::Auto | Choice::Cpu => self.jobs,
-        };
-        threads.min(count).max(1)
+        self.jobs.min(count).max(1)
     }
 
     /// Does `work` on every item, and hands each result with its item's number to `tell` on this

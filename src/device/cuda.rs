@@ -16,6 +16,7 @@ use cudarc::driver::{
     CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStream, LaunchConfig, PushKernelArg,
 };
 use memmap2::MmapMut;
+use std::collections::HashMap;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ pub struct Gpu {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     modules: Arc<Modules>,
+    /// The kernels asked for so far.
+    kernels: Arc<Mutex<HashMap<String, Kernel>>>,
     /// Whether device memory comes from the driver's pool, without stopping the card's other work.
     pooled: bool,
     /// Events that may be recorded again. To make one stops at a lock that other threads' queues hold:
@@ -128,7 +131,7 @@ pub struct Facts {
 }
 
 /// A kernel on the card, ready to be launched.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Kernel {
     /// Its name, in the timeline too.
     pub name: &'static str,
@@ -146,6 +149,7 @@ impl Gpu {
             Ok(Gpu {
                 name: context.name()?,
                 modules: Arc::new(Modules::for_capability(context.compute_capability()?)?),
+                kernels: Arc::default(),
                 stream: context.new_stream()?,
                 pooled: false,
                 spare: Mutex::default(),
@@ -170,6 +174,7 @@ impl Gpu {
             context: self.context.clone(),
             stream: self.context.new_stream()?,
             modules: self.modules.clone(),
+            kernels: self.kernels.clone(),
             pooled: batch && keep_pool(&self.context),
             spare: Mutex::default(),
             name: self.name.clone(),
@@ -272,6 +277,20 @@ impl Gpu {
     /// `b8`, …, or "" for the papers', which have one. The driver compiles its module when it is first asked for, which takes a while: ask
     /// before the upload.
     pub fn kernel(&self, file: &str, name: &'static str, form: &str) -> Result<Kernel> {
+        // Asking the driver for one takes 0.1 ms, and much longer while other threads use it.
+        let key = format!("{file} {name} {form}");
+        let known = self.kernels.lock().ok();
+        if let Some(kernel) = known.and_then(|kernels| kernels.get(&key).cloned()) {
+            return Ok(kernel);
+        }
+        let kernel = self.find_kernel(file, name, form)?;
+        if let Ok(mut kernels) = self.kernels.lock() {
+            kernels.insert(key, kernel.clone());
+        }
+        Ok(kernel)
+    }
+
+    fn find_kernel(&self, file: &str, name: &'static str, form: &str) -> Result<Kernel> {
         let module: Arc<CudaModule> = self.modules.get(file, form, |code| {
             self.context.load_module(code).map_err(|error| {
                 anyhow!("the driver refuses the kernels of {file}: {}", said(&error))
@@ -349,10 +368,7 @@ impl Gpu {
     pub fn words<T: bytemuck::Pod>(&self, words: &[T]) -> Result<Buffer> {
         let bytes: &[u8] = bytemuck::cast_slice(words);
         let buffer = self.alloc(bytes.len())?;
-        // SAFETY: `buffer` has as many bytes as are copied. CUDA has copied pageable memory to its own
-        // before this returns, so `words` is not used longer.
-        unsafe { result::memcpy_htod_async(buffer.pointer, bytes, self.stream.cu_stream()) }
-            .map_err(|error| anyhow!("{}", said(&error)))?;
+        self.send(bytes, &buffer)?;
         Ok(buffer)
     }
 
@@ -361,8 +377,10 @@ impl Gpu {
     pub fn send(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
         ensure!(host.len() <= buffer.len, "a copy past the buffer's end");
         self.context.bind_to_thread()?;
-        // SAFETY: `buffer` has as many bytes as are copied, and the call does not use `host` longer.
-        unsafe { result::memcpy_htod_sync(buffer.pointer, host) }
+        // In this queue, as all that may use the buffer before and after.
+        // SAFETY: `buffer` has as many bytes as are copied. CUDA has copied pageable memory to its own
+        // before this returns, so `host` is not used longer.
+        unsafe { result::memcpy_htod_async(buffer.pointer, host, self.stream.cu_stream()) }
             .map_err(|error| anyhow!("{}", said(&error)))
     }
 
