@@ -379,9 +379,13 @@ impl Gpu {
         self.context.bind_to_thread()?;
         // In this queue, as all that may use the buffer before and after.
         // SAFETY: `buffer` has as many bytes as are copied. CUDA has copied pageable memory to its own
-        // before this returns, so `host` is not used longer.
-        unsafe { result::memcpy_htod_async(buffer.pointer, host, self.stream.cu_stream()) }
-            .map_err(|error| anyhow!("{}", said(&error)))
+        // before this returns; a copy from memory that the card reaches itself is waited for.
+        let queued =
+            unsafe { result::memcpy_htod_async(buffer.pointer, host, self.stream.cu_stream()) };
+        if is_known(host) {
+            self.wait()?;
+        }
+        queued.map_err(|error| anyhow!("{}", said(&error)))
     }
 
     /// Copies the beginning of `buffer` over all of `host`, after everything queued before, and waits.
@@ -509,6 +513,22 @@ impl Gpu {
             .set_attribute(carveout, percent.into())
             .map_err(|error| anyhow!("{}", said(&error)))
     }
+}
+
+/// Whether the driver knows this memory, since it is pinned.
+fn is_known(host: &[u8]) -> bool {
+    let mut kind = 0u32;
+    let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    // SAFETY: the driver looks the address up, and writes a number of this size.
+    unsafe {
+        sys::cuPointerGetAttribute(
+            (&raw mut kind).cast(),
+            attribute,
+            host.as_ptr() as sys::CUdeviceptr,
+        )
+    }
+    .result()
+    .is_ok()
 }
 
 /// The CUDA version that the driver speaks, as CUDA counts it: 12040 for 12.4.
