@@ -63,8 +63,23 @@ pub fn png(file: &[u8]) -> Result<Image, String> {
 /// or sees another kind of sample.
 pub fn tiff(file: &[u8], depth: Depth) -> Option<((usize, usize), Vec<u8>)> {
     use tiff::decoder::{Decoder, DecodingResult};
+    use tiff::tags::Tag;
     let mut decoder = Decoder::new(Cursor::new(file)).ok()?;
     let (width, height) = decoder.dimensions().ok()?;
+    // The crate inverts MinIsWhite, reads one plane of several, and keeps signs and packed bits
+    // otherwise than we do: there it has another opinion and not a better one.
+    let mut all = |tag, plain: &[u64]| match decoder.find_tag_unsigned_vec::<u64>(tag) {
+        Ok(Some(values)) => values.iter().all(|value| plain.contains(value)),
+        Ok(None) => true,
+        Err(_) => false,
+    };
+    let plain = all(Tag::PhotometricInterpretation, &[1, 2])
+        && all(Tag::PlanarConfiguration, &[1])
+        && all(Tag::SampleFormat, &[1])
+        && all(Tag::BitsPerSample, &[depth.bits().into()]);
+    if !plain {
+        return None;
+    }
     let bytes = match (decoder.read_image().ok()?, depth) {
         (DecodingResult::U8(samples), Depth::Eight) => samples,
         (DecodingResult::U16(samples), Depth::Sixteen) => bytemuck::cast_slice(&samples).to_vec(),
