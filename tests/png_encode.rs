@@ -426,3 +426,28 @@ fn a_png_that_cannot_be_written_is_refused() {
         "{error}"
     );
 }
+
+#[test]
+fn small_is_never_larger_than_fast() {
+    // 12 bits in the upper part of 16, as cameras give them: `small` was the larger one here.
+    let mut state = 3;
+    let values = (0..700 * 900u64).map(|i| {
+        let field = 900 + i / 700 + (i % 700) / 3;
+        ((field + random(&mut state) % 64) << 4) as u16
+    });
+    let shape = Shape {
+        width: 700,
+        height: 900,
+        channels: 1,
+        depth: Depth::Sixteen,
+    };
+    let image = Image::new(shape, values.collect::<Vec<u16>>().into());
+    let (fast, small) = (encoded(&image, Mode::Fast), encoded(&image, Mode::Small));
+    assert!(
+        small.len() <= fast.len(),
+        "{} against {}",
+        small.len(),
+        fast.len()
+    );
+    assert!(gpuimg::codec::decode(&gpuimg::files::Source::memory(small)).unwrap() == image);
+}

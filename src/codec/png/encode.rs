@@ -249,24 +249,38 @@ impl Piece {
         let mut memory = std::mem::take(&mut self.filtered);
         let filtered = &mut memory[..self.raw];
         match mode {
-            Mode::Fast => {
-                let (first, others) = filter::choose(rows, segment.clone());
-                rows.fill(segment.start, first, others, filtered);
-                self.deflate(filtered);
-            }
+            Mode::Fast => self.fast(rows, segment, filtered),
             Mode::Small => {
                 rows.fill_each(segment.start, filtered);
                 self.matcher.compress(filtered, &mut self.out);
                 block::flush(self.last, &mut self.out);
+                self.adler = simd_adler32::adler32(&&*filtered);
+                // One filter for all rows, and few matches, can be the better choice: values that
+                // are multiples of 16, for one, where filters of their own disturb the pattern.
+                let (small, adler) = (self.out.split_off(self.start), self.adler);
+                self.fast(rows, segment, filtered);
+                if small.len() <= self.out.len() - self.start {
+                    self.out.split_off(self.start);
+                    self.out.extend(&small);
+                    self.adler = adler;
+                }
             }
             Mode::Store => {
                 rows.fill(segment.start, Filter::None, Filter::None, filtered);
                 block::stored(filtered, &mut self.out);
                 block::flush(self.last, &mut self.out);
+                self.adler = simd_adler32::adler32(&&*filtered);
             }
         }
-        self.adler = simd_adler32::adler32(&&*filtered);
         self.filtered = memory;
+    }
+
+    /// The data of `Mode::Fast`.
+    fn fast(&mut self, rows: &Rows, segment: Range<usize>, filtered: &mut [u8]) {
+        let (first, others) = filter::choose(rows, segment.clone());
+        rows.fill(segment.start, first, others, filtered);
+        self.deflate(filtered);
+        self.adler = simd_adler32::adler32(&&*filtered);
     }
 
     /// The data of `Mode::Fast` from filtered bytes.

@@ -27,6 +27,14 @@ impl Bits {
         self.pos
     }
 
+    /// Takes the bytes from `at` on away; the last bit must lie at the end of a byte.
+    pub fn split_off(&mut self, at: usize) -> Vec<u8> {
+        debug_assert_eq!(self.count, 0);
+        let tail = self.bytes[at..self.pos].to_vec();
+        self.pos = at;
+        tail
+    }
+
     /// Overwrites whole bytes from `at` on.
     pub fn patch(&mut self, at: usize, bytes: &[u8]) {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
