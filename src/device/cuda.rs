@@ -518,17 +518,19 @@ impl Gpu {
 /// Whether the driver knows this memory, since it is pinned.
 fn is_known(host: &[u8]) -> bool {
     let mut kind = 0u32;
-    let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-    // SAFETY: the driver looks the address up, and writes a number of this size.
-    unsafe {
-        sys::cuPointerGetAttribute(
-            (&raw mut kind).cast(),
-            attribute,
+    let mut attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    let mut place = (&raw mut kind).cast();
+    // The call for several attributes, since that for one calls an unknown address an error.
+    // SAFETY: the driver looks the address up, and writes a number of this size, or zero.
+    let asked = unsafe {
+        sys::cuPointerGetAttributes(
+            1,
+            &mut attribute,
+            &mut place,
             host.as_ptr() as sys::CUdeviceptr,
         )
-    }
-    .result()
-    .is_ok()
+    };
+    asked.result().is_ok() && kind != 0
 }
 
 /// The CUDA version that the driver speaks, as CUDA counts it: 12040 for 12.4.
