@@ -68,16 +68,18 @@ pub fn tiff(file: &[u8], depth: Depth) -> Option<((usize, usize), Vec<u8>)> {
     let (width, height) = decoder.dimensions().ok()?;
     // The crate inverts MinIsWhite, reads one plane of several, and takes signs, packed bits and
     // extra samples of no meaning otherwise than we do: there it has another opinion and not a better one.
-    let mut all = |tag, plain: &[u64]| match decoder.find_tag_unsigned_vec::<u64>(tag) {
+    let all = |decoder: &mut Decoder<_>, tag, plain: &[u64]| match decoder.find_tag_unsigned_vec::<u64>(tag) {
         Ok(Some(values)) => values.iter().all(|value| plain.contains(value)),
         Ok(None) => true,
         Err(_) => false,
     };
-    let plain = all(Tag::PhotometricInterpretation, &[1, 2])
-        && all(Tag::PlanarConfiguration, &[1])
-        && all(Tag::SampleFormat, &[1])
-        && all(Tag::ExtraSamples, &[1, 2])
-        && all(Tag::BitsPerSample, &[depth.bits().into()]);
+    let plain = all(&mut decoder, Tag::PhotometricInterpretation, &[1, 2])
+        && all(&mut decoder, Tag::PlanarConfiguration, &[1])
+        && all(&mut decoder, Tag::SampleFormat, &[1])
+        && all(&mut decoder, Tag::ExtraSamples, &[1, 2])
+        && all(&mut decoder, Tag::BitsPerSample, &[depth.bits().into()])
+        // Without the tag a sample has one bit.
+        && matches!(decoder.find_tag(Tag::BitsPerSample), Ok(Some(_)));
     if !plain {
         return None;
     }
