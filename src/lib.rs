@@ -10,7 +10,8 @@
 //! `pipeline::one_image` names every station in order: read it first. `batch` does it to many
 //! files at once. Arrows run one way:
 //! `main → lib → cli, batch → pipeline → codec, ops → device → stats, image`. Operations never print and
-//! never touch files, codecs know no device, devices know no operation, and only `main` exits, or
+//! never touch files, codecs know no device (but for `codec/png/cuda.rs`, by which pixels leave a
+//! card compressed), devices know no operation, and only `main` exits, or
 //! `interrupt` when asked to.
 //! An operation is defined once, by its naive version; the CPU's and the GPU's give the same bytes.
 
