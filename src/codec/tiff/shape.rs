@@ -35,7 +35,9 @@ impl Form {
 
     /// Bytes of a row of `width` pixels in a chunk; rows begin with a byte (TIFF 6.0, section 3).
     pub fn row(&self, width: usize) -> usize {
-        (width * self.channels() * self.bits as usize).div_ceil(8)
+        // Of eights and of what is left: the bits of the widest row do not fit in 64.
+        let (samples, bits) = (width * self.channels(), self.bits as usize);
+        samples / 8 * bits + (samples % 8 * bits).div_ceil(8)
     }
 
     /// Whether a chunk's rows lie in the file as in memory, but for byte order and sign.
@@ -136,4 +138,37 @@ fn signed(ifd: &Ifd, channels: u64, bits: u64, wanted: &str) -> Result<bool> {
         );
     }
     Ok(first == 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Depth;
+
+    /// A width of 2⁵⁹ made the bits of a row overflow (found by fuzzing).
+    #[test]
+    fn rows_of_any_width() {
+        let row = |width: usize, bits: u32| {
+            let shape = Shape {
+                width,
+                height: 1,
+                channels: 3,
+                depth: Depth::Sixteen,
+            };
+            let form = Form {
+                shape,
+                bits,
+                planar: false,
+                signed: false,
+                white_is_zero: false,
+                alpha: Alpha::Independent,
+            };
+            form.row(width)
+        };
+        assert_eq!(row(1 << 59, 16), 6 << 59);
+        assert_eq!(
+            [row(5, 16), row(5, 12), row(5, 1), row(7, 14)],
+            [30, 23, 2, 37]
+        );
+    }
 }
