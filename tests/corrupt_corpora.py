@@ -11,6 +11,7 @@ of the first five is not 0.
 """
 import collections
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -32,8 +33,15 @@ def fetch():
     apt = folder / "apt"
     for part in ("lists/partial", "cache/archives/partial"):
         (apt / part).mkdir(parents=True, exist_ok=True)
-    (apt / "list").write_text("deb-src http://deb.debian.org/debian bookworm main\n")
-    options = [f"-oDir::Etc::sourcelist={apt}/list", "-oDir::Etc::sourceparts=-",
+    # The places that the system has its packages from, asked for sources.
+    (apt / "parts").mkdir(exist_ok=True)
+    places = pathlib.Path("/etc/apt")
+    for known in [places / "sources.list", *places.glob("sources.list.d/*")]:
+        if known.suffix in (".list", ".sources") and known.exists():
+            text = re.sub(r"^Types: .*$|^deb(?= )", lambda m: "Types: deb-src" if ":" in m[0] else "deb-src",
+                          known.read_text(), flags=re.M)
+            (apt / "parts" / known.name).write_text(text)
+    options = ["-oDir::Etc::sourcelist=-", f"-oDir::Etc::sourceparts={apt}/parts",
                f"-oDir::State::lists={apt}/lists", f"-oDir::Cache={apt}/cache"]
     quiet = dict(cwd=folder, check=True, capture_output=True)
     subprocess.run(["apt-get", *options, "update"], **quiet)
