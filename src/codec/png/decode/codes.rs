@@ -109,36 +109,50 @@ impl<const SYMBOLS: usize> Code<SYMBOLS> {
     }
 }
 
-/// An entry of the table of literals and lengths. Bits 0–5: bits that it consumes. Bits 6–7: how
-/// many literals it gives, in bits 8–31, which are 0 where unused; if none, it is a length of base
-/// bits 16–31 and as many extra bits as bits 8–11 say, which count as consumed. 0: decode bit by
-/// bit.
+/// An entry of the table of literals and lengths. Literals: bits 0–5 say how many bits they take,
+/// bits 30–31 how many there are (1–3), bits 6–29 which. Lengths, with 0 in their places: base in
+/// bits 6–20, extra bits in bits 21–24, and in bits 25–29 how many bits they take, extra bits
+/// included; so that to pass one as literals changes nothing. 0: decode bit by bit.
 #[derive(Clone, Copy)]
 pub struct Entry(pub u32);
 
 impl Entry {
-    /// Bits that it consumes.
-    #[inline(always)]
-    pub fn bits(self) -> u32 {
-        self.0 & 63
-    }
+    /// Where the literals begin, and their number.
+    const FIRST: u32 = 6;
+    const NUMBER: u32 = 30;
 
     /// Literals that it gives: 0–3.
     #[inline(always)]
     pub fn literals(self) -> usize {
-        (self.0 >> 6 & 3) as usize
+        (self.0 >> Entry::NUMBER) as usize
+    }
+
+    /// The literals themselves in the low bytes, and something above.
+    #[inline(always)]
+    pub fn bytes(self) -> u32 {
+        self.0 >> Entry::FIRST
+    }
+
+    /// Bits that a length or distance takes.
+    #[inline(always)]
+    pub fn bits(self) -> u32 {
+        self.0 >> 25 & 31
     }
 
     /// The base and the extra bits of a length or distance that starts `bits`.
     #[inline(always)]
     pub fn value(self, bits: u64) -> usize {
-        let extra = self.0 >> 8 & 15;
+        let extra = self.0 >> 21 & 15;
         let value = bits >> (self.bits() - extra) & ((1 << extra) - 1);
-        (self.0 >> 16) as usize + value as usize
+        (self.0 >> 6 & 0x7FFF) as usize + value as usize
     }
 
     fn literal(symbol: u16, length: u32) -> Entry {
-        Entry(u32::from(symbol) << 8 | 1 << 6 | length)
+        Entry(u32::from(symbol) << Entry::FIRST | 1 << Entry::NUMBER | length)
+    }
+
+    fn based(base: u32, extra: u32, length: u32) -> Entry {
+        Entry((length + extra) << 25 | extra << 21 | base << 6)
     }
 
     /// The entry of a length symbol (257–285); 0 for others.
@@ -153,7 +167,7 @@ impl Entry {
             _ => index as u32 / 4 - 1,
         };
         match BASE.get(index) {
-            Some(&base) => Entry(u32::from(base) << 16 | extra << 8 | (length + extra)),
+            Some(&base) => Entry::based(base.into(), extra, length),
             None => Entry(0),
         }
     }
@@ -166,7 +180,7 @@ impl Entry {
             0..4 => symbol + 1,
             _ => ((2 + symbol % 2) << extra) + 1,
         };
-        Entry(base << 16 | extra << 8 | (length + extra))
+        Entry::based(base, extra, length)
     }
 }
 
@@ -175,8 +189,8 @@ impl Entry {
 pub struct Rest {
     /// Their words.
     word: u32,
-    /// What they add to the entry: themselves from bit 16 on, and in bits 6 and 7 how many literals
-    /// there are then.
+    /// What they add to the entry: themselves behind the first, and how many literals there are
+    /// then.
     entry: u32,
 }
 
@@ -184,14 +198,14 @@ impl Rest {
     fn one(symbol: u16, word: usize) -> Rest {
         Rest {
             word: word as u32,
-            entry: u32::from(symbol) << 16 | 2 << 6,
+            entry: u32::from(symbol) << (Entry::FIRST + 8) | 2 << Entry::NUMBER,
         }
     }
 
     /// The one literal as the first of an entry.
     #[inline(always)]
     fn first(self) -> u32 {
-        self.entry >> 8 & 0xFF00
+        self.entry >> 8 & 0xFF << Entry::FIRST
     }
 }
 
@@ -230,7 +244,7 @@ pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS], twos: 
                 table[word as usize % (1 << MOST)] = entry + bits as u32;
                 twos.push(Rest {
                     word,
-                    entry: (entry & 0xFF_FF00) << 8 | 3 << 6,
+                    entry: (entry & 0xFFFF << Entry::FIRST) << 8 | 3 << Entry::NUMBER,
                 });
             });
             each_of(firsts, &twos[of(&two_starts, rest)], |one, two| {

@@ -17,21 +17,21 @@ const AMPLE: usize = 24;
 
 /// An inflated byte, or something that may stand for one.
 pub trait Symbol: Copy + From<u8> {
-    /// Eight bytes as symbols.
-    fn eight(bytes: [u8; 8]) -> [Self; 8];
+    /// Four bytes, the lowest first, as symbols.
+    fn four(bytes: u32) -> [Self; 4];
 }
 
 impl Symbol for u8 {
     #[inline(always)]
-    fn eight(bytes: [u8; 8]) -> [u8; 8] {
-        bytes
+    fn four(bytes: u32) -> [u8; 4] {
+        bytes.to_le_bytes()
     }
 }
 
 impl Symbol for u16 {
     #[inline(always)]
-    fn eight(bytes: [u8; 8]) -> [u16; 8] {
-        bytes.map(u16::from)
+    fn four(bytes: u32) -> [u16; 4] {
+        bytes.to_le_bytes().map(u16::from)
     }
 }
 
@@ -71,6 +71,7 @@ pub struct Inflate {
     /// Input of a header that was not all there.
     header: Vec<u8>,
     tables: Tables,
+    ahead: Ahead,
 }
 
 impl Inflate {
@@ -331,8 +332,24 @@ impl Inflate {
         output: &mut [T],
         at: &mut usize,
     ) -> Result<bool, Fault> {
-        let lane = Lane::new(&self.tables, self.bits, input, output, *at);
-        let (lane, ended) = run(lane);
+        let mut lane = Lane::new(&self.tables, self.bits, input, output, *at);
+        let start = lane.input.len();
+        let ended = loop {
+            let Some(span) = self.ahead.span(start, &lane) else {
+                let ended;
+                (lane, ended) = run(lane);
+                break ended;
+            };
+            let ended;
+            (lane, ended) = self.ahead.go(span, lane);
+            if ended != Ok(false) {
+                break ended;
+            }
+        };
+        self.ahead.used += start - lane.input.len();
+        if ended == Ok(true) {
+            self.ahead.expected = std::mem::take(&mut self.ahead.used);
+        }
         (self.bits, *input, *at) = lane.leave();
         ended
     }
@@ -441,6 +458,237 @@ fn run_both<'a, 'b, 'c, 'd, T: Symbol>(
     (a, b, [Ok(false), Ok(false)])
 }
 
+/// Reading ahead in a block.
+struct Ahead {
+    bytes: Box<[u8; SCRATCH]>,
+    marks: Vec<Mark>,
+    expected: usize,
+    used: usize,
+    /// Spans to go without.
+    pause: usize,
+}
+
+impl Default for Ahead {
+    fn default() -> Ahead {
+        Ahead {
+            bytes: Box::new([0; SCRATCH]),
+            marks: Vec::new(),
+            expected: 0,
+            used: 0,
+            pause: 0,
+        }
+    }
+}
+
+const SCRATCH: usize = 16 << 10;
+const MARKS: usize = 64;
+const SHORTEST: usize = 512;
+const LONGEST: usize = 16 << 10;
+const PAUSE: usize = 16;
+
+struct Mark {
+    bit: usize,
+    made: usize,
+}
+
+/// Where one reads in literals.
+#[derive(Clone, Copy)]
+struct Cursor {
+    bits: Bits,
+    next: usize,
+    at: usize,
+}
+
+impl Cursor {
+    fn bit(&self) -> usize {
+        8 * self.next - (self.bits.count & 63) as usize
+    }
+
+    /// Four entries of literals, or as many as there are before something else; false then.
+    #[inline(always)]
+    fn four<T: Symbol>(
+        &mut self,
+        litlen: &[u32; 1 << LITLEN_BITS],
+        input: &[u8],
+        output: &mut [T],
+    ) -> bool {
+        self.refill(input);
+        let output = &mut output[self.at..self.at + 32];
+        let mut made = 0;
+        let mut entry = Entry(0);
+        for _ in 0..4 {
+            entry = lookup(litlen, self.bits);
+            self.bits.pass(entry);
+            output[made..made + 4].copy_from_slice(&T::four(entry.bytes()));
+            made += entry.literals();
+        }
+        self.at += made;
+        entry.literals() > 0
+    }
+
+    #[inline(always)]
+    fn refill(&mut self, input: &[u8]) {
+        let mut rest = &input[self.next..self.next + 8];
+        self.bits.refill(&mut rest);
+        self.next += 8 - rest.len();
+    }
+}
+
+#[multiversion(targets("x86_64+bmi1+bmi2"))]
+fn run_two<T: Symbol>(
+    litlen: &[u32; 1 << LITLEN_BITS],
+    input: &[u8],
+    until: usize,
+    output: &mut [T],
+    bytes: &mut [u8],
+    [one, two]: [Cursor; 2],
+) -> (Cursor, Cursor) {
+    let (mut a, mut b) = (Cursor { ..one }, Cursor { ..two });
+    while a.next < until
+        && b.next + AMPLE <= input.len()
+        && a.at + b.at + ROOM <= output.len()
+        && b.at + 32 <= bytes.len()
+    {
+        if !(a.four(litlen, input, output) & b.four(litlen, input, bytes)) {
+            break;
+        }
+    }
+    (a, b)
+}
+
+impl Ahead {
+    fn span<T>(&mut self, start: usize, lane: &Lane<'_, '_, T>) -> Option<usize> {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return None;
+        }
+        let used = self.used + start - lane.input.len();
+        let expected = match self.expected > used {
+            true => self.expected - used,
+            false => LONGEST,
+        };
+        let span = expected.min(lane.input.len()).min(LONGEST);
+        (span >= SHORTEST && lane.output.len() - lane.at >= ROOM + 2 * span).then_some(span)
+    }
+
+    /// Inflates about `span` bytes of the input, in its two halves at the same time.
+    fn go<'a, 'b, T: Symbol>(
+        &mut self,
+        span: usize,
+        mut lane: Lane<'a, 'b, T>,
+    ) -> (Lane<'a, 'b, T>, Result<bool, Fault>) {
+        let tables = lane.tables;
+        let litlen = &tables.litlen;
+        let input = lane.input;
+        let half = span / 2;
+        let mut b = Cursor {
+            bits: Bits::default(),
+            next: half,
+            at: 0,
+        };
+        self.marks.clear();
+        let mut ready = true;
+        while ready && self.marks.len() < MARKS {
+            b.refill(input);
+            for _ in 0..4 {
+                self.marks.push(Mark {
+                    bit: b.bit(),
+                    made: b.at,
+                });
+                let entry = lookup(litlen, b.bits);
+                b.bits.pass(entry);
+                emit(&mut self.bytes[..], &mut b.at, entry);
+                ready &= entry.literals() > 0;
+            }
+        }
+        loop {
+            let consumed = input.len() - lane.input.len();
+            if consumed >= half {
+                break;
+            }
+            if ready {
+                let a = Cursor {
+                    bits: lane.bits,
+                    next: consumed,
+                    at: lane.at,
+                };
+                let (a, now) = run_two(
+                    litlen,
+                    input,
+                    half,
+                    lane.output,
+                    &mut self.bytes[..],
+                    [a, b],
+                );
+                b = now;
+                lane.take(input, a);
+                ready = false;
+                if lane.entry.literals() == 0 && lane.is_ready() {
+                    let ended = lane.other();
+                    if ended != Ok(false) {
+                        return (lane, ended);
+                    }
+                    ready = lane.is_ready();
+                }
+            } else {
+                lane.input = &input[consumed..half + AMPLE];
+                let ended;
+                (lane, ended) = run(lane);
+                lane.input = &input[half + AMPLE - lane.input.len()..];
+                if ended != Ok(false) || input.len() - lane.input.len() < half {
+                    self.pause = PAUSE;
+                    return (lane, ended);
+                }
+            }
+        }
+        let mut marks = self.marks.iter();
+        let mut mark = marks.next();
+        loop {
+            let bit = 8 * (input.len() - lane.input.len()) - (lane.bits.count & 63) as usize;
+            while mark.is_some_and(|mark| mark.bit < bit) {
+                mark = marks.next();
+            }
+            let Some(mark) = mark else { break };
+            if !lane.is_ready() {
+                break;
+            }
+            if mark.bit == bit {
+                let fresh = &self.bytes[mark.made..b.at];
+                if fresh.len() < half / 2 {
+                    self.pause = PAUSE;
+                }
+                let Some(room) = lane.output.get_mut(lane.at..lane.at + fresh.len()) else {
+                    break;
+                };
+                for (symbol, &byte) in room.iter_mut().zip(fresh) {
+                    *symbol = T::from(byte);
+                }
+                lane.take(
+                    input,
+                    Cursor {
+                        at: lane.at + fresh.len(),
+                        ..b
+                    },
+                );
+                return (lane, Ok(false));
+            }
+            if lane.entry.literals() > 0 {
+                lane.bits.refill(&mut lane.input);
+                lane.bits.pass(lane.entry);
+                emit(lane.output, &mut lane.at, lane.entry);
+                lane.entry = lookup(litlen, lane.bits);
+            } else {
+                let ended = lane.other();
+                if ended != Ok(false) {
+                    return (lane, ended);
+                }
+            }
+        }
+        self.pause = PAUSE;
+        (lane, Ok(false))
+    }
+}
+
 /// A stream in the middle of a compressed block, in as few variables as a loop can keep at hand.
 struct Lane<'a, 'b, T> {
     tables: &'a Tables,
@@ -471,6 +719,13 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
         }
     }
 
+    fn take(&mut self, input: &'b [u8], cursor: Cursor) {
+        self.bits = cursor.bits;
+        self.input = &input[cursor.next..];
+        self.at = cursor.at;
+        self.entry = lookup(&self.tables.litlen, self.bits);
+    }
+
     fn leave(self) -> (Bits, &'b [u8], usize) {
         let mut bits = self.bits;
         bits.count &= 63;
@@ -495,18 +750,19 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
         self.bits.pass(first);
         let second = lookup(litlen, self.bits);
         if second.literals() == 0 {
-            emit(self.output, &mut self.at, first, Entry(0));
+            emit(self.output, &mut self.at, first);
             self.entry = second;
             return;
         }
         self.bits.pass(second);
         let third = lookup(litlen, self.bits);
-        emit(self.output, &mut self.at, first, second);
+        emit(self.output, &mut self.at, first);
+        emit(self.output, &mut self.at, second);
         self.entry = third;
         if third.literals() > 0 {
             self.bits.pass(third);
             self.entry = lookup(litlen, self.bits);
-            emit(self.output, &mut self.at, third, Entry(0));
+            emit(self.output, &mut self.at, third);
         }
     }
 
@@ -578,11 +834,9 @@ fn lookup(litlen: &[u32; 1 << LITLEN_BITS], bits: Bits) -> Entry {
     Entry(litlen[bits.buffer as usize % (1 << LITLEN_BITS)])
 }
 
-/// Writes the literals of two entries, up to six, and moves on by as many as there are.
+/// Writes the literals of an entry and moves on by as many as there are.
 #[inline(always)]
-fn emit<T: Symbol>(output: &mut [T], at: &mut usize, first: Entry, second: Entry) {
-    let literals = |entry: Entry| u64::from(entry.0 >> 8);
-    let both = literals(first) | literals(second) << (8 * first.literals());
-    output[*at..*at + 8].copy_from_slice(&T::eight(both.to_le_bytes()));
-    *at += first.literals() + second.literals();
+fn emit<T: Symbol>(output: &mut [T], at: &mut usize, entry: Entry) {
+    output[*at..*at + 4].copy_from_slice(&T::four(entry.bytes()));
+    *at += entry.literals();
 }
