@@ -1,5 +1,6 @@
 //! PNG file to image.
 
+mod ahead;
 mod block_header;
 mod chunks;
 mod codes;
@@ -8,6 +9,7 @@ mod deflate;
 mod finder;
 mod header;
 mod inflate;
+mod lane;
 mod library;
 mod parallel;
 mod part;

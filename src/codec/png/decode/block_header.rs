@@ -69,7 +69,16 @@ impl Bits {
         Some(word)
     }
 
-    /// Tops up as far as the input goes.
+    /// Tops up as far as the input goes; at once, if it goes far enough.
+    #[inline]
+    pub fn top_up(&mut self, input: &mut &[u8]) {
+        match input.len() {
+            8.. => self.refill(input),
+            _ => self.refill_slowly(input),
+        }
+    }
+
+    /// Tops up as far as the input goes, byte by byte.
     pub fn refill_slowly(&mut self, input: &mut &[u8]) {
         self.buffer &= (1 << self.count) - 1;
         while let (0..56, Some((&byte, rest))) = (self.count, input.split_first()) {
@@ -154,7 +163,7 @@ pub fn read_lengths(
     }
     let mut of = [0; 19];
     for &symbol in &ORDER[..count] {
-        bits.refill_slowly(input);
+        bits.top_up(input);
         if bits.count < 3 {
             return Ok(None);
         }
@@ -166,7 +175,9 @@ pub fn read_lengths(
     code.fill(&mut table, |symbol, length| u32::from(symbol) << 8 | length);
     let mut at = 0;
     while at < litlens + dists {
-        bits.refill_slowly(input);
+        if bits.count < 14 {
+            bits.top_up(input);
+        }
         let entry = table[bits.buffer as usize % 128];
         let (symbol, word) = (entry >> 8, entry & 0xFF);
         let (extra, base) = match symbol {

@@ -31,9 +31,17 @@ impl<const SYMBOLS: usize> Code<SYMBOLS> {
     /// The code of these word lengths (0 for none). It must be complete, but for the code with one
     /// word of one bit, and the one without words, which no stream may then use.
     pub fn set(&mut self, lengths: &[u8]) -> Result<(), Fault> {
+        // Two tables, since an increment must wait for the one before if it is of the same place.
+        let mut odd = [0; LONGEST + 1];
         self.counts = [0; LONGEST + 1];
-        for &length in lengths {
-            self.counts[usize::from(length)] += 1;
+        for pair in lengths.chunks(2) {
+            self.counts[usize::from(pair[0]) & LONGEST] += 1;
+            if let Some(&length) = pair.get(1) {
+                odd[usize::from(length) & LONGEST] += 1;
+            }
+        }
+        for (count, odd) in self.counts.iter_mut().zip(odd) {
+            *count += odd;
         }
         let words = lengths.len() - usize::from(self.counts[0]);
         self.counts[0] = 0;
@@ -125,6 +133,12 @@ impl Entry {
     #[inline(always)]
     pub fn literals(self) -> usize {
         (self.0 >> Entry::NUMBER) as usize
+    }
+
+    /// Bits that its literals take.
+    #[inline(always)]
+    pub fn taken(self) -> u32 {
+        self.0 & 63
     }
 
     /// The literals themselves in the low bytes, and something above.
@@ -219,6 +233,7 @@ pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS], twos: 
     let mut two_starts = [0; MOST + 2];
     twos.clear();
     table[0] = 0;
+    let mut shortest = MOST;
     for bits in 1..=MOST {
         // What fewer bits mean they mean with any other bit behind.
         let half = 1 << (bits - 1);
@@ -229,11 +244,14 @@ pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS], twos: 
                 table[word] = Entry::literal(symbol, bits as u32).0;
                 ones[end] = Rest::one(symbol, word);
                 end += 1;
+                shortest = shortest.min(bits);
             } else {
                 table[word] = Entry::length(symbol, bits as u32).0;
             }
         }
         one_starts[bits + 1] = end;
+        // Whether a third literal may fit.
+        let may_grow = bits + shortest <= MOST;
         for first in 1..bits {
             let of = |starts: &[usize], bits: usize| starts[bits]..starts[bits + 1];
             let firsts = &ones[of(&one_starts, first)];
@@ -242,10 +260,12 @@ pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS], twos: 
                 let word = one.word | two.word << first;
                 let entry = one.first() + two.entry;
                 table[word as usize % (1 << MOST)] = entry + bits as u32;
-                twos.push(Rest {
-                    word,
-                    entry: (entry & 0xFFFF << Entry::FIRST) << 8 | 3 << Entry::NUMBER,
-                });
+                if may_grow {
+                    twos.push(Rest {
+                        word,
+                        entry: (entry & 0xFFFF << Entry::FIRST) << 8 | 3 << Entry::NUMBER,
+                    });
+                }
             });
             each_of(firsts, &twos[of(&two_starts, rest)], |one, two| {
                 let word = one.word | two.word << first;

@@ -1,0 +1,271 @@
+//! The loops of inflating: literals, several a look-up, and matches, while there is ample input and
+//! output.
+
+use super::block_header::{Bits, Tables};
+use super::codes::{DIST_BITS, Entry, Fault, LITLEN_BITS};
+use multiversion::multiversion;
+
+/// Room that the fast loop needs in the output: four entries of literals, then the longest match,
+/// both written in rounds that go a little too far.
+pub const ROOM: usize = 16 + 258 + 16;
+
+/// Input that the fast loop needs: three times what tops up its bits.
+pub const AMPLE: usize = 24;
+
+/// An inflated byte, or something that may stand for one.
+pub trait Symbol: Copy + From<u8> {
+    /// Four bytes, the lowest first, as symbols.
+    fn four(bytes: u32) -> [Self; 4];
+
+    /// Fills `to` with as many bytes as symbols.
+    fn copy(bytes: &[u8], to: &mut [Self]);
+}
+
+impl Symbol for u8 {
+    #[inline(always)]
+    fn four(bytes: u32) -> [u8; 4] {
+        bytes.to_le_bytes()
+    }
+
+    fn copy(bytes: &[u8], to: &mut [u8]) {
+        to.copy_from_slice(bytes);
+    }
+}
+
+impl Symbol for u16 {
+    #[inline(always)]
+    fn four(bytes: u32) -> [u16; 4] {
+        bytes.to_le_bytes().map(u16::from)
+    }
+
+    fn copy(bytes: &[u8], to: &mut [u16]) {
+        for (symbol, &byte) in to.iter_mut().zip(bytes) {
+            *symbol = byte.into();
+        }
+    }
+}
+
+/// Inflates while there is ample input and output; says whether the block has ended. The shifts by
+/// what a table says are most of the work, and BMI2 has better ones.
+#[multiversion(targets("x86_64+bmi1+bmi2"))]
+pub fn run<T: Symbol>(home: &mut Lane<T>) -> Result<bool, Fault> {
+    let mut lane = home.lend();
+    let mut ended = Ok(false);
+    while ended == Ok(false) && lane.is_ready() {
+        lane.literals();
+        if lane.entry.literals() == 0 {
+            ended = lane.other();
+        }
+    }
+    let place = lane.place();
+    home.go_to(place);
+    ended
+}
+
+/// As `run`, in two streams by turns.
+#[multiversion(targets("x86_64+bmi1+bmi2"))]
+pub fn run_both<T: Symbol>(
+    one: &mut Lane<T>,
+    two: &mut Lane<T>,
+) -> [Result<bool, Fault>; 2] {
+    let (mut a, mut b) = (one.lend(), two.lend());
+    let mut ended = [Ok(false), Ok(false)];
+    while ended == [Ok(false), Ok(false)] && a.is_ready() && b.is_ready() {
+        a.literals();
+        b.literals();
+        if a.entry.literals() == 0 {
+            ended[0] = a.other();
+        }
+        if b.entry.literals() == 0 {
+            ended[1] = b.other();
+        }
+    }
+    let places = (a.place(), b.place());
+    one.go_to(places.0);
+    two.go_to(places.1);
+    ended
+}
+
+/// A stream in the middle of a compressed block, in as few variables as a loop can keep at hand.
+pub struct Lane<'a, 'b, T> {
+    pub tables: &'a Tables,
+    pub bits: Bits,
+    pub input: &'b [u8],
+    pub output: &'a mut [T],
+    pub at: usize,
+    /// What the next bits mean: looked up before the bits are topped up, to save the wait.
+    pub entry: Entry,
+}
+
+impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
+    pub fn new(
+        tables: &'a Tables,
+        mut bits: Bits,
+        mut input: &'b [u8],
+        output: &'a mut [T],
+        at: usize,
+    ) -> Self {
+        bits.refill_slowly(&mut input);
+        Lane {
+            tables,
+            bits,
+            input,
+            output,
+            at,
+            entry: lookup(&tables.litlen, bits),
+        }
+    }
+
+    /// The same in variables of its own, which a loop can keep in registers.
+    #[inline(always)]
+    fn lend(&mut self) -> Lane<'_, 'b, T> {
+        Lane {
+            output: &mut *self.output,
+            ..*self
+        }
+    }
+
+    /// What tells where it is.
+    #[inline(always)]
+    fn place(&self) -> (Bits, &'b [u8], usize, Entry) {
+        (self.bits, self.input, self.at, self.entry)
+    }
+
+    #[inline(always)]
+    fn go_to(&mut self, place: (Bits, &'b [u8], usize, Entry)) {
+        (self.bits, self.input, self.at, self.entry) = place;
+    }
+
+    /// Goes on elsewhere.
+    pub fn set(&mut self, bits: Bits, input: &'b [u8], at: usize) {
+        (self.bits, self.input, self.at) = (bits, input, at);
+        self.bits.refill(&mut self.input);
+        self.entry = lookup(&self.tables.litlen, self.bits);
+    }
+
+    /// One entry of literals, or what else there is; says whether it was the block's end.
+    pub fn step(&mut self) -> Result<bool, Fault> {
+        if self.entry.literals() == 0 {
+            return self.other();
+        }
+        self.bits.refill(&mut self.input);
+        self.bits.pass(self.entry);
+        emit(self.output, &mut self.at, self.entry);
+        self.entry = lookup(&self.tables.litlen, self.bits);
+        Ok(false)
+    }
+
+    pub fn leave(self) -> (Bits, &'b [u8], usize) {
+        let mut bits = self.bits;
+        bits.count &= 63;
+        (bits, self.input, self.at)
+    }
+
+    /// Whether there is enough input and output for a step.
+    #[inline(always)]
+    pub fn is_ready(&self) -> bool {
+        self.input.len() >= AMPLE && self.output.len() - self.at >= ROOM
+    }
+
+    /// Inflates up to three entries of literals.
+    #[inline(always)]
+    fn literals(&mut self) {
+        let litlen = &self.tables.litlen;
+        let first = self.entry;
+        if first.literals() == 0 {
+            return;
+        }
+        self.bits.refill(&mut self.input);
+        self.bits.pass(first);
+        let second = lookup(litlen, self.bits);
+        if second.literals() == 0 {
+            emit(self.output, &mut self.at, first);
+            self.entry = second;
+            return;
+        }
+        self.bits.pass(second);
+        let third = lookup(litlen, self.bits);
+        emit(self.output, &mut self.at, first);
+        emit(self.output, &mut self.at, second);
+        self.entry = third;
+        if third.literals() > 0 {
+            self.bits.pass(third);
+            self.entry = lookup(litlen, self.bits);
+            emit(self.output, &mut self.at, third);
+        }
+    }
+
+    /// Inflates what is not in the table as literals; says whether it was the block's end.
+    #[inline(always)]
+    pub fn other(&mut self) -> Result<bool, Fault> {
+        let Tables { litlen, dist, .. } = self.tables;
+        let bits = &mut self.bits;
+        bits.count &= 63;
+        // A length and a distance take at most 48 bits.
+        bits.refill(&mut self.input);
+        let mut entry = self.entry;
+        if entry.0 == 0 {
+            let (symbol, word) = self
+                .tables
+                .litlen_code
+                .find(bits.buffer)
+                .ok_or("an unknown Huffman code word")?;
+            if symbol <= 256 {
+                bits.consume(word);
+                self.entry = lookup(litlen, *bits);
+                if symbol < 256 {
+                    self.output[self.at] = T::from(symbol as u8);
+                    self.at += 1;
+                }
+                return Ok(symbol == 256);
+            }
+            entry = Entry::length(symbol, word);
+            if entry.0 == 0 {
+                return Err("an unknown Huffman code word");
+            }
+        }
+        let length = entry.value(bits.buffer);
+        bits.consume(entry.bits());
+        let mut far = Entry(dist[bits.buffer as usize % (1 << DIST_BITS)]);
+        if far.0 == 0 {
+            let found = self.tables.dist_code.find(bits.buffer);
+            let (symbol, word) = found
+                .filter(|&(symbol, _)| symbol < 30)
+                .ok_or("an unknown Huffman code word")?;
+            far = Entry::distance(symbol, word);
+        }
+        let distance = far.value(bits.buffer);
+        bits.consume(far.bits());
+        bits.refill(&mut self.input);
+        self.entry = lookup(litlen, *bits);
+        let o = self.at;
+        if distance > o {
+            return Err("a reference to before the start");
+        }
+        if distance == 1 {
+            let symbol = self.output[o - 1];
+            self.output[o..o + length].fill(symbol);
+        } else {
+            // Of each 16 symbols, as many are right as lie between source and target.
+            let mut i = o;
+            while i < o + length {
+                self.output.copy_within(i - distance..i - distance + 16, i);
+                i += distance.min(16);
+            }
+        }
+        self.at += length;
+        Ok(false)
+    }
+}
+
+#[inline(always)]
+pub fn lookup(litlen: &[u32; 1 << LITLEN_BITS], bits: Bits) -> Entry {
+    Entry(litlen[bits.buffer as usize % (1 << LITLEN_BITS)])
+}
+
+/// Writes the literals of an entry and moves on by as many as there are.
+#[inline(always)]
+pub fn emit<T: Symbol>(output: &mut [T], at: &mut usize, entry: Entry) {
+    output[*at..*at + 4].copy_from_slice(&T::four(entry.bytes()));
+    *at += entry.literals();
+}
