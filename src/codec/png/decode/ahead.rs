@@ -26,7 +26,7 @@ const MOST: usize = 16 << 10;
 const MARKS: usize = 48;
 
 /// Times that bits are topped up in a turn, and entries that they are enough for each time.
-const TOP_UPS: usize = 2;
+const TOP_UPS: usize = 1;
 const ENTRIES: usize = 4;
 
 /// Bytes that a turn takes from the input at most, and literals that it gives.
