@@ -14,6 +14,7 @@
 
 mod kinds;
 mod libraries;
+mod words;
 
 use gpuimg::codec::{self, Format, Options, png, tiff};
 use gpuimg::files::{Source, Target};
@@ -22,6 +23,7 @@ use kinds::Kind;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use words::Words;
 
 /// What is timed, and how it is printed.
 struct Bench {
@@ -36,20 +38,21 @@ struct Bench {
 type Times = (f64, Option<f64>);
 
 fn main() {
-    let words: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with("--"))
-        .collect();
-    let named = |name: &str| words.iter().any(|word| word == name);
-    let side = words.iter().find_map(|word| word.parse().ok());
-    let side = side.unwrap_or(2048);
-    let kinds: Vec<Kind> = chosen(&Kind::ALL, |kind| named(&kind.name()));
+    let words = Words::new();
+    let side = words.side();
+    let kinds = match words.kinds() {
+        none if none.is_empty() => Kind::ALL.to_vec(),
+        some => some,
+    };
     let formats = [
         (Format::Png, "png"),
         (Format::Tiff, "tiff"),
         (Format::Pnm, "pnm"),
     ];
-    let formats = chosen(&formats, |(_, name)| named(name));
+    let named = formats.iter().any(|(_, name)| words.names(name));
+    let formats = formats
+        .iter()
+        .filter(|(_, name)| !named || words.names(name));
     let shm = Path::new("/dev/shm");
     let pool = |threads| {
         let builder = ThreadPoolBuilder::new().num_threads(threads);
@@ -72,19 +75,13 @@ fn main() {
             "{:34}{:>16}{:>16}\n{:34}{:>8}{:>8}{:>8}{:>8}{:>9}",
             "", "encode", "decode", "MB/s on cores:", 1, cores, 1, cores, "size"
         );
-        for &(format, _) in &formats {
+        for &(format, _) in formats.clone() {
             bench.format(&image, format);
-            if !named("own") {
+            if !words.names("own") {
                 libraries::rows(&bench, &image, format);
             }
         }
     }
-}
-
-/// Those of a list that are named, or all if none is.
-fn chosen<T: Copy>(all: &[T], named: impl Fn(&T) -> bool) -> Vec<T> {
-    let some: Vec<T> = all.iter().copied().filter(|item| named(item)).collect();
-    if some.is_empty() { all.to_vec() } else { some }
 }
 
 impl Bench {

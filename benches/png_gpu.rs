@@ -10,6 +10,7 @@
 )]
 
 mod kinds;
+mod words;
 
 use gpuimg::codec::png::{self, Mode};
 use gpuimg::device::cuda::Gpu;
@@ -21,22 +22,18 @@ use gpuimg::stats::Timeline;
 use kinds::Kind;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use words::Words;
 
 const TIMES: usize = 9;
 
 fn main() {
-    let words: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with("--"))
-        .collect();
-    let named = |name: &str| words.iter().any(|word| word == name);
-    let side = words.iter().find_map(|word| word.parse().ok());
-    let side = side.unwrap_or(2048);
-    let kind = Kind::ALL.into_iter().find(|kind| named(&kind.name()));
+    let words = Words::new();
+    let side = words.side();
+    let kind = words.kinds().first().copied();
     let mut image = kind.unwrap_or(Kind::Noisy).image(side, side);
-    let folder = words.iter().find(|word| word.contains('/'));
+    let folder = words.find(|word| word.contains('/').then(|| word.clone()));
     let temporary = tempfile::tempdir().unwrap();
-    let folder = folder.map_or(temporary.path(), Path::new);
+    let folder = folder.as_deref().map_or(temporary.path(), Path::new);
 
     let start = Instant::now();
     let gpu = match Gpu::open(0) {
@@ -45,7 +42,7 @@ fn main() {
     };
     println!("\n{} on {}", image.shape(), gpu.name);
     let path = folder.join("gpu.png");
-    if named("once") {
+    if words.names("once") {
         let compressed = compressed(&gpu, &mut image, 1, &mut Timeline::default()).0;
         let memory = start.elapsed();
         let len = written(&path, |target| {

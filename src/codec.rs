@@ -9,13 +9,16 @@ pub mod pnm;
 mod raw;
 pub mod salvage;
 pub mod tiff;
+mod writer;
 
 use crate::files::{Source, Target};
 use crate::image::{Image, Shape};
-use crate::metadata::{Effect, Metadata, Remarks};
+use crate::metadata::{Metadata, Remarks};
 use anyhow::{Context, Result, bail, ensure};
 use salvage::Salvage;
 use std::path::Path;
+
+pub use writer::Writer;
 
 /// The formats that are read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -339,79 +342,5 @@ pub fn encode(image: &Image, format: Format, options: &Options, target: &Target)
         Format::Png => png::encode(image, options.png, target),
         Format::Tiff => tiff::encode(image, options.tiff, target),
         Format::Pnm => pnm::encode(image, target),
-    }
-}
-
-/// A file that pages are written to.
-pub enum Writer<'a> {
-    /// One image, by one of the formats that hold no more; and its length once it is written.
-    Single(Format, Options, &'a Target, u64),
-    /// Any number of pages.
-    Tiff(tiff::Writer<'a>),
-}
-
-impl<'a> Writer<'a> {
-    /// A file of a format for pages of these shapes and bytes of metadata.
-    pub fn new(
-        format: Format,
-        options: &Options,
-        target: &'a Target,
-        pages: Vec<(Shape, u64)>,
-    ) -> Result<Writer<'a>> {
-        if format == Format::Tiff {
-            return Ok(Writer::Tiff(tiff::Writer::new(target, options.tiff, pages)));
-        }
-        ensure!(
-            pages.len() == 1,
-            "{} pages do not go into one {} file: --pages N takes one, and TIFF holds all",
-            pages.len(),
-            format.name()
-        );
-        Ok(Writer::Single(format, *options, target, 0))
-    }
-
-    /// Whether a GPU could compress what is written.
-    pub fn is_for_gpu(&self) -> bool {
-        let fast = |options: &Options| options.png == png::Mode::Fast;
-        matches!(self, Writer::Single(Format::Png, options, ..) if fast(options))
-    }
-
-    /// Adds a page that an operation of this effect made. If it comes `compressed` from a GPU, the
-    /// image's memory holds what that left there.
-    pub fn page(
-        &mut self,
-        image: Image,
-        compressed: Option<png::Compressed>,
-        mut metadata: Metadata,
-        effect: Effect,
-        remarks: &mut Remarks,
-    ) -> Result<()> {
-        let format = match self {
-            Writer::Tiff(_) => Format::Tiff,
-            Writer::Single(format, ..) => *format,
-        };
-        metadata::carry(&mut metadata, format, effect, remarks);
-        let metadata = &metadata;
-        match self {
-            Writer::Tiff(writer) => writer.page(image, metadata),
-            Writer::Single(format, options, target, length) => {
-                *length = match (format, compressed) {
-                    (_, Some(compressed)) => {
-                        compressed.write(image.samples().as_bytes(), metadata, target)?
-                    }
-                    (Format::Pnm, None) => pnm::encode_with(&image, metadata, target)?,
-                    (_, None) => png::encode_with(&image, metadata, options.png, target)?,
-                };
-                Ok(())
-            }
-        }
-    }
-
-    /// How long the file is; the caller commits it.
-    pub fn length(&self) -> u64 {
-        match self {
-            Writer::Tiff(writer) => writer.end,
-            Writer::Single(.., length) => *length,
-        }
     }
 }

@@ -59,6 +59,7 @@ impl Plain {
 
     /// The reduced images of the file in order, each as rows of packed bytes.
     fn passes(&self) -> Vec<Vec<Vec<u8>>> {
+        // Typed in anew from section 8.2, and not the decoder's: an error in either shows.
         const ADAM7: [(usize, usize, usize, usize); 7] = [
             (0, 0, 8, 8),
             (4, 0, 8, 8),

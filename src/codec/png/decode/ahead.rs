@@ -1,69 +1,71 @@
-//! Reading a block of literals in several places at once.
+//! Reading a block in several places at once.
 //!
-//! No symbol can be looked up before the one before it is, and while a processor waits for that it
-//! has time for another chain of look-ups. A Huffman code synchronises itself: a reader that starts
-//! anywhere inside a block soon meets the words as they are, by chance. So a block is entered ahead
-//! of the place that is reached, at guessed bits; both places are read by turns; and where the first
-//! reader comes to a bit that the other passed too, all that the other read from there on is right.
-//! (Klein and Wiseman, "Parallel Huffman decoding with applications to JPEG files", 2003.)
+//! No word can be looked up before the one before it is, and while a processor waits for that it
+//! has time for other chains of look-ups. A Huffman code synchronises itself: whoever starts to
+//! read at any bit inside a block soon falls into step with its words. So readers start at bits
+//! ahead of the place that is reached, and all go on by turns; where one comes to a bit between
+//! words that the next has passed, all that the next has read from there on is right. (Klein and
+//! Wiseman, "Parallel Huffman decoding with applications to JPEG files", 2003.)
+//!
+//! Readers ahead know literals alone and stop at anything else, since a match may refer to what is
+//! not known yet. Noisy images are nearly all literals, and are inflated 1.5 × as fast.
 
-use super::block_header::Bits;
+use super::block_header::{Bits, Tables};
 use super::codes::{Entry, Fault, LITLEN_BITS};
 use super::lane::{AMPLE, Lane, ROOM, Symbol, emit, lookup, run};
 use multiversion::multiversion;
 
-/// Places ahead that are read at the same time as the one that is reached.
+/// Readers ahead of the first. More would not be faster: two and the first keep a processor busy.
 const AHEAD: usize = 2;
 
-/// Bytes of input from one place to the next.
+/// Bytes of input from one reader to the next.
 const NEAREST: usize = 256;
 const FARTHEST: usize = 8 << 10;
 
-/// Literals that can be read ahead.
+/// Literals that a reader ahead can keep.
 const MOST: usize = 16 << 10;
 
-/// Entries after a guess at which the reader before may find itself in step.
+/// Entries from its start on at which a reader ahead can be met. On average it takes eight.
 const MARKS: usize = 48;
 
-/// Times that bits are topped up in a turn, and entries that they are enough for each time.
-const TOP_UPS: usize = 1;
+/// Entries of a turn: as many as need not be topped up for.
 const ENTRIES: usize = 4;
 
-/// Bytes that a turn takes from the input at most, and literals that it gives.
-const TURN_IN: usize = TOP_UPS * ENTRIES * LITLEN_BITS as usize / 8;
-const TURN_OUT: usize = TOP_UPS * ENTRIES * 3;
+/// Bytes that a turn takes at most, and literals that it gives.
+const TURN_IN: usize = ENTRIES * LITLEN_BITS as usize / 8;
+const TURN_OUT: usize = ENTRIES * 3;
 
 /// Attempts left out, at most, after some that gave little.
 const PAUSE: usize = 63;
 
 type Litlen = [u32; 1 << LITLEN_BITS];
 
-/// Memory of readers ahead, and what is known of the stream's blocks.
+/// The memory of readers ahead, and what the stream has been like.
 pub struct Ahead {
-    bytes: Box<[[u8; MOST]; AHEAD]>,
+    literals: Box<[[u8; MOST]; AHEAD]>,
     marks: [[Mark; MARKS]; AHEAD],
     /// Bytes of the block before, and of this one so far.
     before: usize,
     used: usize,
-    /// Attempts to be left out, and as many the next time.
+    /// Attempts to be left out, and how many it will be the next time.
     pause: usize,
-    patience: usize,
+    next_pause: usize,
 }
 
 impl Default for Ahead {
     fn default() -> Ahead {
         Ahead {
-            bytes: Box::new([[0; MOST]; AHEAD]),
+            literals: Box::new([[0; MOST]; AHEAD]),
             marks: [[Mark::default(); MARKS]; AHEAD],
             before: 0,
             used: 0,
             pause: 0,
-            patience: 0,
+            next_pause: 0,
         }
     }
 }
 
-/// A bit of the input between two words, and how many literals were read before it.
+/// A bit of the input between two words, and how many literals a reader ahead had before it.
 #[derive(Clone, Copy, Default)]
 struct Mark {
     bit: usize,
@@ -71,7 +73,7 @@ struct Mark {
 }
 
 /// A reader of literals.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Reader {
     bits: Bits,
     /// Byte of the input to be taken next.
@@ -81,13 +83,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// The bit of the input that is reached.
-    fn bit(&self) -> usize {
-        8 * self.next - (self.bits.count & 63) as usize
-    }
-
-    /// Reads entries of literals, and stays before anything else. Returns the last one, which gives
-    /// literals if all did; nothing if there is not enough input or output.
+    /// Takes four entries of literals, fewer if something else comes before. Returns the last
+    /// entry, which then gives no literals; nothing if there is not enough input or output.
     #[inline(always)]
     fn turn<T: Symbol>(
         &mut self,
@@ -95,25 +92,63 @@ impl Reader {
         input: &[u8],
         output: &mut [T],
     ) -> Option<Entry> {
-        let input = input.get(self.next..)?.first_chunk::<{ 8 * TOP_UPS }>()?;
+        // A fixed size spares every entry its own look at the room.
         let output = output.get_mut(self.at..)?;
         let output = output.first_chunk_mut::<{ TURN_OUT + 8 }>()?;
-        let mut entry = Entry(0);
-        let (mut used, mut made) = (0, 0);
-        for _ in 0..TOP_UPS {
-            let mut rest = &input[used..used + 8];
-            self.bits.refill(&mut rest);
-            used += 8 - rest.len();
-            for _ in 0..ENTRIES {
-                entry = lookup(litlen, self.bits);
-                self.bits.pass(entry);
-                emit(&mut output[..], &mut made, entry);
-            }
+        if !self.top_up(input) {
+            return None;
         }
-        self.next += used;
+        let mut entry = Entry(0);
+        let mut made = 0;
+        for _ in 0..ENTRIES {
+            entry = lookup(litlen, self.bits);
+            self.bits.pass(entry);
+            emit(&mut output[..], &mut made, entry);
+        }
         self.at += made;
         Some(entry)
     }
+
+    /// Whether literals follow, with bits for a turn; a word that is too long for the table is taken
+    /// by itself.
+    fn goes_on(&mut self, tables: &Tables, input: &[u8], output: &mut [u8]) -> bool {
+        if !self.top_up(input) {
+            return false;
+        }
+        let entry = lookup(&tables.litlen, self.bits);
+        if entry.0 != 0 {
+            return entry.literals() > 0;
+        }
+        let found = tables.litlen_code.find(self.bits.buffer);
+        match (found, output.get_mut(self.at)) {
+            (Some((symbol @ 0..256, length)), Some(literal)) => {
+                *literal = symbol as u8;
+                self.at += 1;
+                self.bits.pass(Entry(length));
+                self.top_up(input)
+            }
+            _ => false,
+        }
+    }
+
+    /// Makes sure of 56 bits or more, if there are 8 bytes for it.
+    #[inline(always)]
+    fn top_up(&mut self, input: &[u8]) -> bool {
+        let bytes = input
+            .get(self.next..)
+            .and_then(|rest| rest.first_chunk::<8>());
+        let Some(mut bytes) = bytes.map(|bytes| &bytes[..]) else {
+            return false;
+        };
+        self.bits.refill(&mut bytes);
+        self.next += 8 - bytes.len();
+        true
+    }
+}
+
+/// The first bit that is not read yet, where `next` is the first byte that is not in `bits`.
+fn bit(next: usize, bits: Bits) -> usize {
+    8 * next - (bits.count & 63) as usize
 }
 
 /// Up to so many turns of all readers, until one meets what is no literal: then false.
@@ -121,29 +156,42 @@ impl Reader {
 fn take_turns<T: Symbol>(
     turns: usize,
     (litlen, input): (&Litlen, &[u8]),
-    output: &mut [T],
-    bytes: &mut [[u8; MOST]; AHEAD],
-    (first, others): (&mut Reader, &mut [Reader; AHEAD]),
+    (first, output): (&mut Reader, &mut [T]),
+    (others, literals): (&mut [Reader; AHEAD], &mut [[u8; MOST]; AHEAD]),
 ) -> bool {
     // Copies, which the loop can keep in registers.
     let (mut one, mut more) = (*first, *others);
+    let gives = |entry: Option<Entry>| entry.is_some_and(|entry| entry.literals() > 0);
     let mut all = true;
     for _ in 0..turns {
-        let mut literals = one
-            .turn(litlen, input, output)
-            .is_some_and(|entry| entry.literals() > 0);
-        for (reader, bytes) in more.iter_mut().zip(bytes.iter_mut()) {
-            literals &= reader
-                .turn(litlen, input, bytes)
-                .is_some_and(|entry| entry.literals() > 0);
+        all = gives(one.turn(litlen, input, output));
+        for (reader, literals) in more.iter_mut().zip(literals.iter_mut()) {
+            all &= gives(reader.turn(litlen, input, literals));
         }
-        if !literals {
-            all = false;
+        if !all {
             break;
         }
     }
     (*first, *others) = (one, more);
     all
+}
+
+/// Turns that all readers can take before the first has gone `distance`, or memory ends.
+fn turns(
+    distance: usize,
+    input: &[u8],
+    (first, output): (&Reader, usize),
+    others: &[Reader; AHEAD],
+) -> usize {
+    // In the end all literals go to the output, and a match may be among them.
+    let made: usize = others.iter().map(|reader| reader.at).sum();
+    let room = output.saturating_sub(first.at + made + 2 * ROOM) / ((1 + AHEAD) * TURN_OUT);
+    let way = distance.saturating_sub(first.next).div_ceil(TURN_IN);
+    others.iter().fold(way.min(room), |turns, reader| {
+        let input = input.len().saturating_sub(reader.next + 8) / TURN_IN;
+        let room = (MOST - 2 * TURN_OUT).saturating_sub(reader.at) / TURN_OUT;
+        turns.min(input).min(room)
+    })
 }
 
 impl Ahead {
@@ -154,7 +202,7 @@ impl Ahead {
         while ended == Ok(false) && lane.is_ready() {
             let used = self.used + start - lane.input.len();
             ended = match self.distance(used, lane) {
-                Some(distance) => self.run_to(distance, lane),
+                Some(distance) => self.run_apart(distance, lane),
                 None => run(lane),
             };
         }
@@ -165,16 +213,16 @@ impl Ahead {
         ended
     }
 
-    /// From one reader to the next, if there should be several: the rest of the block is shared
-    /// among them, if it is as long as the one before.
+    /// From one reader to the next, if there should be several: they share the rest of the block,
+    /// of which `used` bytes are read, supposed that it is as long as the one before.
     fn distance<T>(&mut self, used: usize, lane: &Lane<T>) -> Option<usize> {
         let rest = match used > self.before + self.before / 8 {
             true => usize::MAX,
             false => self.before.saturating_sub(used),
         };
-        let distance = rest.min(lane.input.len()) / (1 + AHEAD);
-        let distance = distance.min(FARTHEST);
-        if distance < NEAREST || lane.output.len() - lane.at < ROOM + 2 * (1 + AHEAD) * distance {
+        let distance = (rest.min(lane.input.len()) / (1 + AHEAD)).min(FARTHEST);
+        let room = ROOM + 2 * (1 + AHEAD) * distance;
+        if distance < NEAREST || lane.output.len() - lane.at < room {
             return None;
         }
         if self.pause > 0 {
@@ -184,44 +232,46 @@ impl Ahead {
         Some(distance)
     }
 
-    /// Inflates by several readers, each `distance` bytes after the one before.
-    fn run_to<T: Symbol>(
-        &mut self,
-        distance: usize,
-        lane: &mut Lane<T>,
-    ) -> Result<bool, Fault> {
+    /// Inflates with readers ahead, each `distance` bytes after the one before.
+    fn run_apart<T: Symbol>(&mut self, distance: usize, lane: &mut Lane<T>) -> Result<bool, Fault> {
         let input = lane.input;
-        let mut readers: [Reader; AHEAD] =
-            std::array::from_fn(|k| self.enter(k, distance * (1 + k), lane));
+        let mut readers = [Reader::default(); AHEAD];
+        for (k, reader) in readers.iter_mut().enumerate() {
+            *reader = self.enter(k, distance * (1 + k), lane);
+        }
         let mut together = true;
-        while together && lane.input.len() + distance > input.len() && lane.is_ready() {
+        while together && input.len() - lane.input.len() < distance && lane.is_ready() {
             let mut first = Reader {
                 bits: lane.bits,
                 next: input.len() - lane.input.len(),
                 at: lane.at,
             };
-            let turns = turns(distance, input.len(), lane.output.len(), &first, &readers);
+            let turns = turns(distance, input, (&first, lane.output.len()), &readers);
             together = turns > 0
                 && take_turns(
                     turns,
                     (&lane.tables.litlen, input),
-                    lane.output,
-                    &mut self.bytes,
-                    (&mut first, &mut readers),
+                    (&mut first, lane.output),
+                    (&mut readers, &mut self.literals),
                 );
-            lane.set(first.bits, &input[first.next..], first.at);
+            lane.go_to(first.bits, &input[first.next..], first.at);
+            if turns > 0 && !together {
+                let others = readers.iter_mut().zip(self.literals.iter_mut());
+                together = others.fold(true, |all, (reader, literals)| {
+                    reader.goes_on(lane.tables, input, literals) && all
+                });
+            }
+            // The first goes on after a match; where another has stopped, this ends.
             if lane.entry.literals() == 0 && lane.is_ready() {
-                together = true;
                 let ended = lane.other();
                 if ended != Ok(false) {
                     return ended;
                 }
             }
         }
-        let mut gain = 0;
+        let mut joined = 0;
         for (k, reader) in readers.iter().enumerate() {
-            let end = distance * (1 + k) + AMPLE;
-            let used = input.len() - lane.input.len();
+            let (used, end) = (input.len() - lane.input.len(), distance * (1 + k) + AMPLE);
             if used < end {
                 lane.input = &input[used..end];
                 let ended = run(lane);
@@ -230,49 +280,46 @@ impl Ahead {
                     return ended;
                 }
             }
-            let (joined, ended) = self.join(k, reader, input, lane);
+            let (count, ended) = self.join(k, reader, input, lane);
             if ended != Ok(false) {
                 return ended;
             }
-            gain += joined;
+            joined += count;
         }
         // One failure is chance, several in a row are a stream of another kind.
-        if gain < AHEAD * distance / 2 {
-            self.pause = self.patience;
-            self.patience = (2 * self.patience + 1).min(PAUSE);
+        if joined < AHEAD * distance / 2 {
+            self.pause = self.next_pause;
+            self.next_pause = (2 * self.next_pause + 1).min(PAUSE);
         } else {
-            self.patience = 0;
+            self.next_pause = 0;
         }
         Ok(false)
     }
 
-    /// A reader that starts at a byte of the input.
+    /// A reader that starts at a byte of the input, and has passed all its marks.
     fn enter<T>(&mut self, k: usize, byte: usize, lane: &Lane<T>) -> Reader {
-        let input = lane.input;
+        let literals = &mut self.literals[k][..];
         let mut reader = Reader {
-            bits: Bits::default(),
             next: byte,
-            at: 0,
+            ..Reader::default()
         };
         for marks in self.marks[k].chunks_mut(ENTRIES) {
-            let mut rest = &input[reader.next..];
-            reader.bits.refill(&mut rest);
-            reader.next = input.len() - rest.len();
+            reader.goes_on(lane.tables, lane.input, literals);
             for mark in marks {
                 *mark = Mark {
-                    bit: reader.bit(),
+                    bit: bit(reader.next, reader.bits),
                     made: reader.at,
                 };
                 let entry = lookup(&lane.tables.litlen, reader.bits);
                 reader.bits.pass(entry);
-                emit(&mut self.bytes[k][..], &mut reader.at, entry);
+                emit(literals, &mut reader.at, entry);
             }
         }
         reader
     }
 
-    /// Leads `lane`, which is near the bit at which a reader started, to one that it passed, and
-    /// from there takes over what it read; says how many literals.
+    /// Leads `lane` from near the start of a reader to a mark of it, and from there to where that
+    /// is; says how many literals that spared, none if no mark was met.
     fn join<'b, T: Symbol>(
         &self,
         k: usize,
@@ -282,18 +329,18 @@ impl Ahead {
     ) -> (usize, Result<bool, Fault>) {
         let mut marks = self.marks[k].iter().peekable();
         while lane.is_ready() {
-            let bit = 8 * (input.len() - lane.input.len()) - (lane.bits.count & 63) as usize;
+            let bit = bit(input.len() - lane.input.len(), lane.bits);
             while marks.next_if(|mark| mark.bit < bit).is_some() {}
             let Some(mark) = marks.peek() else { break };
             if mark.bit == bit {
-                let bytes = &self.bytes[k][mark.made..reader.at];
-                let end = lane.at + bytes.len();
-                if let Some(output) = lane.output.get_mut(lane.at..end) {
-                    T::copy(bytes, output);
-                    lane.set(reader.bits, &input[reader.next..], end);
-                    return (bytes.len(), Ok(false));
-                }
-                break;
+                let literals = &self.literals[k][mark.made..reader.at];
+                let end = lane.at + literals.len();
+                let Some(output) = lane.output.get_mut(lane.at..end) else {
+                    break;
+                };
+                T::copy(literals, output);
+                lane.go_to(reader.bits, &input[reader.next..], end);
+                return (literals.len(), Ok(false));
             }
             let ended = lane.step();
             if ended != Ok(false) {
@@ -304,21 +351,81 @@ impl Ahead {
     }
 }
 
-/// Turns that all readers can take before the first has come `distance` far or memory ends.
-fn turns(
-    distance: usize,
-    input: usize,
-    output: usize,
-    first: &Reader,
-    others: &[Reader; AHEAD],
-) -> usize {
-    let made: usize = others.iter().map(|reader| reader.at).sum();
-    let room = output.saturating_sub(first.at + made + 2 * ROOM) / ((1 + AHEAD) * TURN_OUT);
-    let mut turns = room.min(distance.saturating_sub(first.next).div_ceil(TURN_IN));
-    for reader in others {
-        turns = turns
-            .min(input.saturating_sub(reader.next + 8 * TOP_UPS) / TURN_IN)
-            .min((MOST - TURN_OUT).saturating_sub(reader.at) / TURN_OUT);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block in which symbol s has the word that `lengths` gives it, without its header.
+    fn block(lengths: &[u8], symbols: &[u8]) -> Vec<u8> {
+        let mut words = vec![0u32; lengths.len()];
+        let mut word = 0u32;
+        for length in 1..=15 {
+            for (symbol, _) in lengths.iter().enumerate().filter(|l| *l.1 == length) {
+                words[symbol] = word.reverse_bits() >> (32 - u32::from(length));
+                word += 1;
+            }
+            word <<= 1;
+        }
+        let (mut bytes, mut waiting, mut count) = (Vec::new(), 0u64, 0);
+        for &symbol in symbols {
+            waiting |= u64::from(words[usize::from(symbol)]) << count;
+            count += lengths[usize::from(symbol)];
+            while count >= 8 {
+                bytes.push(waiting as u8);
+                waiting >>= 8;
+                count -= 8;
+            }
+        }
+        bytes.push(waiting as u8);
+        bytes
     }
-    turns
+
+    /// Symbols that occur as often as their words of 2 and 9 bits say.
+    fn noise(count: usize) -> (Vec<u8>, Vec<u8>) {
+        // A complete code: 2 / 2² + 256 / 2⁹ = 1.
+        let mut lengths = vec![9; 258];
+        lengths[..2].fill(2);
+        let mut state = 3u32;
+        let symbols = (0..count).map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            match state >> 30 {
+                two @ 0..2 => two as u8,
+                _ => 2 + (state >> 8 & 0xFFFF) as u8 % 254,
+            }
+        });
+        (symbols.collect(), lengths)
+    }
+
+    fn apart<T: Symbol + PartialEq>() -> Result<(), Fault> {
+        let (symbols, lengths) = noise(60_000);
+        let input = block(&lengths, &symbols);
+        let expected: Vec<T> = symbols.iter().map(|&symbol| T::from(symbol)).collect();
+        let mut tables = Tables::default();
+        tables.set(&lengths, &[1])?;
+        for distance in [NEAREST, 1001, FARTHEST] {
+            let mut output = vec![T::from(0xA5); symbols.len()];
+            let mut lane = Lane::new(&tables, Bits::default(), &input, &mut output, 0);
+            let mut ahead = Ahead::default();
+            assert!(!ahead.run_apart(distance, &mut lane)?);
+            let (used, at) = (input.len() - lane.input.len(), lane.at);
+            assert!(output[..at] == expected[..at], "{distance} bytes apart");
+            // Three readers come three times as far as one.
+            assert!(
+                used > 5 * distance / 2,
+                "{used} with {distance} bytes apart"
+            );
+            assert!(
+                output[at + ROOM..]
+                    .iter()
+                    .all(|&symbol| symbol == T::from(0xA5))
+            );
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn readers_ahead_read_what_one_reads() -> Result<(), Fault> {
+        apart::<u8>()?;
+        apart::<u16>()
+    }
 }

@@ -382,4 +382,3 @@ pub fn read_both<T: Symbol>(mut pair: [Stream<'_, '_, T>; 2]) -> [Result<Step, F
         })
     }
 }
-

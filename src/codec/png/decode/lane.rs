@@ -58,16 +58,13 @@ pub fn run<T: Symbol>(home: &mut Lane<T>) -> Result<bool, Fault> {
         }
     }
     let place = lane.place();
-    home.go_to(place);
+    home.return_to(place);
     ended
 }
 
 /// As `run`, in two streams by turns.
 #[multiversion(targets("x86_64+bmi1+bmi2"))]
-pub fn run_both<T: Symbol>(
-    one: &mut Lane<T>,
-    two: &mut Lane<T>,
-) -> [Result<bool, Fault>; 2] {
+pub fn run_both<T: Symbol>(one: &mut Lane<T>, two: &mut Lane<T>) -> [Result<bool, Fault>; 2] {
     let (mut a, mut b) = (one.lend(), two.lend());
     let mut ended = [Ok(false), Ok(false)];
     while ended == [Ok(false), Ok(false)] && a.is_ready() && b.is_ready() {
@@ -81,8 +78,8 @@ pub fn run_both<T: Symbol>(
         }
     }
     let places = (a.place(), b.place());
-    one.go_to(places.0);
-    two.go_to(places.1);
+    one.return_to(places.0);
+    two.return_to(places.1);
     ended
 }
 
@@ -132,12 +129,12 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
     }
 
     #[inline(always)]
-    fn go_to(&mut self, place: (Bits, &'b [u8], usize, Entry)) {
+    fn return_to(&mut self, place: (Bits, &'b [u8], usize, Entry)) {
         (self.bits, self.input, self.at, self.entry) = place;
     }
 
-    /// Goes on elsewhere.
-    pub fn set(&mut self, bits: Bits, input: &'b [u8], at: usize) {
+    /// Goes on from elsewhere.
+    pub fn go_to(&mut self, bits: Bits, input: &'b [u8], at: usize) {
         (self.bits, self.input, self.at) = (bits, input, at);
         self.bits.refill(&mut self.input);
         self.entry = lookup(&self.tables.litlen, self.bits);

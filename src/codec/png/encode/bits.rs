@@ -105,6 +105,24 @@ impl Packer<'_> {
     }
 }
 
+impl Packer<'_> {
+    /// As `put` of each, with one look at the room for all: there must be that of 128 bytes.
+    #[inline(always)]
+    pub fn put_eight(&mut self, bits: [u64; 8], counts: [u64; 8]) {
+        let room = &mut self.home.bytes[self.pos..self.pos + 128];
+        let mut at = 0;
+        for (bits, count) in bits.into_iter().zip(counts) {
+            self.waiting |= bits << self.count;
+            self.count += count as u32;
+            room[at..at + 8].copy_from_slice(&self.waiting.to_le_bytes());
+            at += (self.count / 8 % 8) as usize;
+            self.waiting >>= self.count & 56;
+            self.count &= 7;
+        }
+        self.pos += at;
+    }
+}
+
 impl Drop for Packer<'_> {
     #[inline(always)]
     fn drop(&mut self) {

@@ -222,15 +222,13 @@ fn weigh_bytes(bytes: &[u8], weights: &mut [u32; LITLEN]) {
 }
 
 fn weigh_sample(groups: &[[u8; 8]], weights: &mut [u32; LITLEN]) {
-    let mut tables = [[0u32; 256]; 4];
+    let mut tables = [[0u32; 256]; 8];
     let quadruples = groups.as_chunks::<4>().0;
     for (index, four) in quadruples.iter().enumerate() {
         // Not the same place in each: an image may repeat itself every 32 bytes.
         let group = four[((index as u32).wrapping_mul(0x9e37_79b1) >> 30) as usize];
-        for half in group.as_chunks::<4>().0 {
-            for (table, &byte) in tables.iter_mut().zip(half) {
-                table[usize::from(byte)] += 1;
-            }
+        for (table, byte) in tables.iter_mut().zip(group) {
+            table[usize::from(byte)] += 1;
         }
     }
     for (symbol, weight) in weights.iter_mut().enumerate().take(256) {

@@ -117,9 +117,7 @@ mod x86 {
             let len = _mm512_add_epi64(len_a, len_b);
             if _mm512_cmpgt_epu64_mask(len, full) == 0 {
                 let eight = _mm512_or_si512(four_a, _mm512_sllv_epi64(four_b, len_a));
-                for (bits, len) in lanes(eight).into_iter().zip(lanes(len)) {
-                    out.put(bits, len as u32);
-                }
+                out.put_eight(lanes(eight), lanes(len));
             } else {
                 let (a, b) = (lanes(four_a), lanes(four_b));
                 let (len_a, len_b) = (lanes(len_a), lanes(len_b));
