@@ -27,6 +27,7 @@ pub mod image;
 mod interrupt;
 pub mod metadata;
 pub mod ops;
+mod outcome;
 pub mod pipeline;
 pub mod room;
 pub mod stats;
@@ -36,7 +37,6 @@ use anyhow::{Context, Result, anyhow};
 use batch::histogram::{self, Set};
 use batch::inputs::Naming;
 use clap::CommandFactory;
-use clap::error::ErrorKind;
 use cli::{Cli, Common, Files, StatsForm, Verb, WholeSet};
 use codec::Format;
 use device::Devices;
@@ -45,19 +45,12 @@ use ops::Op;
 use ops::normalize::{Normalize, Range};
 use ops::orient::Orient;
 use ops::sum::Sum;
+pub use outcome::Outcome;
+use outcome::usage;
 use pipeline::{Destination, Done, Resources, one_image};
 use stats::Report;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-
-/// What became of a run that did not stop at an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// All was done.
-    Done,
-    /// Some files failed, and were named on standard error.
-    SomeFailed,
-}
 
 /// Does what was typed.
 pub fn run(cli: &Cli) -> Result<Outcome> {
@@ -279,11 +272,6 @@ fn tell(
 /// Prints an error, once, in one line.
 pub fn complain(error: &anyhow::Error) {
     eprintln!("gpuimg: {error:#}");
-}
-
-/// Marks an error as wrong usage: exit status 2.
-fn usage(error: anyhow::Error) -> anyhow::Error {
-    clap::Error::raw(ErrorKind::ValueValidation, format!("{error:#}")).into()
 }
 
 /// Whether an error is only that a pipe's other end is closed.

@@ -11,7 +11,7 @@ use crate::files::{Source, Target};
 use crate::image::Depth;
 use crate::ops::histogram::{Clip, Counts};
 use crate::ops::normalize::SetRange;
-use crate::{Outcome, usage};
+use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! What a batch would be: its files, pixels, memory and time, from the headers alone.
 
 use super::Batch;
-use crate::Outcome;
 use crate::codec::Reader;
 use crate::files::Source;
 use crate::image::Shape;
+use crate::outcome::Outcome;
 use crate::pipeline::memory;
 use anyhow::{Context, Result};
 use rayon::prelude::*;

@@ -1,9 +1,9 @@
 //! What the pages of a file share: the range that their values are stretched from, and what is to
 //! be told of them.
 
-use super::{Resources, Station, name};
+use super::station::Station;
+use super::{Resources, name};
 use crate::codec::Reader;
-use crate::device::Work;
 use crate::image::{Depth, Shape};
 use crate::metadata::{Metadata, Remarks};
 use crate::ops::{Op, Product};
@@ -38,13 +38,7 @@ impl Shared {
         };
         let mut found: Vec<(Kind, Shape, Product)> = Vec::new();
         let unread = || format!("cannot read {}", name(input));
-        let mut station = Station {
-            input,
-            resources,
-            device: String::new(),
-            work: Work::default(),
-            timeline: std::mem::take(timeline),
-        };
+        let mut station = Station::new(input, resources, std::mem::take(timeline));
         for index in 0..pages {
             reader.turn_to(index).with_context(unread)?;
             let image = reader.decode().with_context(unread)?;
