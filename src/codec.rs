@@ -56,6 +56,11 @@ impl Format {
         })
     }
 
+    /// Whether its samples can be signed.
+    pub fn has_sign(self) -> bool {
+        self == Format::Tiff
+    }
+
     /// The extension of its files' names.
     pub fn extension(self) -> &'static str {
         match self {
@@ -370,6 +375,14 @@ impl<'a> Writer<'a> {
         Ok(Writer::Single(format, *options, target, 0))
     }
 
+    /// Its format.
+    pub fn format(&self) -> Format {
+        match self {
+            Writer::Tiff(_) => Format::Tiff,
+            Writer::Single(format, ..) => *format,
+        }
+    }
+
     /// Whether a GPU could compress what is written.
     pub fn is_for_gpu(&self) -> bool {
         let fast = |options: &Options| options.png == png::Mode::Fast;
@@ -386,10 +399,7 @@ impl<'a> Writer<'a> {
         effect: Effect,
         remarks: &mut Remarks,
     ) -> Result<()> {
-        let format = match self {
-            Writer::Tiff(_) => Format::Tiff,
-            Writer::Single(format, ..) => *format,
-        };
+        let format = self.format();
         metadata::carry(&mut metadata, format, effect, remarks);
         let metadata = &metadata;
         match self {

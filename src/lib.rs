@@ -42,7 +42,7 @@ use codec::Format;
 use device::Devices;
 use image::Depth;
 use ops::Op;
-use ops::normalize::{Normalize, Range};
+use ops::normalize::Normalize;
 use ops::orient::Orient;
 use ops::sum::Sum;
 pub use outcome::Outcome;
@@ -107,7 +107,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
 
 /// Normalizes by each image's own range, or by that of a whole set.
 fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> Result<Outcome> {
-    let mut op = to_depth(op, files);
+    let mut op = op.clone();
     let whole = match (&set.range_from, set.across) {
         (Some(path), _) => Some(Set::read(path)?),
         (None, true) => {
@@ -130,18 +130,6 @@ fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> 
         op.set = Some(range.with_context(|| format!("no range from {}", of.display()))?);
     }
     convert(&op, files, common)
-}
-
-/// Normalizing to 8 bits scales to 0:255 at once, so that nothing is rounded twice.
-fn to_depth(op: &Normalize, files: &Files) -> Normalize {
-    let mut op = op.clone();
-    if op.to.is_none() && files.depth.map(Depth::from) == Some(Depth::Eight) {
-        op.to = Some(Range {
-            min: 0,
-            max: Depth::Eight.full(),
-        });
-    }
-    op
 }
 
 /// An image to an image, or many to a folder.

@@ -15,6 +15,7 @@ use crate::metadata::Effect;
 use crate::stats::Timeline;
 use anyhow::Result;
 use histogram::{Counts, Histogram};
+use normalize::Meaning;
 use std::fmt;
 use sum::Totals;
 
@@ -45,14 +46,10 @@ pub trait Op: Sync + fmt::Debug {
         None
     }
 
-    /// Whether its options name sample values.
-    fn names_values(&self) -> bool {
-        false
-    }
-
-    /// Whether the result's values are scaled to the depth that was asked for already.
-    fn scales(&self) -> bool {
-        false
+    /// The same for a file whose samples have this meaning, or why its options do not fit them; none
+    /// where that is all the same to it.
+    fn with_meaning(&self, _meaning: Meaning) -> Result<Option<Box<dyn Op>>> {
+        Ok(None)
     }
 
     /// The definition: serial, plain, without regard to speed.
@@ -108,8 +105,9 @@ pub fn on_gpu_then<R>(
 pub struct Output<I = Image> {
     /// An image or numbers.
     pub product: Product<I>,
-    /// The range, or each colour channel's, that values were stretched from.
-    pub ranges: Vec<(u16, u16)>,
+    /// The range, or each colour channel's, that values were stretched from, as the file that was read
+    /// means them; of those that were left as they are, both ends are the same.
+    pub ranges: Vec<(i32, i32)>,
     /// Sentences for the user, without the file's name.
     pub warnings: Vec<String>,
 }

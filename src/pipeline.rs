@@ -6,15 +6,16 @@ mod station;
 use crate::codec::{self, Format, Reader, Reading, Writer};
 use crate::device::{Devices, Failed, Work};
 use crate::files::{Source, Target};
-use crate::image::{Depth, Image, Shape};
+use crate::image::{Depth, Image, Shape, Values};
 use crate::metadata::{Alpha, Effect, Metadata, Remarks, Story};
 use crate::ops::histogram::Counts;
+use crate::ops::normalize::Meaning;
 use crate::ops::sum::Totals;
 use crate::ops::{Op, Product};
 use crate::outcome::Outcome;
 use crate::room::Room;
 use crate::stats::Timeline;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use stack::{Shared, Told};
 use station::Station;
 use std::path::{Path, PathBuf};
@@ -77,7 +78,7 @@ pub struct Done {
     pub counts: Option<Counts>,
     /// The ranges that values were stretched from: one, or one for each colour channel; of every
     /// page.
-    pub ranges: Vec<(u16, u16)>,
+    pub ranges: Vec<(i32, i32)>,
     /// Sentences for the user.
     pub warnings: Vec<String>,
     /// Sentences for the user who wants to know all.
@@ -191,7 +192,10 @@ fn attempt(
         station.timeline.decoded(start, bytes, &traffic);
 
         let op = shared.of(op, &image.shape(), &metadata);
-        accept(op, &metadata, &mut remarks).with_context(undone)?;
+        let meaning = meaning(&metadata, image.shape().depth, output, writer.as_ref());
+        let fitting = op.with_meaning(meaning).with_context(undone)?;
+        let op = fitting.as_deref().unwrap_or(op);
+        remarks.warnings.extend(warning(op, &metadata));
         let story = Story {
             effect: op.effect(),
             from: image.shape(),
@@ -209,7 +213,6 @@ fn attempt(
             && from.depth == Depth::Sixteen;
         let png = !narrows && writer.as_ref().is_some_and(Writer::is_for_gpu);
         let (result, compressed) = image.and_then(|image| station.carry(op, image, png))?;
-        ranges.extend(result.ranges);
         remarks.warnings.extend(result.warnings);
         start = Instant::now();
         match result.product {
@@ -218,13 +221,19 @@ fn attempt(
                 zero: metadata.zero(found.shape.depth),
                 ..found
             }),
-            Product::Counts(found) => match &mut counts {
-                None => counts = Some(found),
-                Some(counts) => counts.join(&found).with_context(undone)?,
-            },
+            Product::Counts(found) => {
+                let found = Counts {
+                    signed: metadata.signed,
+                    ..found
+                };
+                match &mut counts {
+                    None => counts = Some(found),
+                    Some(counts) => counts.join(&found).with_context(undone)?,
+                }
+            }
             Product::Image(image) => {
                 if let Some((output, writer)) = output.zip(writer.as_mut()) {
-                    let image = station.narrowed(image, op, output, &mut metadata);
+                    let image = station.narrowed(image, &result.ranges, output, &mut metadata);
                     let story = Story {
                         from,
                         to: image.shape(),
@@ -247,6 +256,7 @@ fn attempt(
                 }
             }
         }
+        ranges.extend(result.ranges);
         told.add(reader.pages()[index] + 1, remarks);
     }
     let length = writer.map(|writer| writer.length());
@@ -269,17 +279,26 @@ fn attempt(
     })
 }
 
-/// Whether an operation means what its user thinks for samples of such a meaning.
-fn accept(op: &dyn Op, metadata: &Metadata, remarks: &mut Remarks) -> Result<()> {
-    ensure!(
-        !(metadata.signed && op.names_values()),
-        "its samples are signed, and --range and --to are for unsigned ones"
-    );
-    if op.effect() == Effect::Values && metadata.alpha == Alpha::Associated {
-        let warning = "colours are multiplied by alpha (associated), and are stretched as they are";
-        remarks.warnings.push(warning.into());
-    }
-    Ok(())
+/// What samples stand for in the input and in the output.
+fn meaning(
+    metadata: &Metadata,
+    depth: Depth,
+    output: Option<&Destination>,
+    writer: Option<&Writer>,
+) -> Meaning {
+    let read = metadata.values(depth);
+    let written = Values {
+        depth: output.and_then(|output| output.depth).unwrap_or(depth),
+        signed: read.signed && writer.is_none_or(|writer| writer.format().has_sign()),
+    };
+    Meaning { read, written }
+}
+
+/// What the user of an operation might not think of, where samples mean this.
+fn warning(op: &dyn Op, metadata: &Metadata) -> Option<String> {
+    let warns = op.effect() == Effect::Values && metadata.alpha == Alpha::Associated;
+    let warning = "colours are multiplied by alpha (associated), and are stretched as they are";
+    warns.then(|| warning.into())
 }
 
 /// A file's name for people: `-` is standard input or output.

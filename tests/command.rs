@@ -164,7 +164,7 @@ fn wrong_values_are_wrong_usage() {
         &files,
         &["normalize", "--to", "0:70000", "in.png", "out.png"],
         2,
-        "not a whole number from 0 to 65535",
+        "not a whole number from -32768 to 65535",
     );
     refused(
         &files,
@@ -188,7 +188,7 @@ fn a_range_beyond_eight_bits_is_refused_for_an_eight_bit_image() {
         &files,
         &args,
         1,
-        "--range 0:4095 goes beyond 255, the largest value of 8 bits",
+        "--range 0:4095 goes beyond 0:255, the values of 8 bits without sign",
     );
 }
 

@@ -32,6 +32,8 @@ mod png_files;
 mod png_gpu;
 /// PNM read and written.
 mod pnm;
+/// Ranges of values: signed ones, and such as go with another depth.
+mod ranges;
 /// Files that once went wrong, each named after what happened.
 mod regressions;
 /// The exact rounding of `normalize`, over all ranges.

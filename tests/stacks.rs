@@ -36,7 +36,7 @@ fn pages(file: &[u8]) -> Vec<Page> {
 }
 
 /// A file of these pages.
-fn stack(images: &[Image], metadata: &Metadata) -> Vec<u8> {
+pub fn stack(images: &[Image], metadata: &Metadata) -> Vec<u8> {
     written(|target| {
         let shapes = images.iter().map(|image| (image.shape(), 1000));
         let mut writer = Writer::new(target, Compression::None, shapes);

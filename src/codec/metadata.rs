@@ -38,7 +38,7 @@ pub fn follow(metadata: &mut Metadata, story: &Story, remarks: &mut Remarks) {
 
 /// Makes metadata such as the output's format has; what it has no place for is told.
 pub fn carry(metadata: &mut Metadata, format: Format, effect: Effect, remarks: &mut Remarks) {
-    if format != Format::Tiff && effect == Effect::Values {
+    if !format.has_sign() && effect == Effect::Values {
         // Stretched values have no sign that matters.
         metadata.signed = false;
     }

@@ -111,12 +111,11 @@ impl<'a> Station<'a> {
         })
     }
 
-    /// 16 bits become 8 after the operation; one that scales has scaled to 8 bits already, so that
-    /// nothing is rounded twice.
+    /// 16 bits become 8 after the operation, which has stretched values from `ranges`.
     pub fn narrowed(
         &mut self,
         image: Image,
-        op: &dyn Op,
+        ranges: &[(i32, i32)],
         output: &Destination,
         metadata: &mut Metadata,
     ) -> Image {
@@ -124,7 +123,7 @@ impl<'a> Station<'a> {
             Some(Depth::Eight) if image.shape().depth == Depth::Sixteen => {
                 metadata.follow_depth(Depth::Sixteen, Depth::Eight);
                 let bytes = 3 * image.shape().samples() as u64;
-                (self.timeline).host("narrow", bytes, || depth::narrow(image, op.scales()))
+                (self.timeline).host("narrow", bytes, || depth::narrow(image, ranges))
             }
             _ => image,
         }
