@@ -29,7 +29,13 @@ pub fn follow(metadata: &mut Metadata, story: &Story, remarks: &mut Remarks) {
     metadata.follow(story.effect);
     match &mut metadata.own {
         Own::None => {}
-        Own::Png(chunks) => png::metadata::follow(chunks, story, remarks),
+        Own::Png(chunks) => {
+            png::metadata::follow(chunks, story, remarks);
+            let exif = chunks.iter_mut().filter(|chunk| &chunk.kind == b"eXIf");
+            if story.is_transposed() {
+                exif.for_each(|chunk| tiff::exif::exchange_sides(&mut chunk.data));
+            }
+        }
         Own::Tiff { big_endian, fields } => {
             tiff::metadata::follow(fields, *big_endian, story, remarks);
         }
