@@ -136,7 +136,6 @@ fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> 
 fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
     let mut inputs = files.paths.clone();
     let output = inputs.pop().unwrap_or_default();
-    let many = inputs.len() != 1 || inputs[0].is_dir() || output.is_dir() || files.batch.wanted();
     if inputs.is_empty() && files.batch.selection.files_from.is_none() {
         return Err(usage(anyhow!(
             "an input and an output are needed, and only {} is given",
@@ -152,24 +151,34 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
         depth: files.depth.map(Depth::from),
         auto_orient: files.auto_orient,
     };
-    if many {
-        if !output.is_dir() && Format::of_extension(&output).is_ok() {
+    let batch = &files.batch;
+    let folders = inputs.iter().chain([&output]).any(|path| path.is_dir());
+    let one = inputs.len() == 1 && !folders && batch.selection.files_from.is_none();
+    let told = Format::of_extension(&output);
+    // A single file need not be called like one, unless it could be meant as a folder.
+    let is_file = output == Path::new("-") || files.format.is_some() || told.is_ok();
+    if !one || (batch.wanted() && !is_file) {
+        if !output.is_dir() && told.is_ok() {
             return Err(usage(anyhow!(
                 "several inputs, and {} is called like one image; a folder is needed",
                 output.display()
             )));
         }
-        let naming = Naming {
+        let naming = Naming::Folder {
             folder: output,
             pattern: files.name.clone(),
             format: files.format,
         };
-        return batch::convert(op, &inputs, &naming, &destination, &files.batch, common);
+        return batch::convert(op, &inputs, &naming, &destination, batch, common);
     }
     if destination.format.is_none() {
-        let told = Format::of_extension(&output).map_err(usage);
+        let told = told.map_err(usage);
         destination.format =
             Some(told.with_context(|| format!("cannot write {}", output.display()))?);
+    }
+    if batch.wanted() {
+        let naming = Naming::File(output);
+        return batch::convert(op, &inputs, &naming, &destination, batch, common);
     }
     let devices = Devices::new(common.device);
     let resources = Resources {

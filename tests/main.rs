@@ -8,7 +8,7 @@
 
 mod support;
 
-/// Many files: folders, parts, bad files, interruptions, one range for a set.
+/// Many files: folders, parts, bad files, what is said.
 mod batch;
 /// The tables of `bench` and the doctor.
 mod bench;
@@ -36,8 +36,12 @@ mod pnm;
 mod ranges;
 /// Files that once went wrong, each named after what happened.
 mod regressions;
+/// Runs that are stopped, and going on.
+mod resume;
 /// The exact rounding of `normalize`, over all ranges.
 mod rounding;
+/// One range for a set of files.
+mod series;
 /// Files of several pages.
 mod stacks;
 /// TIFF read and written, and hostile files.

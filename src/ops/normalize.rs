@@ -8,7 +8,7 @@
 //! Alpha never counts and never changes. A flat channel (d = 0) is left as it is.
 
 pub(super) mod lanes;
-mod range;
+pub(super) mod range;
 mod scale;
 
 use super::histogram::{Clip, Histogram};
@@ -23,7 +23,7 @@ use crate::ops::sum::Sum;
 use crate::stats::Timeline;
 use anyhow::{Result, ensure};
 use lanes::{NO_RANGE, ScaleLanes, fold_lanes, fold_ranges, min_max_chunk, scale_all};
-pub use range::{Meaning, Range, Ranges, SetRange};
+pub use range::{Meaning, Range, Ranges, Scope, SetRange};
 use scale::Scale;
 
 /// Stretch the range of values to the full depth, exactly rounded
@@ -57,16 +57,6 @@ pub struct Normalize {
     /// What the samples stand for; without it they are just numbers from 0.
     #[arg(skip)]
     pub meaning: Option<Meaning>,
-}
-
-/// The scopes of `--scope`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Scope {
-    /// Each page's own range
-    Page,
-    /// One range for all pages of the same kind
-    #[default]
-    Stack,
 }
 
 /// Options that between them reach every branch, for the shared tests.
@@ -156,11 +146,7 @@ impl Normalize {
     fn found(&self, shape: &Shape, words: &[u32]) -> Ranges {
         let colours = words.chunks_exact(2).take(shape.colours());
         let each = colours.map(|pair| (pair[0] as u16, shape.depth.full() - pair[1] as u16));
-        if self.per_channel {
-            each.collect()
-        } else {
-            vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))]
-        }
+        range::joined(each, self.per_channel)
     }
 
     /// The scale of every channel, and a warning where a range is flat.
@@ -250,15 +236,7 @@ impl Op for Normalize {
 
     fn measured(&self, shape: &Shape, found: &Product) -> Option<Box<dyn Op>> {
         let ranges = match found {
-            Product::Totals(totals) if self.per_channel => {
-                let colours = totals.channels.iter().take(shape.colours());
-                colours.filter_map(|total| total.range).collect()
-            }
-            Product::Totals(totals) => {
-                let colours = totals.channels.iter().take(shape.colours());
-                let each = colours.filter_map(|total| total.range);
-                vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))]
-            }
+            Product::Totals(totals) => totals.ranges(self.per_channel),
             Product::Counts(counts) => {
                 counts.ranges(self.clip.unwrap_or(Clip::NONE), self.per_channel)
             }

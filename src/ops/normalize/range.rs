@@ -58,9 +58,27 @@ impl Range {
     }
 }
 
+/// The scopes of `--scope`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scope {
+    /// Each page's own range
+    Page,
+    /// One range for all pages of the same kind
+    #[default]
+    Stack,
+}
+
 /// Minimum and maximum, in samples, of each channel that has a range of its own: one range for all
 /// colours, or one for each. `min > max` cannot be: every channel has a sample.
 pub type Ranges = Vec<(u16, u16)>;
+
+/// The ranges of the colours as they are, if it is to be one `per_channel`, or all in one.
+pub(in crate::ops) fn joined(each: impl Iterator<Item = (u16, u16)>, per_channel: bool) -> Ranges {
+    match per_channel {
+        true => each.collect(),
+        false => vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))],
+    }
+}
 
 /// The range, or each colour's, of a set of images of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
