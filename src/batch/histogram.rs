@@ -109,6 +109,7 @@ impl Set {
             channels: counts.channels,
             depth: counts.depth,
             ranges: counts.ranges(clip.unwrap_or(Clip::NONE), per_channel),
+            own: false,
         })
     }
 

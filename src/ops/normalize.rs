@@ -104,6 +104,8 @@ pub struct SetRange {
     pub depth: Depth,
     /// One range for all colours, or one for each.
     pub ranges: Ranges,
+    /// Whether it was measured in nothing but the image that it is for.
+    pub own: bool,
 }
 
 /// Options that between them reach every branch, for the shared tests.
@@ -238,7 +240,7 @@ impl Normalize {
         } else {
             format!("channel {}", index + 1)
         };
-        if self.clip.is_some() || self.set.is_some() {
+        if self.clip.is_some() || self.set.as_ref().is_some_and(|set| !set.own) {
             return format!(
                 "the range for {what} is empty (from {value} to {value}), and it is left as it is"
             );
@@ -284,7 +286,7 @@ impl Op for Normalize {
     }
 
     fn measuring(&self) -> Option<Box<dyn Op>> {
-        if self.scope == Scope::Page || self.known().is_some() {
+        if self.known().is_some() {
             return None;
         }
         // Counting takes longer, and only percentiles need it.
@@ -294,7 +296,11 @@ impl Op for Normalize {
         })
     }
 
-    fn measured(&self, shape: &Shape, found: &Product) -> Option<Box<dyn Op>> {
+    fn shares_pages(&self) -> bool {
+        self.scope == Scope::Stack
+    }
+
+    fn measured(&self, shape: &Shape, found: &Product<()>) -> Option<Box<dyn Op>> {
         let ranges = match found {
             Product::Totals(totals) if self.per_channel => {
                 let colours = totals.channels.iter().take(shape.colours());
@@ -315,6 +321,7 @@ impl Op for Normalize {
                 channels: shape.channels,
                 depth: shape.depth,
                 ranges,
+                own: true,
             }),
             ..self.clone()
         }))
