@@ -8,6 +8,7 @@
 use super::{DeviceImage, Op, Output, Product};
 use crate::device::NoMemory;
 use crate::device::cuda::Gpu;
+use crate::device::job::Job;
 use crate::image::{Image, Samples, Shape};
 use crate::metadata::{Effect, Turn};
 use crate::stats::{Limit, Timeline};
@@ -51,6 +52,7 @@ pub fn on_gpu(
                     shape,
                     from: Some((turn, input)),
                     unit: to.row() * to.depth.bytes(),
+                    link: Link::default(),
                 };
                 pass.run(gpu, timeline, output, bytes)
             })
@@ -65,6 +67,7 @@ pub fn on_gpu(
                 shape,
                 from: None,
                 unit: shape.pixel_bytes(),
+                link: Link::default(),
             };
             pass.run(gpu, timeline, memory, bytes)
         };
@@ -88,6 +91,19 @@ struct Pass<'a> {
     from: Option<(Turn, &'a [u8])>,
     /// Bytes of what is not cut: a row of the result, or a pixel.
     unit: usize,
+    link: Link,
+}
+
+/// Each direction is one queue's at a time: sharing it, all would come and then all go.
+#[derive(Default)]
+struct Link {
+    up: Mutex<()>,
+    down: Mutex<()>,
+}
+
+fn alone<R>(direction: &Mutex<()>, copy: impl FnOnce() -> R) -> R {
+    let _mine = direction.lock().unwrap_or_else(PoisonError::into_inner);
+    copy()
 }
 
 /// The bands that no queue has taken yet.
@@ -166,57 +182,57 @@ impl Pass<'_> {
         first: usize,
         memory: &mut [u8],
     ) -> Result<Output<()>> {
-        let units = memory.len() / self.unit;
         gpu.job(&mut [], timeline, |job| {
-            let all = self.shape;
-            let (shape, samples) = match self.from {
-                None => {
-                    let shape = Shape {
-                        width: units,
-                        height: 1,
-                        ..all
-                    };
-                    (shape, job.send(memory, memory.len(), 0..memory.len())?)
-                }
-                Some((turn, input)) => {
-                    let row = all.row() * all.depth.bytes();
-                    let across = if turn.transposed {
-                        all.width
-                    } else {
-                        all.height
-                    };
-                    let first = match turn.mirror_y {
-                        true => across - first - units,
-                        false => first,
-                    };
-                    if turn.transposed {
-                        let pixel = all.pixel_bytes();
-                        let part = first * pixel..(first + units) * pixel;
-                        (
-                            Shape {
-                                width: units,
-                                ..all
-                            },
-                            job.send(input, row, part)?,
-                        )
-                    } else {
-                        let rows = &input[first * row..(first + units) * row];
-                        (
-                            Shape {
-                                height: units,
-                                ..all
-                            },
-                            job.send(rows, row, 0..row)?,
-                        )
-                    }
-                }
-            };
-            let output = self.op.cuda(DeviceImage { shape, samples }, job)?;
+            let samples = alone(&self.link.up, || self.send(first, memory, job))?;
+            let output = self.op.cuda(samples, job)?;
             if let Product::Image(image) = &output.product {
-                job.fetch(&image.samples, memory)?;
+                alone(&self.link.down, || job.fetch(&image.samples, memory))?;
             }
             Ok(output.map(|_| ()))
         })
+    }
+
+    /// Sends what becomes the band: the band itself, or what is turned into it.
+    fn send(&self, first: usize, memory: &[u8], job: &mut Job) -> Result<DeviceImage> {
+        let (all, units) = (self.shape, memory.len() / self.unit);
+        let Some((turn, input)) = self.from else {
+            let shape = Shape {
+                width: units,
+                height: 1,
+                ..all
+            };
+            let samples = job.send(memory, memory.len(), 0..memory.len())?;
+            return Ok(DeviceImage { shape, samples });
+        };
+        let (row, pixel) = (all.row() * all.depth.bytes(), all.pixel_bytes());
+        let across = if turn.transposed {
+            all.width
+        } else {
+            all.height
+        };
+        let first = match turn.mirror_y {
+            true => across - first - units,
+            false => first,
+        };
+        let rows = first * row..(first + units) * row;
+        let columns = first * pixel..(first + units) * pixel;
+        let (shape, samples) = match turn.transposed {
+            true => (
+                Shape {
+                    width: units,
+                    ..all
+                },
+                job.send(input, row, columns)?,
+            ),
+            false => (
+                Shape {
+                    height: units,
+                    ..all
+                },
+                job.send(&input[rows], row, 0..row)?,
+            ),
+        };
+        Ok(DeviceImage { shape, samples })
     }
 }
 
