@@ -17,6 +17,7 @@ use crate::ops::Op;
 use crate::ops::histogram::Histogram;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Done, Resources, one_image};
+use crate::room;
 use anyhow::{Context, Result};
 use crew::Crew;
 use histogram::Set;
@@ -42,7 +43,7 @@ pub struct Options {
     pub jobs: Option<std::num::NonZeroUsize>,
 
     /// Memory that the images under way may take together, as 8G or 500M; without it half of what is free
-    #[arg(long, value_name = "SIZE", value_parser = plan::size, help_heading = "Many files")]
+    #[arg(long, value_name = "SIZE", value_parser = room::size, help_heading = "Many files")]
     pub mem_limit: Option<u64>,
 
     /// Write a line of JSON for every file to FILE

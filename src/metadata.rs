@@ -178,6 +178,18 @@ impl Turn {
         ]
     };
 
+    /// The shape that an image of a shape has afterwards.
+    pub fn of(self, shape: Shape) -> Shape {
+        match self.transposed {
+            true => Shape {
+                width: shape.height,
+                height: shape.width,
+                ..shape
+            },
+            false => shape,
+        }
+    }
+
     /// The turn that an orientation asks for; none for numbers that are no orientation.
     pub fn of_orientation(orientation: u16) -> Option<Turn> {
         let index = usize::from(orientation).checked_sub(1)?;

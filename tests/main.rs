@@ -8,6 +8,8 @@
 
 mod support;
 
+/// Images that a card's memory does not hold at once.
+mod bands;
 /// Many files: folders, parts, bad files, what is said.
 mod batch;
 /// The tables of `bench` and the doctor.

@@ -224,7 +224,7 @@ impl Op for Normalize {
     }
 
     fn measuring(&self) -> Option<Box<dyn Op>> {
-        if self.scope == Scope::Page || self.knows() {
+        if self.knows() {
             return None;
         }
         // Counting takes longer, and only percentiles need it.
@@ -234,7 +234,11 @@ impl Op for Normalize {
         })
     }
 
-    fn measured(&self, shape: &Shape, found: &Product) -> Option<Box<dyn Op>> {
+    fn shares_pages(&self) -> bool {
+        self.scope == Scope::Stack
+    }
+
+    fn measured(&self, shape: &Shape, found: &Product<()>) -> Option<Box<dyn Op>> {
         let ranges = match found {
             Product::Totals(totals) => totals.ranges(self.per_channel),
             Product::Counts(counts) => {

@@ -8,7 +8,7 @@ use crate::image::{Depth, Shape};
 use crate::metadata::{Metadata, Remarks};
 use crate::ops::{Op, Product};
 use crate::stats::Timeline;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::path::Path;
 
 /// The operation for each kind of page, with one range for all pages of the kind.
@@ -33,10 +33,10 @@ impl Shared {
         timeline: &mut Timeline,
     ) -> Result<Shared> {
         let pages = reader.pages().len();
-        let Some(measuring) = op.measuring().filter(|_| pages > 1) else {
+        let Some(measuring) = op.measuring().filter(|_| pages > 1 && op.shares_pages()) else {
             return Ok(Shared::default());
         };
-        let mut found: Vec<(Kind, Shape, Product)> = Vec::new();
+        let mut found: Vec<(Kind, Shape, Product<()>)> = Vec::new();
         let unread = || format!("cannot read {}", name(input));
         let mut station = Station::new(input, resources, std::mem::take(timeline));
         for index in 0..pages {
@@ -45,14 +45,10 @@ impl Shared {
             let shape = image.shape();
             let metadata = reader.metadata(&mut Remarks::default());
             let kind = kind(&shape, &metadata.with_context(unread)?);
-            let product = station.through(&*measuring, image)?.product;
+            let product = station.through(&*measuring, image)?.product.map(drop);
             match found.iter_mut().find(|(known, ..)| *known == kind) {
                 None => found.push((kind, shape, product)),
-                Some((_, _, known)) => match (known, &product) {
-                    (Product::Totals(known), Product::Totals(more)) => known.join(more),
-                    (Product::Counts(known), Product::Counts(more)) => known.join(more)?,
-                    _ => bail!("its pages were measured in different ways"),
-                },
+                Some((_, _, known)) => known.join(&product)?,
             }
         }
         *timeline = station.timeline;

@@ -4,11 +4,12 @@
 use super::{Destination, Resources, name};
 use crate::codec;
 use crate::codec::png::{self, Compressed};
+use crate::device::job::Job;
 use crate::device::{Failed, Work};
 use crate::image::{Depth, Image};
 use crate::metadata::{Metadata, Remarks, Story};
 use crate::ops::orient::Orient;
-use crate::ops::{self, Op, Output, Product, depth};
+use crate::ops::{self, DeviceImage, Op, Output, Product, depth};
 use crate::stats::Timeline;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -61,13 +62,21 @@ impl<'a> Station<'a> {
         self.device = device;
         let timeline = &mut self.timeline;
         let result = match gpu {
-            Some(gpu) if png => ops::on_gpu_then(op, image, gpu, timeline, png::compress),
-            Some(gpu) => ops::on_gpu(op, image, gpu, timeline).map(|output| (output, None)),
+            Some(gpu) => {
+                let take = |image: &DeviceImage, job: &mut Job| match png {
+                    true => png::compress(image, job).map(Some),
+                    false => job.download(&image.samples).map(|()| None),
+                };
+                let found = ops::on_gpu_then(op, image, gpu, timeline, take);
+                let found = found.map_err(|error| error.context(Failed));
+                found.map(|found| {
+                    if found.in_bands {
+                        self.device += ", in bands: its memory does not hold the image at once";
+                    }
+                    (found.output, found.taken.flatten())
+                })
+            }
             None => op.cpu(image, timeline).map(|output| (output, None)),
-        };
-        let result = match gpu {
-            Some(_) => result.map_err(|error| error.context(Failed)),
-            None => result,
         };
         result.with_context(|| format!("cannot {} {}", op.name(), name(self.input)))
     }

@@ -130,7 +130,9 @@ mod tests {
     fn sides_are_exchanged_in_place() {
         for order in [Order::Little, Order::Big] {
             let told = |sides: &[(u16, u64)]| {
-                let sides = sides.iter().map(|&(tag, side)| field(order, tag, LONG, &[side]));
+                let sides = sides
+                    .iter()
+                    .map(|&(tag, side)| field(order, tag, LONG, &[side]));
                 let directory = Field {
                     tag: tag::EXIF,
                     kind: LONG,
@@ -139,7 +141,10 @@ mod tests {
                 write(vec![directory], Some(6), order == Order::Big)
             };
             for (before, after) in [
-                (vec![(SIDES[0], 30), (SIDES[1], 20)], vec![(SIDES[0], 20), (SIDES[1], 30)]),
+                (
+                    vec![(SIDES[0], 30), (SIDES[1], 20)],
+                    vec![(SIDES[0], 20), (SIDES[1], 30)],
+                ),
                 (vec![(SIDES[0], 30)], vec![(SIDES[1], 30)]),
                 (vec![(SIDES[1], 20)], vec![(SIDES[0], 20)]),
                 (vec![], vec![]),
