@@ -298,11 +298,13 @@ for case, (suffix, build) in CASES.items():
     fields = [(name, *(became.get(verb, ("–",))[0] for verb in VERBS)) for name, became in found.items()]
     kept = sum(set(verdicts) <= {"kept", "either"} for _, *verdicts in fields)
     table.append((case, f"{kept} of {len(fields)} fields", "kept", "kept"))
+    alike = {}
     for name, *verdicts in fields:
         if not set(verdicts) <= {"kept", "either"}:
             cells = [f"{v} ({found[name][verb][1]!s:.24})" if v == "corrected" else v for v, verb in zip(verdicts, VERBS)]
-            bare = name.removeprefix(":").replace("OME:OME/Image/Pixels/", "OME:")
-            table.append((case, bare, *cells))
+            bare = name.replace("/", ":").rpartition(":")[2]
+            alike.setdefault(tuple(cells), []).append(f"OME's {bare}" if name.startswith("OME") else bare)
+    table += [(case, ", ".join(names), *cells) for cells, names in alike.items()]
 
 print("| file | field | " + " | ".join(VERBS) + " |\n|---|---|" + "---|" * len(VERBS))
 last = None
