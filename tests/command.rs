@@ -1,7 +1,8 @@
 //! The command as a user meets it: files in and out, exit statuses, one sentence an error, and
 //! nothing left behind.
 
-use crate::support::{Run, binary, folder, listing, on_small_disk, run, sample, skipped};
+use crate::support::{Run, binary, folder, gpu, listing, on_small_disk, run, sample, skipped};
+use gpuimg::device::cuda::Gpu;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -220,6 +221,36 @@ fn a_gpu_that_is_not_there_is_status_3() {
         &[("GPUIMG_DEVICE", "gpu:99")],
     );
     assert_eq!(code, 3, "{stderr}");
+}
+
+#[test]
+fn a_gpu_that_this_machine_does_not_have_is_told_in_a_sentence() {
+    if gpu(3).is_none() {
+        return;
+    }
+    let folder = folder(&[("in.png", &png())]);
+    let count = Gpu::count();
+    let beyond = format!("there is no GPU {count}: this machine shows {count}, numbered from 0");
+    let hidden = [("CUDA_VISIBLE_DEVICES", "")];
+    for (device, env, sentence) in [
+        (format!("gpu:{count}"), &[][..], beyond.as_str()),
+        ("gpu".into(), &hidden, "no CUDA-capable device is detected"),
+        ("gpu:0".into(), &hidden, "no CUDA-capable device is detected"),
+    ] {
+        let args = ["normalize", "--device", &device, "in.png", "out.png"];
+        let Run { code, stderr, .. } = run(folder.path(), &args, env);
+        assert_eq!(code, 3, "{stderr}");
+        assert!(
+            stderr.starts_with("gpuimg: the GPU is not usable: "),
+            "{stderr}"
+        );
+        assert!(stderr.contains(sentence), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert_eq!(listing(folder.path()), ["in.png"]);
+    }
+    // Hidden cards are no trouble to who did not ask for one.
+    let Run { code, stderr, .. } = run(folder.path(), &["sum", "in.png"], &hidden);
+    assert_eq!((code, stderr.as_str()), (0, ""));
 }
 
 #[test]
