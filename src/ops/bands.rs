@@ -12,7 +12,8 @@ use crate::device::job::Job;
 use crate::image::{Image, Samples, Shape};
 use crate::metadata::{Effect, Turn};
 use crate::stats::{Limit, Timeline};
-use anyhow::Result;
+use anyhow::{Context, Result};
+use rayon::prelude::*;
 use std::iter::Enumerate;
 use std::slice::ChunksMut;
 use std::sync::{Mutex, PoisonError};
@@ -29,6 +30,9 @@ const LEAST: usize = 64 << 10;
 /// Queues: one for each direction of the link, and one for the kernels.
 const QUEUES: usize = 3;
 
+/// Bytes that the system gives at a time, at least.
+const PAGE: usize = 4096;
+
 /// Carries an image through `op` in bands of about `bytes`. The result is the same as at once, but
 /// in new memory where `op` is a turn. Errors: the card's.
 pub fn on_gpu(
@@ -44,6 +48,9 @@ pub fn on_gpu(
     if let Effect::Turn(turn) = op.effect() {
         let to = turn.of(shape);
         let mut turned = Samples::any(&to)?;
+        // By all cores at once; the driver would touch one page after the other to pin them.
+        let pages = turned.as_bytes_mut().par_chunks_mut(PAGE);
+        pages.for_each(|page| page[0] = 0);
         let found = gpu.with_locked(samples.as_bytes_mut(), |input| {
             gpu.with_locked(turned.as_bytes_mut(), |output| {
                 timeline.push("pin", start, start.elapsed(), 2 * size, Limit::Host);
@@ -239,9 +246,7 @@ impl Pass<'_> {
 /// What was found in all parts. Ranges and warnings are the same in each.
 fn join(parts: impl IntoIterator<Item = Output<()>>) -> Result<Output<()>> {
     let mut parts = parts.into_iter();
-    let mut all = parts
-        .next()
-        .ok_or_else(|| anyhow::anyhow!("an image without parts"))?;
+    let mut all = parts.next().context("an image without parts")?;
     for part in parts {
         all.product.join(&part.product)?;
     }
