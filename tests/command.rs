@@ -235,7 +235,11 @@ fn a_gpu_that_this_machine_does_not_have_is_told_in_a_sentence() {
     for (device, env, sentence) in [
         (format!("gpu:{count}"), &[][..], beyond.as_str()),
         ("gpu".into(), &hidden, "no CUDA-capable device is detected"),
-        ("gpu:0".into(), &hidden, "no CUDA-capable device is detected"),
+        (
+            "gpu:0".into(),
+            &hidden,
+            "no CUDA-capable device is detected",
+        ),
     ] {
         let args = ["normalize", "--device", &device, "in.png", "out.png"];
         let Run { code, stderr, .. } = run(folder.path(), &args, env);
