@@ -15,8 +15,9 @@ use crate::cli::{Common, StatsForm};
 use crate::device::{self, Choice, estimate};
 use crate::ops::Op;
 use crate::ops::histogram::Histogram;
+use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Done, Resources, one_image};
-use crate::{Outcome, usage};
+use crate::room;
 use anyhow::{Context, Result};
 use crew::Crew;
 use histogram::Set;
@@ -42,7 +43,7 @@ pub struct Options {
     pub jobs: Option<std::num::NonZeroUsize>,
 
     /// Memory that the images under way may take together, as 8G or 500M; without it half of what is free
-    #[arg(long, value_name = "SIZE", value_parser = plan::size, help_heading = "Many files")]
+    #[arg(long, value_name = "SIZE", value_parser = room::size, help_heading = "Many files")]
     pub mem_limit: Option<u64>,
 
     /// Write a line of JSON for every file to FILE
@@ -86,12 +87,12 @@ impl Options {
             Some(jobs) => jobs.get(),
             None => rayon::current_num_threads(),
         };
-        Crew::new(
-            common.device,
-            jobs,
-            self.mem_limit.unwrap_or_else(plan::free_memory),
-            common.reading,
-        )
+        Crew::new(common.device, jobs, self.memory(), common.reading)
+    }
+
+    /// The most memory that images under way take together, in bytes; one that needs more goes alone.
+    fn memory(&self) -> u64 {
+        self.mem_limit.unwrap_or_else(plan::free_memory)
     }
 }
 
@@ -112,7 +113,7 @@ pub struct Batch<'a> {
     pub aloud: bool,
 }
 
-/// Does `op` to all that `paths` and the options name, results into the folder of `naming`.
+/// Does `op` to all that `paths` and the options name, results where `naming` says.
 pub fn convert(
     op: &dyn Op,
     paths: &[PathBuf],
@@ -133,16 +134,18 @@ pub fn convert(
     if options.dry_run {
         return batch.tell_plan();
     }
-    fs::create_dir_all(&naming.folder)
-        .with_context(|| format!("cannot write {}", naming.folder.display()))?;
+    let folder = naming.folder();
+    fs::create_dir_all(folder).with_context(|| format!("cannot write {}", folder.display()))?;
     // What a result depends on beside its input: a run with other options does not resume this one.
     let job = format!(
         "{} {op:?} {:?}",
         env!("CARGO_PKG_VERSION"),
         (template.format, template.options, template.depth)
     );
-    let journal = Journal::open(&naming.folder, job, options.resume)?;
-    batch.run(Some(&journal), |_, _| Ok(()))
+    // Beside a single file none is expected, unless it is asked for.
+    let keeps = options.resume || matches!(naming, Naming::Folder { .. });
+    let journal = keeps.then(|| Journal::open(folder, job, options.resume));
+    batch.run(journal.transpose()?.as_ref(), |_, _| Ok(()))
 }
 
 /// Measures all that `paths` and the options name; `print` gets what was found in the order of the
@@ -223,7 +226,9 @@ impl Batch<'_> {
         let crew = self.options.crew(self.common);
         let mut report = self.open_report()?;
         let mut progress = Progress::new(items.len(), self.options.voice);
-        self.introduce(&progress, &crew);
+        if self.aloud {
+            self.introduce(&progress, &crew);
+        }
 
         let begun = Instant::now();
         let (mut totals, mut skipped, mut failed) = (Totals::default(), 0, 0);
@@ -309,7 +314,8 @@ impl Batch<'_> {
                 journal.began(item, stamp)?;
             }
             let done = one_image(self.op, &item.input, Some(&destination), resources)?;
-            if let Some(journal) = journal {
+            // What is damaged is begun only, so that --resume does it, and names it, again.
+            if let Some(journal) = journal.filter(|_| done.damage.is_none()) {
                 journal.done(item, stamp)?;
             }
             Ok(done)
@@ -337,16 +343,15 @@ impl Batch<'_> {
         self.options.report.as_ref().map(open).transpose()
     }
 
+    /// Says what is about to begin, and in how much memory.
     fn introduce(&self, progress: &Progress, crew: &Crew) {
         let count = self.items.items.len();
-        let memory = self.options.mem_limit.unwrap_or_else(plan::free_memory);
-        if self.common.verbose {
-            progress.mention(&format!(
-                "gpuimg: {count} files on {} threads, within {:.1} GB of memory",
-                crew.threads(count),
-                memory as f64 / 1e9
-            ));
-        }
+        progress.mention(&format!(
+            "gpuimg: {} on {}, within {} of memory",
+            plan::counted(count, "file"),
+            plan::counted(crew.threads(count), "thread"),
+            plan::told(self.options.memory())
+        ));
         self.tell_passed_over(progress);
     }
 

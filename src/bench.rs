@@ -22,9 +22,9 @@ pub mod report;
 mod transfer;
 mod transpose;
 
-use crate::Outcome as Exit;
 use crate::device::cuda::Gpu;
 use crate::device::{Choice, Unusable};
+use crate::outcome::Outcome as Exit;
 use crate::stats::{Limit, Peaks};
 use anyhow::{Context, Result};
 use case::{Case, Ceiling, Outcome, Row, Work};

@@ -59,6 +59,11 @@ impl Format {
         })
     }
 
+    /// Whether its samples can be signed.
+    pub fn has_sign(self) -> bool {
+        self == Format::Tiff
+    }
+
     /// The extension of its files' names.
     pub fn extension(self) -> &'static str {
         match self {

@@ -76,6 +76,16 @@ impl fmt::Display for Failed {
     }
 }
 
+/// Marks an error as "a GPU's memory does not hold that much": less at a time may fit.
+#[derive(Debug)]
+pub struct NoMemory;
+
+impl fmt::Display for NoMemory {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("the GPU's memory does not suffice")
+    }
+}
+
 /// The bytes that an operation on one image makes each device move.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {

@@ -1,7 +1,6 @@
 //! `gpuimg doctor`: what this machine has, whether the way to the card works, and what `auto` makes
 //! of it.
 
-use crate::Outcome;
 use crate::buffer::Buffer;
 use crate::device::cuda::Gpu;
 use crate::device::link::{self, Link};
@@ -9,6 +8,7 @@ use crate::device::{Choice, Devices, Unusable};
 use crate::image::{Depth, Shape};
 use crate::ops::Op;
 use crate::ops::normalize::Normalize;
+use crate::outcome::Outcome;
 use crate::stats::Timeline;
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write as _;

@@ -22,6 +22,11 @@ impl Depth {
         }
     }
 
+    /// How many steps of the depth `wider` are one of this: 257 of 16 bits one of 8.
+    pub fn steps(self, wider: Depth) -> u16 {
+        (wider.full() / self.full()).max(1)
+    }
+
     /// Bytes a sample takes in memory: 1 or 2.
     pub fn bytes(self) -> usize {
         match self {
@@ -33,6 +38,53 @@ impl Depth {
     /// Bits a sample takes: 8 or 16.
     pub fn bits(self) -> u32 {
         8 * self.bytes() as u32
+    }
+}
+
+/// What samples stand for: the whole numbers of a depth, from 0 or with sign. Signed ones are in memory
+/// offset by half their range, so that their order is that of unsigned ones: −32768 is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Values {
+    /// Bits a sample.
+    pub depth: Depth,
+    /// Whether they have a sign.
+    pub signed: bool,
+}
+
+impl Values {
+    /// The sample that stands for 0.
+    pub fn zero(self) -> u16 {
+        match self.signed {
+            true => self.depth.full() / 2 + 1,
+            false => 0,
+        }
+    }
+
+    /// The smallest value: 0, −128 or −32768.
+    pub fn least(self) -> i32 {
+        -i32::from(self.zero())
+    }
+
+    /// The largest: 255 or 65535, 127 or 32767.
+    pub fn most(self) -> i32 {
+        self.least() + i32::from(self.depth.full())
+    }
+
+    /// What a sample stands for.
+    pub fn value(self, sample: u16) -> i32 {
+        i32::from(sample) + self.least()
+    }
+
+    /// The sample that stands for a value; for one beyond them, the nearest.
+    pub fn sample(self, value: i32) -> u16 {
+        (value.clamp(self.least(), self.most()) - self.least()) as u16
+    }
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let sign = if self.signed { "with" } else { "without" };
+        write!(f, "{} bits {sign} sign", self.depth.bits())
     }
 }
 

@@ -27,6 +27,7 @@ pub mod image;
 mod interrupt;
 pub mod metadata;
 pub mod ops;
+mod outcome;
 pub mod pipeline;
 pub mod room;
 pub mod stats;
@@ -36,28 +37,20 @@ use anyhow::{Context, Result, anyhow};
 use batch::histogram::{self, Set};
 use batch::inputs::Naming;
 use clap::CommandFactory;
-use clap::error::ErrorKind;
 use cli::{Cli, Common, Files, StatsForm, Verb, WholeSet};
 use codec::Format;
 use device::Devices;
 use image::Depth;
 use ops::Op;
-use ops::normalize::{Normalize, Range};
+use ops::normalize::Normalize;
 use ops::orient::Orient;
 use ops::sum::Sum;
+pub use outcome::Outcome;
+use outcome::usage;
 use pipeline::{Destination, Done, Resources, one_image};
 use stats::Report;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-
-/// What became of a run that did not stop at an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// All was done.
-    Done,
-    /// Some files failed, and were named on standard error.
-    SomeFailed,
-}
 
 /// Does what was typed.
 pub fn run(cli: &Cli) -> Result<Outcome> {
@@ -114,7 +107,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
 
 /// Normalizes by each image's own range, or by that of a whole set.
 fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> Result<Outcome> {
-    let mut op = to_depth(op, files);
+    let mut op = op.clone();
     let whole = match (&set.range_from, set.across) {
         (Some(path), _) => Some(Set::read(path)?),
         (None, true) => {
@@ -139,23 +132,10 @@ fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> 
     convert(&op, files, common)
 }
 
-/// Normalizing to 8 bits scales to 0:255 at once, so that nothing is rounded twice.
-fn to_depth(op: &Normalize, files: &Files) -> Normalize {
-    let mut op = op.clone();
-    if op.to.is_none() && files.depth.map(Depth::from) == Some(Depth::Eight) {
-        op.to = Some(Range {
-            min: 0,
-            max: Depth::Eight.full(),
-        });
-    }
-    op
-}
-
 /// An image to an image, or many to a folder.
 fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
     let mut inputs = files.paths.clone();
     let output = inputs.pop().unwrap_or_default();
-    let many = inputs.len() != 1 || inputs[0].is_dir() || output.is_dir() || files.batch.wanted();
     if inputs.is_empty() && files.batch.selection.files_from.is_none() {
         return Err(usage(anyhow!(
             "an input and an output are needed, and only {} is given",
@@ -171,24 +151,34 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
         depth: files.depth.map(Depth::from),
         auto_orient: files.auto_orient,
     };
-    if many {
-        if !output.is_dir() && Format::of_extension(&output).is_ok() {
+    let batch = &files.batch;
+    let folders = inputs.iter().chain([&output]).any(|path| path.is_dir());
+    let one = inputs.len() == 1 && !folders && batch.selection.files_from.is_none();
+    let told = Format::of_extension(&output);
+    // A single file need not be called like one, unless it could be meant as a folder.
+    let is_file = output == Path::new("-") || files.format.is_some() || told.is_ok();
+    if !one || (batch.wanted() && !is_file) {
+        if !output.is_dir() && told.is_ok() {
             return Err(usage(anyhow!(
                 "several inputs, and {} is called like one image; a folder is needed",
                 output.display()
             )));
         }
-        let naming = Naming {
+        let naming = Naming::Folder {
             folder: output,
             pattern: files.name.clone(),
             format: files.format,
         };
-        return batch::convert(op, &inputs, &naming, &destination, &files.batch, common);
+        return batch::convert(op, &inputs, &naming, &destination, batch, common);
     }
     if destination.format.is_none() {
-        let told = Format::of_extension(&output).map_err(usage);
+        let told = told.map_err(usage);
         destination.format =
             Some(told.with_context(|| format!("cannot write {}", output.display()))?);
+    }
+    if batch.wanted() {
+        let naming = Naming::File(output);
+        return batch::convert(op, &inputs, &naming, &destination, batch, common);
     }
     let devices = Devices::new(common.device);
     let resources = Resources {
@@ -279,11 +269,6 @@ fn tell(
 /// Prints an error, once, in one line.
 pub fn complain(error: &anyhow::Error) {
     eprintln!("gpuimg: {error:#}");
-}
-
-/// Marks an error as wrong usage: exit status 2.
-fn usage(error: anyhow::Error) -> anyhow::Error {
-    clap::Error::raw(ErrorKind::ValueValidation, format!("{error:#}")).into()
 }
 
 /// Whether an error is only that a pipe's other end is closed.

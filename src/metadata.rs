@@ -3,14 +3,13 @@
 //! What both formats can say is told once, in plain fields; everything else is carried as the
 //! format it came from has it (`Own`), to be written back to that format word for word.
 
-use crate::image::{Depth, Shape};
+use crate::image::{Depth, Shape, Values};
 use anyhow::{Result, ensure};
 
 /// What a page says of itself beside its samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
-    /// Whether samples are signed. In memory they are offset by half their range, so that their
-    /// order is that of unsigned ones: −32768 is 0.
+    /// Whether samples are signed (`Values` tells how they are kept).
     pub signed: bool,
     /// Whether grey 0 is white. Values are kept as they are.
     pub white_is_zero: bool,
@@ -179,6 +178,18 @@ impl Turn {
         ]
     };
 
+    /// The shape that an image of a shape has afterwards.
+    pub fn of(self, shape: Shape) -> Shape {
+        match self.transposed {
+            true => Shape {
+                width: shape.height,
+                height: shape.width,
+                ..shape
+            },
+            false => shape,
+        }
+    }
+
     /// The turn that an orientation asks for; none for numbers that are no orientation.
     pub fn of_orientation(orientation: u16) -> Option<Turn> {
         let index = usize::from(orientation).checked_sub(1)?;
@@ -234,9 +245,15 @@ impl Metadata {
         Ok(())
     }
 
+    /// What samples of this depth stand for.
+    pub fn values(&self, depth: Depth) -> Values {
+        let signed = self.signed;
+        Values { depth, signed }
+    }
+
     /// The sample in memory that stands for 0.
     pub fn zero(&self, depth: Depth) -> u16 {
-        if self.signed { depth.full() / 2 + 1 } else { 0 }
+        self.values(depth).zero()
     }
 
     /// Keeps the plain fields true after the samples' depth changed.

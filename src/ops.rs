@@ -1,20 +1,22 @@
 //! The operations. Each is defined once, in exact arithmetic, by a naive serial version; its
 //! rayon and CUDA versions give the same bytes. Operations never print and never touch files.
 
+pub mod bands;
 pub mod depth;
 pub mod histogram;
 pub mod normalize;
 pub mod orient;
 pub mod sum;
 
-use crate::device::Work;
 use crate::device::cuda::{self, Gpu};
 use crate::device::job::Job;
+use crate::device::{NoMemory, Work};
 use crate::image::{Image, Shape};
 use crate::metadata::Effect;
 use crate::stats::Timeline;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use histogram::{Counts, Histogram};
+use normalize::Meaning;
 use std::fmt;
 use sum::Totals;
 
@@ -34,25 +36,25 @@ pub trait Op: Sync + fmt::Debug {
     /// What it does to what a file's metadata speak of.
     fn effect(&self) -> Effect;
 
-    /// What measures the pages of a stack before it, so that they share what it finds; none if
-    /// each is by itself.
+    /// What must be measured in a whole image before any part of it can be done; none if nothing.
     fn measuring(&self) -> Option<Box<dyn Op>> {
         None
     }
 
-    /// The same with what was measured in all pages of a shape's kind.
-    fn measured(&self, _shape: &Shape, _found: &Product) -> Option<Box<dyn Op>> {
+    /// Whether that is measured in all pages of a stack together.
+    fn shares_pages(&self) -> bool {
+        false
+    }
+
+    /// The same with what was measured in an image, or in all pages, of a shape's kind.
+    fn measured(&self, _shape: &Shape, _found: &Product<()>) -> Option<Box<dyn Op>> {
         None
     }
 
-    /// Whether its options name sample values.
-    fn names_values(&self) -> bool {
-        false
-    }
-
-    /// Whether the result's values are scaled to the depth that was asked for already.
-    fn scales(&self) -> bool {
-        false
+    /// The same for a file whose samples have this meaning, or why its options do not fit them; none
+    /// where that is all the same to it.
+    fn with_meaning(&self, _meaning: Meaning) -> Result<Option<Box<dyn Op>>> {
+        Ok(None)
     }
 
     /// The definition: serial, plain, without regard to speed.
@@ -74,23 +76,60 @@ pub struct DeviceImage {
     pub samples: cuda::Buffer,
 }
 
+/// What came back from a card.
+#[derive(Debug)]
+pub struct Returned<R> {
+    /// The operation's.
+    pub output: Output,
+    /// What was made of the resulting image while it was on the card; nothing if that was done in
+    /// bands, or the result is numbers.
+    pub taken: Option<R>,
+    /// Whether the card's memory did not hold the image at once.
+    pub in_bands: bool,
+}
+
 /// Carries an image to the card, through `op`, and back into its own memory.
 pub fn on_gpu(op: &dyn Op, image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
     let download = |image: &DeviceImage, job: &mut Job| job.download(&image.samples);
-    Ok(on_gpu_then(op, image, gpu, timeline, download)?.0)
+    Ok(on_gpu_then(op, image, gpu, timeline, download)?.output)
 }
 
 /// Carries an image to the card and through `op`; `take` makes of the result there what it wants,
-/// in the image's own memory, which is the output's then.
+/// in the image's own memory, which is the output's then. What the card's memory does not hold at
+/// once goes through it in bands.
 pub fn on_gpu_then<R>(
     op: &dyn Op,
     mut image: Image,
     gpu: &Gpu,
     timeline: &mut Timeline,
     take: impl FnOnce(&DeviceImage, &mut Job) -> Result<R>,
-) -> Result<(Output, Option<R>)> {
+) -> Result<Returned<R>> {
+    match at_once(op, &mut image, gpu, timeline, take) {
+        Ok((output, taken)) => Ok(Returned {
+            output: output.map(|result| Image::new(result.shape, image.into_samples())),
+            taken,
+            in_bands: false,
+        }),
+        // Memory is had before anything comes down, so that the image is still as it was.
+        Err(error) if error.is::<NoMemory>() => Ok(Returned {
+            output: bands::on_gpu(op, image, gpu, timeline, bands::BYTES)?,
+            taken: None,
+            in_bands: true,
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+/// The same, all of the image at once.
+fn at_once<R>(
+    op: &dyn Op,
+    image: &mut Image,
+    gpu: &Gpu,
+    timeline: &mut Timeline,
+    take: impl FnOnce(&DeviceImage, &mut Job) -> Result<R>,
+) -> Result<(Output<DeviceImage>, Option<R>)> {
     let shape = image.shape();
-    let (output, taken) = gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
+    gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
         let samples = job.upload()?;
         let output = op.cuda(DeviceImage { shape, samples }, job)?;
         let taken = match &output.product {
@@ -98,9 +137,7 @@ pub fn on_gpu_then<R>(
             Product::Totals(_) | Product::Counts(_) => None,
         };
         Ok((output, taken))
-    })?;
-    let output = output.map(|result| Image::new(result.shape, image.into_samples()));
-    Ok((output, taken))
+    })
 }
 
 /// What an operation gives, and what its user should be told.
@@ -108,8 +145,9 @@ pub fn on_gpu_then<R>(
 pub struct Output<I = Image> {
     /// An image or numbers.
     pub product: Product<I>,
-    /// The range, or each colour channel's, that values were stretched from.
-    pub ranges: Vec<(u16, u16)>,
+    /// The range, or each colour channel's, that values were stretched from, as the file that was read
+    /// means them; of those that were left as they are, both ends are the same.
+    pub ranges: Vec<(i32, i32)>,
     /// Sentences for the user, without the file's name.
     pub warnings: Vec<String>,
 }
@@ -118,14 +156,32 @@ impl<I> Output<I> {
     /// The same with the image, if there is one, made another by `change`.
     fn map<J>(self, change: impl FnOnce(I) -> J) -> Output<J> {
         Output {
-            product: match self.product {
-                Product::Image(image) => Product::Image(change(image)),
-                Product::Totals(totals) => Product::Totals(totals),
-                Product::Counts(counts) => Product::Counts(counts),
-            },
+            product: self.product.map(change),
             ranges: self.ranges,
             warnings: self.warnings,
         }
+    }
+}
+
+impl<I> Product<I> {
+    /// The same with the image, if there is one, made another by `change`.
+    pub fn map<J>(self, change: impl FnOnce(I) -> J) -> Product<J> {
+        match self {
+            Product::Image(image) => Product::Image(change(image)),
+            Product::Totals(totals) => Product::Totals(totals),
+            Product::Counts(counts) => Product::Counts(counts),
+        }
+    }
+
+    /// Takes in the numbers found in another part of an image, or in another page.
+    pub fn join(&mut self, more: &Product<I>) -> Result<()> {
+        match (self, more) {
+            (Product::Totals(known), Product::Totals(more)) => known.join(more),
+            (Product::Counts(known), Product::Counts(more)) => known.join(more)?,
+            (Product::Image(_), Product::Image(_)) => (),
+            _ => bail!("its parts were measured in different ways"),
+        }
+        Ok(())
     }
 }
 

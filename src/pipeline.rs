@@ -1,22 +1,23 @@
 //! One image through all stations, page by page: `one_image` names every one of them, in order.
 
 mod stack;
+mod station;
 
-use crate::Outcome;
-use crate::codec::png::{self, Compressed};
 use crate::codec::{self, Format, Reader, Reading, Writer};
 use crate::device::{Devices, Failed, Work};
 use crate::files::{Source, Target};
-use crate::image::{Depth, Image, Shape};
+use crate::image::{Depth, Image, Shape, Values};
 use crate::metadata::{Alpha, Effect, Metadata, Remarks, Story};
 use crate::ops::histogram::Counts;
-use crate::ops::orient::Orient;
+use crate::ops::normalize::Meaning;
 use crate::ops::sum::Totals;
-use crate::ops::{self, Op, Output, Product, depth};
+use crate::ops::{Op, Product};
+use crate::outcome::Outcome;
 use crate::room::Room;
 use crate::stats::Timeline;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use stack::{Shared, Told};
+use station::Station;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -77,7 +78,7 @@ pub struct Done {
     pub counts: Option<Counts>,
     /// The ranges that values were stretched from: one, or one for each colour channel; of every
     /// page.
-    pub ranges: Vec<(u16, u16)>,
+    pub ranges: Vec<(i32, i32)>,
     /// Sentences for the user.
     pub warnings: Vec<String>,
     /// Sentences for the user who wants to know all.
@@ -178,13 +179,7 @@ fn attempt(
     let shared = Shared::measure(op, input, &mut reader, resources, &mut timeline)?;
 
     let mut told = Told::new(reader.left_out(), pages);
-    let mut station = Station {
-        input,
-        resources,
-        device: String::new(),
-        work: Work::default(),
-        timeline,
-    };
+    let mut station = Station::new(input, resources, timeline);
     let (mut totals, mut counts) = (Vec::new(), None::<Counts>);
     let (mut ranges, mut last) = (Vec::new(), 0);
     for index in 0..pages {
@@ -197,7 +192,10 @@ fn attempt(
         station.timeline.decoded(start, bytes, &traffic);
 
         let op = shared.of(op, &image.shape(), &metadata);
-        accept(op, &metadata, &mut remarks).with_context(undone)?;
+        let meaning = meaning(&metadata, image.shape().depth, output, writer.as_ref());
+        let fitting = op.with_meaning(meaning).with_context(undone)?;
+        let op = fitting.as_deref().unwrap_or(op);
+        remarks.warnings.extend(warning(op, &metadata));
         let story = Story {
             effect: op.effect(),
             from: image.shape(),
@@ -215,7 +213,6 @@ fn attempt(
             && from.depth == Depth::Sixteen;
         let png = !narrows && writer.as_ref().is_some_and(Writer::is_for_gpu);
         let (result, compressed) = image.and_then(|image| station.carry(op, image, png))?;
-        ranges.extend(result.ranges);
         remarks.warnings.extend(result.warnings);
         start = Instant::now();
         match result.product {
@@ -224,13 +221,19 @@ fn attempt(
                 zero: metadata.zero(found.shape.depth),
                 ..found
             }),
-            Product::Counts(found) => match &mut counts {
-                None => counts = Some(found),
-                Some(counts) => counts.join(&found).with_context(undone)?,
-            },
+            Product::Counts(found) => {
+                let found = Counts {
+                    signed: metadata.signed,
+                    ..found
+                };
+                match &mut counts {
+                    None => counts = Some(found),
+                    Some(counts) => counts.join(&found).with_context(undone)?,
+                }
+            }
             Product::Image(image) => {
                 if let Some((output, writer)) = output.zip(writer.as_mut()) {
-                    let image = station.narrowed(image, op, output, &mut metadata);
+                    let image = station.narrowed(image, &result.ranges, output, &mut metadata);
                     let story = Story {
                         from,
                         to: image.shape(),
@@ -253,6 +256,7 @@ fn attempt(
                 }
             }
         }
+        ranges.extend(result.ranges);
         told.add(reader.pages()[index] + 1, remarks);
     }
     let length = writer.map(|writer| writer.length());
@@ -275,119 +279,26 @@ fn attempt(
     })
 }
 
-/// Whether an operation means what its user thinks for samples of such a meaning.
-fn accept(op: &dyn Op, metadata: &Metadata, remarks: &mut Remarks) -> Result<()> {
-    ensure!(
-        !(metadata.signed && op.names_values()),
-        "its samples are signed, and --range and --to are for unsigned ones"
-    );
-    if op.effect() == Effect::Values && metadata.alpha == Alpha::Associated {
-        let warning = "colours are multiplied by alpha (associated), and are stretched as they are";
-        remarks.warnings.push(warning.into());
-    }
-    Ok(())
+/// What samples stand for in the input and in the output.
+fn meaning(
+    metadata: &Metadata,
+    depth: Depth,
+    output: Option<&Destination>,
+    writer: Option<&Writer>,
+) -> Meaning {
+    let read = metadata.values(depth);
+    let written = Values {
+        depth: output.and_then(|output| output.depth).unwrap_or(depth),
+        signed: read.signed && writer.is_none_or(|writer| writer.format().has_sign()),
+    };
+    Meaning { read, written }
 }
 
-/// What images pass through on their way, and what was noted of them.
-struct Station<'a> {
-    input: &'a Path,
-    resources: &'a Resources<'a>,
-    device: String,
-    work: Work,
-    timeline: Timeline,
-}
-
-impl Station<'_> {
-    /// Runs the operation on the device that suits it.
-    fn through(&mut self, op: &dyn Op, image: Image) -> Result<Output> {
-        Ok(self.carry(op, image, false)?.0)
-    }
-
-    /// The same; where it is a GPU, and the result is to be a `png`, it comes back compressed.
-    fn carry(
-        &mut self,
-        op: &dyn Op,
-        image: Image,
-        png: bool,
-    ) -> Result<(Output, Option<Compressed>)> {
-        let shape = image.shape();
-        self.work = Work {
-            compressed: if png { shape.bytes() as u64 } else { 0 },
-            ..op.work(&shape)
-        };
-        let devices = self.resources.devices;
-        let (gpu, device) = devices.choose(&self.work, &mut self.timeline)?;
-        self.device = device;
-        let timeline = &mut self.timeline;
-        let result = match gpu {
-            Some(gpu) if png => ops::on_gpu_then(op, image, gpu, timeline, png::compress),
-            Some(gpu) => ops::on_gpu(op, image, gpu, timeline).map(|output| (output, None)),
-            None => op.cpu(image, timeline).map(|output| (output, None)),
-        };
-        let result = match gpu {
-            Some(_) => result.map_err(|error| error.context(Failed)),
-            None => result,
-        };
-        result.with_context(|| format!("cannot {} {}", op.name(), name(self.input)))
-    }
-
-    /// The image upright, if that is asked for, and 8 bits as 16, so that the result has all 16.
-    fn prepared(
-        &mut self,
-        image: Image,
-        output: &Destination,
-        metadata: &mut Metadata,
-        story: Story,
-        remarks: &mut Remarks,
-    ) -> Result<Image> {
-        let upright = metadata.orientation.and_then(Orient::upright);
-        let image = match upright.filter(|_| output.auto_orient) {
-            Some(orient) => {
-                let from = image.shape();
-                let Product::Image(image) = self.through(&orient, image)?.product else {
-                    bail!("turning it gave no image");
-                };
-                let story = Story {
-                    effect: orient.effect(),
-                    from,
-                    to: image.shape(),
-                    ..story
-                };
-                codec::metadata::follow(metadata, &story, remarks);
-                metadata.orientation = Some(1);
-                image
-            }
-            None => image,
-        };
-        let from = image.shape();
-        Ok(match output.depth {
-            Some(Depth::Sixteen) if from.depth == Depth::Eight => {
-                metadata.follow_depth(Depth::Eight, Depth::Sixteen);
-                let bytes = 3 * from.bytes() as u64;
-                (self.timeline).host("widen", bytes, || depth::widen(image))
-            }
-            _ => image,
-        })
-    }
-
-    /// 16 bits become 8 after the operation; one that scales has scaled to 8 bits already, so that
-    /// nothing is rounded twice.
-    fn narrowed(
-        &mut self,
-        image: Image,
-        op: &dyn Op,
-        output: &Destination,
-        metadata: &mut Metadata,
-    ) -> Image {
-        match output.depth {
-            Some(Depth::Eight) if image.shape().depth == Depth::Sixteen => {
-                metadata.follow_depth(Depth::Sixteen, Depth::Eight);
-                let bytes = 3 * image.shape().samples() as u64;
-                (self.timeline).host("narrow", bytes, || depth::narrow(image, op.scales()))
-            }
-            _ => image,
-        }
-    }
+/// What the user of an operation might not think of, where samples mean this.
+fn warning(op: &dyn Op, metadata: &Metadata) -> Option<String> {
+    let warns = op.effect() == Effect::Values && metadata.alpha == Alpha::Associated;
+    let warning = "colours are multiplied by alpha (associated), and are stretched as they are";
+    warns.then(|| warning.into())
 }
 
 /// A file's name for people: `-` is standard input or output.

@@ -52,3 +52,43 @@ impl Drop for Place<'_> {
         self.room.given_back.notify_all();
     }
 }
+
+/// Parses a size as 8G, 500M, 64K or bytes; units are powers of 1024.
+pub fn size(text: &str) -> Result<u64, String> {
+    let digits = text
+        .trim_end_matches(['B', 'b'])
+        .trim_end_matches(['i', 'I']);
+    let (number, unit) = match digits.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&digits[..at], 10),
+        Some((at, 'm' | 'M')) => (&digits[..at], 20),
+        Some((at, 'g' | 'G')) => (&digits[..at], 30),
+        Some((at, 't' | 'T')) => (&digits[..at], 40),
+        _ => (digits, 0),
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .filter(|&number| number > 0)
+        .and_then(|number| number.checked_mul(1 << unit))
+        .ok_or_else(|| "expected a size as 8G, 500M or 65536".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("8G", 8 << 30),
+            ("500M", 500 << 20),
+            ("7", 7),
+            ("2KiB", 2048),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "G", "-1", "0", "1.5G", "9999999999T"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

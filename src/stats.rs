@@ -142,6 +142,36 @@ impl Timeline {
         }
     }
 
+    /// Takes in what ran beside it: spans of the same name become one, which takes the time in
+    /// which at least one of them ran.
+    pub fn join(&mut self, beside: &[Timeline]) {
+        let mut all: Vec<Span> = Vec::new();
+        for timeline in beside {
+            let later = timeline.origin.saturating_duration_since(self.origin);
+            all.extend(timeline.spans.iter().map(|span| Span {
+                start: later + span.start,
+                ..span.clone()
+            }));
+        }
+        all.sort_by(|a, b| (&a.name, a.start).cmp(&(&b.name, b.start)));
+        let (first, mut end) = (self.spans.len(), Duration::ZERO);
+        for span in all {
+            let ends = span.start + span.time;
+            let last = self.spans[first..].last_mut();
+            match last.filter(|last| last.name == span.name) {
+                Some(last) => {
+                    last.bytes += span.bytes;
+                    last.time += ends.saturating_sub(end.max(span.start));
+                    end = end.max(ends);
+                }
+                None => {
+                    end = ends;
+                    self.spans.push(span);
+                }
+            }
+        }
+    }
+
     /// The spans, in the order they began.
     pub fn spans(&self) -> Vec<&Span> {
         let mut spans: Vec<&Span> = self.spans.iter().collect();
@@ -281,5 +311,32 @@ pub fn millis(time: Duration) -> String {
         ms if ms >= 100.0 => format!("{ms:.0} ms"),
         ms if ms >= 1.0 => format!("{ms:.2} ms"),
         ms => format!("{ms:.4} ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ran_side_by_side_counts_once() {
+        let ms = Duration::from_millis;
+        let origin = Instant::now();
+        let mut all = Timeline::starting(origin);
+        all.push("copy", origin, ms(100), 1, Limit::Host);
+        let beside = [(0, 10), (5, 20), (30, 40)].map(|(from, to)| {
+            // Each by a clock of its own.
+            let mut timeline = Timeline::starting(origin + ms(3));
+            timeline.push("copy", origin + ms(3 + from), ms(to - from), 7, Limit::Host);
+            timeline
+        });
+        all.join(&beside);
+        let found = all.spans();
+        assert_eq!(found.len(), 2);
+        let joined = found[1];
+        assert_eq!(
+            (joined.start, joined.time, joined.bytes),
+            (ms(3), ms(30), 21)
+        );
     }
 }

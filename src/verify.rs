@@ -1,11 +1,11 @@
 //! Whether two images are the same, or one image on two devices: sample by sample.
 
-use crate::Outcome;
 use crate::codec::{Reader, Reading};
 use crate::device::cuda::Gpu;
 use crate::files::Source;
 use crate::image::{Image, Samples};
 use crate::ops::{self, Product};
+use crate::outcome::Outcome;
 use crate::stats::Timeline;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

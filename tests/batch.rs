@@ -1,19 +1,17 @@
 //! Many files: what is taken, where it goes, what becomes of bad ones, and runs that are stopped.
 
-use crate::support::{Kind, Numbers, Run, binary, folder, image, listing, run, sample, skipped};
+use crate::support::{Kind, Numbers, Run, binary, folder, image, listing, run, sample};
 use gpuimg::image::Depth;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-const JOURNAL: &str = ".gpuimg-journal";
+pub const JOURNAL: &str = ".gpuimg-journal";
 
 /// A PGM of noise, another for every seed.
-fn pgm(width: usize, height: usize, seed: u64) -> Vec<u8> {
+pub fn pgm(width: usize, height: usize, seed: u64) -> Vec<u8> {
     let mut numbers = Numbers::new(seed + 1);
     let mut file = format!("P5\n{width} {height}\n65535\n").into_bytes();
     file.extend((0..2 * width * height).map(|_| (numbers.next() >> 40) as u8 & 0x3f));
@@ -21,7 +19,7 @@ fn pgm(width: usize, height: usize, seed: u64) -> Vec<u8> {
 }
 
 /// All files below a folder with their bytes, but for the journal.
-fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -38,13 +36,13 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-fn names(root: &Path) -> Vec<String> {
+pub fn names(root: &Path) -> Vec<String> {
     let name = |path: PathBuf| path.to_string_lossy().into_owned();
     tree(root).into_keys().map(name).collect()
 }
 
 /// A folder `in` of `count` images of 160×120, and what becomes of them in a run that nothing disturbs.
-fn series(count: usize) -> (tempfile::TempDir, BTreeMap<PathBuf, Vec<u8>>) {
+pub fn series(count: usize) -> (tempfile::TempDir, BTreeMap<PathBuf, Vec<u8>>) {
     let root = folder(&[("in/0/x", b"")]);
     fs::remove_file(root.path().join("in/0/x")).expect("remove");
     for i in 0..count {
@@ -268,307 +266,6 @@ fn bad_files_are_named_and_the_rest_goes_on() {
 }
 
 #[test]
-fn going_on_redoes_what_has_changed() {
-    let (root, expected) = series(12);
-    let out = root.path().join("out");
-    let go = |more: &[&str]| {
-        let mut args = vec!["normalize", "--format", "png", "in", "out"];
-        args.extend(more);
-        run(root.path(), &args, &[])
-    };
-    assert_eq!(go(&[]).code, 0);
-    assert!(tree(&out) == expected);
-    // Without a word nothing is replaced, not even our own.
-    let Run { code, stderr, .. } = go(&[]);
-    assert_eq!(code, 1);
-    assert_eq!(stderr.matches("it exists already").count(), 12, "{stderr}");
-    assert!(
-        go(&["--resume"])
-            .stderr
-            .contains("0 of 12 files done, 12 were done before")
-    );
-    // Another input, another output, a missing output.
-    fs::write(root.path().join("in/0/000.pgm"), pgm(99, 7, 3)).expect("file");
-    fs::write(out.join("1/001.png"), b"spoilt").expect("file");
-    fs::remove_file(out.join("2/002.png")).expect("remove");
-    let Run { stderr, .. } = go(&["--resume"]);
-    assert!(
-        stderr.contains("3 of 12 files done, 9 were done before"),
-        "{stderr}"
-    );
-    let found = tree(&out);
-    let same = found
-        .iter()
-        .filter(|(name, bytes)| expected[*name] == **bytes);
-    assert_eq!(same.count(), 11);
-    // Other options make other outputs.
-    let Run { stderr, .. } = go(&["--resume", "--range", "0:9000"]);
-    assert!(stderr.contains("12 of 12 files done"), "{stderr}");
-    // What is not ours is not touched.
-    let args = ["normalize", "--format", "png", "in", "new", "--resume"];
-    fs::create_dir_all(root.path().join("new/0")).expect("folder");
-    fs::write(root.path().join("new/0/003.png"), b"another's").expect("file");
-    assert_eq!(run(root.path(), &args, &[]).code, 1);
-    assert_eq!(
-        fs::read(root.path().join("new/0/003.png")).expect("file"),
-        b"another's"
-    );
-}
-
-fn start(root: &Path, args: &[&str]) -> Child {
-    Command::new(binary())
-        .args(args)
-        .current_dir(root)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program runs")
-}
-
-#[test]
-fn killed_at_any_moment_and_gone_on_with() {
-    let (root, expected) = series(60);
-    let args = ["normalize", "--format", "png", "in", "out", "-j", "2"];
-    let out = root.path().join("out");
-    let begun = Instant::now();
-    assert!(start(root.path(), &args).wait().expect("run").success());
-    let whole = begun.elapsed();
-    let mut numbers = Numbers::new(7);
-    for _ in 0..20 {
-        fs::remove_dir_all(&out).expect("remove");
-        let mut child = start(root.path(), &args);
-        thread::sleep(whole.mul_f64((numbers.next() >> 11) as f64 / (1u64 << 53) as f64));
-        child.kill().expect("kill");
-        child.wait().expect("wait");
-        if out.exists() {
-            for (name, bytes) in tree(&out) {
-                assert!(
-                    expected.get(&name) == Some(&bytes),
-                    "{} is not whole",
-                    name.display()
-                );
-            }
-        }
-        let mut again = args.to_vec();
-        again.push("--resume");
-        let Run { code, stderr, .. } = run(root.path(), &again, &[]);
-        assert_eq!(code, 0, "{stderr}");
-        assert!(tree(&out) == expected);
-    }
-}
-
-#[test]
-fn interrupted_it_leaves_whole_files_and_says_130() {
-    let (root, expected) = series(60);
-    // Large enough that it is under way when the signal comes.
-    for i in 0..40 {
-        fs::write(
-            root.path().join(format!("in/big{i}.pgm")),
-            pgm(1500, 1500, i),
-        )
-        .expect("file");
-    }
-    let child = start(root.path(), &["normalize", "--format", "png", "in", "out"]);
-    let out = root.path().join("out");
-    while !out.exists() || tree(&out).len() < 5 {
-        thread::sleep(Duration::from_millis(2));
-    }
-    let id = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .expect("kill")
-            .success()
-    );
-    let output = child.wait_with_output().expect("wait");
-    assert_eq!(output.status.code(), Some(130));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
-    let found = tree(&out);
-    assert!(found.len() < 100);
-    for (name, bytes) in found {
-        if let Some(whole) = expected.get(&name) {
-            assert!(*whole == bytes, "{} is not whole", name.display());
-        } else {
-            let name = name.to_string_lossy().into_owned();
-            assert!(name.starts_with("big"), "{name} was left behind");
-        }
-    }
-}
-
-#[test]
-fn two_runs_into_one_folder() {
-    let (root, expected) = series(60);
-    let args = ["normalize", "--format", "png", "in", "out"];
-    let children = [start(root.path(), &args), start(root.path(), &args)];
-    let done: usize = children
-        .map(|child| {
-            let output = child.wait_with_output().expect("wait");
-            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-            let count = stderr
-                .split("gpuimg: ")
-                .last()
-                .expect("summary")
-                .split(' ')
-                .next();
-            count.expect("a number").parse::<usize>().expect(&stderr)
-        })
-        .iter()
-        .sum();
-    assert_eq!(done, 60, "each file is done once");
-    assert!(tree(&root.path().join("out")) == expected);
-}
-
-#[test]
-fn a_disk_that_gets_full() {
-    let (root, expected) = series(60);
-    fs::create_dir(root.path().join("small")).expect("folder");
-    let script = "mount -t tmpfs -o size=400k none small || exit 99; \"$0\" normalize --format png in small/out; \
-                  status=$?; cp -r small/out kept; exit $status";
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
-        .arg(binary())
-        .current_dir(root.path())
-        .output();
-    match output {
-        Ok(output)
-            if output.status.code() != Some(99) && !output.stderr.starts_with(b"unshare") =>
-        {
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(1), "{stderr}");
-            assert!(stderr.contains("no space left on the disk"), "{stderr}");
-            let kept = tree(&root.path().join("kept"));
-            assert!(!kept.is_empty() && kept.len() < 60);
-            assert!(kept.iter().all(|(name, bytes)| expected[name] == *bytes));
-        }
-        _ => skipped("the disk that gets full: no mount namespaces here, so no small disk"),
-    }
-}
-
-#[test]
-fn one_range_for_a_whole_set() {
-    // The same scene, ever darker: a series.
-    let scene: Vec<u16> = (0..400u32).map(|i| (i * i % 977 * 40) as u16).collect();
-    let root = folder(&[("in/x", b"")]);
-    let file = |divisor: u16| {
-        let mut file = b"P5\n20 20\n65535\n".to_vec();
-        file.extend(
-            scene
-                .iter()
-                .flat_map(|value| (value / divisor).to_be_bytes()),
-        );
-        file
-    };
-    fs::remove_file(root.path().join("in/x")).expect("remove");
-    for divisor in 1..=9 {
-        fs::write(root.path().join(format!("in/{divisor}.pgm")), file(divisor)).expect("file");
-    }
-    let ok = |args: &[&str]| {
-        let Run { code, stderr, .. } = run(root.path(), args, &[]);
-        assert_eq!(code, 0, "{args:?}: {stderr}");
-    };
-    ok(&["normalize", "--across", "in", "across"]);
-    let across = tree(&root.path().join("across"));
-    let top = u64::from(*scene.iter().max().expect("values"));
-    for divisor in 1..=9u16 {
-        let samples = &across[Path::new(&format!("{divisor}.pgm"))][15..];
-        for (pair, value) in samples.chunks_exact(2).zip(&scene) {
-            let found = u64::from(u16::from_be_bytes([pair[0], pair[1]]));
-            let value = u64::from(value / divisor);
-            assert_eq!(
-                found,
-                (value * 65535 + top / 2) / top,
-                "relative brightness is kept"
-            );
-        }
-    }
-    // The same from three parts, whoever measures them; clipped too.
-    for part in 1..=3 {
-        let (shard, out) = (format!("{part}/3"), format!("{part}.hist"));
-        ok(&["histogram", "in", "--shard", &shard, "-o", &out]);
-    }
-    ok(&["merge", "2.hist", "3.hist", "1.hist", "-o", "all.hist"]);
-    for part in 1..=3 {
-        let shard = format!("{part}/3");
-        ok(&[
-            "normalize",
-            "--range-from",
-            "all.hist",
-            "--shard",
-            &shard,
-            "in",
-            "parts",
-        ]);
-        ok(&[
-            "normalize",
-            "--range-from",
-            "all.hist",
-            "--clip",
-            "1:98",
-            "--shard",
-            &shard,
-            "in",
-            "clipped",
-        ]);
-    }
-    assert!(tree(&root.path().join("parts")) == across);
-    ok(&["normalize", "--across", "--clip", "1:98", "in", "across2"]);
-    assert!(tree(&root.path().join("clipped")) == tree(&root.path().join("across2")));
-    assert!(tree(&root.path().join("clipped")) != across);
-
-    let refused = |args: &[&str], sentence: &str| {
-        let Run { code, stderr, .. } = run(root.path(), args, &[]);
-        assert_ne!(code, 0, "{args:?}");
-        assert!(stderr.contains(sentence), "{args:?}: {stderr}");
-    };
-    refused(
-        &["merge", "1.hist", "1.hist", "-o", "x"],
-        "part 1 of 3 is in it and in another file",
-    );
-    refused(
-        &["merge", "1.hist", "3.hist", "-o", "x"],
-        "part 2 of 3 is missing",
-    );
-    refused(
-        &["normalize", "--range-from", "1.hist", "in", "x"],
-        "part 2, 3 of 3 is missing",
-    );
-    fs::write(root.path().join("bytes.pgm"), b"P5 2 1 255\n\x07\x08").expect("file");
-    refused(
-        &[
-            "normalize",
-            "--range-from",
-            "all.hist",
-            "bytes.pgm",
-            "x.pgm",
-        ],
-        "images of another kind",
-    );
-    refused(
-        &["histogram", "in", "bytes.pgm", "-o", "x"],
-        "no range in common",
-    );
-    assert!(!root.path().join("x").exists() && !root.path().join("x.pgm").exists());
-}
-
-#[test]
-fn a_hot_pixel_is_clipped() {
-    let mut file = b"P5\n100 10\n65535\n".to_vec();
-    file.extend((0..1000u16).flat_map(|i| if i == 500 { 65_000 } else { i % 100 }.to_be_bytes()));
-    let root = folder(&[("in.pgm", &file)]);
-    let Run { code, stderr, .. } = run(
-        root.path(),
-        &["normalize", "--clip", "0:99.8", "in.pgm", "out.pgm"],
-        &[],
-    );
-    assert_eq!(code, 0, "{stderr}");
-    let out = fs::read(root.path().join("out.pgm")).expect("out");
-    let value = |i: usize| u16::from_be_bytes([out[16 + 2 * i], out[17 + 2 * i]]);
-    assert_eq!((value(0), value(99), value(500)), (0, 65_535, 65_535));
-    assert_eq!(value(50), ((50 * 65_535 + 49) / 99) as u16);
-}
-
-#[test]
 fn a_plan_changes_nothing() {
     let (root, _) = series(9);
     fs::write(root.path().join("in/bad.png"), b"no pixels").expect("file");
@@ -656,4 +353,96 @@ fn the_gpu_gives_the_same_files() {
             );
         }
     }
+}
+
+#[test]
+fn one_file_takes_the_options_of_many() {
+    let root = folder(&[("a.pgm", &pgm(160, 120, 1)), ("bytes", b"P5 1 1 255\n\x07")]);
+    let go = |args: &[&str]| run(root.path(), args, &[]);
+    let read = |name: &str| fs::read(root.path().join(name)).expect(name);
+    assert_eq!(go(&["normalize", "a.pgm", "alone.png"]).code, 0);
+    let Run { code, stderr, .. } = go(&["normalize", "a.pgm", "b.png", "--report", "r.jsonl"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("1 file on 1 thread, within "), "{stderr}");
+    assert!(read("b.png") == read("alone.png"));
+    let line: Value = serde_json::from_slice(&read("r.jsonl")).expect("JSON");
+    assert_eq!(
+        (&line["input"], &line["output"]),
+        (&"a.pgm".into(), &"b.png".into())
+    );
+    // No journal beside a single file, unless it is asked for.
+    assert_eq!(
+        listing(root.path()),
+        ["a.pgm", "alone.png", "b.png", "bytes", "r.jsonl"]
+    );
+    let resumed = ["normalize", "a.pgm", "c.tif", "--resume", "--no-progress"];
+    assert!(go(&resumed).stderr.contains("1 of 1 files done;"));
+    assert!(go(&resumed).stderr.contains("1 were done before"));
+    // The format that is asked for, whatever the name; and the plan.
+    let args = [
+        "normalize",
+        "a.pgm",
+        "d",
+        "--format",
+        "png",
+        "--report",
+        "d.jsonl",
+    ];
+    assert_eq!(go(&args).code, 0);
+    assert!(read("d") == read("alone.png"));
+    let plan = go(&["normalize", "a.pgm", "e.png", "--dry-run"]).stdout;
+    assert!(
+        plan.starts_with("a.pgm → e.png: 160×120 grey, 16 bits\n1 files"),
+        "{plan}"
+    );
+    // Standard output, and a name that can only be a folder's.
+    let args = [
+        "normalize",
+        "a.pgm",
+        "-",
+        "--format",
+        "pnm",
+        "--report",
+        "f.jsonl",
+    ];
+    let output = Command::new(binary())
+        .args(args)
+        .current_dir(root.path())
+        .output();
+    assert!(
+        output
+            .expect("run")
+            .stdout
+            .starts_with(b"P5\n160 120\n65535\n")
+    );
+    assert_eq!(
+        go(&["normalize", "a.pgm", "g", "--report", "g.jsonl"]).code,
+        0
+    );
+    assert_eq!(names(&root.path().join("g")), ["a.pgm"]);
+}
+
+#[test]
+fn a_batch_says_what_it_takes_before_it_begins() {
+    let (root, _) = series(5);
+    let go = |args: &[&str]| {
+        let Run { code, stderr, .. } = run(root.path(), args, &[]);
+        assert_eq!(code, 0, "{stderr}");
+        stderr
+    };
+    let begins = |stderr: &str, words: &str| {
+        let first = stderr.lines().next().unwrap_or_default();
+        assert_eq!(first, format!("gpuimg: {words}"));
+    };
+    let args = ["-j", "2", "--mem-limit", "64M", "in"];
+    let said = go(&[&["normalize", "--across"], &args[..], &["out"]].concat());
+    begins(&said, "5 files on 2 threads, within 67.1 MB of memory");
+    // Measured first, and then done: told once.
+    assert_eq!(said.matches(" of memory").count(), 1, "{said}");
+    let said = go(&[&["sum"], &args[..]].concat());
+    begins(&said, "5 files on 2 threads, within 67.1 MB of memory");
+    assert_eq!(go(&[&["sum", "-q"], &args[..]].concat()), "");
+    assert_eq!(go(&["flip", "vertical", "-q", "in", "quiet"]), "");
+    // One image is none's batch.
+    assert_eq!(go(&["normalize", "in/0/000.pgm", "one.pgm"]), "");
 }

@@ -1,7 +1,8 @@
 //! The command as a user meets it: files in and out, exit statuses, one sentence an error, and
 //! nothing left behind.
 
-use crate::support::{Run, binary, folder, listing, run, sample, skipped};
+use crate::support::{Run, binary, folder, gpu, listing, on_small_disk, run, sample, skipped};
+use gpuimg::device::cuda::Gpu;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -164,7 +165,7 @@ fn wrong_values_are_wrong_usage() {
         &files,
         &["normalize", "--to", "0:70000", "in.png", "out.png"],
         2,
-        "not a whole number from 0 to 65535",
+        "not a whole number from -32768 to 65535",
     );
     refused(
         &files,
@@ -188,7 +189,7 @@ fn a_range_beyond_eight_bits_is_refused_for_an_eight_bit_image() {
         &files,
         &args,
         1,
-        "--range 0:4095 goes beyond 255, the largest value of 8 bits",
+        "--range 0:4095 goes beyond 0:255, the values of 8 bits without sign",
     );
 }
 
@@ -223,30 +224,49 @@ fn a_gpu_that_is_not_there_is_status_3() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_leaves_nothing() {
-    let folder = folder(&[("in.png", &png()), ("small/x", b"")]);
-    // A file system of 64 KiB, in a mount namespace of its own so that no privilege is needed.
-    let script = "mount -t tmpfs -o size=64k none small || exit 99; \"$0\" normalize in.png small/out.png; \
-                  status=$?; ls -A small; exit $status";
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
-        .arg(binary())
-        .current_dir(folder.path())
-        .output();
-    match output {
-        Ok(output)
-            if output.status.code() != Some(99) && !output.stderr.starts_with(b"unshare") =>
-        {
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(1), "{stderr}");
-            assert_eq!(
-                stderr,
-                "gpuimg: cannot write small/out.png: no space left on the disk\n"
-            );
-            assert_eq!(output.stdout, b"", "something was left behind");
-        }
-        _ => skipped("the full disk: no mount namespaces here, so no small disk"),
+fn a_gpu_that_this_machine_does_not_have_is_told_in_a_sentence() {
+    if gpu(3).is_none() {
+        return;
     }
+    let folder = folder(&[("in.png", &png())]);
+    let count = Gpu::count();
+    let beyond = format!("there is no GPU {count}: this machine shows {count}, numbered from 0");
+    let hidden = [("CUDA_VISIBLE_DEVICES", "")];
+    for (device, env, sentence) in [
+        (format!("gpu:{count}"), &[][..], beyond.as_str()),
+        ("gpu".into(), &hidden, "no CUDA-capable device is detected"),
+        (
+            "gpu:0".into(),
+            &hidden,
+            "no CUDA-capable device is detected",
+        ),
+    ] {
+        let args = ["normalize", "--device", &device, "in.png", "out.png"];
+        let Run { code, stderr, .. } = run(folder.path(), &args, env);
+        assert_eq!(code, 3, "{stderr}");
+        assert!(
+            stderr.starts_with("gpuimg: the GPU is not usable: "),
+            "{stderr}"
+        );
+        assert!(stderr.contains(sentence), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert_eq!(listing(folder.path()), ["in.png"]);
+    }
+    // Hidden cards are no trouble to who did not ask for one.
+    let Run { code, stderr, .. } = run(folder.path(), &["sum", "in.png"], &hidden);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_full_disk_is_told_and_leaves_nothing() {
+    let folder = folder(&[("in.png", &png())]);
+    let script = "\"$0\" normalize in.png small/out.png; status=$?; ls -A small; exit $status";
+    let Some(run) = on_small_disk(folder.path(), 64, script, "the full disk") else {
+        return;
+    };
+    let expected = "gpuimg: cannot write small/out.png: no space left on the disk\n";
+    assert_eq!((run.code, run.stderr.as_str()), (1, expected));
+    assert_eq!(run.stdout, "", "something was left behind");
 }
 
 #[test]
@@ -453,7 +473,7 @@ fn sums_go_on_past_a_bad_file() {
     assert_eq!(code, 1);
     assert_eq!(stdout, "a.pgm: sum 15\nc.pgm: sum 65535\n");
     assert!(
-        stderr.starts_with("gpuimg: cannot read b.pgm: truncated"),
+        stderr.contains("\ngpuimg: cannot read b.pgm: truncated"),
         "{stderr}"
     );
     let Run { stdout, .. } = run(folder.path(), &["sum", "--all", "--json", "a.pgm"], &[]);

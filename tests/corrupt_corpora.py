@@ -45,7 +45,10 @@ def fetch():
                f"-oDir::State::lists={apt}/lists", f"-oDir::Cache={apt}/cache"]
     quiet = dict(cwd=folder, check=True, capture_output=True)
     subprocess.run(["apt-get", *options, "update"], **quiet)
-    subprocess.run(["apt-get", *options, "source", "--download-only", *DEBIAN], **quiet)
+    # A mirror may lack Debian's newest patches, whose absence apt calls a failure; only the originals are wanted.
+    got = subprocess.run(["apt-get", *options, "source", "--download-only", *DEBIAN], cwd=folder, capture_output=True, text=True)
+    if absent := [name for name in DEBIAN if not list(folder.glob(f"{name}_*.orig.tar.*"))]:
+        sys.exit(f"no sources of {', '.join(absent)}: {got.stderr.strip()}")
     # Pillow's metadata want its build tools.
     pip = [sys.executable, "-m", "pip"]
     subprocess.run([*pip, "install", "-q", "setuptools>=77", "pybind11"], **quiet)

@@ -8,7 +8,9 @@
 
 mod support;
 
-/// Many files: folders, parts, bad files, interruptions, one range for a set.
+/// Images that a card's memory does not hold at once.
+mod bands;
+/// Many files: folders, parts, bad files, what is said.
 mod batch;
 /// The tables of `bench` and the doctor.
 mod bench;
@@ -32,10 +34,16 @@ mod png_files;
 mod png_gpu;
 /// PNM read and written.
 mod pnm;
+/// Ranges of values: signed ones, and such as go with another depth.
+mod ranges;
 /// Files that once went wrong, each named after what happened.
 mod regressions;
+/// Runs that are stopped, and going on.
+mod resume;
 /// The exact rounding of `normalize`, over all ranges.
 mod rounding;
+/// One range for a set of files.
+mod series;
 /// Files of several pages.
 mod stacks;
 /// TIFF read and written, and hostile files.

@@ -23,7 +23,10 @@ fn check(d: u16, to: Range, gpu: Option<&Gpu>) {
         depth: Depth::Sixteen,
     };
     let op = Normalize {
-        range: Some(Range { min: 0, max: d }),
+        range: Some(Range {
+            min: 0,
+            max: d.into(),
+        }),
         to: Some(to),
         ..Normalize::default()
     };
@@ -41,7 +44,7 @@ fn check(d: u16, to: Range, gpu: Option<&Gpu>) {
     };
     for (x, &value) in found.iter().enumerate() {
         let x = (x as u64).min(d.into());
-        let expected = u64::from(to.min) + rounded(x, u64::from(to.max - to.min), d.into());
+        let expected = to.min as u64 + rounded(x, (to.max - to.min) as u64, d.into());
         assert_eq!(u64::from(value), expected, "{x} of 0..={d} to {to:?}");
     }
 }

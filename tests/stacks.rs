@@ -12,10 +12,10 @@ use tiff::decoder::{Decoder, DecodingResult};
 use tiff::tags::Tag;
 
 /// A page's size, samples and description.
-type Page = ((u32, u32), Vec<u16>, Option<String>);
+pub type Page = ((u32, u32), Vec<u16>, Option<String>);
 
 /// Every page, as the `tiff` crate reads it.
-fn pages(file: &[u8]) -> Vec<Page> {
+pub fn pages(file: &[u8]) -> Vec<Page> {
     let mut decoder = Decoder::new(std::io::Cursor::new(file)).unwrap();
     let mut pages = Vec::new();
     loop {
@@ -36,7 +36,7 @@ fn pages(file: &[u8]) -> Vec<Page> {
 }
 
 /// A file of these pages.
-fn stack(images: &[Image], metadata: &Metadata) -> Vec<u8> {
+pub fn stack(images: &[Image], metadata: &Metadata) -> Vec<u8> {
     written(|target| {
         let shapes = images.iter().map(|image| (image.shape(), 1000));
         let mut writer = Writer::new(target, Compression::None, shapes);
@@ -55,13 +55,13 @@ fn words(image: &Image) -> Vec<u16> {
     }
 }
 
-fn stretched(values: &[u16], (min, max): (u16, u16), full: u32) -> Vec<u16> {
+pub fn stretched(values: &[u16], (min, max): (u16, u16), full: u32) -> Vec<u16> {
     let d = u32::from(max - min);
     let one = |&p: &u16| ((u32::from(p - min) * full + d / 2) / d) as u16;
     values.iter().map(one).collect()
 }
 
-fn range(values: &[u16]) -> (u16, u16) {
+pub fn range(values: &[u16]) -> (u16, u16) {
     (*values.iter().min().unwrap(), *values.iter().max().unwrap())
 }
 

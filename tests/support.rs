@@ -6,7 +6,7 @@ use gpuimg::ops::{Op, Product};
 use gpuimg::stats::Timeline;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 /// Sizes that go wrong: single pixels, rows and columns, primes, odd pitches, whole and broken
@@ -198,7 +198,36 @@ pub fn run(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Run {
         .current_dir(folder)
         .env_remove("GPUIMG_DEVICE")
         .envs(env.iter().copied());
-    let output = command.output().expect("the program runs");
+    told(command.output().expect("the program runs"))
+}
+
+/// Runs a shell's `script`, with the program as `$0`, in `folder`, whose folder `small` is a file system
+/// of so many KiB; in a mount namespace of its own, so that no privilege is needed. Where there are
+/// none, says loudly that `what` is skipped.
+pub fn on_small_disk(folder: &Path, kib: usize, script: &str, what: &str) -> Option<Run> {
+    let mount = format!("mount -t tmpfs -o size={kib}k none small || exit 99; {script}");
+    std::fs::create_dir_all(folder.join("small")).expect("folder");
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &mount])
+        .arg(binary())
+        .current_dir(folder)
+        .output();
+    match output {
+        Ok(output)
+            if output.status.code() != Some(99) && !output.stderr.starts_with(b"unshare") =>
+        {
+            Some(told(output))
+        }
+        _ => {
+            skipped(&format!(
+                "{what}: no mount namespaces here, so no small disk"
+            ));
+            None
+        }
+    }
+}
+
+fn told(output: Output) -> Run {
     Run {
         code: output.status.code().expect("an exit status"),
         stdout: String::from_utf8(output.stdout).expect("text"),

@@ -8,10 +8,10 @@ use super::shard::Shard;
 use super::{Options, measure_set};
 use crate::cli::Common;
 use crate::files::{Source, Target};
-use crate::image::Depth;
+use crate::image::{Depth, Values};
 use crate::ops::histogram::{Clip, Counts};
 use crate::ops::normalize::SetRange;
-use crate::{Outcome, usage};
+use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -51,14 +51,11 @@ impl Set {
             return Ok(());
         };
         let kind = |counts: &Counts| {
-            format!(
-                "{} channels of {} bits",
-                counts.channels,
-                counts.depth.bits()
-            )
+            let (channels, values) = counts.kind();
+            format!("{channels} channels of {values}")
         };
         ensure!(
-            (all.channels, all.depth) == (counts.channels, counts.depth),
+            all.kind() == counts.kind(),
             "it has {}, and the others have {}: they have no range in common",
             kind(counts),
             kind(all)
@@ -107,21 +104,25 @@ impl Set {
         let counts = self.counts.as_ref().context("no image was counted")?;
         Ok(SetRange {
             channels: counts.channels,
-            depth: counts.depth,
+            values: counts.kind().1,
             ranges: counts.ranges(clip.unwrap_or(Clip::NONE), per_channel),
+            own: false,
         })
     }
 
     fn json(&self) -> Value {
+        let values = self.counts.as_ref().map(|counts| counts.kind().1);
+        let least = values.map_or(0, Values::least);
         let channels = self.counts.iter().flat_map(Counts::each).map(|bins| {
-            let pairs = bins.iter().enumerate().filter(|(_, count)| **count > 0);
+            let pairs = (least..).zip(bins).filter(|(_, count)| **count > 0);
             pairs.map(|(value, count)| json!([value, count])).collect()
         });
         let channels: Vec<Value> = channels.collect();
         json!({
             "gpuimg_histogram": SCHEMA,
             "images": self.images,
-            "depth": self.counts.as_ref().map(|counts| counts.depth.bits()),
+            "depth": values.map(|values| values.depth.bits()),
+            "signed": values.map(|values| values.signed),
             "parts": self.parts,
             "of": self.of,
             "channels": channels,
@@ -146,15 +147,16 @@ impl Set {
             (_, 0) => None,
             (Some(depth), count @ 1..=4) => {
                 let mut counts = Counts::new(count, depth);
+                counts.signed = value["signed"].as_bool().unwrap_or(false);
+                let least = i64::from(counts.kind().1.least());
                 let values = usize::from(depth.full()) + 1;
                 for (bins, pairs) in counts.bins.chunks_exact_mut(values).zip(channels) {
                     for pair in pairs.as_array().context("a channel is no list")? {
-                        let pair = numbers(pair).filter(|pair| pair.len() == 2);
-                        let pair = pair.context("a bin is not [value, count]")?;
-                        let bin = bins
-                            .get_mut(pair[0] as usize)
-                            .with_context(|| format!("value {} is beyond its depth", pair[0]))?;
-                        *bin = pair[1];
+                        let pair = pair[0].as_i64().zip(pair[1].as_u64());
+                        let (value, count) = pair.context("a bin is not [value, count]")?;
+                        let bin = usize::try_from(value.saturating_sub(least)).ok();
+                        let bin = bin.and_then(|bin| bins.get_mut(bin));
+                        *bin.with_context(|| format!("value {value} is beyond its depth"))? = count;
                     }
                 }
                 Some(counts)
@@ -258,6 +260,14 @@ mod tests {
             Set::parse(set.json().to_string().as_bytes()).expect("valid"),
             set
         );
+        let mut signed = part(2, 3, 40_000);
+        signed.counts.as_mut().expect("counted").signed = true;
+        assert!(signed.json().to_string().contains("[7232,3]"));
+        assert_eq!(
+            Set::parse(signed.json().to_string().as_bytes()).expect("valid"),
+            signed
+        );
+        assert!(signed.add(&Counts::new(1, Depth::Sixteen), 1).is_err());
         let empty = Set::new(None);
         assert_eq!(
             Set::parse(empty.json().to_string().as_bytes()).expect("valid"),

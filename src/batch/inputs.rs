@@ -35,13 +35,18 @@ pub struct Selection {
 
 /// How results are named.
 #[derive(Clone, Debug)]
-pub struct Naming {
-    /// The directory that they go to.
-    pub folder: PathBuf,
-    /// The name of a file, with `{stem}` and `{ext}`.
-    pub pattern: String,
-    /// The format asked for, whose extension the names then get.
-    pub format: Option<Format>,
+pub enum Naming {
+    /// As this file, the only one; `-` is standard output.
+    File(PathBuf),
+    /// By their inputs.
+    Folder {
+        /// The directory that they go to.
+        folder: PathBuf,
+        /// The name of a file, with `{stem}` and `{ext}`.
+        pattern: String,
+        /// The format asked for, whose extension the names then get.
+        format: Option<Format>,
+    },
 }
 
 /// One file of a batch.
@@ -104,16 +109,34 @@ impl Item {
 }
 
 impl Naming {
+    /// The directory that results go to.
+    pub fn folder(&self) -> &Path {
+        match self {
+            Naming::File(path) => match path.parent() {
+                Some(folder) if folder != Path::new("") => folder,
+                _ => Path::new("."),
+            },
+            Naming::Folder { folder, .. } => folder,
+        }
+    }
+
     /// The place for the result of the input called `key`.
     fn output(&self, key: &Path) -> PathBuf {
+        let (folder, pattern, format) = match self {
+            Naming::File(path) => return path.clone(),
+            Naming::Folder {
+                folder,
+                pattern,
+                format,
+            } => (folder, pattern, format),
+        };
         let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         let stem = text(key.file_stem());
-        let extension = match self.format {
+        let extension = match format {
             Some(format) => format.extension().into(),
             None => text(key.extension()),
         };
-        let name = self
-            .pattern
+        let name = pattern
             .replace("{stem}", &stem)
             .replace("{ext}", &extension);
         // A file without an extension stays without.
@@ -121,7 +144,7 @@ impl Naming {
             true => name.trim_end_matches('.'),
             false => &name,
         };
-        self.folder
+        folder
             .join(key.parent().unwrap_or(Path::new("")))
             .join(name)
     }
@@ -194,7 +217,7 @@ fn directory(
     naming: Option<&Naming>,
     found: &mut Items,
 ) -> Result<()> {
-    let own = naming.and_then(|naming| naming.folder.canonicalize().ok());
+    let own = naming.and_then(|naming| naming.folder().canonicalize().ok());
     let same = root.canonicalize().ok() == own;
     let enters = |entry: &DirEntry| {
         let below = entry.path().strip_prefix(root).unwrap_or(entry.path());

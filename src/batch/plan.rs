@@ -1,10 +1,10 @@
 //! What a batch would be: its files, pixels, memory and time, from the headers alone.
 
 use super::Batch;
-use crate::Outcome;
 use crate::codec::Reader;
 use crate::files::Source;
 use crate::image::Shape;
+use crate::outcome::Outcome;
 use crate::pipeline::memory;
 use anyhow::{Context, Result};
 use rayon::prelude::*;
@@ -51,16 +51,16 @@ impl Batch<'_> {
         let mut each: Vec<u64> = good().map(memory).collect();
         each.sort_unstable_by(|a, b| b.cmp(a));
         let at_once: u64 = each.iter().take(threads).sum();
-        let limit = self.options.mem_limit.unwrap_or_else(free_memory);
+        let limit = self.options.memory();
         let largest = each.first().copied().unwrap_or(0);
         writeln!(
             out,
-            "{} files ({} unreadable), {:.3} Gpx, {:.2} GB of samples; {threads} threads, at most {:.2} GB of memory; about {:.0} s if all were PNG",
+            "{} files ({} unreadable), {:.3} Gpx, {:.2} GB of samples; {threads} threads, at most {} of memory; about {:.0} s if all were PNG",
             items.len(),
             shapes.iter().filter(|shape| shape.is_err()).count(),
             pixels as f64 / 1e9,
             bytes as f64 / 1e9,
-            at_once.min(limit.max(largest)) as f64 / 1e9,
+            told(at_once.min(limit.max(largest))),
             bytes as f64 / CORE_RATE / threads as f64
         )?;
         Ok(match shapes.iter().all(Result::is_ok) {
@@ -70,24 +70,19 @@ impl Batch<'_> {
     }
 }
 
-/// Parses a size as 8G, 500M, 64K or bytes; units are powers of 1024.
-pub fn size(text: &str) -> Result<u64, String> {
-    let digits = text
-        .trim_end_matches(['B', 'b'])
-        .trim_end_matches(['i', 'I']);
-    let (number, unit) = match digits.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&digits[..at], 10),
-        Some((at, 'm' | 'M')) => (&digits[..at], 20),
-        Some((at, 'g' | 'G')) => (&digits[..at], 30),
-        Some((at, 't' | 'T')) => (&digits[..at], 40),
-        _ => (digits, 0),
-    };
-    number
-        .parse::<u64>()
-        .ok()
-        .filter(|&number| number > 0)
-        .and_then(|number| number.checked_mul(1 << unit))
-        .ok_or_else(|| "expected a size as 8G, 500M or 65536".into())
+/// How many of what, for people.
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A size for people, in powers of 1000.
+pub fn told(bytes: u64) -> String {
+    let bytes = bytes as f64;
+    match bytes {
+        1e9.. => format!("{:.2} GB", bytes / 1e9),
+        1e6.. => format!("{:.1} MB", bytes / 1e6),
+        _ => format!("{:.1} kB", bytes / 1e3),
+    }
 }
 
 /// Half of the memory that is free, of the machine's and of the control group's.
@@ -105,24 +100,4 @@ pub fn free_memory() -> u64 {
         .map(|(most, used)| most.saturating_sub(used));
     let free = [machine, group].into_iter().flatten().min();
     free.unwrap_or(2 * UNKNOWN).max(64 << 20) / 2
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes() {
-        for (text, bytes) in [
-            ("8G", 8 << 30),
-            ("500M", 500 << 20),
-            ("7", 7),
-            ("2KiB", 2048),
-        ] {
-            assert_eq!(size(text), Ok(bytes), "{text}");
-        }
-        for text in ["", "G", "-1", "0", "1.5G", "9999999999T"] {
-            assert!(size(text).is_err(), "{text}");
-        }
-    }
 }

@@ -71,7 +71,13 @@ pub fn line(item: &Item, outcome: &Outcome, time: Duration) -> Value {
             line["error"] = format!("{error:#}").into();
         }
         Outcome::Done(done) => {
-            line["status"] = "done".into();
+            line["status"] = match &done.damage {
+                None => "done".into(),
+                Some(damage) => {
+                    line["error"] = damage.as_str().into();
+                    "damaged".into()
+                }
+            };
             line["width"] = done.shape.width.into();
             line["height"] = done.shape.height.into();
             line["channels"] = done.shape.channels.into();

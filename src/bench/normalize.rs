@@ -220,7 +220,10 @@ pub(super) fn cpu_passes(host: &Host, op: &dyn Op) -> Result<(Time, Option<Image
 
 fn on_cpu(host: &Host) -> Result<Measured> {
     let op = Normalize {
-        to: Some(Range { min: LO, max: HI }),
+        to: Some(Range {
+            min: LO.into(),
+            max: HI.into(),
+        }),
         ..Default::default()
     };
     let (time, image) = cpu_passes(host, &op)?;

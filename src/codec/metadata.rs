@@ -29,7 +29,13 @@ pub fn follow(metadata: &mut Metadata, story: &Story, remarks: &mut Remarks) {
     metadata.follow(story.effect);
     match &mut metadata.own {
         Own::None => {}
-        Own::Png(chunks) => png::metadata::follow(chunks, story, remarks),
+        Own::Png(chunks) => {
+            png::metadata::follow(chunks, story, remarks);
+            let exif = chunks.iter_mut().filter(|chunk| &chunk.kind == b"eXIf");
+            if story.is_transposed() {
+                exif.for_each(|chunk| tiff::exif::exchange_sides(&mut chunk.data));
+            }
+        }
         Own::Tiff { big_endian, fields } => {
             tiff::metadata::follow(fields, *big_endian, story, remarks);
         }
@@ -38,7 +44,7 @@ pub fn follow(metadata: &mut Metadata, story: &Story, remarks: &mut Remarks) {
 
 /// Makes metadata such as the output's format has; what it has no place for is told.
 pub fn carry(metadata: &mut Metadata, format: Format, effect: Effect, remarks: &mut Remarks) {
-    if format != Format::Tiff && effect == Effect::Values {
+    if !format.has_sign() && effect == Effect::Values {
         // Stretched values have no sign that matters.
         metadata.signed = false;
     }

@@ -34,6 +34,14 @@ impl<'a> Writer<'a> {
         Ok(Writer::Single(format, *options, target, 0))
     }
 
+    /// Its format.
+    pub fn format(&self) -> Format {
+        match self {
+            Writer::Tiff(_) => Format::Tiff,
+            Writer::Single(format, ..) => *format,
+        }
+    }
+
     /// Whether a GPU could compress what is written.
     pub fn is_for_gpu(&self) -> bool {
         let fast = |options: &Options| options.png == png::Mode::Fast;
@@ -50,10 +58,7 @@ impl<'a> Writer<'a> {
         effect: Effect,
         remarks: &mut Remarks,
     ) -> Result<()> {
-        let format = match self {
-            Writer::Tiff(_) => Format::Tiff,
-            Writer::Single(format, ..) => *format,
-        };
+        let format = self.format();
         metadata::carry(&mut metadata, format, effect, remarks);
         let metadata = &metadata;
         match self {

@@ -3,8 +3,9 @@
 //! operation; `job.rs` puts these calls in order and times them.
 
 use super::modules::Modules;
-use super::{Unusable, link};
+use super::{NoMemory, Unusable, link};
 use crate::buffer;
+use crate::room;
 use crate::stats::Peaks;
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::result::{self, DriverError};
@@ -17,9 +18,15 @@ use cudarc::driver::{
 };
 use memmap2::MmapMut;
 use std::collections::HashMap;
+use std::env;
 use std::ops::{Deref, DerefMut, Range};
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+/// The environment variable that limits how much of a card's memory is taken for images.
+const LIMIT: &str = "GPUIMG_DEVICE_MEMORY";
 
 /// The oldest driver interface that takes the embedded PTX: CUDA 12.0, driver 525.
 const OLDEST_DRIVER: i32 = 12000;
@@ -34,6 +41,7 @@ pub struct Gpu {
     kernels: Arc<Mutex<HashMap<String, Kernel>>>,
     /// Whether device memory comes from the driver's pool, without stopping the card's other work.
     pooled: bool,
+    budget: Arc<Budget>,
     /// Events that may be recorded again. To make one stops at a lock that other threads' queues hold:
     /// 0.25 ms each with 16 of them, 18 times an image.
     spare: Mutex<Vec<CudaEvent>>,
@@ -41,6 +49,31 @@ pub struct Gpu {
     pub name: String,
     /// When opening began, and how long it took.
     pub opened: (Instant, Duration),
+}
+
+/// Bytes of device memory that may still be taken.
+#[derive(Debug)]
+struct Budget {
+    left: AtomicUsize,
+}
+
+impl Budget {
+    fn new(bytes: usize) -> Arc<Budget> {
+        let left = AtomicUsize::new(bytes);
+        Arc::new(Budget { left })
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let less = |left: usize| left.checked_sub(bytes);
+        (self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less))
+        .is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.left.fetch_add(bytes, Ordering::Relaxed);
+    }
 }
 
 /// Device memory, freed with it. Undefined until a copy or a kernel fills it.
@@ -51,6 +84,12 @@ pub struct Buffer {
     stream: Arc<CudaStream>,
     /// Whether the memory is the stream's, had and given back in the order of its work.
     ordered: bool,
+    budget: Arc<Budget>,
+}
+
+/// Bytes that are taken for a buffer of `len`: whole words of 16, which kernels may read to their end.
+fn whole_words(len: usize) -> usize {
+    len.next_multiple_of(16).max(16)
 }
 
 impl Buffer {
@@ -74,6 +113,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        self.budget.give_back(whole_words(self.len));
         if self.stream.context().bind_to_thread().is_ok() {
             // SAFETY: `pointer` came from `malloc_async` on this stream, or from `malloc_sync`, and is
             // freed only here. All work that uses it was queued on this stream, or the driver waits
@@ -152,6 +192,7 @@ impl Gpu {
                 kernels: Arc::default(),
                 stream: context.new_stream()?,
                 pooled: false,
+                budget: Budget::new(limit()?.unwrap_or(usize::MAX)),
                 spare: Mutex::default(),
                 context,
                 opened: (start, start.elapsed()),
@@ -176,9 +217,18 @@ impl Gpu {
             modules: self.modules.clone(),
             kernels: self.kernels.clone(),
             pooled: batch && keep_pool(&self.context),
+            budget: self.budget.clone(),
             spare: Mutex::default(),
             name: self.name.clone(),
             opened: self.opened,
+        })
+    }
+
+    /// The same card, of whose memory no more than `bytes` is taken for images.
+    pub fn limited(&self, bytes: usize) -> Result<Gpu> {
+        Ok(Gpu {
+            budget: Budget::new(bytes),
+            ..self.lane(false)?
         })
     }
 
@@ -341,11 +391,15 @@ impl Gpu {
             .map_err(|error| anyhow!("{}", said(&error)))
     }
 
-    /// Device memory of `len` bytes, its content undefined. It is rounded up to whole words of 16
-    /// bytes, which kernels may read to their end.
+    /// Device memory of `len` bytes, its content undefined. An error is a `NoMemory` where less may
+    /// be had.
     pub fn alloc(&self, len: usize) -> Result<Buffer> {
         self.context.bind_to_thread()?;
-        let size = len.next_multiple_of(16).max(16);
+        let size = whole_words(len);
+        if !self.budget.take(size) {
+            let told = anyhow!("no {len} bytes of device memory within {LIMIT}");
+            return Err(told.context(NoMemory));
+        }
         // SAFETY: the call only returns a new address; the bytes behind it are any bytes, and whoever
         // reads them back gets what copies and kernels wrote.
         let pointer = unsafe {
@@ -355,12 +409,20 @@ impl Gpu {
                 result::malloc_sync(size)
             }
         }
-        .map_err(|error| anyhow!("no {len} bytes of device memory: {}", said(&error)))?;
+        .map_err(|error| {
+            self.budget.give_back(size);
+            let told = anyhow!("no {len} bytes of device memory: {}", said(&error));
+            match error.0 {
+                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => told.context(NoMemory),
+                _ => told,
+            }
+        })?;
         Ok(Buffer {
             pointer,
             len,
             stream: self.stream.clone(),
             ordered: self.pooled,
+            budget: self.budget.clone(),
         })
     }
 
@@ -385,6 +447,52 @@ impl Gpu {
         if is_known(host) {
             self.wait()?;
         }
+        queued.map_err(|error| anyhow!("{}", said(&error)))
+    }
+
+    /// Copies a part of every row of `host`, rows of `pitch` bytes, to `buffer`, one part behind the
+    /// other. Returns when `host` may change again.
+    pub fn send_columns(
+        &self,
+        host: &[u8],
+        pitch: usize,
+        part: Range<usize>,
+        buffer: &Buffer,
+    ) -> Result<()> {
+        if host.len() <= pitch || part.len() == pitch {
+            let part = if part.len() == pitch {
+                0..host.len()
+            } else {
+                part
+            };
+            return self.send(&host[part], buffer);
+        }
+        let rows = host.len() / pitch;
+        let fits = part.end <= pitch && rows * part.len() <= buffer.len;
+        ensure!(fits, "a copy past the buffer's end");
+        self.context.bind_to_thread()?;
+        let copy = sys::CUDA_MEMCPY2D {
+            srcXInBytes: part.start,
+            srcY: 0,
+            srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
+            srcHost: host.as_ptr().cast(),
+            srcDevice: 0,
+            srcArray: ptr::null_mut(),
+            srcPitch: pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstHost: ptr::null_mut(),
+            dstDevice: buffer.pointer,
+            dstArray: ptr::null_mut(),
+            dstPitch: part.len(),
+            WidthInBytes: part.len(),
+            Height: rows,
+        };
+        // SAFETY: the part lies inside each of the whole rows that `host` has, and the buffer takes as
+        // many; the copy is waited for before `host` is free again.
+        let queued = unsafe { sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) }.result();
+        self.wait()?;
         queued.map_err(|error| anyhow!("{}", said(&error)))
     }
 
@@ -418,7 +526,12 @@ impl Gpu {
         self.with_memory(host, true, work)
     }
 
-    /// The same, pinned only if that is wished.
+    /// The same as plain memory, for copies that are waited for.
+    pub fn with_locked<R>(&self, host: &mut [u8], work: impl FnOnce(&mut [u8]) -> R) -> R {
+        self.with_pinned(host, |pinned| work(pinned.memory))
+    }
+
+    /// The same as `with_pinned`, pinned only if that is wished.
     pub fn with_memory<R>(
         &self,
         host: &mut [u8],
@@ -515,6 +628,16 @@ impl Gpu {
     }
 }
 
+/// What is said with `LIMIT`.
+fn limit() -> Result<Option<usize>> {
+    let Some(text) = env::var_os(LIMIT) else {
+        return Ok(None);
+    };
+    let text = text.to_string_lossy();
+    let bytes = room::size(&text).map_err(|error| anyhow!("{LIMIT}={text}: {error}"))?;
+    Ok(Some(usize::try_from(bytes)?))
+}
+
 /// Whether the driver knows this memory, since it is pinned.
 fn is_known(host: &[u8]) -> bool {
     let mut kind = 0u32;
@@ -577,7 +700,7 @@ fn keep_pool(context: &CudaContext) -> bool {
         return false;
     }
     let keep = || -> std::result::Result<(), DriverError> {
-        let mut pool = std::ptr::null_mut();
+        let mut pool = ptr::null_mut();
         let mut all = u64::MAX;
         let threshold = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
         // SAFETY: both calls only use live pointers to a handle and to a number of the kind that

@@ -43,7 +43,9 @@ impl Gpu {
         let start = Instant::now();
         let bytes = host.len() as u64;
         self.with_memory(host, host.len() >= WORTH_PINNING, |host| {
-            timeline.push("pin", start, start.elapsed(), bytes, Limit::Host);
+            if bytes > 0 {
+                timeline.push("pin", start, start.elapsed(), bytes, Limit::Host);
+            }
             let origin = (Instant::now(), self.event()?);
             let mut job = Job {
                 gpu: self,
@@ -115,6 +117,23 @@ impl Job<'_, '_> {
             job.host.upload(&mut buffer)
         })?;
         Ok(buffer)
+    }
+
+    /// Copies a part of every row of plain memory, rows of `pitch` bytes, into new device memory.
+    pub fn send(&mut self, host: &[u8], pitch: usize, part: Range<usize>) -> Result<Buffer> {
+        let bytes = host.len() / pitch * part.len();
+        let buffer = self.alloc(bytes)?;
+        self.timed("upload", bytes as u64, Limit::Pcie, |job| {
+            job.gpu.send_columns(host, pitch, part, &buffer)
+        })?;
+        Ok(buffer)
+    }
+
+    /// Copies `buffer` over plain memory of the same length, after everything queued before.
+    pub fn fetch(&mut self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
+        self.timed("download", host.len() as u64, Limit::Pcie, |job| {
+            job.gpu.fetch(buffer, host)
+        })
     }
 
     /// Queues a copy of `buffer` over the image's memory.

@@ -5,7 +5,7 @@ use crate::device::Work;
 use crate::device::cpu::Sample;
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
-use crate::image::{Depth, Image, Shape};
+use crate::image::{Depth, Image, Shape, Values};
 use crate::metadata::Effect;
 use crate::stats::Timeline;
 use anyhow::{Result, ensure};
@@ -22,6 +22,8 @@ pub struct Counts {
     pub channels: usize,
     /// Bits a sample.
     pub depth: Depth,
+    /// Whether they are signed; bins are of samples, the first that of the least.
+    pub signed: bool,
     /// 256 or 65,536 bins of each channel, one channel after the other.
     pub bins: Vec<u64>,
 }
@@ -32,6 +34,7 @@ impl Counts {
         Counts {
             channels,
             depth,
+            signed: false,
             bins: vec![0; channels * values(depth)],
         }
     }
@@ -46,11 +49,17 @@ impl Counts {
     /// Adds what was counted in another page of the same file, if it is of the same kind.
     pub fn join(&mut self, other: &Counts) -> Result<()> {
         ensure!(
-            (self.channels, self.depth) == (other.channels, other.depth),
+            self.kind() == other.kind(),
             "its pages are of different kinds (--pages N takes one)"
         );
         self.add(other);
         Ok(())
+    }
+
+    /// Counts of one kind can be added: how many channels, and what their samples stand for.
+    pub fn kind(&self) -> (usize, Values) {
+        let (depth, signed) = (self.depth, self.signed);
+        (self.channels, Values { depth, signed })
     }
 
     /// The bins of each channel.
@@ -178,6 +187,7 @@ impl Histogram {
             Counts {
                 channels: shape.channels,
                 depth: shape.depth,
+                signed: false,
                 bins,
             }
         })

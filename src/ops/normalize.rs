@@ -8,64 +8,34 @@
 //! Alpha never counts and never changes. A flat channel (d = 0) is left as it is.
 
 pub(super) mod lanes;
+pub(super) mod range;
+mod scale;
 
 use super::histogram::{Clip, Histogram};
 use super::{DeviceImage, Op, Output, Product, with_samples};
 use crate::device::Work;
-use crate::device::cpu::{self, LANES};
+use crate::device::cpu;
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
-use crate::image::{Depth, Image, Samples, Shape};
+use crate::image::{Depth, Image, Samples, Shape, Values};
 use crate::metadata::Effect;
 use crate::ops::sum::Sum;
 use crate::stats::Timeline;
 use anyhow::{Result, ensure};
-use lanes::{MinMaxLanes, NO_RANGE, ScaleLanes, fold_ranges, min_max_chunk, scale_all};
-use std::str::FromStr;
-
-/// A range of sample values, `MIN:MAX` with MIN below MAX.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
-    /// The smallest value.
-    pub min: u16,
-    /// The largest value.
-    pub max: u16,
-}
-
-impl FromStr for Range {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Range, String> {
-        let (min, max) = text
-            .split_once(':')
-            .ok_or("expected two values with a colon between, as 0:4095")?;
-        let value = |text: &str| {
-            text.trim()
-                .parse::<u16>()
-                .map_err(|_| format!("'{text}' is not a whole number from 0 to 65535"))
-        };
-        let range = Range {
-            min: value(min)?,
-            max: value(max)?,
-        };
-        if range.min < range.max {
-            Ok(range)
-        } else {
-            Err("the first value must be below the second".into())
-        }
-    }
-}
+use lanes::{NO_RANGE, ScaleLanes, fold_lanes, fold_ranges, min_max_chunk, scale_all};
+pub use range::{Meaning, Range, Ranges, Scope, SetRange};
+use scale::Scale;
 
 /// Stretch the range of values to the full depth, exactly rounded
 #[derive(clap::Args, Clone, Debug, Default)]
 #[group(skip)]
 pub struct Normalize {
-    /// Take this input range instead of the image's own minimum and maximum; values outside are clamped to it
-    #[arg(long, value_name = "MIN:MAX")]
+    /// Take this input range instead of the image's own minimum and maximum; values outside are clamped to it. Signed images have signed values
+    #[arg(long, value_name = "MIN:MAX", allow_hyphen_values = true)]
     pub range: Option<Range>,
 
-    /// Stretch to this output range instead of the whole depth (0:65535, or 0:255 for 8 bits)
-    #[arg(long, value_name = "LO:HI")]
+    /// Stretch to this output range instead of the whole depth (0:65535, or 0:255 for 8 bits; -32768:32767, or -128:127 for signed ones)
+    #[arg(long, value_name = "LO:HI", allow_hyphen_values = true)]
     pub to: Option<Range>,
 
     /// Measure and stretch each colour channel by itself
@@ -83,27 +53,10 @@ pub struct Normalize {
     /// The range of a whole set of images, which takes the place of the image's own.
     #[arg(skip)]
     pub set: Option<SetRange>,
-}
 
-/// The scopes of `--scope`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Scope {
-    /// Each page's own range
-    Page,
-    /// One range for all pages of the same kind
-    #[default]
-    Stack,
-}
-
-/// The range, or each colour's, of a set of images of one kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetRange {
-    /// Samples a pixel of these images.
-    pub channels: usize,
-    /// Bits a sample of theirs.
-    pub depth: Depth,
-    /// One range for all colours, or one for each.
-    pub ranges: Ranges,
+    /// What the samples stand for; without it they are just numbers from 0.
+    #[arg(skip)]
+    pub meaning: Option<Meaning>,
 }
 
 /// Options that between them reach every branch, for the shared tests.
@@ -144,53 +97,42 @@ pub fn examples() -> [Normalize; 7] {
     ]
 }
 
-/// How the values of one channel are scaled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scale {
-    from: Range,
-    to: Range,
-}
-
-impl Scale {
-    /// Changes nothing: 65535 steps to 65535 steps.
-    const IDENTITY: Scale = {
-        let all = Range {
-            min: 0,
-            max: u16::MAX,
-        };
-        Scale { from: all, to: all }
-    };
-
-    /// The definition, in exact integers.
-    fn exact(&self, value: u16) -> u16 {
-        let x = u32::from(value.clamp(self.from.min, self.from.max) - self.from.min);
-        let d = u32::from(self.from.max - self.from.min);
-        let span = u32::from(self.to.max - self.to.min);
-        self.to.min + ((x * span + d / 2) / d) as u16
-    }
-}
-
-/// Minimum and maximum of each channel that has a range of its own: one range for all colours, or
-/// one for each. `min > max` cannot be: every channel has a sample.
-pub type Ranges = Vec<(u16, u16)>;
-
 impl Normalize {
     /// How many ranges are measured.
     fn measured(&self, shape: &Shape) -> usize {
         if self.per_channel { shape.colours() } else { 1 }
     }
 
-    fn target(&self, shape: &Shape) -> Range {
-        self.to.unwrap_or(Range {
-            min: 0,
-            max: shape.depth.full(),
-        })
+    fn meaning(&self, shape: &Shape) -> Meaning {
+        self.meaning.unwrap_or(Meaning::plain(shape))
+    }
+
+    /// The samples that ranges are stretched to.
+    fn target(&self, shape: &Shape) -> (u16, u16) {
+        let written = self.meaning(shape).written;
+        let whole = (0, written.depth.full());
+        self.to.map_or(whole, |to| to.samples(written))
+    }
+
+    /// Whether the ranges need not be measured.
+    fn knows(&self) -> bool {
+        self.range.is_some() || self.set.is_some()
     }
 
     /// The ranges that need not be measured.
-    fn known(&self) -> Option<Ranges> {
-        let range = self.range.map(|Range { min, max }| vec![(min, max)]);
-        range.or_else(|| Some(self.set.as_ref()?.ranges.clone()))
+    fn known(&self, shape: &Shape) -> Option<Ranges> {
+        let meaning = self.meaning(shape);
+        let given = self.range.map(|range| {
+            let samples = vec![range.samples(meaning.read)];
+            (samples, meaning.read)
+        });
+        let set = self.set.as_ref();
+        let (ranges, of) = given.or_else(|| set.map(|set| (set.ranges.clone(), set.values)))?;
+        let step = of.depth.steps(shape.depth);
+        let widened = ranges
+            .into_iter()
+            .map(|(min, max)| (min * step, max * step));
+        Some(widened.collect())
     }
 
     /// The words that the kernels take for known ranges: of each channel, min and full − max.
@@ -201,28 +143,23 @@ impl Normalize {
     }
 
     /// The ranges in the words that the kernels keep.
-    fn told(&self, shape: &Shape, words: &[u32]) -> Ranges {
+    fn found(&self, shape: &Shape, words: &[u32]) -> Ranges {
         let colours = words.chunks_exact(2).take(shape.colours());
         let each = colours.map(|pair| (pair[0] as u16, shape.depth.full() - pair[1] as u16));
-        if self.per_channel {
-            each.collect()
-        } else {
-            vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))]
-        }
+        range::joined(each, self.per_channel)
     }
 
     /// The scale of every channel, and a warning where a range is flat.
     fn scales(&self, shape: &Shape, ranges: &Ranges) -> (Vec<Scale>, Vec<String>) {
+        let (lo, hi) = self.target(shape);
         let mut warnings = Vec::new();
         let mut scales = Vec::new();
         for &(min, max) in ranges {
             scales.push(if min < max {
-                Scale {
-                    from: Range { min, max },
-                    to: self.target(shape),
-                }
+                Scale { min, max, lo, hi }
             } else {
-                warnings.push(self.flat(min, scales.len(), ranges.len()));
+                let value = self.meaning(shape).told(min, shape.depth);
+                warnings.push(self.flat(value, scales.len(), ranges.len()));
                 Scale::IDENTITY
             });
         }
@@ -232,18 +169,35 @@ impl Normalize {
         (scales, warnings)
     }
 
-    fn flat(&self, value: u16, index: usize, of: usize) -> String {
+    fn flat(&self, value: i32, index: usize, of: usize) -> String {
         let what = if of == 1 {
             "the image".into()
         } else {
             format!("channel {}", index + 1)
         };
-        if self.clip.is_some() || self.set.is_some() {
+        if self.clip.is_some() || self.set.as_ref().is_some_and(|set| !set.own) {
             return format!(
                 "the range for {what} is empty (from {value} to {value}), and it is left as it is"
             );
         }
         format!("{what} is flat (every sample is {value}) and is left as it is")
+    }
+
+    /// The result, and what is told of it: ranges in the values of the file that was read.
+    fn output<I>(
+        &self,
+        image: I,
+        shape: &Shape,
+        ranges: &Ranges,
+        warnings: Vec<String>,
+    ) -> Output<I> {
+        let meaning = self.meaning(shape);
+        let told = |sample| meaning.told(sample, shape.depth);
+        Output {
+            product: Product::Image(image),
+            ranges: ranges.iter().map(|&(a, b)| (told(a), told(b))).collect(),
+            warnings,
+        }
     }
 }
 
@@ -253,18 +207,8 @@ impl Op for Normalize {
     }
 
     fn check(&self, shape: &Shape) -> Result<()> {
-        let full = shape.depth.full();
-        for (option, range) in [("--range", self.range), ("--to", self.to)] {
-            if let Some(Range { min, max }) = range {
-                ensure!(
-                    max <= full,
-                    "{option} {min}:{max} goes beyond {full}, the largest value of {} bits",
-                    shape.depth.bits()
-                );
-            }
-        }
         if let Some(set) = &self.set {
-            let same = (shape.channels, shape.depth) == (set.channels, set.depth);
+            let same = (shape.channels, shape.depth) == (set.channels, set.values.depth);
             ensure!(
                 same,
                 "it is {} with {} bits, and the range is that of images of another kind",
@@ -275,16 +219,12 @@ impl Op for Normalize {
         Ok(())
     }
 
-    fn scales(&self) -> bool {
-        true
-    }
-
     fn effect(&self) -> Effect {
         Effect::Values
     }
 
     fn measuring(&self) -> Option<Box<dyn Op>> {
-        if self.scope == Scope::Page || self.known().is_some() {
+        if self.knows() {
             return None;
         }
         // Counting takes longer, and only percentiles need it.
@@ -294,17 +234,13 @@ impl Op for Normalize {
         })
     }
 
-    fn measured(&self, shape: &Shape, found: &Product) -> Option<Box<dyn Op>> {
+    fn shares_pages(&self) -> bool {
+        self.scope == Scope::Stack
+    }
+
+    fn measured(&self, shape: &Shape, found: &Product<()>) -> Option<Box<dyn Op>> {
         let ranges = match found {
-            Product::Totals(totals) if self.per_channel => {
-                let colours = totals.channels.iter().take(shape.colours());
-                colours.filter_map(|total| total.range).collect()
-            }
-            Product::Totals(totals) => {
-                let colours = totals.channels.iter().take(shape.colours());
-                let each = colours.filter_map(|total| total.range);
-                vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))]
-            }
+            Product::Totals(totals) => totals.ranges(self.per_channel),
             Product::Counts(counts) => {
                 counts.ranges(self.clip.unwrap_or(Clip::NONE), self.per_channel)
             }
@@ -313,20 +249,37 @@ impl Op for Normalize {
         Some(Box::new(Normalize {
             set: Some(SetRange {
                 channels: shape.channels,
-                depth: shape.depth,
+                values: Values {
+                    depth: shape.depth,
+                    signed: self.meaning(shape).read.signed,
+                },
                 ranges,
+                own: true,
             }),
             ..self.clone()
         }))
     }
 
-    fn names_values(&self) -> bool {
-        self.range.is_some() || self.to.is_some()
+    fn with_meaning(&self, meaning: Meaning) -> Result<Option<Box<dyn Op>>> {
+        let Meaning { read, written } = meaning;
+        self.range.map_or(Ok(()), |it| it.fits("--range", read))?;
+        self.to.map_or(Ok(()), |it| it.fits("--to", written))?;
+        if let Some(set) = self.set.as_ref().filter(|set| !set.own) {
+            ensure!(
+                set.values == read,
+                "it has {read}, and the range is that of images of {}",
+                set.values
+            );
+        }
+        Ok(Some(Box::new(Normalize {
+            meaning: Some(meaning),
+            ..self.clone()
+        })))
     }
 
     fn work(&self, shape: &Shape) -> Work {
         let bytes = shape.bytes() as u64;
-        let passes = if self.known().is_some() { 2 } else { 3 };
+        let passes = if self.knows() { 2 } else { 3 };
         let counting = if self.clip.is_some() && self.set.is_none() {
             Histogram.work(shape).touched
         } else {
@@ -361,7 +314,7 @@ impl Op for Normalize {
             let (low, high) = clip.ranks(samples.len() as u64);
             (samples[low as usize], samples[high as usize])
         });
-        let ranges = self.known().unwrap_or_else(|| measured.collect());
+        let ranges = self.known(&shape).unwrap_or_else(|| measured.collect());
         let (scales, warnings) = self.scales(&shape, &ranges);
         for (i, value) in values.iter_mut().enumerate() {
             *value = scales[i % shape.channels].exact(*value);
@@ -374,17 +327,13 @@ impl Op for Normalize {
                 .into(),
             Depth::Sixteen => values.into(),
         };
-        Output {
-            product: Product::Image(Image::new(shape, samples)),
-            ranges,
-            warnings,
-        }
+        self.output(Image::new(shape, samples), &shape, &ranges, warnings)
     }
 
     fn cpu(&self, mut image: Image, timeline: &mut Timeline) -> Result<Output> {
         let shape = image.shape();
         let bytes = shape.bytes() as u64;
-        let ranges = match (self.known(), self.clip) {
+        let ranges = match (self.known(&shape), self.clip) {
             (Some(ranges), _) => ranges,
             (None, Some(clip)) => {
                 Histogram::count(&image, timeline).ranges(clip, self.per_channel)
@@ -401,21 +350,17 @@ impl Op for Normalize {
                 with_samples!(image.samples_mut(), samples => scale_all(samples, &lanes));
             });
         }
-        Ok(Output {
-            product: Product::Image(image),
-            ranges,
-            warnings,
-        })
+        Ok(self.output(image, &shape, &ranges, warnings))
     }
 
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
         let shape = image.shape;
         let bytes = shape.bytes() as u64;
         let count = Arg::U64(shape.samples() as u64);
-        let Range { min: lo, max: hi } = self.target(&shape);
+        let (lo, hi) = self.target(&shape);
         let form = shape.sample_form();
         let [minmax, scale] = job.kernels("normalize", ["minmax", "scale"], &form)?;
-        let known = match (self.known(), self.clip) {
+        let known = match (self.known(&shape), self.clip) {
             (None, Some(clip)) => {
                 Some(Histogram::count_on_gpu(&image, job)?.ranges(clip, self.per_channel))
             }
@@ -443,25 +388,9 @@ impl Op for Normalize {
         job.launch(&scale, grid, 2 * bytes, &args)?;
         let ranges = match known {
             Some(ranges) => ranges,
-            None => self.told(&shape, &job.read_words(&words)?),
+            None => self.found(&shape, &job.read_words(&words)?),
         };
         let (_, warnings) = self.scales(&shape, &ranges);
-        Ok(Output {
-            product: Product::Image(image),
-            ranges,
-            warnings,
-        })
+        Ok(self.output(image, &shape, &ranges, warnings))
     }
-}
-
-fn fold_lanes(lanes: &MinMaxLanes, shape: &Shape, per_channel: bool) -> Ranges {
-    let mut ranges = vec![(u16::MAX, 0); if per_channel { shape.colours() } else { 1 }];
-    for lane in 0..LANES {
-        let channel = lane % shape.channels;
-        if channel < shape.colours() {
-            let range = &mut ranges[if per_channel { channel } else { 0 }];
-            *range = (range.0.min(lanes.0[lane]), range.1.max(lanes.1[lane]));
-        }
-    }
-    ranges
 }

@@ -72,18 +72,6 @@ impl Orient {
             .into_iter()
             .find(|orient| orient.parts() == turn)
     }
-
-    fn turned(self, shape: Shape) -> Shape {
-        if self.parts().transposed {
-            Shape {
-                width: shape.height,
-                height: shape.width,
-                ..shape
-            }
-        } else {
-            shape
-        }
-    }
 }
 
 impl Op for Orient {
@@ -110,7 +98,7 @@ impl Op for Orient {
     }
 
     fn naive(&self, image: &Image) -> Output {
-        let (from, to) = (image.shape(), self.turned(image.shape()));
+        let (from, to) = (image.shape(), self.parts().of(image.shape()));
         let Turn {
             transposed,
             mirror_x,
@@ -133,7 +121,7 @@ impl Op for Orient {
     }
 
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output> {
-        let (from, to) = (image.shape(), self.turned(image.shape()));
+        let (from, to) = (image.shape(), self.parts().of(image.shape()));
         let mut samples = image.into_samples();
         timeline.host("orient", 2 * from.bytes() as u64, || {
             match from.pixel_bytes() {
@@ -180,7 +168,7 @@ impl Op for Orient {
         ];
         let grid = grid(width, height, pixel, transposed);
         job.launch(&kernel, grid, 2 * from.bytes() as u64, &args)?;
-        let shape = self.turned(from);
+        let shape = self.parts().of(from);
         Ok(Product::Image(DeviceImage { shape, samples }).into())
     }
 }

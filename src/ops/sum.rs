@@ -2,6 +2,7 @@
 //! when asked for. REDUCE's step 7: many elements a thread before the tree.
 
 use super::normalize::lanes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
+use super::normalize::range::{Ranges, joined};
 use super::{DeviceImage, Op, Output, Product, with_samples};
 use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
@@ -70,6 +71,12 @@ impl Totals {
         for (total, more) in self.channels.iter_mut().zip(&other.channels) {
             *total = total.with(more);
         }
+    }
+
+    /// The ranges of the colours, where they were looked for: one for all, or one for each.
+    pub fn ranges(&self, per_channel: bool) -> Ranges {
+        let colours = self.channels.iter().take(self.shape.colours());
+        joined(colours.filter_map(|total| total.range), per_channel)
     }
 
     /// One line for people: the file, the total of all samples, and each channel's.

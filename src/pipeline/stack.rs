@@ -1,14 +1,14 @@
 //! What the pages of a file share: the range that their values are stretched from, and what is to
 //! be told of them.
 
-use super::{Resources, Station, name};
+use super::station::Station;
+use super::{Resources, name};
 use crate::codec::Reader;
-use crate::device::Work;
 use crate::image::{Depth, Shape};
 use crate::metadata::{Metadata, Remarks};
 use crate::ops::{Op, Product};
 use crate::stats::Timeline;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::path::Path;
 
 /// The operation for each kind of page, with one range for all pages of the kind.
@@ -33,32 +33,22 @@ impl Shared {
         timeline: &mut Timeline,
     ) -> Result<Shared> {
         let pages = reader.pages().len();
-        let Some(measuring) = op.measuring().filter(|_| pages > 1) else {
+        let Some(measuring) = op.measuring().filter(|_| pages > 1 && op.shares_pages()) else {
             return Ok(Shared::default());
         };
-        let mut found: Vec<(Kind, Shape, Product)> = Vec::new();
+        let mut found: Vec<(Kind, Shape, Product<()>)> = Vec::new();
         let unread = || format!("cannot read {}", name(input));
-        let mut station = Station {
-            input,
-            resources,
-            device: String::new(),
-            work: Work::default(),
-            timeline: std::mem::take(timeline),
-        };
+        let mut station = Station::new(input, resources, std::mem::take(timeline));
         for index in 0..pages {
             reader.turn_to(index).with_context(unread)?;
             let image = reader.decode().with_context(unread)?;
             let shape = image.shape();
             let metadata = reader.metadata(&mut Remarks::default());
             let kind = kind(&shape, &metadata.with_context(unread)?);
-            let product = station.through(&*measuring, image)?.product;
+            let product = station.through(&*measuring, image)?.product.map(drop);
             match found.iter_mut().find(|(known, ..)| *known == kind) {
                 None => found.push((kind, shape, product)),
-                Some((_, _, known)) => match (known, &product) {
-                    (Product::Totals(known), Product::Totals(more)) => known.join(more),
-                    (Product::Counts(known), Product::Counts(more)) => known.join(more)?,
-                    _ => bail!("its pages were measured in different ways"),
-                },
+                Some((_, _, known)) => known.join(&product)?,
             }
         }
         *timeline = station.timeline;

@@ -31,47 +31,133 @@ pub fn write(mut fields: Vec<Field>, orientation: Option<u16>, big_endian: bool)
 
 /// The orientation that is told.
 pub fn orientation(data: &[u8]) -> Option<u16> {
-    let (order, at) = place(data)?;
-    let bytes = [data[at], data[at + 1]];
-    let orientation = match order {
-        Order::Little => u16::from_le_bytes(bytes),
-        Order::Big => u16::from_be_bytes(bytes),
-    };
+    let exif = Raw::of(data)?;
+    let orientation = exif.number(exif.orientation()?, 2)? as u16;
     (1..=8).contains(&orientation).then_some(orientation)
 }
 
 /// Tells another orientation, if one is told.
 pub fn set_orientation(data: &mut [u8], orientation: u16) {
-    if let Some((order, at)) = place(data) {
-        data[at..at + 2].copy_from_slice(&match order {
-            Order::Little => orientation.to_le_bytes(),
-            Order::Big => orientation.to_be_bytes(),
-        });
+    let place = Raw::of(data).and_then(|exif| Some((exif.order, exif.orientation()?)));
+    if let Some((order, at)) = place {
+        put(data, at, order, orientation);
     }
 }
 
-/// The byte order, and where the value of the orientation lies.
-fn place(data: &[u8]) -> Option<(Order, usize)> {
-    let order = match data.get(..2)? {
-        b"II" => Order::Little,
-        b"MM" => Order::Big,
-        _ => return None,
+/// Exchanges the width and the height that are told (PixelXDimension, PixelYDimension), in place: the
+/// tags are neighbours, so that their order stays.
+pub fn exchange_sides(data: &mut [u8]) {
+    let places = || {
+        let exif = Raw::of(data)?;
+        let own = exif.entry(exif.number(4, 4)?, tag::EXIF)?;
+        let own = exif.number(own + 8, 4)?;
+        Some((exif.order, SIDES.map(|side| exif.entry(own, side))))
     };
-    let number = |at: usize, size: usize| -> Option<usize> {
-        let bytes = data.get(at..at.checked_add(size)?)?;
+    match places() {
+        Some((_, [Some(x), Some(y)])) => {
+            for i in 2..ENTRY {
+                data.swap(x + i, y + i);
+            }
+        }
+        Some((order, [Some(x), None])) => put(data, x, order, SIDES[1]),
+        Some((order, [None, Some(y)])) => put(data, y, order, SIDES[0]),
+        _ => {}
+    }
+}
+
+/// PixelXDimension and PixelYDimension (Exif 2.32, section 4.6.5).
+const SIDES: [u16; 2] = [40962, 40963];
+
+/// Bytes of an entry: tag, type, count, value (TIFF 6.0, section 2).
+const ENTRY: usize = 12;
+
+fn put(data: &mut [u8], at: usize, order: Order, number: u16) {
+    data[at..at + 2].copy_from_slice(&match order {
+        Order::Little => number.to_le_bytes(),
+        Order::Big => number.to_be_bytes(),
+    });
+}
+
+/// Exif data as they lie.
+struct Raw<'a> {
+    data: &'a [u8],
+    order: Order,
+}
+
+impl Raw<'_> {
+    fn of(data: &[u8]) -> Option<Raw<'_>> {
+        let order = match data.get(..2)? {
+            b"II" => Order::Little,
+            b"MM" => Order::Big,
+            _ => return None,
+        };
+        Some(Raw { data, order })
+    }
+
+    fn number(&self, at: usize, size: usize) -> Option<usize> {
+        let bytes = self.data.get(at..at.checked_add(size)?)?;
         let join = |number, &byte: &u8| number << 8 | usize::from(byte);
-        Some(match order {
+        Some(match self.order {
             Order::Little => bytes.iter().rev().fold(0, join),
             Order::Big => bytes.iter().fold(0, join),
         })
-    };
-    let start = number(4, 4)?;
-    let count = number(start, 2)?;
-    // An entry: tag, type, count, value; TIFF 6.0, section 2.
-    let entries = (0..count).map(|i| start + 2 + 12 * i);
-    let entry = entries
-        .take_while(|&at| at + 12 <= data.len())
-        .find(|&at| number(at, 2) == Some(tag::ORIENTATION.into()))?;
-    (number(entry + 2, 2)? == usize::from(SHORT) && number(entry + 4, 4)? == 1)
-        .then_some((order, entry + 8))
+    }
+
+    /// Where the entry of a tag lies in the directory at `start`, all of it within the data.
+    fn entry(&self, start: usize, tag: u16) -> Option<usize> {
+        let count = self.number(start, 2)?;
+        (0..count)
+            .map(|i| start + 2 + ENTRY * i)
+            .take_while(|&at| at + ENTRY <= self.data.len())
+            .find(|&at| self.number(at, 2) == Some(tag.into()))
+    }
+
+    /// Where the value of the orientation lies.
+    fn orientation(&self) -> Option<usize> {
+        let entry = self.entry(self.number(4, 4)?, tag::ORIENTATION)?;
+        let short = self.number(entry + 2, 2)? == usize::from(SHORT);
+        (short && self.number(entry + 4, 4)? == 1).then_some(entry + 8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::tiff::fields::LONG;
+    use crate::metadata::Value;
+
+    #[test]
+    fn sides_are_exchanged_in_place() {
+        for order in [Order::Little, Order::Big] {
+            let told = |sides: &[(u16, u64)]| {
+                let sides = sides
+                    .iter()
+                    .map(|&(tag, side)| field(order, tag, LONG, &[side]));
+                let directory = Field {
+                    tag: tag::EXIF,
+                    kind: LONG,
+                    value: Value::Directory(sides.collect()),
+                };
+                write(vec![directory], Some(6), order == Order::Big)
+            };
+            for (before, after) in [
+                (
+                    vec![(SIDES[0], 30), (SIDES[1], 20)],
+                    vec![(SIDES[0], 20), (SIDES[1], 30)],
+                ),
+                (vec![(SIDES[0], 30)], vec![(SIDES[1], 30)]),
+                (vec![(SIDES[1], 20)], vec![(SIDES[0], 20)]),
+                (vec![], vec![]),
+            ] {
+                let mut data = told(&before);
+                exchange_sides(&mut data);
+                assert_eq!(data, told(&after));
+                assert_eq!(orientation(&data), Some(6));
+                // However short: no panic, and nothing beyond its end.
+                for end in 0..data.len() {
+                    exchange_sides(&mut data[..end].to_vec());
+                }
+            }
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! The passes of `normalize` on the CPU, for vector instructions: samples are taken by lanes, so that
 //! one loop serves every channel count. The compiler makes the vectors, for each kind of processor.
 
-use super::Scale;
+use super::range::Ranges;
+use super::scale::Scale;
 use crate::device::cpu::{self, LANES, Sample};
+use crate::image::Shape;
 
 /// Minimum and maximum of each lane: of the samples whose index leaves the same remainder.
 pub(in crate::ops) type MinMaxLanes = ([u16; LANES], [u16; LANES]);
@@ -53,15 +55,15 @@ impl ScaleLanes {
     pub(super) fn new(scales: &[Scale]) -> ScaleLanes {
         let lane = |lane: usize| scales[lane % scales.len()];
         let lanes = std::array::from_fn::<Scale, LANES, _>(lane);
-        let d = lanes.map(|scale| u32::from(scale.from.max - scale.from.min));
-        let span = lanes.map(|scale| u32::from(scale.to.max - scale.to.min));
+        let d = lanes.map(|scale| u32::from(scale.max - scale.min));
+        let span = lanes.map(|scale| u32::from(scale.hi - scale.lo));
         ScaleLanes {
-            min: lanes.map(|scale| scale.from.min),
-            max: lanes.map(|scale| scale.from.max),
+            min: lanes.map(|scale| scale.min),
+            max: lanes.map(|scale| scale.max),
             d,
             half: d.map(|d| d / 2),
             span,
-            lo: lanes.map(|scale| scale.to.min.into()),
+            lo: lanes.map(|scale| scale.lo.into()),
             factor: std::array::from_fn(|lane| {
                 (f64::from(span[lane]) / f64::from(d[lane]) * (1.0 - 1.0 / (1 << 20) as f64)) as f32
             }),
@@ -113,4 +115,17 @@ fn scale_chunk<T: Sample>(samples: &mut [T], lanes: &ScaleLanes) {
             *value = lanes.apply(*value, lane);
         }
     }
+}
+
+/// The ranges of the colours in those of the lanes: one for all, or one for each.
+pub(super) fn fold_lanes(lanes: &MinMaxLanes, shape: &Shape, per_channel: bool) -> Ranges {
+    let mut ranges = vec![(u16::MAX, 0); if per_channel { shape.colours() } else { 1 }];
+    for lane in 0..LANES {
+        let channel = lane % shape.channels;
+        if channel < shape.colours() {
+            let range = &mut ranges[if per_channel { channel } else { 0 }];
+            *range = (range.0.min(lanes.0[lane]), range.1.max(lanes.1[lane]));
+        }
+    }
+    ranges
 }

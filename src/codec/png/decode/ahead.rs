@@ -207,10 +207,12 @@ impl Ahead {
             };
         }
         self.used += start - lane.input.len();
-        if ended == Ok(true) {
-            self.before = std::mem::take(&mut self.used);
-        }
         ended
+    }
+
+    /// Takes note that a block starts.
+    pub fn start_block(&mut self) {
+        self.before = std::mem::take(&mut self.used);
     }
 
     /// From one reader to the next, if there should be several: they share the rest of the block,

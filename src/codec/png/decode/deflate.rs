@@ -171,6 +171,7 @@ impl Inflate {
             }
             _ => return Err("a block of unknown type"),
         }
+        self.ahead.start_block();
         self.bits = bits;
         self.last = last;
         Ok(true)

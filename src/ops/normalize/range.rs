@@ -1,0 +1,163 @@
+//! Ranges: as they are typed and told, in the values that a file's samples stand for, and as they
+//! are worked with, in samples.
+
+use crate::image::{Depth, Shape, Values};
+use anyhow::{Result, ensure};
+use std::str::FromStr;
+
+/// A range of values, `MIN:MAX` with MIN below MAX, from −32768 to 65535.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The smallest value.
+    pub min: i32,
+    /// The largest value.
+    pub max: i32,
+}
+
+impl FromStr for Range {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Range, String> {
+        let (min, max) = text
+            .split_once(':')
+            .ok_or("expected two values with a colon between, as 0:4095")?;
+        let value = |text: &str| {
+            let value = text.trim().parse::<i32>().ok();
+            value
+                .filter(|value| (i16::MIN.into()..=u16::MAX.into()).contains(value))
+                .ok_or_else(|| format!("'{text}' is not a whole number from -32768 to 65535"))
+        };
+        let range = Range {
+            min: value(min)?,
+            max: value(max)?,
+        };
+        if range.min < range.max {
+            Ok(range)
+        } else {
+            Err("the first value must be below the second".into())
+        }
+    }
+}
+
+impl Range {
+    /// Refuses a range of `option` that samples of such values do not have.
+    pub(super) fn fits(self, option: &str, values: Values) -> Result<()> {
+        let (least, most) = (values.least(), values.most());
+        ensure!(
+            least <= self.min && self.max <= most,
+            "{option} {}:{} goes beyond {least}:{most}, the values of {values}",
+            self.min,
+            self.max
+        );
+        Ok(())
+    }
+
+    /// Its samples.
+    pub(super) fn samples(self, values: Values) -> (u16, u16) {
+        (values.sample(self.min), values.sample(self.max))
+    }
+}
+
+/// The scopes of `--scope`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scope {
+    /// Each page's own range
+    Page,
+    /// One range for all pages of the same kind
+    #[default]
+    Stack,
+}
+
+/// Minimum and maximum, in samples, of each channel that has a range of its own: one range for all
+/// colours, or one for each. `min > max` cannot be: every channel has a sample.
+pub type Ranges = Vec<(u16, u16)>;
+
+/// The ranges of the colours as they are, if it is to be one `per_channel`, or all in one.
+pub(in crate::ops) fn joined(each: impl Iterator<Item = (u16, u16)>, per_channel: bool) -> Ranges {
+    match per_channel {
+        true => each.collect(),
+        false => vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))],
+    }
+}
+
+/// The range, or each colour's, of a set of images of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetRange {
+    /// Samples a pixel of these images.
+    pub channels: usize,
+    /// What their samples stand for.
+    pub values: Values,
+    /// One range for all colours, or one for each.
+    pub ranges: Ranges,
+    /// Whether it was measured in nothing but the image that it is for.
+    pub own: bool,
+}
+
+/// What samples stand for in the file that is read, and in that which is written.
+///
+/// In between they have the greater of both depths: 8 bits have been widened to 16, times 257, and
+/// 16 bits are narrowed to 8 where they still have to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meaning {
+    /// In the file that is read.
+    pub read: Values,
+    /// In the file that is written.
+    pub written: Values,
+}
+
+impl Meaning {
+    /// Numbers from 0, before and after.
+    pub(super) fn plain(shape: &Shape) -> Meaning {
+        let values = Values {
+            depth: shape.depth,
+            signed: false,
+        };
+        Meaning {
+            read: values,
+            written: values,
+        }
+    }
+
+    /// What a sample at the depth `at` stood for in the file that was read.
+    pub(super) fn told(&self, sample: u16, at: Depth) -> i32 {
+        self.read.value(sample / self.read.depth.steps(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_typed() {
+        let range = |text: &str| text.parse::<Range>().map(|range| (range.min, range.max));
+        assert_eq!(range("0:65535"), Ok((0, 65535)));
+        assert_eq!(range("-32768:32767"), Ok((-32768, 32767)));
+        assert_eq!(range("-5 : -4"), Ok((-5, -4)));
+        for wrong in [
+            "", "5", "5:", "5:5", "9:5", "-32769:0", "0:65536", "1.5:2", "a:b",
+        ] {
+            assert!(range(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn values_and_samples() {
+        for (depth, signed, least, most) in [
+            (Depth::Eight, false, 0, 255),
+            (Depth::Eight, true, -128, 127),
+            (Depth::Sixteen, false, 0, 65535),
+            (Depth::Sixteen, true, -32768, 32767),
+        ] {
+            let values = Values { depth, signed };
+            assert_eq!((values.least(), values.most()), (least, most));
+            assert_eq!(
+                (values.sample(least), values.sample(most)),
+                (0, depth.full())
+            );
+            assert_eq!(values.value(values.zero()), 0);
+            let fits = |min, max| Range { min, max }.fits("--to", values).is_ok();
+            assert!(fits(least, most) && !fits(least - 1, 0) && !fits(0, most + 1));
+        }
+    }
+}

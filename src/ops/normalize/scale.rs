@@ -1,0 +1,28 @@
+//! The scale of one channel, by its definition.
+
+/// How the samples of a channel are scaled: from `min`…`max`, which are not the same, to `lo`…`hi`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Scale {
+    pub(super) min: u16,
+    pub(super) max: u16,
+    pub(super) lo: u16,
+    pub(super) hi: u16,
+}
+
+impl Scale {
+    /// Changes nothing: 65535 steps to 65535 steps.
+    pub(super) const IDENTITY: Scale = Scale {
+        min: 0,
+        max: u16::MAX,
+        lo: 0,
+        hi: u16::MAX,
+    };
+
+    /// The definition, in exact integers.
+    pub(super) fn exact(&self, sample: u16) -> u16 {
+        let x = u32::from(sample.clamp(self.min, self.max) - self.min);
+        let d = u32::from(self.max - self.min);
+        let span = u32::from(self.hi - self.lo);
+        self.lo + ((x * span + d / 2) / d) as u16
+    }
+}

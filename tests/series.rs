@@ -1,0 +1,192 @@
+//! One range for many files, so that a series keeps its relative brightness; and percentiles.
+
+use crate::batch::tree;
+use crate::contract::words;
+use crate::stacks::{pages, range, stretched};
+use crate::support::{Run, folder, run, sample};
+use crate::tiff::build::Build;
+use gpuimg::image::{Depth, Image, Samples, Shape};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn one_range_for_a_whole_set() {
+    // The same scene, ever darker: a series.
+    let scene: Vec<u16> = (0..400u32).map(|i| (i * i % 977 * 40) as u16).collect();
+    let root = folder(&[("in/x", b"")]);
+    let file = |divisor: u16| {
+        let mut file = b"P5\n20 20\n65535\n".to_vec();
+        file.extend(
+            scene
+                .iter()
+                .flat_map(|value| (value / divisor).to_be_bytes()),
+        );
+        file
+    };
+    fs::remove_file(root.path().join("in/x")).expect("remove");
+    for divisor in 1..=9 {
+        fs::write(root.path().join(format!("in/{divisor}.pgm")), file(divisor)).expect("file");
+    }
+    let ok = |args: &[&str]| {
+        let Run { code, stderr, .. } = run(root.path(), args, &[]);
+        assert_eq!(code, 0, "{args:?}: {stderr}");
+    };
+    ok(&["normalize", "--across", "in", "across"]);
+    let across = tree(&root.path().join("across"));
+    let top = u64::from(*scene.iter().max().expect("values"));
+    for divisor in 1..=9u16 {
+        let samples = &across[Path::new(&format!("{divisor}.pgm"))][15..];
+        for (pair, value) in samples.chunks_exact(2).zip(&scene) {
+            let found = u64::from(u16::from_be_bytes([pair[0], pair[1]]));
+            let value = u64::from(value / divisor);
+            assert_eq!(
+                found,
+                (value * 65535 + top / 2) / top,
+                "relative brightness is kept"
+            );
+        }
+    }
+    // The same from three parts, whoever measures them; clipped too.
+    for part in 1..=3 {
+        let (shard, out) = (format!("{part}/3"), format!("{part}.hist"));
+        ok(&["histogram", "in", "--shard", &shard, "-o", &out]);
+    }
+    ok(&["merge", "2.hist", "3.hist", "1.hist", "-o", "all.hist"]);
+    for part in 1..=3 {
+        let shard = format!("{part}/3");
+        ok(&[
+            "normalize",
+            "--range-from",
+            "all.hist",
+            "--shard",
+            &shard,
+            "in",
+            "parts",
+        ]);
+        ok(&[
+            "normalize",
+            "--range-from",
+            "all.hist",
+            "--clip",
+            "1:98",
+            "--shard",
+            &shard,
+            "in",
+            "clipped",
+        ]);
+    }
+    assert!(tree(&root.path().join("parts")) == across);
+    ok(&["normalize", "--across", "--clip", "1:98", "in", "across2"]);
+    assert!(tree(&root.path().join("clipped")) == tree(&root.path().join("across2")));
+    assert!(tree(&root.path().join("clipped")) != across);
+
+    let refused = |args: &[&str], sentence: &str| {
+        let Run { code, stderr, .. } = run(root.path(), args, &[]);
+        assert_ne!(code, 0, "{args:?}");
+        assert!(stderr.contains(sentence), "{args:?}: {stderr}");
+    };
+    refused(
+        &["merge", "1.hist", "1.hist", "-o", "x"],
+        "part 1 of 3 is in it and in another file",
+    );
+    refused(
+        &["merge", "1.hist", "3.hist", "-o", "x"],
+        "part 2 of 3 is missing",
+    );
+    refused(
+        &["normalize", "--range-from", "1.hist", "in", "x"],
+        "part 2, 3 of 3 is missing",
+    );
+    fs::write(root.path().join("bytes.pgm"), b"P5 2 1 255\n\x07\x08").expect("file");
+    refused(
+        &[
+            "normalize",
+            "--range-from",
+            "all.hist",
+            "bytes.pgm",
+            "x.pgm",
+        ],
+        "images of another kind",
+    );
+    refused(
+        &["histogram", "in", "bytes.pgm", "-o", "x"],
+        "no range in common",
+    );
+    assert!(!root.path().join("x").exists() && !root.path().join("x.pgm").exists());
+}
+
+#[test]
+fn a_hot_pixel_is_clipped() {
+    let mut file = b"P5\n100 10\n65535\n".to_vec();
+    file.extend((0..1000u16).flat_map(|i| if i == 500 { 65_000 } else { i % 100 }.to_be_bytes()));
+    let root = folder(&[("in.pgm", &file)]);
+    let Run { code, stderr, .. } = run(
+        root.path(),
+        &["normalize", "--clip", "0:99.8", "in.pgm", "out.pgm"],
+        &[],
+    );
+    assert_eq!(code, 0, "{stderr}");
+    let out = fs::read(root.path().join("out.pgm")).expect("out");
+    let value = |i: usize| u16::from_be_bytes([out[16 + 2 * i], out[17 + 2 * i]]);
+    assert_eq!((value(0), value(99), value(500)), (0, 65_535, 65_535));
+    assert_eq!(value(50), ((50 * 65_535 + 49) / 99) as u16);
+}
+
+/// The microscope's stack, each page a file of its own: one function of the values for all files, so
+/// that means keep their order and, above the least value of all, their ratios. Without it they do not.
+#[test]
+fn a_real_series_keeps_its_relative_brightness() {
+    let stack = pages(&fs::read(sample("nuclei-stack.tif")).unwrap());
+    assert_eq!(stack.len(), 31);
+    let root = folder(&[]);
+    fs::create_dir(root.path().join("in")).unwrap();
+    for (i, ((width, height), samples, _)) in stack.iter().enumerate() {
+        let shape = Shape::checked((*width).into(), (*height).into(), 1, Depth::Sixteen).unwrap();
+        let file = Build::default().file(&Image::new(shape, Samples::from(samples.clone())));
+        fs::write(root.path().join(format!("in/{i:02}.tif")), file).unwrap();
+    }
+    let results = |args: &[&str]| -> Vec<Vec<u16>> {
+        let out = format!("out{}", args.len());
+        let args = [&["normalize"], args, &["in", &out]].concat();
+        assert_eq!(run(root.path(), &args, &[]).code, 0);
+        let file = |i| fs::read(root.path().join(format!("{out}/{i:02}.tif"))).unwrap();
+        (0..31).map(|i| words(&file(i))).collect()
+    };
+    /// Whether equal values have equal results wherever they are.
+    fn is_one_function(stack: &[Vec<u16>], results: &[Vec<u16>]) -> bool {
+        let mut function = BTreeMap::new();
+        let mut pairs = stack.iter().flatten().zip(results.iter().flatten());
+        pairs.all(|(value, result)| {
+            function
+                .insert(value, result)
+                .is_none_or(|one| one == result)
+        })
+    }
+    let mean = |page: &Vec<u16>| {
+        page.iter().map(|&value| f64::from(value)).sum::<f64>() / page.len() as f64
+    };
+    let stack: Vec<Vec<u16>> = stack.into_iter().map(|page| page.1).collect();
+    let (min, max) = range(&stack.concat());
+    let scale = 65535.0 / f64::from(max - min);
+
+    let across = results(&["--across"]);
+    assert!(is_one_function(&stack, &across));
+    for (before, after) in stack.iter().zip(&across) {
+        assert_eq!(*after, stretched(before, (min, max), 65535));
+        // Rounding moves a mean by half a step at most.
+        let expected = (mean(before) - f64::from(min)) * scale;
+        assert!((mean(after) - expected).abs() <= 0.5);
+    }
+    let order = |pages: &[Vec<u16>]| {
+        let mut order: Vec<usize> = (0..pages.len()).collect();
+        order.sort_by(|&a, &b| mean(&pages[a]).total_cmp(&mean(&pages[b])));
+        order
+    };
+    assert_eq!(order(&across), order(&stack));
+
+    let alone = results(&[]);
+    assert!(!is_one_function(&stack, &alone));
+    assert_ne!(order(&alone), order(&stack));
+    assert!(alone.iter().all(|page| range(page) == (0, 65535)));
+}
