@@ -14,6 +14,7 @@ mod library;
 mod parallel;
 mod part;
 mod prefix;
+mod reader;
 mod segments;
 mod unfilter;
 mod unfilter_simd;
