@@ -303,7 +303,7 @@ mod tests {
         let mut lengths = vec![long; few.len() + 256];
         lengths[..few.len()].copy_from_slice(few);
         let mut state = 3u32;
-        let symbols = (0..80_000).map(|_| {
+        let symbols = (0..300_000).map(|_| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let value = (state >> 8) as usize;
             match (state >> 24) % rare {
@@ -323,13 +323,17 @@ mod tests {
             let mut output = vec![T::from(0xA5); symbols.len()];
             let mut lane = Lane::new(&tables, Bits::default(), &input, &mut output, 0);
             let mut ahead = Ahead::default();
-            assert!(!ahead.run_apart(distance, &mut lane)?);
+            let mut attempts = 0;
+            while lane.input.len() > 4 * distance {
+                assert!(!ahead.run_apart(distance, &mut lane)?);
+                attempts += 1;
+            }
             let (used, at) = (input.len() - lane.input.len(), lane.at);
             assert!(output[..at] == expected[..at], "{distance} bytes apart");
-            // Three readers come nearly three times as far as one.
+            // Three readers come three times as far as one, but for some that are not met.
             assert!(
-                used > 5 * distance / 2,
-                "{used} with {distance} bytes apart"
+                used > 2 * distance * attempts,
+                "{used} in {attempts} times {distance} bytes"
             );
             let beyond = &output[at + ROOM..];
             assert!(beyond.iter().all(|&symbol| symbol == T::from(0xA5)));
