@@ -1,8 +1,8 @@
 //! Inflating deflate data (RFC 1951) for images.
 //!
 //! Noisy images are nearly all literals, and the time goes into the chain from one code word to the
-//! next; so one table entry gives up to three literals at once. A stream can be entered at any bit
-//! at which a block starts, and symbols may be wider than bytes, to stand for what is not yet known.
+//! next; so one table entry gives up to three literals at once (`lane`), and a block is read in
+//! several places by turns (`ahead`). A stream can be entered at any bit at which a block starts, and symbols may be wider than bytes, to stand for what is not yet known.
 
 use super::ahead::Ahead;
 use super::block_header::{Bits, Tables, read_lengths};
@@ -230,8 +230,7 @@ impl Inflate {
             }
             self.bits.refill_slowly(input);
             let entry = lookup(&self.tables.litlen, self.bits);
-            let literals = entry.literals();
-            if literals > 0 && entry.taken() <= self.bits.count && output.len() - *at >= 4 {
+            if entry.literals() > 0 && entry.taken() <= self.bits.count && output.len() - *at >= 4 {
                 self.bits.consume(entry.taken());
                 emit(output, at, entry);
                 continue;

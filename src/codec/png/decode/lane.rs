@@ -95,6 +95,7 @@ pub struct Lane<'a, 'b, T> {
 }
 
 impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
+    /// Goes on at `output[at..]`, with `bits` of what stands before `input`.
     pub fn new(
         tables: &'a Tables,
         mut bits: Bits,
@@ -128,6 +129,7 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
         (self.bits, self.input, self.at, self.entry)
     }
 
+    /// Takes over where a copy of this has come.
     #[inline(always)]
     fn return_to(&mut self, place: (Bits, &'b [u8], usize, Entry)) {
         (self.bits, self.input, self.at, self.entry) = place;
@@ -152,6 +154,7 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
         Ok(false)
     }
 
+    /// Bits at hand, the rest of the input, and the place in the output.
     pub fn leave(self) -> (Bits, &'b [u8], usize) {
         let mut bits = self.bits;
         bits.count &= 63;
@@ -255,6 +258,7 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
     }
 }
 
+/// What the next bits mean; there must be 12 of them.
 #[inline(always)]
 pub fn lookup(litlen: &[u32; 1 << LITLEN_BITS], bits: Bits) -> Entry {
     Entry(litlen[bits.buffer as usize % (1 << LITLEN_BITS)])

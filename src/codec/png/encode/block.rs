@@ -222,6 +222,7 @@ fn weigh_bytes(bytes: &[u8], weights: &mut [u32; LITLEN]) {
 }
 
 fn weigh_sample(groups: &[[u8; 8]], weights: &mut [u32; LITLEN]) {
+    // A table for each byte of a group, as in `weigh_bytes`.
     let mut tables = [[0u32; 256]; 8];
     let quadruples = groups.as_chunks::<4>().0;
     for (index, four) in quadruples.iter().enumerate() {
