@@ -187,7 +187,10 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
         reading: common.reading,
     };
     let done = one_image(op, &inputs[0], Some(&destination), &resources)?;
-    tell(op, &inputs[0], Some(&output), &done, &devices, common);
+    if !batch.voice.quiet {
+        mention(&inputs[0], &done, common);
+    }
+    tell_times(op, &inputs[0], Some(&output), &done, &devices, common);
     Ok(done.outcome())
 }
 
@@ -223,13 +226,26 @@ fn sum(
     };
     let done = one_image(op, input, None, &resources)?;
     print(input, &done)?;
-    tell(op, input, None, &done, &devices, common);
+    if !options.voice.quiet {
+        mention(input, &done, common);
+    }
+    tell_times(op, input, None, &done, &devices, common);
     Ok(done.outcome())
 }
 
-/// Tells on standard error what is worth telling: warnings always, the device and the timeline
-/// when asked for.
-fn tell(
+/// Warnings, and with `-v` what else is known of an image, on standard error.
+fn mention(input: &Path, done: &Done, common: &Common) {
+    let file = input.display().to_string();
+    for sentence in done.sentences(common.verbose) {
+        eprintln!("gpuimg: {}", sentence.replace("{file}", &file));
+    }
+    if common.verbose && common.stats.is_none() {
+        eprintln!("gpuimg: {file}: {}", done.device);
+    }
+}
+
+/// The timeline on standard error, where `--stats` asks for it.
+fn tell_times(
     op: &dyn Op,
     input: &Path,
     output: Option<&PathBuf>,
@@ -238,15 +254,6 @@ fn tell(
     common: &Common,
 ) {
     let wall = done.timeline.wall();
-    for sentence in done.sentences(common.verbose) {
-        eprintln!(
-            "gpuimg: {}",
-            sentence.replace("{file}", &input.display().to_string())
-        );
-    }
-    if common.verbose && common.stats.is_none() {
-        eprintln!("gpuimg: {}: {}", input.display(), done.device);
-    }
     let Some(form) = common.stats else { return };
     let mut timeline = done.timeline.clone();
     timeline.peaks = devices.peaks();
