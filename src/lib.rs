@@ -7,7 +7,8 @@
 //!  files.rs  codec/   image.rs  ops/*.rs  cuda.rs (kernels/*.cu) or cpu.rs (rayon)
 //! ```
 //!
-//! `pipeline::one_image` names every station in order: read it first. `batch` does it to many
+//! `pipeline::one_image` opens a file, and `pipeline/way.rs` names every station of a page in order: read
+//! them first. `batch` does it to many
 //! files at once. Arrows run one way:
 //! `main → lib → cli, batch → pipeline → codec, ops → device → stats, image`. Operations never print and
 //! never touch files, codecs know no device (but for `codec/png/cuda.rs`, by which pixels leave a
@@ -203,7 +204,7 @@ fn sum(
     common: &Common,
 ) -> Result<Outcome> {
     let print = |input: &Path, done: &Done| -> Result<()> {
-        for totals in &done.totals {
+        for totals in &done.found.totals {
             let line = match json {
                 true => totals.json(input).to_string(),
                 false => totals.text(input),
