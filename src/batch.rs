@@ -204,7 +204,7 @@ pub fn measure_set(
         return Ok((set, batch.tell_plan()?));
     }
     let outcome = batch.run(None, |index, done| {
-        match done.and_then(|done| done.counts) {
+        match done.and_then(|done| done.found.counts) {
             Some(counts) => set.add(&counts, 1).with_context(|| {
                 format!("cannot count {}", batch.items.items[index].input.display())
             }),

@@ -7,7 +7,8 @@
 //!  files.rs  codec/   image.rs  ops/*.rs  cuda.rs (kernels/*.cu) or cpu.rs (rayon)
 //! ```
 //!
-//! `pipeline::one_image` names every station in order: read it first. `batch` does it to many
+//! `pipeline::one_image` opens a file, and `pipeline/way.rs` names every station of a page in order: read
+//! them first. `batch` does it to many
 //! files at once. Arrows run one way:
 //! `main → lib → cli, batch → pipeline → codec, ops → device → stats, image`. Operations never print and
 //! never touch files, codecs know no device (but for `codec/png/cuda.rs`, by which pixels leave a
@@ -187,7 +188,10 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
         reading: common.reading,
     };
     let done = one_image(op, &inputs[0], Some(&destination), &resources)?;
-    tell(op, &inputs[0], Some(&output), &done, &devices, common);
+    if !batch.voice.quiet {
+        mention(&inputs[0], &done, common);
+    }
+    tell_times(op, &inputs[0], Some(&output), &done, &devices, common);
     Ok(done.outcome())
 }
 
@@ -200,7 +204,7 @@ fn sum(
     common: &Common,
 ) -> Result<Outcome> {
     let print = |input: &Path, done: &Done| -> Result<()> {
-        for totals in &done.totals {
+        for totals in &done.found.totals {
             let line = match json {
                 true => totals.json(input).to_string(),
                 false => totals.text(input),
@@ -223,13 +227,26 @@ fn sum(
     };
     let done = one_image(op, input, None, &resources)?;
     print(input, &done)?;
-    tell(op, input, None, &done, &devices, common);
+    if !options.voice.quiet {
+        mention(input, &done, common);
+    }
+    tell_times(op, input, None, &done, &devices, common);
     Ok(done.outcome())
 }
 
-/// Tells on standard error what is worth telling: warnings always, the device and the timeline
-/// when asked for.
-fn tell(
+/// Warnings, and with `-v` what else is known of an image, on standard error.
+fn mention(input: &Path, done: &Done, common: &Common) {
+    let file = input.display().to_string();
+    for sentence in done.sentences(common.verbose) {
+        eprintln!("gpuimg: {}", sentence.replace("{file}", &file));
+    }
+    if common.verbose && common.stats.is_none() {
+        eprintln!("gpuimg: {file}: {}", done.device);
+    }
+}
+
+/// The timeline on standard error, where `--stats` asks for it.
+fn tell_times(
     op: &dyn Op,
     input: &Path,
     output: Option<&PathBuf>,
@@ -238,15 +255,6 @@ fn tell(
     common: &Common,
 ) {
     let wall = done.timeline.wall();
-    for sentence in done.sentences(common.verbose) {
-        eprintln!(
-            "gpuimg: {}",
-            sentence.replace("{file}", &input.display().to_string())
-        );
-    }
-    if common.verbose && common.stats.is_none() {
-        eprintln!("gpuimg: {}: {}", input.display(), done.device);
-    }
     let Some(form) = common.stats else { return };
     let mut timeline = done.timeline.clone();
     timeline.peaks = devices.peaks();

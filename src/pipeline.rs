@@ -1,17 +1,18 @@
-//! One image through all stations, page by page: `one_image` names every one of them, in order.
+//! One image from file to file: opened, prepared, and sent page by page on its way (`way.rs`), which
+//! names every station in order.
 
 mod stack;
 mod station;
+mod way;
 
 use crate::codec::{self, Format, Reader, Reading, Writer};
 use crate::device::{Devices, Failed, Work};
 use crate::files::{Source, Target};
-use crate::image::{Depth, Image, Shape, Values};
-use crate::metadata::{Alpha, Effect, Metadata, Remarks, Story};
+use crate::image::{Depth, Shape};
+use crate::metadata::Remarks;
+use crate::ops::Op;
 use crate::ops::histogram::Counts;
-use crate::ops::normalize::Meaning;
 use crate::ops::sum::Totals;
-use crate::ops::{Op, Product};
 use crate::outcome::Outcome;
 use crate::room::Room;
 use crate::stats::Timeline;
@@ -20,6 +21,7 @@ use stack::{Shared, Told};
 use station::Station;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use way::Way;
 
 /// Where an output goes and how it is written.
 #[derive(Clone, Debug)]
@@ -72,13 +74,8 @@ pub fn memory(shape: &Shape) -> u64 {
 pub struct Done {
     /// The shape of the first page.
     pub shape: Shape,
-    /// Each page's totals, for operations that give numbers.
-    pub totals: Vec<Totals>,
-    /// The counts of all pages, for `histogram`.
-    pub counts: Option<Counts>,
-    /// The ranges that values were stretched from: one, or one for each colour channel; of every
-    /// page.
-    pub ranges: Vec<(i32, i32)>,
+    /// The numbers that were found.
+    pub found: Found,
     /// Sentences for the user.
     pub warnings: Vec<String>,
     /// Sentences for the user who wants to know all.
@@ -91,6 +88,28 @@ pub struct Done {
     pub work: Work,
     /// Where the time went.
     pub timeline: Timeline,
+}
+
+/// The numbers that an image's way gave.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Each page's totals, for operations that give numbers.
+    pub totals: Vec<Totals>,
+    /// The counts of all pages, for `histogram`.
+    pub counts: Option<Counts>,
+    /// The ranges that values were stretched from: one, or one for each colour channel; of every
+    /// page.
+    pub ranges: Vec<(i32, i32)>,
+}
+
+impl Found {
+    fn count(&mut self, more: Counts) -> Result<()> {
+        match &mut self.counts {
+            None => self.counts = Some(more),
+            Some(counts) => counts.join(&more)?,
+        }
+        Ok(())
+    }
 }
 
 impl Done {
@@ -140,136 +159,68 @@ pub fn one_image(
     Ok(done)
 }
 
-/// The way itself, page by page.
+/// What all pages need is prepared, and each is sent on its way.
 fn attempt(
     op: &dyn Op,
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
 ) -> Result<Done> {
-    let mut timeline = Timeline::default();
+    let (since, mut timeline) = (Instant::now(), Timeline::default());
     let target = output.map(create).transpose()?;
-    let unread = || format!("cannot read {}", name(input));
-    let undone = || format!("cannot {} {}", op.name(), name(input));
-    let unwritten = || {
-        format!(
-            "cannot write {}",
-            output.map_or(String::new(), |to| name(&to.path))
-        )
-    };
-
-    let mut start = Instant::now();
-    let source = Source::open(input).with_context(unread)?;
-    let mut reader = Reader::open(&source, &resources.reading).with_context(unread)?;
-    let surveys = reader.surveys().with_context(unread)?;
+    let source = Source::open(input).with_context(|| unread(input))?;
+    let mut reader = Reader::open(&source, &resources.reading).with_context(|| unread(input))?;
+    let surveys = reader.surveys().with_context(|| unread(input))?;
     for (shape, _) in &surveys {
-        op.check(shape).with_context(undone)?;
+        op.check(shape).with_context(|| undone(op, input))?;
     }
     let largest = surveys.iter().map(|(shape, _)| memory(shape)).max();
     let _place = resources.room.map(|room| room.take(largest.unwrap_or(0)));
     let (shape, pages) = (surveys[0].0, surveys.len());
     let writer = output.zip(target.as_ref()).map(|(output, target)| {
         let format = output.format.unwrap_or(reader.format());
-        let room = surveys
-            .into_iter()
-            .map(|(shape, told)| (output.grown(shape), told));
+        let surveys = surveys.into_iter();
+        let room = surveys.map(|(shape, told)| (output.grown(shape), told));
         Writer::new(format, &output.options, target, room.collect())
+            .with_context(|| unwritten(output))
     });
-    let mut writer = writer.transpose().with_context(unwritten)?;
+    let writer = writer.transpose()?;
     let shared = Shared::measure(op, input, &mut reader, resources, &mut timeline)?;
 
-    let mut told = Told::new(reader.left_out(), pages);
-    let mut station = Station::new(input, resources, timeline);
-    let (mut totals, mut counts) = (Vec::new(), None::<Counts>);
-    let (mut ranges, mut last) = (Vec::new(), 0);
+    let mut way = Way {
+        input,
+        output: output.zip(target.as_ref()),
+        source: &source,
+        told: Told::new(reader.left_out(), pages),
+        reader,
+        writer,
+        station: Station::new(input, resources, timeline),
+        found: Found::default(),
+        since,
+        last: 0,
+    };
     for index in 0..pages {
-        let mut remarks = Remarks::default();
-        reader.turn_to(index).with_context(unread)?;
-        let image = reader.decode().with_context(unread)?;
-        let mut metadata = reader.metadata(&mut remarks).with_context(unread)?;
-        let bytes = image.shape().bytes() as u64;
-        let traffic = source.traffic.take();
-        station.timeline.decoded(start, bytes, &traffic);
-
-        let op = shared.of(op, &image.shape(), &metadata);
-        let meaning = meaning(&metadata, image.shape().depth, output, writer.as_ref());
-        let fitting = op.with_meaning(meaning).with_context(undone)?;
-        let op = fitting.as_deref().unwrap_or(op);
-        remarks.warnings.extend(warning(op, &metadata));
-        let story = Story {
-            effect: op.effect(),
-            from: image.shape(),
-            to: image.shape(),
-            pages,
-            whole: reader.is_whole(),
-        };
-        let image = match output {
-            Some(output) => station.prepared(image, output, &mut metadata, story, &mut remarks),
-            None => Ok(image),
-        };
-        let from = image.as_ref().map_or(story.from, Image::shape);
-        // What is to be narrowed after the operation comes back for it.
-        let narrows = output.and_then(|output| output.depth) == Some(Depth::Eight)
-            && from.depth == Depth::Sixteen;
-        let png = !narrows && writer.as_ref().is_some_and(Writer::is_for_gpu);
-        let (result, compressed) = image.and_then(|image| station.carry(op, image, png))?;
-        remarks.warnings.extend(result.warnings);
-        start = Instant::now();
-        match result.product {
-            Product::Totals(found) => totals.push(Totals {
-                page: (pages > 1).then_some(reader.pages()[index] + 1),
-                zero: metadata.zero(found.shape.depth),
-                ..found
-            }),
-            Product::Counts(found) => {
-                let found = Counts {
-                    signed: metadata.signed,
-                    ..found
-                };
-                match &mut counts {
-                    None => counts = Some(found),
-                    Some(counts) => counts.join(&found).with_context(undone)?,
-                }
-            }
-            Product::Image(image) => {
-                if let Some((output, writer)) = output.zip(writer.as_mut()) {
-                    let image = station.narrowed(image, &result.ranges, output, &mut metadata);
-                    let story = Story {
-                        from,
-                        to: image.shape(),
-                        ..story
-                    };
-                    codec::metadata::follow(&mut metadata, &story, &mut remarks);
-                    start = Instant::now();
-                    let bytes = image.shape().bytes() as u64;
-                    writer
-                        .page(image, compressed, metadata, op.effect(), &mut remarks)
-                        .with_context(unwritten)?;
-                    // What the last page took is told when the file is whole.
-                    if let Some(target) = target.as_ref().filter(|_| index + 1 < pages) {
-                        let traffic = target.traffic.take();
-                        station.timeline.encoded(start, bytes, &traffic);
-                        start = Instant::now();
-                    } else {
-                        last = bytes;
-                    }
-                }
-            }
-        }
-        ranges.extend(result.ranges);
-        told.add(reader.pages()[index] + 1, remarks);
+        way.page(op, &shared, index)?;
     }
+    let Way {
+        writer,
+        reader,
+        mut station,
+        told,
+        found,
+        since,
+        last,
+        ..
+    } = way;
     let length = writer.map(|writer| writer.length());
-    if let Some((target, length)) = target.zip(length) {
-        let traffic = target.commit(length).with_context(unwritten)?;
-        station.timeline.encoded(start, last, &traffic);
+    if let Some(((output, target), length)) = output.zip(target).zip(length) {
+        let traffic = target.commit(length).with_context(|| unwritten(output))?;
+        station.timeline.encoded(since, last, &traffic);
     }
     let Remarks { warnings, notes } = told.sentences();
     Ok(Done {
         shape,
-        totals,
-        counts,
-        ranges,
+        found,
         warnings,
         notes,
         damage: reader.damage(),
@@ -277,28 +228,6 @@ fn attempt(
         work: station.work,
         timeline: station.timeline,
     })
-}
-
-/// What samples stand for in the input and in the output.
-fn meaning(
-    metadata: &Metadata,
-    depth: Depth,
-    output: Option<&Destination>,
-    writer: Option<&Writer>,
-) -> Meaning {
-    let read = metadata.values(depth);
-    let written = Values {
-        depth: output.and_then(|output| output.depth).unwrap_or(depth),
-        signed: read.signed && writer.is_none_or(|writer| writer.format().has_sign()),
-    };
-    Meaning { read, written }
-}
-
-/// What the user of an operation might not think of, where samples mean this.
-fn warning(op: &dyn Op, metadata: &Metadata) -> Option<String> {
-    let warns = op.effect() == Effect::Values && metadata.alpha == Alpha::Associated;
-    let warning = "colours are multiplied by alpha (associated), and are stretched as they are";
-    warns.then(|| warning.into())
 }
 
 /// A file's name for people: `-` is standard input or output.
@@ -310,9 +239,21 @@ fn name(path: &Path) -> String {
     }
 }
 
+fn unread(input: &Path) -> String {
+    format!("cannot read {}", name(input))
+}
+
+fn undone(op: &dyn Op, input: &Path) -> String {
+    format!("cannot {} {}", op.name(), name(input))
+}
+
+fn unwritten(output: &Destination) -> String {
+    format!("cannot write {}", name(&output.path))
+}
+
 fn create(output: &Destination) -> Result<Target> {
-    let mut target = Target::create(&output.path, output.overwrite)
-        .with_context(|| format!("cannot write {}", name(&output.path)))?;
+    let mut target =
+        Target::create(&output.path, output.overwrite).with_context(|| unwritten(output))?;
     target.sync = output.sync;
     Ok(target)
 }

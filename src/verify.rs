@@ -3,11 +3,12 @@
 use crate::codec::{Reader, Reading};
 use crate::device::cuda::Gpu;
 use crate::files::Source;
-use crate::image::{Image, Samples};
+use crate::image::{Image, Samples, Shape, Values};
+use crate::metadata::Remarks;
 use crate::ops::{self, Product};
 use crate::outcome::Outcome;
 use crate::stats::Timeline;
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use serde_json::{Value, json};
 use std::fmt;
 use std::io::{self, Write};
@@ -27,12 +28,12 @@ pub enum Difference {
         /// By how much at most.
         most: u16,
         /// Column, row and channel of the first, from 0, and its value in each image.
-        first: (usize, usize, usize, u16, u16),
+        first: (usize, usize, usize, i32, i32),
     },
 }
 
-/// How `a` and `b` differ, if they do.
-pub fn difference(a: &Image, b: &Image) -> Option<Difference> {
+/// How `a` and `b` differ, if they do; the samples of both stand for these `values`.
+pub fn difference(a: &Image, b: &Image, values: Values) -> Option<Difference> {
     let shape = a.shape();
     if shape != b.shape() {
         return Some(Difference::Shape(shape.to_string(), b.shape().to_string()));
@@ -52,7 +53,7 @@ pub fn difference(a: &Image, b: &Image) -> Option<Difference> {
         most = most.max(a.abs_diff(b));
         let place = (i / shape.channels, i % shape.channels);
         let (x, y) = (place.0 % shape.width, place.0 / shape.width);
-        first.get_or_insert((x, y, place.1, a, b));
+        first.get_or_insert((x, y, place.1, values.value(a), values.value(b)));
     }
     first.map(|first| Difference::Samples {
         count,
@@ -104,10 +105,18 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
     let counts = (pages_a.pages().len(), pages_b.pages().len());
     let mut found = None;
     for index in 0..counts.0.min(counts.1) {
-        let difference = difference(
-            &page(a, &mut pages_a, index)?,
-            &page(b, &mut pages_b, index)?,
-        );
+        let (image_a, values_a) = page(a, &mut pages_a, index)?;
+        let (image_b, values_b) = page(b, &mut pages_b, index)?;
+        let difference = match values_a.signed == values_b.signed {
+            true => difference(&image_a, &image_b, values_a),
+            false => {
+                let kind = |shape: Shape, values: Values| format!("{shape}, values of {values}");
+                Some(Difference::Shape(
+                    kind(image_a.shape(), values_a),
+                    kind(image_b.shape(), values_b),
+                ))
+            }
+        };
         if let Some(difference) = difference {
             found = Some((index + 1, difference));
             break;
@@ -144,10 +153,14 @@ fn pages<'a>(path: &Path, source: &'a Source) -> Result<Reader<'a>> {
         .with_context(|| format!("cannot read {}", path.display()))
 }
 
-fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<Image> {
+/// A page, and what its samples stand for.
+fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<(Image, Values)> {
     let mut read = || {
         reader.turn_to(index)?;
-        reader.decode()
+        let image = reader.decode()?;
+        let metadata = reader.metadata(&mut Remarks::default())?;
+        let values = metadata.values(image.shape().depth);
+        Ok::<_, Error>((image, values))
     };
     read().with_context(|| format!("cannot read {}", path.display()))
 }
@@ -156,7 +169,7 @@ fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<Image> {
 pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
     let gpu = Gpu::open(ordinal)?;
     let source = open(input)?;
-    let image = page(input, &mut pages(input, &source)?, 0)?;
+    let (image, values) = page(input, &mut pages(input, &source)?, 0)?;
     let mut outcome = Outcome::Done;
     for op in ops::examples() {
         if op.check(&image.shape()).is_err() {
@@ -166,7 +179,7 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
         let cuda = ops::on_gpu(&*op, image.clone(), &gpu, &mut Timeline::default())?;
         let told = match (&cpu.product, &cuda.product) {
             _ if cpu == cuda => "equal".into(),
-            (Product::Image(a), Product::Image(b)) => difference(a, b)
+            (Product::Image(a), Product::Image(b)) => difference(a, b, values)
                 .map_or("other ranges or warnings".into(), |found| found.to_string()),
             _ => "other numbers".into(),
         };
@@ -181,7 +194,7 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{Depth, Shape};
+    use crate::image::Depth;
 
     fn image(values: [u16; 6]) -> Image {
         let shape = Shape {
@@ -196,14 +209,20 @@ mod tests {
     #[test]
     fn differences_are_counted() {
         let a = image([1, 2, 3, 4, 5, 6]);
-        assert_eq!(difference(&a, &a), None);
-        let found = difference(&a, &image([1, 2, 3, 4, 65535, 5]));
-        let expected = Difference::Samples {
-            count: 2,
-            of: 6,
-            most: 65530,
-            first: (1, 1, 0, 5, 65535),
-        };
-        assert_eq!(found, Some(expected));
+        let b = image([1, 2, 3, 4, 65535, 5]);
+        for (signed, values) in [(false, (5, 65535)), (true, (-32763, 32767))] {
+            let kind = Values {
+                depth: Depth::Sixteen,
+                signed,
+            };
+            assert_eq!(difference(&a, &a, kind), None);
+            let expected = Difference::Samples {
+                count: 2,
+                of: 6,
+                most: 65530,
+                first: (1, 1, 0, values.0, values.1),
+            };
+            assert_eq!(difference(&a, &b, kind), Some(expected));
+        }
     }
 }

@@ -232,14 +232,11 @@ fn a_gpu_that_this_machine_does_not_have_is_told_in_a_sentence() {
     let count = Gpu::count();
     let beyond = format!("there is no GPU {count}: this machine shows {count}, numbered from 0");
     let hidden = [("CUDA_VISIBLE_DEVICES", "")];
+    let no_gpu = "the NVIDIA driver shows no GPU (CUDA_VISIBLE_DEVICES is '')";
     for (device, env, sentence) in [
         (format!("gpu:{count}"), &[][..], beyond.as_str()),
-        ("gpu".into(), &hidden, "no CUDA-capable device is detected"),
-        (
-            "gpu:0".into(),
-            &hidden,
-            "no CUDA-capable device is detected",
-        ),
+        ("gpu".into(), &hidden, no_gpu),
+        ("gpu:0".into(), &hidden, no_gpu),
     ] {
         let args = ["normalize", "--device", &device, "in.png", "out.png"];
         let Run { code, stderr, .. } = run(folder.path(), &args, env);
@@ -456,6 +453,8 @@ fn a_flat_image_gets_one_warning() {
         fs::read(folder.path().join("out.pgm")).expect("out"),
         b"P5\n2 1\n255\n\x07\x07"
     );
+    let quiet = ["normalize", "in.pgm", "quiet.pgm", "-q"];
+    assert_eq!(run(folder.path(), &quiet, &[]).stderr, "");
 }
 
 #[test]
@@ -617,7 +616,7 @@ fn a_broken_driver_is_told_in_a_sentence() {
         (
             "none",
             version.replace("VERSION", "12040").replace("INIT", "0") + count,
-            "the NVIDIA driver sees no GPU",
+            "the NVIDIA driver shows no GPU",
         ),
     ];
     for (name, source, sentence) in cases {

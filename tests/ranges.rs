@@ -8,6 +8,34 @@ use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::metadata::Metadata;
 use std::fs;
 
+/// `verify` tells the values that samples stand for, and that a sign makes other values of them.
+#[test]
+fn signed_samples_are_compared_with_their_sign() {
+    let file = |sign, words: [i16; 2]| {
+        let build = Build::default().tag(339, 3, &[sign]);
+        build.file(&grey(2, words.map(|word| word as u16)))
+    };
+    let folder = folder(&[
+        ("a.tif", &file(2, [-5, 7])),
+        ("b.tif", &file(2, [-5, -1000])),
+        ("c.tif", &file(1, [-5, 7])),
+    ]);
+    let verify = |b| {
+        let found = run(folder.path(), &["verify", "a.tif", b], &[]);
+        (found.code, found.stdout)
+    };
+    assert_eq!(verify("a.tif"), (0, "equal\n".into()));
+    let (code, told) = verify("b.tif");
+    assert_eq!(code, 1);
+    assert_eq!(
+        told,
+        "1 of 2 samples differ, by at most 1007; first at column 1, row 0, channel 0: 7 against -1000\n"
+    );
+    let (code, told) = verify("c.tif");
+    assert_eq!(code, 1);
+    assert!(told.contains("16 bits with sign against"), "{told}");
+}
+
 /// −1000, 0, 3000 / −32768, 500, 32767 by 3×2: by hand, 65535/4000 a step.
 #[test]
 fn signed_samples_have_signed_ranges() {

@@ -82,7 +82,7 @@ pub fn line(item: &Item, outcome: &Outcome, time: Duration) -> Value {
             line["height"] = done.shape.height.into();
             line["channels"] = done.shape.channels.into();
             line["depth"] = done.shape.depth.bits().into();
-            line["ranges"] = json!(done.ranges);
+            line["ranges"] = json!(done.found.ranges);
             line["device"] = done.device.as_str().into();
             line["warnings"] = json!(done.warnings);
             let stages: Map<String, Value> = done

@@ -7,7 +7,7 @@ use super::{NoMemory, Unusable, link};
 use crate::buffer;
 use crate::room;
 use crate::stats::Peaks;
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Error, Result, anyhow, ensure};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{
     self, CUdevice_attribute_enum as Attribute, CUevent_flags_enum as Flags,
@@ -681,16 +681,27 @@ fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
         version / 1000,
         version % 1000 / 10
     );
-    cudarc::driver::result::init()
-        .map_err(|error| anyhow!("the NVIDIA driver does not start: {}", said(&error)))?;
+    cudarc::driver::result::init().map_err(|error| match error.0 {
+        sys::CUresult::CUDA_ERROR_NO_DEVICE => no_gpu(),
+        _ => anyhow!("the NVIDIA driver does not start: {}", said(&error)),
+    })?;
     let count = CudaContext::device_count().map_err(|error| anyhow!("{}", said(&error)))?;
-    ensure!(count > 0, "the NVIDIA driver sees no GPU");
+    if count == 0 {
+        return Err(no_gpu());
+    }
     ensure!(
         ordinal < count as usize,
         "there is no GPU {ordinal}: this machine shows {count}, numbered from 0"
     );
     CudaContext::new(ordinal)
         .map_err(|error| anyhow!("GPU {ordinal} cannot be opened: {}", said(&error)))
+}
+
+/// There is a driver, and no card that it shows; what may hide them is named.
+fn no_gpu() -> Error {
+    const HIDES: &str = "CUDA_VISIBLE_DEVICES";
+    let hides = env::var(HIDES).map_or(String::new(), |shown| format!(" ({HIDES} is '{shown}')"));
+    anyhow!("the NVIDIA driver shows no GPU{hides}")
 }
 
 /// Whether the card has a pool of memory, which is then told to keep what it once had.
