@@ -145,31 +145,36 @@ impl Timeline {
     /// Takes in what ran beside it: spans of the same name become one, which takes the time in
     /// which at least one of them ran.
     pub fn join(&mut self, beside: &[Timeline]) {
-        let mut all: Vec<Span> = Vec::new();
+        let mut joined: Vec<(Span, Stretches)> = Vec::new();
         for timeline in beside {
-            let later = timeline.origin.saturating_duration_since(self.origin);
-            all.extend(timeline.spans.iter().map(|span| Span {
-                start: later + span.start,
-                ..span.clone()
-            }));
-        }
-        all.sort_by(|a, b| (&a.name, a.start).cmp(&(&b.name, b.start)));
-        let (first, mut end) = (self.spans.len(), Duration::ZERO);
-        for span in all {
-            let ends = span.start + span.time;
-            let last = self.spans[first..].last_mut();
-            match last.filter(|last| last.name == span.name) {
-                Some(last) => {
-                    last.bytes += span.bytes;
-                    last.time += ends.saturating_sub(end.max(span.start));
-                    end = end.max(ends);
-                }
-                None => {
-                    end = ends;
-                    self.spans.push(span);
-                }
+            for span in &timeline.spans {
+                let began = timeline.began(span);
+                let start = began.saturating_duration_since(self.origin);
+                let same = |(known, _): &(Span, _)| known.name == span.name;
+                let index = joined.iter().position(same).unwrap_or_else(|| {
+                    let first = Span {
+                        start,
+                        bytes: 0,
+                        ..span.clone()
+                    };
+                    joined.push((first, Stretches::default()));
+                    joined.len() - 1
+                });
+                let (known, stretches) = &mut joined[index];
+                known.start = known.start.min(start);
+                known.bytes += span.bytes;
+                stretches.add(began, span.time);
             }
         }
+        for (span, stretches) in joined {
+            let time = stretches.time();
+            self.spans.push(Span { time, ..span });
+        }
+    }
+
+    /// When one of its spans began.
+    pub fn began(&self, span: &Span) -> Instant {
+        self.origin + span.start
     }
 
     /// The spans, in the order they began.
@@ -182,6 +187,44 @@ impl Timeline {
     /// Time since the timeline's beginning.
     pub fn wall(&self) -> Duration {
         self.origin.elapsed()
+    }
+}
+
+/// Stretches of time, of which several may run at once.
+#[derive(Clone, Debug, Default)]
+pub struct Stretches {
+    ends: Vec<(Instant, Instant)>,
+    /// How many there were after those that touch were last made one.
+    tidied: usize,
+}
+
+impl Stretches {
+    /// Adds one.
+    pub fn add(&mut self, start: Instant, time: Duration) {
+        self.ends.push((start, start + time));
+        if self.ends.len() > 2 * self.tidied + 1024 {
+            self.ends = self.apart();
+            self.tidied = self.ends.len();
+        }
+    }
+
+    /// The same without any two that touch.
+    fn apart(&self) -> Vec<(Instant, Instant)> {
+        let mut ends = self.ends.clone();
+        ends.sort_unstable();
+        ends.dedup_by(|next, last| {
+            let touch = next.0 <= last.1;
+            if touch {
+                last.1 = last.1.max(next.1);
+            }
+            touch
+        });
+        ends
+    }
+
+    /// The time in which at least one ran.
+    pub fn time(&self) -> Duration {
+        self.apart().iter().map(|(start, end)| *end - *start).sum()
     }
 }
 

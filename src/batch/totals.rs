@@ -1,7 +1,7 @@
 //! Where the time of a batch went: the stages of all its images added up, and which of the things
 //! they used was the limit.
 
-use crate::stats::{Limit, Timeline, millis};
+use crate::stats::{Limit, Span, Stretches, Timeline, millis};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
@@ -24,6 +24,42 @@ struct Stage {
 pub struct Totals {
     stages: Vec<Stage>,
     images: usize,
+    /// When the link to the card, that from it, and the card were at work, for whichever image.
+    device: [Stretches; 3],
+}
+
+/// The stage in which a card is started.
+const START: &str = "device start";
+
+/// A part of the device, which all images share.
+#[derive(Clone, Copy)]
+struct Part {
+    what: &'static str,
+    limit: Limit,
+    /// What the names of its stages begin with.
+    begins: &'static str,
+}
+
+const UP: Part = Part {
+    what: "the link to the card",
+    limit: Limit::Pcie,
+    begins: "upload",
+};
+const DOWN: Part = Part {
+    what: "the link from the card",
+    limit: Limit::Pcie,
+    begins: "download",
+};
+const CARD: Part = Part {
+    what: "the card",
+    limit: Limit::DeviceMemory,
+    begins: "",
+};
+
+impl Part {
+    fn does(&self, span: &Span) -> bool {
+        span.limit == self.limit && span.name.starts_with(self.begins)
+    }
 }
 
 /// What stages wait for: all of a kind share it.
@@ -48,6 +84,10 @@ impl Totals {
                 });
                 self.stages.len() - 1
             });
+            let parts = [UP, DOWN, CARD].iter().zip(&mut self.device);
+            for (_, stretches) in parts.filter(|(part, _)| part.does(span)) {
+                stretches.add(timeline.began(span), span.time);
+            }
             let stage = &mut self.stages[index];
             stage.time += span.time;
             stage.beside += span.beside;
@@ -58,33 +98,29 @@ impl Totals {
     /// How busy each of the shared things was, from 0 to 1: the `threads` of the host, each direction
     /// of the link, the card.
     fn shares(&self, wall: Duration, threads: usize) -> [Share; 4] {
-        let busy = |of: &dyn Fn(&Stage) -> bool, units: usize| {
-            let time: Duration = self.stages.iter().filter(|s| of(s)).map(|s| s.time).sum();
-            time.as_secs_f64() / (wall.as_secs_f64() * units as f64).max(1e-9)
+        let wall = wall.as_secs_f64().max(1e-9);
+        let on_host = |stage: &&Stage| stage.limit == Limit::Host && stage.name != START;
+        let host: Duration = self.stages.iter().filter(on_host).map(|s| s.time).sum();
+        let [up, down, card] = &self.device;
+        let device = |part: Part, stretches: &Stretches| Share {
+            what: part.what,
+            busy: stretches.time().as_secs_f64() / wall,
         };
-        let host = |stage: &Stage| stage.limit == Limit::Host && stage.name != "device start";
-        let link = |way: &'static str| {
-            move |stage: &Stage| stage.limit == Limit::Pcie && stage.name.starts_with(way)
-        };
-        let card = |stage: &Stage| stage.limit == Limit::DeviceMemory;
         [
             Share {
                 what: "the host's threads",
-                busy: busy(&host, threads),
+                busy: host.as_secs_f64() / threads as f64 / wall,
             },
-            Share {
-                what: "the link to the card",
-                busy: busy(&link("upload"), 1),
-            },
-            Share {
-                what: "the link from the card",
-                busy: busy(&link("download"), 1),
-            },
-            Share {
-                what: "the card",
-                busy: busy(&card, 1),
-            },
+            device(UP, up),
+            device(DOWN, down),
+            device(CARD, card),
         ]
+    }
+
+    /// How long the card took to start, while threads had to wait for it.
+    fn start(&self) -> Option<Duration> {
+        let start = self.stages.iter().find(|stage| stage.name == START)?;
+        Some(start.time)
     }
 
     /// The stages as a table, and a sentence that names the limit.
@@ -122,8 +158,11 @@ impl Totals {
             .collect();
         let _ = writeln!(
             out,
-            "{} wall clock; busy: {}. The limit is {}, {:.2} × its busy time.",
+            "{} wall clock{}; busy: {}. The limit is {}, {:.2} × its busy time.",
             millis(wall),
+            self.start().map_or(String::new(), |start| {
+                format!(", {} of it until the GPU was ready", millis(start))
+            }),
             used.join(", "),
             shares[0].what,
             1.0 / shares[0].busy.max(1e-9)
