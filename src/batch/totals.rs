@@ -96,11 +96,14 @@ impl Totals {
     }
 
     /// How busy each of the shared things was, from 0 to 1: the `threads` of the host, each direction
-    /// of the link, the card.
-    fn shares(&self, wall: Duration, threads: usize) -> [Share; 4] {
+    /// of the link, the card; and the share that its start took.
+    fn shares(&self, wall: Duration, threads: usize) -> [Share; 5] {
         let wall = wall.as_secs_f64().max(1e-9);
         let on_host = |stage: &&Stage| stage.limit == Limit::Host && stage.name != START;
         let host: Duration = self.stages.iter().filter(on_host).map(|s| s.time).sum();
+        // Cards start side by side, once.
+        let starts = self.stages.iter().find(|stage| stage.name == START);
+        let start = starts.map_or(Duration::ZERO, |stage| stage.time);
         let [up, down, card] = &self.device;
         let device = |part: Part, stretches: &Stretches| Share {
             what: part.what,
@@ -114,13 +117,11 @@ impl Totals {
             device(UP, up),
             device(DOWN, down),
             device(CARD, card),
+            Share {
+                what: "the GPU's start",
+                busy: start.as_secs_f64() / wall,
+            },
         ]
-    }
-
-    /// How long the card took to start, while threads had to wait for it.
-    fn start(&self) -> Option<Duration> {
-        let start = self.stages.iter().find(|stage| stage.name == START)?;
-        Some(start.time)
     }
 
     /// The stages as a table, and a sentence that names the limit.
@@ -158,11 +159,8 @@ impl Totals {
             .collect();
         let _ = writeln!(
             out,
-            "{} wall clock{}; busy: {}. The limit is {}, {:.2} × its busy time.",
+            "{} wall clock; busy: {}. The limit is {}, {:.2} × its busy time.",
             millis(wall),
-            self.start().map_or(String::new(), |start| {
-                format!(", {} of it until the GPU was ready", millis(start))
-            }),
             used.join(", "),
             shares[0].what,
             1.0 / shares[0].busy.max(1e-9)
