@@ -5,6 +5,7 @@ mod crew;
 pub mod histogram;
 pub mod inputs;
 mod journal;
+pub mod options;
 mod plan;
 mod progress;
 pub mod report;
@@ -17,84 +18,19 @@ use crate::ops::Op;
 use crate::ops::histogram::Histogram;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Done, Resources, one_image};
-use crate::room;
 use anyhow::{Context, Result};
 use crew::Crew;
 use histogram::Set;
-use inputs::{Item, Items, Naming, Selection};
+use inputs::{Item, Items, Naming};
 use journal::{Journal, Stamp, Verdict};
-use progress::{Progress, Voice};
+use options::Options;
+use progress::Progress;
 use report::{Outcome as Fate, Report};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use totals::Totals;
-
-/// How a batch is done.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub struct Options {
-    /// Which files.
-    #[command(flatten)]
-    pub selection: Selection,
-
-    /// Images worked on at the same time; without it one for each core
-    #[arg(short, long, value_name = "N", help_heading = "Many files")]
-    pub jobs: Option<std::num::NonZeroUsize>,
-
-    /// Memory that the images under way may take together, as 8G or 500M; without it half of what is free
-    #[arg(long, value_name = "SIZE", value_parser = room::size, help_heading = "Many files")]
-    pub mem_limit: Option<u64>,
-
-    /// Write a line of JSON for every file to FILE
-    #[arg(long, value_name = "FILE", help_heading = "Many files")]
-    pub report: Option<PathBuf>,
-
-    /// Go on where an earlier run into the same folder stopped: skip what is done and unchanged
-    #[arg(long, help_heading = "Many files")]
-    pub resume: bool,
-
-    /// Only tell what would be done: files, pixels, memory and about how long
-    #[arg(long, help_heading = "Many files")]
-    pub dry_run: bool,
-
-    /// How much is said.
-    #[command(flatten)]
-    pub voice: Voice,
-}
-
-impl Options {
-    /// Whether something was asked for that only a batch does, even of one file.
-    pub fn wanted(&self) -> bool {
-        let Selection {
-            include,
-            exclude,
-            files_from,
-            shard,
-        } = &self.selection;
-        !include.is_empty()
-            || !exclude.is_empty()
-            || files_from.is_some()
-            || shard.is_some()
-            || self.report.is_some()
-            || self.resume
-            || self.dry_run
-    }
-
-    /// The threads and the memory of a batch.
-    fn crew(&self, common: &Common) -> Crew {
-        let jobs = match self.jobs {
-            Some(jobs) => jobs.get(),
-            None => rayon::current_num_threads(),
-        };
-        Crew::new(common.device, jobs, self.memory(), common.reading)
-    }
-
-    /// The most memory that images under way take together, in bytes; one that needs more goes alone.
-    fn memory(&self) -> u64 {
-        self.mem_limit.unwrap_or_else(plan::free_memory)
-    }
-}
 
 /// A batch that is ready to begin.
 #[derive(Debug)]
@@ -223,7 +159,7 @@ impl Batch<'_> {
         mut take: impl FnMut(usize, Option<Done>) -> Result<()>,
     ) -> Result<Outcome> {
         let items = &self.items.items;
-        let crew = self.options.crew(self.common);
+        let crew = self.crew();
         let mut report = self.open_report()?;
         let mut progress = Progress::new(items.len(), self.options.voice);
         if self.aloud {
@@ -286,6 +222,13 @@ impl Batch<'_> {
             0 => Outcome::Done,
             _ => Outcome::SomeFailed,
         })
+    }
+
+    /// The threads and the memory of the batch.
+    fn crew(&self) -> Crew {
+        let (options, common) = (self.options, self.common);
+        let (jobs, memory) = (options.threads(), options.memory());
+        Crew::new(common.device, jobs, memory, common.reading)
     }
 
     /// One file, unless it is done already.

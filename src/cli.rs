@@ -112,7 +112,7 @@ pub enum Verb {
         inputs: Vec<PathBuf>,
         /// How many files are done.
         #[command(flatten)]
-        batch: batch::Options,
+        batch: batch::options::Options,
     },
     /// Count how often each value occurs in a whole set of images, for `normalize --range-from`
     Histogram {
@@ -127,7 +127,7 @@ pub enum Verb {
         overwrite: bool,
         /// How many files are done.
         #[command(flatten)]
-        batch: batch::Options,
+        batch: batch::options::Options,
     },
     /// Join the histograms of the parts of a set
     Merge {
@@ -223,7 +223,7 @@ pub struct Files {
 
     /// How many files are done.
     #[command(flatten)]
-    pub batch: batch::Options,
+    pub batch: batch::options::Options,
 
     /// How each format is compressed.
     #[command(flatten)]

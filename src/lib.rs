@@ -113,7 +113,7 @@ fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> 
         (Some(path), _) => Some(Set::read(path)?),
         (None, true) => {
             let inputs = &files.paths[..files.paths.len().saturating_sub(1)];
-            let first = batch::Options {
+            let first = batch::options::Options {
                 report: None,
                 resume: false,
                 dry_run: false,
@@ -200,7 +200,7 @@ fn sum(
     op: &Sum,
     inputs: &[PathBuf],
     json: bool,
-    options: &batch::Options,
+    options: &batch::options::Options,
     common: &Common,
 ) -> Result<Outcome> {
     let print = |input: &Path, done: &Done| -> Result<()> {

@@ -4,8 +4,9 @@
 //! A `.hist` file is one JSON object: what kind of images were counted, how many, which part of a
 //! set that was, and of each channel `[value, count]` for every value that occurs.
 
+use super::measure_set;
+use super::options::Options;
 use super::shard::Shard;
-use super::{Options, measure_set};
 use crate::cli::Common;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Values};

@@ -8,14 +8,10 @@ use crate::outcome::Outcome;
 use crate::pipeline::memory;
 use anyhow::{Context, Result};
 use rayon::prelude::*;
-use std::fs;
 use std::io::{self, Write};
 
 /// Bytes of samples a second that one core carries from PNG to PNG; other formats are faster.
 const CORE_RATE: f64 = 170e6;
-
-/// Memory taken where the system does not say how much is free.
-const UNKNOWN: u64 = 2 << 30;
 
 impl Batch<'_> {
     /// Tells on standard output what would be done.
@@ -46,7 +42,7 @@ impl Batch<'_> {
         let good = || shapes.iter().flatten();
         let pixels: u64 = good().map(|shape| shape.pixels() as u64).sum();
         let bytes: u64 = good().map(|shape| shape.bytes() as u64).sum();
-        let crew = self.options.crew(self.common);
+        let crew = self.crew();
         let threads = crew.threads(items.len());
         let mut each: Vec<u64> = good().map(memory).collect();
         each.sort_unstable_by(|a, b| b.cmp(a));
@@ -83,21 +79,4 @@ pub fn told(bytes: u64) -> String {
         1e6.. => format!("{:.1} MB", bytes / 1e6),
         _ => format!("{:.1} kB", bytes / 1e3),
     }
-}
-
-/// Half of the memory that is free, of the machine's and of the control group's.
-pub fn free_memory() -> u64 {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-        Some(kib << 10)
-    });
-    let number = |path: &str| -> Option<u64> { fs::read_to_string(path).ok()?.trim().parse().ok() };
-    let group = number("/sys/fs/cgroup/memory.max")
-        .zip(number("/sys/fs/cgroup/memory.current"))
-        .map(|(most, used)| most.saturating_sub(used));
-    let free = [machine, group].into_iter().flatten().min();
-    free.unwrap_or(2 * UNKNOWN).max(64 << 20) / 2
 }
