@@ -1,6 +1,6 @@
 //! What can be typed: clap types only.
 
-use crate::batch;
+use crate::batch::options::Options;
 use crate::bench;
 use crate::codec::{self, Format};
 use crate::device::Choice;
@@ -112,7 +112,7 @@ pub enum Verb {
         inputs: Vec<PathBuf>,
         /// How many files are done.
         #[command(flatten)]
-        batch: batch::options::Options,
+        batch: Options,
     },
     /// Count how often each value occurs in a whole set of images, for `normalize --range-from`
     Histogram {
@@ -127,7 +127,7 @@ pub enum Verb {
         overwrite: bool,
         /// How many files are done.
         #[command(flatten)]
-        batch: batch::options::Options,
+        batch: Options,
     },
     /// Join the histograms of the parts of a set
     Merge {
@@ -223,7 +223,7 @@ pub struct Files {
 
     /// How many files are done.
     #[command(flatten)]
-    pub batch: batch::options::Options,
+    pub batch: Options,
 
     /// How each format is compressed.
     #[command(flatten)]
