@@ -29,7 +29,7 @@ pub struct Cli {
 /// Options that every verb takes.
 #[derive(Args, Debug)]
 pub struct Common {
-    /// Where to work: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead)
+    /// Where to work: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead); GPUIMG_DEVICE_MEMORY=2G bounds what is taken of its memory
     #[arg(
         long,
         global = true,

@@ -93,13 +93,6 @@ impl Job<'_, '_> {
         self.gpu.reduction_grid(bytes)
     }
 
-    /// Device memory of zeros.
-    pub fn zeros(&mut self, len: usize) -> Result<Buffer> {
-        let buffer = self.alloc(len)?;
-        self.gpu.fill(&buffer, 0)?;
-        Ok(buffer)
-    }
-
     /// Device memory that holds a few words.
     pub fn words<T: bytemuck::Pod>(&mut self, words: &[T]) -> Result<Buffer> {
         self.gpu.words(words)

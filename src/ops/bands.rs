@@ -169,7 +169,14 @@ impl Pass<'_> {
         first: usize,
         memory: &mut [u8],
     ) -> Result<Output<()>> {
-        let whole = self.at_once(gpu, timeline, first, memory);
+        let whole = gpu.job(&mut [], timeline, |job| {
+            let samples = alone(&self.link.up, || self.send(first, memory, job))?;
+            let output = self.op.cuda(samples, job)?;
+            if let Product::Image(image) = &output.product {
+                alone(&self.link.down, || job.fetch(&image.samples, memory))?;
+            }
+            Ok(output.map(|_| ()))
+        });
         let units = memory.len() / self.unit;
         let full = whole.as_ref().is_err_and(|error| error.is::<NoMemory>());
         if !full || units < 2 || memory.len() <= LEAST {
@@ -180,23 +187,6 @@ impl Pass<'_> {
             self.band(gpu, timeline, first, head)?,
             self.band(gpu, timeline, first + units / 2, tail)?,
         ])
-    }
-
-    fn at_once(
-        &self,
-        gpu: &Gpu,
-        timeline: &mut Timeline,
-        first: usize,
-        memory: &mut [u8],
-    ) -> Result<Output<()>> {
-        gpu.job(&mut [], timeline, |job| {
-            let samples = alone(&self.link.up, || self.send(first, memory, job))?;
-            let output = self.op.cuda(samples, job)?;
-            if let Product::Image(image) = &output.product {
-                alone(&self.link.down, || job.fetch(&image.samples, memory))?;
-            }
-            Ok(output.map(|_| ()))
-        })
     }
 
     /// Sends what becomes the band: the band itself, or what is turned into it.

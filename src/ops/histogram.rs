@@ -199,7 +199,7 @@ impl Histogram {
         let bytes = shape.bytes() as u64;
         let [kernel] = job.kernels("histogram", ["histogram"], &shape.sample_form())?;
         let mut counts = Counts::new(shape.channels, shape.depth);
-        let bins = job.zeros(size_of_val(counts.bins.as_slice()))?;
+        let bins = job.zeroed(size_of_val(counts.bins.as_slice()))?;
         let args = [
             Arg::Buffer(&image.samples),
             Arg::U64(shape.samples() as u64),
