@@ -17,8 +17,6 @@ pub struct Job<'a, 'h> {
     gpu: &'a Gpu,
     host: &'a mut Pinned<'h>,
     timeline: &'a mut Timeline,
-    /// When the queue began, by both clocks.
-    origin: (Instant, CudaEvent),
     pending: Vec<Pending>,
 }
 
@@ -46,12 +44,12 @@ impl Gpu {
             if bytes > 0 {
                 timeline.push("pin", start, start.elapsed(), bytes, Limit::Host);
             }
-            let origin = (Instant::now(), self.event()?);
+            // Known before anything is queued.
+            self.moment()?;
             let mut job = Job {
                 gpu: self,
                 host,
                 timeline,
-                origin,
                 pending: Vec::new(),
             };
             let result = work(&mut job)?;
@@ -215,7 +213,7 @@ impl Job<'_, '_> {
     /// Waits for everything queued, and tells the timeline of it.
     fn settle(&mut self) -> Result<()> {
         self.gpu.wait()?;
-        let (origin, origin_event) = &self.origin;
+        let (origin, origin_event) = self.gpu.moment()?;
         for Pending {
             name,
             bytes,
