@@ -21,6 +21,7 @@ pub mod bench;
 pub mod buffer;
 pub mod cli;
 pub mod codec;
+mod deflate;
 pub mod device;
 pub mod doctor;
 pub mod files;

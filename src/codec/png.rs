@@ -1,16 +1,13 @@
 //! PNG (W3C PNG specification, third edition): a decoder and an encoder of our own, since PNG is
 //! what users wait for; the `png` crate reads the rare kinds.
 
-mod adler;
 mod cuda;
 mod decode;
 mod encode;
 pub(super) mod metadata;
 
 pub use cuda::{Compressed, compress, device_memory};
-pub(super) use decode::Unzip;
 pub use decode::{Reader, decode};
-pub(super) use encode::Zip;
 pub use encode::{Mode, encode, encode_with};
 
 /// The private chunk that lets a reader inflate the segments on many threads. Ancillary, private,

@@ -1,26 +1,17 @@
 //! PNG file to image.
 
-mod ahead;
-mod block_header;
 mod chunks;
-mod codes;
 mod data;
-mod deflate;
-mod finder;
 mod header;
-mod inflate;
-mod lane;
 mod library;
-mod parallel;
-mod part;
 mod prefix;
-mod reader;
 mod segments;
+mod stream;
 mod unfilter;
 mod unfilter_simd;
-mod zlib;
 
 use crate::codec::salvage::Salvage;
+use crate::deflate::inflate::parallel;
 use crate::files::Source;
 use crate::image::{Image, Shape};
 use crate::metadata::{self, Metadata, Remarks};
@@ -28,10 +19,8 @@ use anyhow::{Context, Result};
 use chunks::Chunks;
 use data::ImageData;
 use header::{Colour, Prelude};
-use inflate::Inflater;
+use stream::Inflater;
 use unfilter::{Layout, Rows};
-
-pub use zlib::Unzip;
 
 /// Bytes of image from which a second thread pays for its start.
 const WORTH_A_THREAD: usize = 1 << 20;
@@ -125,7 +114,8 @@ impl<'a> Reader<'a> {
             let data = prelude.image_data(source)?;
             let mut rows = Rows::new(samples.as_bytes_mut(), layout);
             // An error here may be one of the file or a limit of the method: the plain way tells.
-            if parallel::each(data, total, threads, |bytes| rows.push(bytes)).is_ok() {
+            let read = parallel::each(data, total, threads, |bytes| rows.push(bytes));
+            if read.and_then(|mut data| data.finish()).is_ok() {
                 return Ok(Image::new(shape, samples));
             }
         }
@@ -249,7 +239,8 @@ mod tests {
                 let mut samples = Samples::any(&shape)?;
                 let mut rows = Rows::new(samples.as_bytes_mut(), layout);
                 let data = prelude.image_data(&source)?;
-                parallel::each(data, scanlines.len(), threads, |bytes| rows.push(bytes))?;
+                parallel::each(data, scanlines.len(), threads, |bytes| rows.push(bytes))?
+                    .finish()?;
                 ensure!(Image::new(shape, samples) == image, "{threads} threads");
             }
         }

@@ -12,36 +12,22 @@
 //! A segment refers to nothing before itself: its first row is filtered without the row above, its
 //! matches stay inside, and it begins and ends at a byte. It ends with an empty stored block,
 //! which in the last segment is marked as the stream's last. `Mode::Fast`: filters by
-//! `filter::choose`; the filtered bytes of a segment go through `Quick::compress` if `Quick::pays`
-//! says so of them, else, cut every 128 KiB, into blocks by `block::fast`; codes are made by
-//! `huffman::lengths` and told by `Header::new`. Those say the rest of what another encoder of the
-//! same bytes must do. `Mode::Small`: filters by `Rows::fill_each`,
+//! `filter::choose`; the filtered bytes of a segment go through `Fast::compress` of
+//! `deflate::compress`. Those say the rest of what another encoder of the same bytes must do. `Mode::Small`: filters by `Rows::fill_each`,
 //! blocks by `Matcher`. `Mode::Store`: filter None, stored blocks of 65535 bytes.
 
-mod bits;
-mod block;
 mod filter;
-mod header;
-mod huffman;
-mod matches;
-mod put_simd;
-mod quick;
-mod token;
-mod zlib;
 
-use super::{INDEX, adler, metadata};
+use super::{INDEX, metadata};
 use crate::codec::ordered::ordered;
+use crate::deflate::compress::{Bits, Fast, Matcher, flush, stored};
+use crate::deflate::{adler, zlib};
 use crate::files::Target;
 use crate::image::{Image, Shape};
 use crate::metadata::Metadata;
 use anyhow::{Result, ensure};
-use bits::Bits;
 use filter::{Filter, Rows};
-use matches::Matcher;
-use quick::Quick;
 use std::ops::Range;
-
-pub use zlib::Zip;
 
 /// How PNG data is compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -201,7 +187,7 @@ pub(super) struct Piece {
     out: Bits,
     filtered: Vec<u8>,
     matcher: Matcher,
-    quick: Quick,
+    fast: Fast,
     /// Where the chunk begins in `out`, and the deflate data.
     at: usize,
     start: usize,
@@ -236,7 +222,7 @@ impl Piece {
         // The length is not known yet.
         out.extend(b"\0\0\0\0IDAT");
         if index == 0 {
-            out.extend(&[0x78, 0x01]);
+            out.extend(&zlib::HEADER);
         }
         self.start = out.len();
     }
@@ -253,7 +239,7 @@ impl Piece {
             Mode::Small => {
                 rows.fill_each(segment.start, filtered);
                 self.matcher.compress(filtered, &mut self.out);
-                block::flush(self.last, &mut self.out);
+                flush(self.last, &mut self.out);
                 self.adler = simd_adler32::adler32(&&*filtered);
                 // One filter for all rows, and few matches, can be the better choice: values that
                 // are multiples of 16, for one, where filters of their own disturb the pattern.
@@ -267,8 +253,8 @@ impl Piece {
             }
             Mode::Store => {
                 rows.fill(segment.start, Filter::None, Filter::None, filtered);
-                block::stored(filtered, &mut self.out);
-                block::flush(self.last, &mut self.out);
+                stored(filtered, &mut self.out);
+                flush(self.last, &mut self.out);
                 self.adler = simd_adler32::adler32(&&*filtered);
             }
         }
@@ -285,12 +271,8 @@ impl Piece {
 
     /// The data of `Mode::Fast` from filtered bytes.
     fn deflate(&mut self, filtered: &[u8]) {
-        if self.quick.pays(filtered) {
-            self.quick.compress(filtered, &mut self.out);
-        } else {
-            block::fast_all(filtered, &mut self.out);
-        }
-        block::flush(self.last, &mut self.out);
+        self.fast.compress(filtered, &mut self.out);
+        flush(self.last, &mut self.out);
     }
 
     /// The segment as another device made it: the data, or filtered bytes still to be deflated.

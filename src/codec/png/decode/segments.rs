@@ -5,9 +5,9 @@
 use super::chunks::Chunks;
 use super::data::ImageData;
 use super::header::Prelude;
-use super::inflate::{Block, Inflater, Part, Place};
+use super::stream::{Block, Inflater, Part, Place};
 use super::unfilter::{Layout, Rows, SUB};
-use crate::codec::png::adler::joined;
+use crate::deflate::adler::joined;
 use crate::files::Source;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;

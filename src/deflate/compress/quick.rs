@@ -2,8 +2,9 @@
 
 use super::bits::Bits;
 use super::block;
-use super::matches::{BLOCK, WINDOW, common, hash};
+use super::matches::{BLOCK, common, hash};
 use super::token::{LONGEST, Token};
+use crate::deflate::WINDOW;
 
 /// Log2 of the number of places remembered, one for each hash of 4 bytes.
 const HASH_BITS: u32 = 14;

@@ -1,16 +1,14 @@
 //! The zlib stream of the image data (RFC 1950) to scanlines, block by block.
 
-use super::block_header::Bits;
-use super::codes::Fault;
 use super::data::ImageData;
-use super::deflate::{Inflate, Step, Stream, read_both};
+use crate::deflate::WINDOW;
+use crate::deflate::inflate::parallel::Input;
+use crate::deflate::inflate::{Bits, Fault, Inflate, Step, Stream, read_both};
+use crate::deflate::zlib::is_zlib;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use simd_adler32::Adler32;
 use std::sync::mpsc::sync_channel;
 use std::thread;
-
-/// How far back a deflate stream refers; so much is kept before each block.
-pub const HISTORY: usize = 32 << 10;
 
 /// Bytes inflated at a time: a part of a level 2 cache.
 const BLOCK: usize = 256 << 10;
@@ -321,7 +319,7 @@ impl Block {
     /// An empty block for a stream of `total` bytes, with room for at least one.
     pub fn new(total: usize) -> Block {
         Block {
-            bytes: vec![0; HISTORY + total.clamp(1, BLOCK)],
+            bytes: vec![0; WINDOW + total.clamp(1, BLOCK)],
             start: 0,
             end: 0,
         }
@@ -338,7 +336,7 @@ impl Block {
 
     /// What the next block may refer to.
     fn history(&self) -> std::ops::Range<usize> {
-        self.end.saturating_sub(HISTORY)..self.end
+        self.end.saturating_sub(WINDOW)..self.end
     }
 
     pub fn clear(&mut self) {
@@ -360,12 +358,4 @@ impl Block {
         self.start = history.len();
         self.end = self.start;
     }
-}
-
-/// Whether a stream may start so (RFC 1950, section 2.2): deflate, a window of at most 32 KiB, no
-/// preset dictionary.
-pub fn is_zlib(head: &[u8; 2]) -> bool {
-    let [method, flags] = *head;
-    let known = method & 15 == 8 && method >> 4 <= 7 && flags & 32 == 0;
-    known && u16::from_be_bytes(*head).is_multiple_of(31)
 }

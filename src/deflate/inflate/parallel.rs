@@ -7,11 +7,11 @@
 //! and the part is inflated anew from the right place. (The method of rapidgzip: Knespel and Brunst,
 //! HPDC 2023.)
 
-use super::data::ImageData;
 use super::finder::find_block;
-use super::inflate::{HISTORY, is_zlib};
 use super::part::{Buffers, Inflated, Job, PART, Run};
-use crate::codec::png::adler::joined;
+use crate::deflate::WINDOW;
+use crate::deflate::adler::joined;
+use crate::deflate::zlib::is_zlib;
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,15 +38,33 @@ pub fn is_worth(compressed: u64, inflated: usize, threads: usize) -> bool {
         && inflated < 6 * compressed
 }
 
-/// Inflates exactly `total` bytes of `data` on `threads` threads and hands them to `take` in order;
-/// then checks the Adler-32 and the rest of the file. After an error the stream is to be inflated
-/// by one thread, which says what is wrong with it, if anything is.
-pub fn each(
-    data: ImageData,
+/// Compressed bytes that come piece by piece.
+pub trait Input {
+    /// The bytes that come next, as many as are at hand; none at the end.
+    ///
+    /// # Errors
+    /// What keeps them from being read.
+    fn peek(&mut self) -> Result<&[u8]>;
+
+    /// Moves past the first `count` of the bytes that `peek` gave.
+    ///
+    /// # Errors
+    /// What keeps them from being read.
+    fn consume(&mut self, count: usize) -> Result<()>;
+}
+
+/// Inflates a zlib stream of exactly `total` bytes on `threads` threads, hands them to `take` in
+/// order, checks the Adler-32, and returns the input with what follows the stream.
+///
+/// # Errors
+/// The input's and `take`'s; a damaged stream; a stream that this method does not suit. The caller
+/// inflates the stream on one thread then, which says what is wrong with it, if anything is.
+pub fn each<I: Input + Send>(
+    data: I,
     total: usize,
     threads: usize,
     take: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
+) -> Result<I> {
     let mut parts = Parts {
         data,
         index: 0,
@@ -94,20 +112,19 @@ pub fn each(
         join.all(finished)
     })?;
     let parts = parts.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut data = parts.data;
-    data.finish()
+    Ok(parts.data)
 }
 
 /// The compressed data, cut into parts.
-struct Parts<'a> {
-    data: ImageData<'a>,
+struct Parts<I> {
+    data: I,
     /// Number of the next part.
     index: usize,
     /// The next part itself, if there is one.
     next: Option<Arc<Vec<u8>>>,
 }
 
-impl Parts<'_> {
+impl<I: Input> Parts<I> {
     fn read(&mut self) -> Result<Option<Arc<Vec<u8>>>> {
         let mut part = Vec::with_capacity(PART);
         while part.len() < PART {
@@ -148,7 +165,7 @@ struct Done {
 
 /// Inflates parts until there are no more, or nobody waits for them.
 fn work(
-    parts: &Mutex<Parts>,
+    parts: &Mutex<Parts<impl Input>>,
     idle: &Mutex<Receiver<Buffers>>,
     send: &Sender<Result<Done>>,
 ) -> Result<()> {
@@ -300,8 +317,8 @@ impl<F: FnMut(&[u8]) -> Result<()>> Out<F> {
         (self.take)(bytes)?;
         self.adler = joined(self.adler, adler, bytes.len());
         self.made += bytes.len();
-        let last = &bytes[bytes.len().saturating_sub(HISTORY)..];
-        let surplus = (self.window.len() + last.len()).saturating_sub(HISTORY);
+        let last = &bytes[bytes.len().saturating_sub(WINDOW)..];
+        let surplus = (self.window.len() + last.len()).saturating_sub(WINDOW);
         self.window.drain(..surplus);
         self.window.extend_from_slice(last);
         Ok(())

@@ -3,12 +3,10 @@
 use super::bits::Bits;
 use super::block;
 use super::token::{self, LONGEST, Token};
+use crate::deflate::WINDOW;
 
 /// Bytes that a block covers; its last match may reach past it.
 pub const BLOCK: usize = 64 << 10;
-
-/// Distances that deflate can tell; also the length of the chains.
-pub const WINDOW: usize = 32 << 10;
 
 /// Log2 of the number of chains, each of the places whose 4 bytes have one hash.
 const HASH_BITS: u32 = 15;

@@ -3,9 +3,8 @@
 //! In place of what matches take from before the start stand markers, numbers from `MARKER` on that
 //! say which byte of the 32 KiB before. As soon as 32 KiB are free of them, plain bytes follow.
 
-use super::block_header::Bits;
-use super::deflate::{Inflate, Step, Stream, read_both};
-use super::inflate::HISTORY;
+use super::{Bits, Inflate, Step, Stream, read_both};
+use crate::deflate::WINDOW;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ pub const PART: usize = 512 << 10;
 const MOST: usize = 8 * PART;
 
 /// Symbols inflated between two looks for markers.
-const STRIDE: usize = HISTORY;
+const STRIDE: usize = WINDOW;
 
 /// The symbol for the first byte of the unknown history.
 const MARKER: u16 = 0x8000;
@@ -54,8 +53,8 @@ pub struct Buffers {
 impl Buffers {
     fn prepare(&mut self) {
         if self.marked.is_empty() {
-            self.marked = vec![0; HISTORY + MOST];
-            self.plain = vec![0; HISTORY + MOST];
+            self.marked = vec![0; WINDOW + MOST];
+            self.plain = vec![0; WINDOW + MOST];
             for (symbol, marker) in self.marked.iter_mut().zip(MARKER..=u16::MAX) {
                 *symbol = marker;
             }
@@ -85,9 +84,9 @@ impl Inflated {
 
     /// The bytes that stand before the plain ones, by what stood before the part: up to 32 KiB.
     pub fn resolved(&self, buffers: &Buffers, history: &[u8]) -> Result<Vec<u8>> {
-        let symbols = &buffers.marked[HISTORY..HISTORY + self.marked];
-        let mut all = vec![0; HISTORY];
-        all[HISTORY - history.len()..].copy_from_slice(history);
+        let symbols = &buffers.marked[WINDOW..WINDOW + self.marked];
+        let mut all = vec![0; WINDOW];
+        all[WINDOW - history.len()..].copy_from_slice(history);
         let mut least = u16::MAX;
         let resolve = |&symbol: &u16| {
             if symbol < MARKER {
@@ -98,7 +97,7 @@ impl Inflated {
         };
         let bytes = symbols.iter().map(resolve).collect();
         ensure!(
-            least == u16::MAX || usize::from(least - MARKER) >= HISTORY - history.len(),
+            least == u16::MAX || usize::from(least - MARKER) >= WINDOW - history.len(),
             "a reference to before the start"
         );
         Ok(bytes)
@@ -134,7 +133,7 @@ impl<'a> Run<'a> {
         buffers: &'a mut Buffers,
     ) -> Run<'a> {
         buffers.prepare();
-        let fresh = history.map_or(HISTORY, <[u8]>::len);
+        let fresh = history.map_or(WINDOW, <[u8]>::len);
         if let Some(history) = history {
             buffers.plain[..fresh].copy_from_slice(history);
         }
@@ -150,7 +149,7 @@ impl<'a> Run<'a> {
             all: job.end() + job.beyond.len() as u64 * 8,
             next: job.end(),
             buffers,
-            marked: HISTORY,
+            marked: WINDOW,
             plain: fresh,
             fresh,
             is_plain: history.is_some(),
@@ -199,8 +198,8 @@ impl<'a> Run<'a> {
         while self.end.is_none() {
             if self.plain == self.buffers.plain.len() {
                 take(&self.buffers.plain[self.fresh..])?;
-                self.buffers.plain.copy_within(self.plain - HISTORY.., 0);
-                (self.fresh, self.plain) = (HISTORY, HISTORY);
+                self.buffers.plain.copy_within(self.plain - WINDOW.., 0);
+                (self.fresh, self.plain) = (WINDOW, WINDOW);
             }
             self.step()?;
         }
@@ -266,7 +265,7 @@ impl<'a> Run<'a> {
 
     /// Goes on with plain bytes if no marker can be referred to any more.
     fn look_for_markers(&mut self) {
-        let last = &self.buffers.marked[self.marked - HISTORY..self.marked];
+        let last = &self.buffers.marked[self.marked - WINDOW..self.marked];
         if last.iter().all(|&symbol| symbol < MARKER) {
             for (byte, &symbol) in self.buffers.plain.iter_mut().zip(last) {
                 *byte = symbol as u8;
@@ -295,7 +294,7 @@ impl<'a> Run<'a> {
         Ok(Inflated {
             start: self.start,
             end: self.end.context("the part has not ended")?,
-            marked: self.marked - HISTORY,
+            marked: self.marked - WINDOW,
             plain: self.fresh..self.plain,
             adler: simd_adler32::adler32(&&self.buffers.plain[self.fresh..self.plain]),
             stated: inflate.is_done().then(stated).transpose()?,

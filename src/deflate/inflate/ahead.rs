@@ -270,7 +270,7 @@ impl Ahead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::png::decode::block_header::{Bits, Tables};
+    use crate::deflate::inflate::block_header::{Bits, Tables};
 
     /// A block in which symbol s has the word that `lengths` gives it, without its header.
     fn block(lengths: &[u8], symbols: &[u8]) -> Vec<u8> {

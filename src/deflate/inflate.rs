@@ -4,10 +4,22 @@
 //! next; so one table entry gives up to three literals at once (`lane`), and a block is read in
 //! several places by turns (`ahead`). A stream can be entered at any bit at which a block starts, and symbols may be wider than bytes, to stand for what is not yet known.
 
-use super::ahead::Ahead;
-use super::block_header::{Bits, Tables, read_lengths};
-use super::codes::{Entry, Fault};
-use super::lane::{AMPLE, Lane, ROOM, Symbol, emit, lookup, run_both};
+mod ahead;
+mod block_header;
+mod codes;
+mod finder;
+mod lane;
+pub mod parallel;
+mod part;
+mod reader;
+
+pub use block_header::Bits;
+pub use codes::Fault;
+
+use ahead::Ahead;
+use block_header::{Tables, read_lengths};
+use codes::Entry;
+use lane::{AMPLE, Lane, ROOM, Symbol, emit, lookup, run_both};
 
 /// What a call of `read` did.
 #[derive(Default)]

@@ -1,0 +1,34 @@
+//! Bytes to deflate blocks (RFC 1951, section 3.2).
+
+mod bits;
+mod block;
+mod header;
+mod huffman;
+mod matches;
+mod put_simd;
+mod quick;
+mod token;
+
+pub use bits::Bits;
+pub use block::{flush, stored};
+pub use matches::Matcher;
+
+use quick::Quick;
+
+/// The compressor that works at gigabytes a second: runs of zeros and Huffman codes, and matches
+/// where a sample of the bytes says that these make the data smaller by a quarter.
+#[derive(Default)]
+pub struct Fast {
+    quick: Quick,
+}
+
+impl Fast {
+    /// Appends `bytes` in blocks, none of them the last of the stream.
+    pub fn compress(&mut self, bytes: &[u8], out: &mut Bits) {
+        if self.quick.pays(bytes) {
+            self.quick.compress(bytes, out);
+        } else {
+            block::fast_all(bytes, out);
+        }
+    }
+}
