@@ -1,14 +1,14 @@
 //! Inflating deflate data (RFC 1951) for images.
 //!
 //! Noisy images are nearly all literals, and the time goes into the chain from one code word to the
-//! next; so one table entry gives up to three literals at once (`lane`), and a block is read in
+//! next; so one table entry gives up to three literals at once (`cursor`), and a block is read in
 //! several places by turns (`ahead`). A stream can be entered at any bit at which a block starts, and symbols may be wider than bytes, to stand for what is not yet known.
 
 mod ahead;
 mod block_header;
 mod codes;
+mod cursor;
 mod finder;
-mod lane;
 pub mod parallel;
 mod part;
 mod reader;
@@ -19,7 +19,7 @@ pub use codes::Fault;
 use ahead::Ahead;
 use block_header::{Tables, read_lengths};
 use codes::Entry;
-use lane::{AMPLE, Lane, ROOM, Symbol, emit, lookup, run_both};
+use cursor::{AMPLE, Cursor, ROOM, Symbol, emit, lookup, run_both};
 
 /// What a call of `read` did.
 #[derive(Default)]
@@ -325,9 +325,9 @@ impl Inflate {
         output: &mut [T],
         at: &mut usize,
     ) -> Result<bool, Fault> {
-        let mut lane = Lane::new(&self.tables, self.bits, input, output, *at);
-        let ended = self.ahead.run(&mut lane);
-        (self.bits, *input, *at) = lane.leave();
+        let mut cursor = Cursor::new(&self.tables, self.bits, input, output, *at);
+        let ended = self.ahead.run(&mut cursor);
+        (self.bits, *input, *at) = cursor.leave();
         ended
     }
 }
@@ -354,12 +354,12 @@ impl<'b, T: Symbol> Stream<'_, 'b, T> {
             && self.output.len() - self.from >= ROOM
     }
 
-    fn lane(&mut self) -> Lane<'_, 'b, T> {
+    fn cursor(&mut self) -> Cursor<'_, 'b, T> {
         let Inflate { tables, bits, .. } = &*self.inflate;
-        Lane::new(tables, *bits, self.input, self.output, self.from)
+        Cursor::new(tables, *bits, self.input, self.output, self.from)
     }
 
-    /// Takes note of what its lane did.
+    /// Takes note of what its cursor did.
     fn took(&mut self, (bits, rest, at): (Bits, &[u8], usize), ended: bool) -> Step {
         self.inflate.bits = bits;
         if ended {
@@ -380,7 +380,7 @@ pub fn read_both<T: Symbol>(mut pair: [Stream<'_, '_, T>; 2]) -> [Result<Step, F
     let [one_ready, two_ready] = [pair[0].is_ready(), pair[1].is_ready()];
     let [one, two] = &mut pair;
     if one_ready && two_ready {
-        let (mut a, mut b) = (one.lane(), two.lane());
+        let (mut a, mut b) = (one.cursor(), two.cursor());
         let [a_ended, b_ended] = run_both(&mut a, &mut b);
         let (a, b) = (a.leave(), b.leave());
         [

@@ -11,7 +11,7 @@
 //! not known yet. Noisy images are nearly all literals, and are inflated 1.5 × as fast.
 
 use super::codes::{Entry, Fault};
-use super::lane::{AMPLE, Lane, ROOM, Symbol, emit, lookup, run};
+use super::cursor::{AMPLE, Cursor, ROOM, Symbol, emit, lookup, run};
 use super::reader::{ENTRIES, Litlen, Reader, TURN_IN, TURN_OUT, bit};
 use multiversion::multiversion;
 
@@ -107,18 +107,18 @@ fn turns(
 }
 
 impl Ahead {
-    /// As `lane::run`.
-    pub fn run<T: Symbol>(&mut self, lane: &mut Lane<T>) -> Result<bool, Fault> {
-        let start = lane.input.len();
+    /// As `cursor::run`.
+    pub fn run<T: Symbol>(&mut self, cursor: &mut Cursor<T>) -> Result<bool, Fault> {
+        let start = cursor.input.len();
         let mut ended = Ok(false);
-        while ended == Ok(false) && lane.is_ready() {
-            let used = self.used + start - lane.input.len();
-            ended = match self.distance(used, lane) {
-                Some(distance) => self.run_apart(distance, lane),
-                None => run(lane),
+        while ended == Ok(false) && cursor.is_ready() {
+            let used = self.used + start - cursor.input.len();
+            ended = match self.distance(used, cursor) {
+                Some(distance) => self.run_apart(distance, cursor),
+                None => run(cursor),
             };
         }
-        self.used += start - lane.input.len();
+        self.used += start - cursor.input.len();
         ended
     }
 
@@ -131,14 +131,14 @@ impl Ahead {
 
     /// From one reader to the next, if there should be several: they share the rest of the block,
     /// of which `used` bytes are read, supposed that it is as long as the one before.
-    fn distance<T>(&mut self, used: usize, lane: &Lane<T>) -> Option<usize> {
+    fn distance<T>(&mut self, used: usize, cursor: &Cursor<T>) -> Option<usize> {
         let rest = match used < self.before + self.before / 8 {
             true => self.before.saturating_sub(used),
             false => usize::MAX,
         };
-        let distance = (rest.min(lane.input.len()) / (1 + AHEAD)).min(FARTHEST);
+        let distance = (rest.min(cursor.input.len()) / (1 + AHEAD)).min(FARTHEST);
         let room = ROOM + 2 * (1 + AHEAD) * distance;
-        if distance < NEAREST || lane.output.len() - lane.at < room {
+        if distance < NEAREST || cursor.output.len() - cursor.at < room {
             return None;
         }
         if self.pause > 0 {
@@ -149,37 +149,41 @@ impl Ahead {
     }
 
     /// Inflates with readers ahead, each `distance` bytes after the one before.
-    fn run_apart<T: Symbol>(&mut self, distance: usize, lane: &mut Lane<T>) -> Result<bool, Fault> {
-        let input = lane.input;
+    fn run_apart<T: Symbol>(
+        &mut self,
+        distance: usize,
+        cursor: &mut Cursor<T>,
+    ) -> Result<bool, Fault> {
+        let input = cursor.input;
         let mut readers = [Reader::default(); AHEAD];
         for (k, reader) in readers.iter_mut().enumerate() {
-            *reader = self.enter(k, distance * (1 + k), lane);
+            *reader = self.enter(k, distance * (1 + k), cursor);
         }
         let mut together = true;
-        while together && input.len() - lane.input.len() < distance && lane.is_ready() {
+        while together && input.len() - cursor.input.len() < distance && cursor.is_ready() {
             let mut first = Reader {
-                bits: lane.bits,
-                next: input.len() - lane.input.len(),
-                at: lane.at,
+                bits: cursor.bits,
+                next: input.len() - cursor.input.len(),
+                at: cursor.at,
             };
-            let turns = turns(distance, input, (&first, lane.output.len()), &readers);
+            let turns = turns(distance, input, (&first, cursor.output.len()), &readers);
             together = turns > 0
                 && take_turns(
                     turns,
-                    (&lane.tables.litlen, input),
-                    (&mut first, lane.output),
+                    (&cursor.tables.litlen, input),
+                    (&mut first, cursor.output),
                     (&mut readers, &mut self.literals),
                 );
-            lane.go_to(first.bits, &input[first.next..], first.at);
+            cursor.go_to(first.bits, &input[first.next..], first.at);
             if turns > 0 && !together {
                 let others = readers.iter_mut().zip(self.literals.iter_mut());
                 together = others.fold(true, |all, (reader, literals)| {
-                    reader.goes_on(lane.tables, input, literals) && all
+                    reader.goes_on(cursor.tables, input, literals) && all
                 });
             }
             // The first goes on after a match; where another has stopped, this ends.
-            if lane.entry.literals() == 0 && lane.is_ready() {
-                let ended = lane.other();
+            if cursor.entry.literals() == 0 && cursor.is_ready() {
+                let ended = cursor.other();
                 if ended != Ok(false) {
                     return ended;
                 }
@@ -187,16 +191,16 @@ impl Ahead {
         }
         let mut joined = 0;
         for (k, reader) in readers.iter().enumerate() {
-            let (used, end) = (input.len() - lane.input.len(), distance * (1 + k) + AMPLE);
+            let (used, end) = (input.len() - cursor.input.len(), distance * (1 + k) + AMPLE);
             if used < end {
-                lane.input = &input[used..end];
-                let ended = run(lane);
-                lane.input = &input[end - lane.input.len()..];
+                cursor.input = &input[used..end];
+                let ended = run(cursor);
+                cursor.input = &input[end - cursor.input.len()..];
                 if ended != Ok(false) {
                     return ended;
                 }
             }
-            let (count, ended) = self.join(k, reader, input, lane);
+            let (count, ended) = self.join(k, reader, input, cursor);
             if ended != Ok(false) {
                 return ended;
             }
@@ -213,20 +217,20 @@ impl Ahead {
     }
 
     /// A reader that starts at a byte of the input, and has passed all its marks.
-    fn enter<T>(&mut self, k: usize, byte: usize, lane: &Lane<T>) -> Reader {
+    fn enter<T>(&mut self, k: usize, byte: usize, cursor: &Cursor<T>) -> Reader {
         let literals = &mut self.literals[k][..];
         let mut reader = Reader {
             next: byte,
             ..Reader::default()
         };
         for marks in self.marks[k].chunks_mut(ENTRIES) {
-            reader.goes_on(lane.tables, lane.input, literals);
+            reader.goes_on(cursor.tables, cursor.input, literals);
             for mark in marks {
                 *mark = Mark {
                     bit: bit(reader.next, reader.bits),
                     made: reader.at,
                 };
-                let entry = lookup(&lane.tables.litlen, reader.bits);
+                let entry = lookup(&cursor.tables.litlen, reader.bits);
                 reader.bits.pass(entry);
                 emit(literals, &mut reader.at, entry);
             }
@@ -234,31 +238,31 @@ impl Ahead {
         reader
     }
 
-    /// Leads `lane` from near the start of a reader to a mark of it, and from there to where that
+    /// Leads `cursor` from near the start of a reader to a mark of it, and from there to where that
     /// is; says how many literals that spared, none if no mark was met.
     fn join<'b, T: Symbol>(
         &self,
         k: usize,
         reader: &Reader,
         input: &'b [u8],
-        lane: &mut Lane<'_, 'b, T>,
+        cursor: &mut Cursor<'_, 'b, T>,
     ) -> (usize, Result<bool, Fault>) {
         let mut marks = self.marks[k].iter().peekable();
-        while lane.is_ready() {
-            let bit = bit(input.len() - lane.input.len(), lane.bits);
+        while cursor.is_ready() {
+            let bit = bit(input.len() - cursor.input.len(), cursor.bits);
             while marks.next_if(|mark| mark.bit < bit).is_some() {}
             let Some(mark) = marks.peek() else { break };
             if mark.bit == bit {
                 let literals = &self.literals[k][mark.made..reader.at];
-                let end = lane.at + literals.len();
-                let Some(output) = lane.output.get_mut(lane.at..end) else {
+                let end = cursor.at + literals.len();
+                let Some(output) = cursor.output.get_mut(cursor.at..end) else {
                     break;
                 };
                 T::copy(literals, output);
-                lane.go_to(reader.bits, &input[reader.next..], end);
+                cursor.go_to(reader.bits, &input[reader.next..], end);
                 return (literals.len(), Ok(false));
             }
-            let ended = lane.step();
+            let ended = cursor.step();
             if ended != Ok(false) {
                 return (0, ended);
             }
@@ -321,14 +325,14 @@ mod tests {
         tables.set(lengths, &[1])?;
         for distance in [NEAREST, 1001, 4096] {
             let mut output = vec![T::from(0xA5); symbols.len()];
-            let mut lane = Lane::new(&tables, Bits::default(), &input, &mut output, 0);
+            let mut cursor = Cursor::new(&tables, Bits::default(), &input, &mut output, 0);
             let mut ahead = Ahead::default();
             let mut attempts = 0;
-            while lane.input.len() > 4 * distance {
-                assert!(!ahead.run_apart(distance, &mut lane)?);
+            while cursor.input.len() > 4 * distance {
+                assert!(!ahead.run_apart(distance, &mut cursor)?);
                 attempts += 1;
             }
-            let (used, at) = (input.len() - lane.input.len(), lane.at);
+            let (used, at) = (input.len() - cursor.input.len(), cursor.at);
             assert!(output[..at] == expected[..at], "{distance} bytes apart");
             // Three readers come three times as far as one, but for some that are not met.
             assert!(

@@ -2,7 +2,7 @@
 
 use super::block_header::{Bits, Tables};
 use super::codes::{Entry, LITLEN_BITS};
-use super::lane::{Symbol, emit, lookup};
+use super::cursor::{Symbol, emit, lookup};
 
 /// Entries of a turn: as many as need not be topped up for.
 pub const ENTRIES: usize = 4;

@@ -48,23 +48,23 @@ impl Symbol for u16 {
 /// Inflates while there is ample input and output; says whether the block has ended. The shifts by
 /// what a table says are most of the work, and BMI2 has better ones.
 #[multiversion(targets("x86_64+bmi1+bmi2"))]
-pub fn run<T: Symbol>(home: &mut Lane<T>) -> Result<bool, Fault> {
-    let mut lane = home.lend();
+pub fn run<T: Symbol>(home: &mut Cursor<T>) -> Result<bool, Fault> {
+    let mut cursor = home.lend();
     let mut ended = Ok(false);
-    while ended == Ok(false) && lane.is_ready() {
-        lane.literals();
-        if lane.entry.literals() == 0 {
-            ended = lane.other();
+    while ended == Ok(false) && cursor.is_ready() {
+        cursor.literals();
+        if cursor.entry.literals() == 0 {
+            ended = cursor.other();
         }
     }
-    let place = lane.place();
+    let place = cursor.place();
     home.return_to(place);
     ended
 }
 
 /// As `run`, in two streams by turns.
 #[multiversion(targets("x86_64+bmi1+bmi2"))]
-pub fn run_both<T: Symbol>(one: &mut Lane<T>, two: &mut Lane<T>) -> [Result<bool, Fault>; 2] {
+pub fn run_both<T: Symbol>(one: &mut Cursor<T>, two: &mut Cursor<T>) -> [Result<bool, Fault>; 2] {
     let (mut a, mut b) = (one.lend(), two.lend());
     let mut ended = [Ok(false), Ok(false)];
     while ended == [Ok(false), Ok(false)] && a.is_ready() && b.is_ready() {
@@ -84,7 +84,7 @@ pub fn run_both<T: Symbol>(one: &mut Lane<T>, two: &mut Lane<T>) -> [Result<bool
 }
 
 /// A stream in the middle of a compressed block, in as few variables as a loop can keep at hand.
-pub struct Lane<'a, 'b, T> {
+pub struct Cursor<'a, 'b, T> {
     pub tables: &'a Tables,
     pub bits: Bits,
     pub input: &'b [u8],
@@ -94,7 +94,7 @@ pub struct Lane<'a, 'b, T> {
     pub entry: Entry,
 }
 
-impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
+impl<'a, 'b, T: Symbol> Cursor<'a, 'b, T> {
     /// Goes on at `output[at..]`, with `bits` of what stands before `input`.
     pub fn new(
         tables: &'a Tables,
@@ -104,7 +104,7 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
         at: usize,
     ) -> Self {
         bits.refill_slowly(&mut input);
-        Lane {
+        Cursor {
             tables,
             bits,
             input,
@@ -116,8 +116,8 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
 
     /// The same in variables of its own, which a loop can keep in registers.
     #[inline(always)]
-    fn lend(&mut self) -> Lane<'_, 'b, T> {
-        Lane {
+    fn lend(&mut self) -> Cursor<'_, 'b, T> {
+        Cursor {
             output: &mut *self.output,
             ..*self
         }
