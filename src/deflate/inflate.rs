@@ -2,24 +2,24 @@
 //!
 //! Noisy images are nearly all literals, and the time goes into the chain from one code word to the
 //! next; so one table entry gives up to three literals at once (`cursor`), and a block is read in
-//! several places by turns (`ahead`). A stream can be entered at any bit at which a block starts, and symbols may be wider than bytes, to stand for what is not yet known.
+//! several places by turns (`speculation`). A stream can be entered at any bit at which a block starts, and symbols may be wider than bytes, to stand for what is not yet known.
 
-mod ahead;
 mod block_header;
 mod codes;
 mod cursor;
 mod finder;
+mod literal_cursor;
 pub mod parallel;
 mod part;
-mod reader;
+mod speculative;
 
 pub use block_header::Bits;
 pub use codes::Fault;
 
-use ahead::Ahead;
 use block_header::{Tables, read_lengths};
 use codes::Entry;
 use cursor::{AMPLE, Cursor, ROOM, Symbol, emit, lookup, run_both};
+use speculative::Speculation;
 
 /// What a call of `read` did.
 #[derive(Default)]
@@ -57,7 +57,7 @@ pub struct Inflate {
     /// Input of a header that was not all there.
     header: Vec<u8>,
     tables: Tables,
-    ahead: Ahead,
+    speculation: Speculation,
 }
 
 impl Inflate {
@@ -183,7 +183,7 @@ impl Inflate {
             }
             _ => return Err("a block of unknown type"),
         }
-        self.ahead.start_block();
+        self.speculation.start_block();
         self.bits = bits;
         self.last = last;
         Ok(true)
@@ -326,7 +326,7 @@ impl Inflate {
         at: &mut usize,
     ) -> Result<bool, Fault> {
         let mut cursor = Cursor::new(&self.tables, self.bits, input, output, *at);
-        let ended = self.ahead.run(&mut cursor);
+        let ended = self.speculation.run(&mut cursor);
         (self.bits, *input, *at) = cursor.leave();
         ended
     }

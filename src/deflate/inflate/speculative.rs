@@ -1,53 +1,56 @@
-//! Reading a block in several places at once.
+//! Speculative decoding: one block is read in several places at once.
 //!
-//! No word can be looked up before the one before it is, and while a processor waits for that it
-//! has time for other chains of look-ups. A Huffman code synchronises itself: whoever starts to
-//! read at any bit inside a block soon falls into step with its words. So readers start at bits
-//! ahead of the place that is reached, and all go on by turns; where one comes to a bit between
-//! words that the next has passed, all that the next has read from there on is right. (Klein and
-//! Wiseman, "Parallel Huffman decoding with applications to JPEG files", 2003.)
+//! No code word can be looked up before the one before it has been, and while a processor waits for
+//! that it has time for other chains of look-ups. A Huffman code synchronizes itself: a decoder that
+//! starts at any bit inside a block soon reads whole code words, as if it had started at one. So
+//! speculative cursors start ahead of the decoder's own, and all move on in turns. Where the
+//! decoder's cursor comes to a bit between two words at which a speculative one has been, everything
+//! that the speculative one has read from there on is right, and is copied. (Klein and Wiseman,
+//! "Parallel Huffman decoding with applications to JPEG files", 2003.)
 //!
-//! Readers ahead know literals alone and stop at anything else, since a match may refer to what is
-//! not known yet. Noisy images are nearly all literals, and are inflated 1.5 × as fast.
+//! Speculative cursors decode literals alone and stop at anything else, since a match may refer to
+//! bytes that are not known yet. Noisy images are nearly all literals, and are inflated 1.5 × as
+//! fast.
 
 use super::codes::{Entry, Fault};
 use super::cursor::{AMPLE, Cursor, ROOM, Symbol, emit, lookup, run};
-use super::reader::{ENTRIES, Litlen, Reader, TURN_IN, TURN_OUT, bit};
+use super::literal_cursor::{ENTRIES, LiteralCursor, Litlen, TURN_IN, TURN_OUT, bit};
 use multiversion::multiversion;
 
-/// Readers ahead of the first. More would not be faster: two and the first keep a processor busy.
-const AHEAD: usize = 2;
+/// Speculative cursors. More would not be faster: two and the decoder's own keep a processor busy.
+const SPECULATIVE: usize = 2;
 
-/// Bytes of input from one reader to the next.
+/// Bytes of input from one cursor to the next, at least and at most.
 const NEAREST: usize = 256;
 const FARTHEST: usize = 8 << 10;
 
-/// Literals that a reader ahead can keep.
+/// Literals that a speculative cursor can keep.
 const MOST: usize = 16 << 10;
 
-/// Entries from its start on at which a reader ahead can be met. On average it takes eight.
+/// Table entries behind its start at which a speculative cursor can be met; on average eight are
+/// needed.
 const MARKS: usize = 48;
 
-/// Attempts left out, at most, after some that gave little.
+/// Attempts that are skipped, at most, after some that gained little.
 const PAUSE: usize = 63;
 
-/// The memory of readers ahead, and what the stream has been like.
-pub struct Ahead {
-    literals: Box<[[u8; MOST]; AHEAD]>,
-    marks: [[Mark; MARKS]; AHEAD],
-    /// Bytes of the block before, and of this one so far.
+/// The memory of the speculative cursors, and what the stream has been like so far.
+pub struct Speculation {
+    literals: Box<[[u8; MOST]; SPECULATIVE]>,
+    marks: [[Mark; MARKS]; SPECULATIVE],
+    /// Compressed bytes of the block before, and of this one so far.
     before: usize,
     used: usize,
-    /// Attempts to be left out, and how many it will be the next time.
+    /// Attempts still to be skipped, and how many will be skipped after the next failure.
     pause: usize,
     next_pause: usize,
 }
 
-impl Default for Ahead {
-    fn default() -> Ahead {
-        Ahead {
-            literals: Box::new([[0; MOST]; AHEAD]),
-            marks: [[Mark::default(); MARKS]; AHEAD],
+impl Default for Speculation {
+    fn default() -> Speculation {
+        Speculation {
+            literals: Box::new([[0; MOST]; SPECULATIVE]),
+            marks: [[Mark::default(); MARKS]; SPECULATIVE],
             before: 0,
             used: 0,
             pause: 0,
@@ -56,20 +59,25 @@ impl Default for Ahead {
     }
 }
 
-/// A bit of the input between two words, and how many literals a reader ahead had before it.
+/// A bit of the input between two code words, and how many literals a speculative cursor had decoded
+/// before it.
 #[derive(Clone, Copy, Default)]
 struct Mark {
     bit: usize,
     made: usize,
 }
 
-/// Up to so many turns of all readers, until one meets what is no literal: then false.
+/// Gives each cursor up to `turns` turns. Returns false if it ended early, because a cursor met
+/// something that is not a literal.
 #[multiversion(targets("x86_64+bmi1+bmi2"))]
 fn take_turns<T: Symbol>(
     turns: usize,
     (litlen, input): (&Litlen, &[u8]),
-    (first, output): (&mut Reader, &mut [T]),
-    (others, literals): (&mut [Reader; AHEAD], &mut [[u8; MOST]; AHEAD]),
+    (first, output): (&mut LiteralCursor, &mut [T]),
+    (others, literals): (
+        &mut [LiteralCursor; SPECULATIVE],
+        &mut [[u8; MOST]; SPECULATIVE],
+    ),
 ) -> bool {
     // Copies, which the loop can keep in registers.
     let (mut one, mut more) = (*first, *others);
@@ -77,8 +85,8 @@ fn take_turns<T: Symbol>(
     let mut all = true;
     for _ in 0..turns {
         all = gives(one.turn(litlen, input, output));
-        for (reader, literals) in more.iter_mut().zip(literals.iter_mut()) {
-            all &= gives(reader.turn(litlen, input, literals));
+        for (other, literals) in more.iter_mut().zip(literals.iter_mut()) {
+            all &= gives(other.turn(litlen, input, literals));
         }
         if !all {
             break;
@@ -88,26 +96,27 @@ fn take_turns<T: Symbol>(
     all
 }
 
-/// Turns that all readers can take before the first has gone `distance`, or memory ends.
+/// How many turns all cursors can take before the first has gone `distance` bytes, or input or output
+/// ends.
 fn turns(
     distance: usize,
     input: &[u8],
-    (first, output): (&Reader, usize),
-    others: &[Reader; AHEAD],
+    (first, output): (&LiteralCursor, usize),
+    others: &[LiteralCursor; SPECULATIVE],
 ) -> usize {
-    // In the end all literals go to the output, and a match may be among them.
-    let made: usize = others.iter().map(|reader| reader.at).sum();
-    let room = output.saturating_sub(first.at + made + 2 * ROOM) / ((1 + AHEAD) * TURN_OUT);
+    // In the end all literals go to the output, and a match may follow between them.
+    let made: usize = others.iter().map(|other| other.at).sum();
+    let room = output.saturating_sub(first.at + made + 2 * ROOM) / ((1 + SPECULATIVE) * TURN_OUT);
     let way = distance.saturating_sub(first.next).div_ceil(TURN_IN);
-    others.iter().fold(way.min(room), |turns, reader| {
-        let input = input.len().saturating_sub(reader.next + 8) / TURN_IN;
-        let room = (MOST - 2 * TURN_OUT).saturating_sub(reader.at) / TURN_OUT;
+    others.iter().fold(way.min(room), |turns, other| {
+        let input = input.len().saturating_sub(other.next + 8) / TURN_IN;
+        let room = (MOST - 2 * TURN_OUT).saturating_sub(other.at) / TURN_OUT;
         turns.min(input).min(room)
     })
 }
 
-impl Ahead {
-    /// As `cursor::run`.
+impl Speculation {
+    /// As `cursor::run`, speculatively where that pays.
     pub fn run<T: Symbol>(&mut self, cursor: &mut Cursor<T>) -> Result<bool, Fault> {
         let start = cursor.input.len();
         let mut ended = Ok(false);
@@ -122,22 +131,23 @@ impl Ahead {
         ended
     }
 
-    /// Takes note that a block starts.
+    /// Tells that a block starts.
     pub fn start_block(&mut self) {
         if self.used > 0 {
             self.before = std::mem::take(&mut self.used);
         }
     }
 
-    /// From one reader to the next, if there should be several: they share the rest of the block,
-    /// of which `used` bytes are read, supposed that it is as long as the one before.
+    /// The bytes from one cursor to the next, or none if speculation would not pay. The cursors share
+    /// the rest of the block, of which `used` bytes are read; it is expected to be as long as the one
+    /// before.
     fn distance<T>(&mut self, used: usize, cursor: &Cursor<T>) -> Option<usize> {
         let rest = match used < self.before + self.before / 8 {
             true => self.before.saturating_sub(used),
             false => usize::MAX,
         };
-        let distance = (rest.min(cursor.input.len()) / (1 + AHEAD)).min(FARTHEST);
-        let room = ROOM + 2 * (1 + AHEAD) * distance;
+        let distance = (rest.min(cursor.input.len()) / (1 + SPECULATIVE)).min(FARTHEST);
+        let room = ROOM + 2 * (1 + SPECULATIVE) * distance;
         if distance < NEAREST || cursor.output.len() - cursor.at < room {
             return None;
         }
@@ -148,40 +158,41 @@ impl Ahead {
         Some(distance)
     }
 
-    /// Inflates with readers ahead, each `distance` bytes after the one before.
+    /// Inflates with speculative cursors, each `distance` bytes after the one before; returns whether
+    /// the block has ended.
     fn run_apart<T: Symbol>(
         &mut self,
         distance: usize,
         cursor: &mut Cursor<T>,
     ) -> Result<bool, Fault> {
         let input = cursor.input;
-        let mut readers = [Reader::default(); AHEAD];
-        for (k, reader) in readers.iter_mut().enumerate() {
-            *reader = self.enter(k, distance * (1 + k), cursor);
+        let mut speculative = [LiteralCursor::default(); SPECULATIVE];
+        for (k, other) in speculative.iter_mut().enumerate() {
+            *other = self.enter(k, distance * (1 + k), cursor);
         }
         let mut together = true;
         while together && input.len() - cursor.input.len() < distance && cursor.is_ready() {
-            let mut first = Reader {
+            let mut first = LiteralCursor {
                 bits: cursor.bits,
                 next: input.len() - cursor.input.len(),
                 at: cursor.at,
             };
-            let turns = turns(distance, input, (&first, cursor.output.len()), &readers);
+            let turns = turns(distance, input, (&first, cursor.output.len()), &speculative);
             together = turns > 0
                 && take_turns(
                     turns,
                     (&cursor.tables.litlen, input),
                     (&mut first, cursor.output),
-                    (&mut readers, &mut self.literals),
+                    (&mut speculative, &mut self.literals),
                 );
             cursor.go_to(first.bits, &input[first.next..], first.at);
             if turns > 0 && !together {
-                let others = readers.iter_mut().zip(self.literals.iter_mut());
-                together = others.fold(true, |all, (reader, literals)| {
-                    reader.goes_on(cursor.tables, input, literals) && all
+                let others = speculative.iter_mut().zip(self.literals.iter_mut());
+                together = others.fold(true, |all, (other, literals)| {
+                    other.goes_on(cursor.tables, input, literals) && all
                 });
             }
-            // The first goes on after a match; where another has stopped, this ends.
+            // The decoder goes on after a match; where a speculative cursor has stopped, this ends.
             if cursor.entry.literals() == 0 && cursor.is_ready() {
                 let ended = cursor.other();
                 if ended != Ok(false) {
@@ -190,7 +201,7 @@ impl Ahead {
             }
         }
         let mut joined = 0;
-        for (k, reader) in readers.iter().enumerate() {
+        for (k, other) in speculative.iter().enumerate() {
             let (used, end) = (input.len() - cursor.input.len(), distance * (1 + k) + AMPLE);
             if used < end {
                 cursor.input = &input[used..end];
@@ -200,14 +211,14 @@ impl Ahead {
                     return ended;
                 }
             }
-            let (count, ended) = self.join(k, reader, input, cursor);
+            let (count, ended) = self.join(k, other, input, cursor);
             if ended != Ok(false) {
                 return ended;
             }
             joined += count;
         }
         // One failure is chance, several in a row are a stream of another kind.
-        if joined < AHEAD * distance / 2 {
+        if joined < SPECULATIVE * distance / 2 {
             self.pause = self.next_pause;
             self.next_pause = (2 * self.next_pause + 1).min(PAUSE);
         } else {
@@ -216,34 +227,35 @@ impl Ahead {
         Ok(false)
     }
 
-    /// A reader that starts at a byte of the input, and has passed all its marks.
-    fn enter<T>(&mut self, k: usize, byte: usize, cursor: &Cursor<T>) -> Reader {
+    /// Starts speculative cursor `k` at a byte of the input and moves it past all its marks.
+    fn enter<T>(&mut self, k: usize, byte: usize, cursor: &Cursor<T>) -> LiteralCursor {
         let literals = &mut self.literals[k][..];
-        let mut reader = Reader {
+        let mut other = LiteralCursor {
             next: byte,
-            ..Reader::default()
+            ..LiteralCursor::default()
         };
         for marks in self.marks[k].chunks_mut(ENTRIES) {
-            reader.goes_on(cursor.tables, cursor.input, literals);
+            other.goes_on(cursor.tables, cursor.input, literals);
             for mark in marks {
                 *mark = Mark {
-                    bit: bit(reader.next, reader.bits),
-                    made: reader.at,
+                    bit: bit(other.next, other.bits),
+                    made: other.at,
                 };
-                let entry = lookup(&cursor.tables.litlen, reader.bits);
-                reader.bits.pass(entry);
-                emit(literals, &mut reader.at, entry);
+                let entry = lookup(&cursor.tables.litlen, other.bits);
+                other.bits.pass(entry);
+                emit(literals, &mut other.at, entry);
             }
         }
-        reader
+        other
     }
 
-    /// Leads `cursor` from near the start of a reader to a mark of it, and from there to where that
-    /// is; says how many literals that spared, none if no mark was met.
+    /// Moves `cursor` from near the start of speculative cursor `k` to one of its marks, and from
+    /// there to where it has come. Returns how many literals were taken over, 0 if no mark was met,
+    /// and whether the block has ended.
     fn join<'b, T: Symbol>(
         &self,
         k: usize,
-        reader: &Reader,
+        other: &LiteralCursor,
         input: &'b [u8],
         cursor: &mut Cursor<'_, 'b, T>,
     ) -> (usize, Result<bool, Fault>) {
@@ -253,13 +265,13 @@ impl Ahead {
             while marks.next_if(|mark| mark.bit < bit).is_some() {}
             let Some(mark) = marks.peek() else { break };
             if mark.bit == bit {
-                let literals = &self.literals[k][mark.made..reader.at];
+                let literals = &self.literals[k][mark.made..other.at];
                 let end = cursor.at + literals.len();
                 let Some(output) = cursor.output.get_mut(cursor.at..end) else {
                     break;
                 };
                 T::copy(literals, output);
-                cursor.go_to(reader.bits, &input[reader.next..], end);
+                cursor.go_to(other.bits, &input[other.next..], end);
                 return (literals.len(), Ok(false));
             }
             let ended = cursor.step();
@@ -326,15 +338,15 @@ mod tests {
         for distance in [NEAREST, 1001, 4096] {
             let mut output = vec![T::from(0xA5); symbols.len()];
             let mut cursor = Cursor::new(&tables, Bits::default(), &input, &mut output, 0);
-            let mut ahead = Ahead::default();
+            let mut speculation = Speculation::default();
             let mut attempts = 0;
             while cursor.input.len() > 4 * distance {
-                assert!(!ahead.run_apart(distance, &mut cursor)?);
+                assert!(!speculation.run_apart(distance, &mut cursor)?);
                 attempts += 1;
             }
             let (used, at) = (input.len() - cursor.input.len(), cursor.at);
             assert!(output[..at] == expected[..at], "{distance} bytes apart");
-            // Three readers come three times as far as one, but for some that are not met.
+            // Three cursors come three times as far as one, but for some that are not met.
             assert!(
                 used > 2 * distance * attempts,
                 "{used} in {attempts} times {distance} bytes"
@@ -346,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_ahead_read_what_one_reads() -> Result<(), Fault> {
+    fn speculative_cursors_decode_what_one_decodes() -> Result<(), Fault> {
         // As in noisy images of 16 bits, and with words that are too long for the table.
         let codes = [noise(&[2, 2], 9, 2), noise(&[2, 2, 2, 3, 4, 5], 13, 32)];
         for (symbols, lengths) in &codes {
