@@ -1,11 +1,12 @@
-//! Inflating one stream of any origin on many cores.
+//! Inflating one stream of any origin on many cores, by the method of rapidgzip (Knespel and Brunst,
+//! "Rapidgzip: Parallel Decompression and Seeking in Gzip Files Using Cache Prefetching", HPDC 2023).
 //!
-//! The compressed data are cut into parts. A thread looks for the first block that starts in its
-//! part and inflates from there to the first block that starts in the next part, with markers for
-//! what it cannot know. In the order of the stream, one thread then joins the parts: where a part
-//! starts as the one before ended, its markers are looked up; where not, its start was an illusion,
-//! and the part is inflated anew from the right place. (The method of rapidgzip: Knespel and Brunst,
-//! HPDC 2023.)
+//! The compressed data are cut into parts. A worker finds the first block that starts in its part and
+//! inflates from there to the first block that starts in the next part, with markers in place of the
+//! bytes that it cannot know. One thread joins the parts in the order of the stream. If a part starts
+//! where the one before ended, its markers are replaced by the bytes that they stand for. If not, the
+//! worker took other bits for a block's header, a false start, and the part is inflated again from
+//! the right place.
 
 use super::finder::find_block;
 use super::part::{Buffers, Inflated, Job, PART, Run};
@@ -19,17 +20,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Parts that a worker inflates at once.
+/// Parts that a worker inflates in turns.
 const AT_ONCE: usize = 2;
 
-/// Parts whose start may turn out an illusion, or that have none, before all is left to one thread;
-/// for each of these, as many others must have been right.
-const ILLUSIONS: usize = 4;
+/// Parts that may have a false start, or none, before the whole stream is left to one thread; each
+/// further one is allowed after two parts more.
+const FALSE_STARTS: usize = 4;
 
 /// The bit of the stream at which the first block starts.
 const ZLIB_HEADER: u64 = 16;
 
-/// Whether a stream of so many bytes can gain from this; one that is hardly compressed cannot.
+/// Whether a stream of `compressed` bytes that becomes `inflated` bytes gains from several threads;
+/// one that is hardly compressed does not.
 pub fn is_worth(compressed: u64, inflated: usize, threads: usize) -> bool {
     let inflated = inflated as u64;
     threads > 1
@@ -96,7 +98,7 @@ pub fn each<I: Input + Send>(
                 .context("no thread could be started")?;
         }
         drop(send);
-        // Dropped at the end of this closure, also after an error: then the workers stop.
+        // Dropped at the end of this closure, also after an error; the workers stop then.
         let mut join = Join {
             give,
             out: Out {
@@ -107,7 +109,7 @@ pub fn each<I: Input + Send>(
                 total,
             },
             at: ZLIB_HEADER,
-            illusions: 0,
+            false_starts: 0,
         };
         join.all(finished)
     })?;
@@ -118,9 +120,9 @@ pub fn each<I: Input + Send>(
 /// The compressed data, cut into parts.
 struct Parts<I> {
     data: I,
-    /// Number of the next part.
+    /// The next part's number, counted from 0.
     index: usize,
-    /// The next part itself, if there is one.
+    /// The next part's bytes; none behind the last.
     next: Option<Arc<Vec<u8>>>,
 }
 
@@ -155,15 +157,15 @@ impl<I: Input> Parts<I> {
     }
 }
 
-/// A part that a worker is done with.
+/// A part that a worker has finished.
 struct Done {
     job: Job,
-    /// What it became, if a start was found.
+    /// Its bytes, if a start was found and they could be inflated.
     found: Option<Inflated>,
     buffers: Buffers,
 }
 
-/// Inflates parts until there are no more, or nobody waits for them.
+/// A worker: inflates parts until there are no more, or the joining thread has ended.
 fn work(
     parts: &Mutex<Parts<impl Input>>,
     idle: &Mutex<Receiver<Buffers>>,
@@ -172,8 +174,8 @@ fn work(
     loop {
         let mut jobs = Vec::with_capacity(AT_ONCE);
         let waiting = idle.lock().map_err(poisoned)?;
-        // Buffers first, so that the part that is needed next always has some; and no waiting for
-        // the second, which may come only when the first is done.
+        // Buffers are taken before the part, so that the part that is needed next always has some.
+        // The second are not waited for: they may come only when the first part is done.
         let mut free = waiting.recv().ok();
         while let Some(buffers) = free {
             match parts.lock().map_err(poisoned)?.take()? {
@@ -207,7 +209,7 @@ fn poisoned<T>(_: T) -> Error {
     anyhow!("another thread failed")
 }
 
-/// What parts become, where they do: an error may mean no more than that a start is an illusion.
+/// Inflates up to two parts. None stands for an error, which may mean no more than a false start.
 fn inflate(jobs: &mut [(Job, Buffers)]) -> Vec<Option<Inflated>> {
     let mut runs: Vec<Option<Run>> = Vec::with_capacity(AT_ONCE);
     for (job, buffers) in jobs {
@@ -234,9 +236,9 @@ fn inflate(jobs: &mut [(Job, Buffers)]) -> Vec<Option<Inflated>> {
 struct Join<F> {
     give: Sender<Buffers>,
     out: Out<F>,
-    /// The bit of the stream that is reached.
+    /// The bit of the stream up to which the parts are joined.
     at: u64,
-    illusions: usize,
+    false_starts: usize,
 }
 
 impl<F: FnMut(&[u8]) -> Result<()>> Join<F> {
@@ -256,7 +258,7 @@ impl<F: FnMut(&[u8]) -> Result<()>> Join<F> {
         bail!("the last block is missing")
     }
 
-    /// Takes in the next part; says whether it was the last.
+    /// Joins the next part; returns whether it was the last.
     fn one(&mut self, done: Done) -> Result<bool> {
         let Done {
             job,
@@ -277,9 +279,9 @@ impl<F: FnMut(&[u8]) -> Result<()>> Join<F> {
                 return Ok(false);
             }
             _ => {
-                self.illusions += 1;
+                self.false_starts += 1;
                 ensure!(
-                    self.illusions <= ILLUSIONS + job.index / 2,
+                    self.false_starts <= FALSE_STARTS + job.index / 2,
                     "blocks cannot be found"
                 );
                 let window = out.window.clone();
@@ -297,10 +299,10 @@ impl<F: FnMut(&[u8]) -> Result<()>> Join<F> {
     }
 }
 
-/// Where inflated bytes go.
+/// The receiver of inflated bytes.
 struct Out<F> {
     take: F,
-    /// Up to 32 KiB before what comes next.
+    /// The last inflated bytes, up to 32 KiB.
     window: Vec<u8>,
     /// Bytes so far, their Adler-32, and how many there must be.
     made: usize,
