@@ -29,7 +29,7 @@ pub struct Step {
     /// Symbols added to the output.
     pub made: usize,
     /// Whether it stopped because it needs more input.
-    pub hungry: bool,
+    pub needs_input: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -100,7 +100,7 @@ impl Inflate {
     ) -> Result<Step, Fault> {
         let mut rest = input;
         let mut at = from;
-        let hungry = match self.state {
+        let needs_input = match self.state {
             State::End => false,
             State::Start => !self.start(&mut rest)?,
             State::Stored(_) => self.stored(&mut rest, output, &mut at),
@@ -109,7 +109,7 @@ impl Inflate {
         Ok(Step {
             used: input.len() - rest.len(),
             made: at - from,
-            hungry,
+            needs_input,
         })
     }
 
@@ -368,7 +368,7 @@ impl<'b, T: Symbol> Stream<'_, 'b, T> {
         Step {
             used: self.input.len() - rest.len(),
             made: at - self.from,
-            hungry: false,
+            needs_input: false,
         }
     }
 }

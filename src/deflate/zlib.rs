@@ -42,7 +42,7 @@ impl Decoder {
             };
             input = &input[step.used..];
             filled += step.made;
-            if step.hungry && input.is_empty() {
+            if step.needs_input && input.is_empty() {
                 return Err(SHORT);
             }
         }

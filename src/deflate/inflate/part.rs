@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
     /// Takes in what a stream did.
     fn took(&mut self, step: Step) -> Result<()> {
         self.rest[0] = &self.rest[0][step.used..];
-        if step.hungry {
+        if step.needs_input {
             ensure!(!self.rest[1].is_empty(), "the last block is too long");
             self.rest = [self.rest[1], &[]];
         }

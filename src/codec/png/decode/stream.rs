@@ -167,7 +167,7 @@ impl<'a> Inflater<'a> {
             let step = |step: Result<Step, Fault>| step.map_err(|fault| anyhow!(fault));
             let (one_step, two_step) = (step(one_step)?, step(two_step)?);
             let at_end =
-                one_step.hungry && inputs[0].is_empty() || two_step.hungry && inputs[1].is_empty();
+                one_step.needs_input && inputs[0].is_empty() || two_step.needs_input && inputs[1].is_empty();
             one.data.consume(one_step.used)?;
             two.data.consume(two_step.used)?;
             a.end += one_step.made;
@@ -200,7 +200,7 @@ impl<'a> Inflater<'a> {
             let input = self.data.peek()?;
             match self.inflate.read(input, buffer, end) {
                 Ok(step) => {
-                    let ended = step.hungry && input.is_empty();
+                    let ended = step.needs_input && input.is_empty();
                     self.data.consume(step.used)?;
                     end += step.made;
                     if ended {
