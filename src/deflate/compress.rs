@@ -1,6 +1,6 @@
 //! Bytes to deflate blocks (RFC 1951, section 3.2).
 
-mod bits;
+mod bit_writer;
 mod block;
 mod header;
 mod huffman;
@@ -9,7 +9,7 @@ mod put_simd;
 mod quick;
 mod token;
 
-pub use bits::Bits;
+pub use bit_writer::BitWriter;
 pub use block::{flush, stored};
 pub use matches::Matcher;
 
@@ -24,7 +24,7 @@ pub struct Fast {
 
 impl Fast {
     /// Appends `bytes` in blocks, none of them the last of the stream.
-    pub fn compress(&mut self, bytes: &[u8], out: &mut Bits) {
+    pub fn compress(&mut self, bytes: &[u8], out: &mut BitWriter) {
         if self.quick.pays(bytes) {
             self.quick.compress(bytes, out);
         } else {

@@ -4,6 +4,7 @@
 //! next; so one table entry gives up to three literals at once (`cursor`), and a block is read in
 //! several places by turns (`speculation`). A stream can be entered at any bit at which a block starts, and symbols may be wider than bytes, to stand for what is not yet known.
 
+mod bit_reader;
 mod block_header;
 mod codes;
 mod cursor;
@@ -13,7 +14,7 @@ pub mod parallel;
 mod part;
 mod speculative;
 
-pub use block_header::Bits;
+pub use bit_reader::BitReader;
 pub use codes::Fault;
 
 use block_header::{Tables, read_lengths};
@@ -48,7 +49,7 @@ enum State {
 /// A deflate stream being inflated.
 #[derive(Default)]
 pub struct Inflate {
-    bits: Bits,
+    bits: BitReader,
     state: State,
     /// Whether the block is the last one.
     last: bool,
@@ -62,7 +63,7 @@ pub struct Inflate {
 
 impl Inflate {
     /// Starts anew before a block, of which `bits` are at hand.
-    pub fn restart(&mut self, bits: Bits) {
+    pub fn restart(&mut self, bits: BitReader) {
         self.bits = bits;
         self.state = State::Start;
         self.last = false;
@@ -85,8 +86,8 @@ impl Inflate {
         self.state == State::End
     }
 
-    /// Bits taken from the input that belong to what follows.
-    pub fn rest(&self) -> Bits {
+    /// BitReader taken from the input that belong to what follows.
+    pub fn rest(&self) -> BitReader {
         self.bits
     }
 
@@ -248,7 +249,7 @@ impl Inflate {
                 continue;
             }
             let mut bits = self.bits;
-            // Bits beyond those at hand are zero, so what they complete is found out by the count.
+            // BitReader beyond those at hand are zero, so what they complete is found out by the count.
             let Some((symbol, length)) = self.tables.litlen_code.find(bits.buffer) else {
                 return match bits.count < 15 {
                     true => Ok(true),
@@ -360,7 +361,7 @@ impl<'b, T: Symbol> Stream<'_, 'b, T> {
     }
 
     /// Takes note of what its cursor did.
-    fn took(&mut self, (bits, rest, at): (Bits, &[u8], usize), ended: bool) -> Step {
+    fn took(&mut self, (bits, rest, at): (BitReader, &[u8], usize), ended: bool) -> Step {
         self.inflate.bits = bits;
         if ended {
             self.inflate.end_block();

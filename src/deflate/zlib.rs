@@ -1,6 +1,6 @@
 //! Whole zlib streams (RFC 1950) in memory, for formats that have many small ones.
 
-use super::compress::{Bits, Fast, flush, stored};
+use super::compress::{BitWriter, Fast, flush, stored};
 use super::inflate::{Fault, Inflate};
 
 /// Whether a stream may start so (RFC 1950, section 2.2): deflate, a window of at most 32 KiB, no
@@ -61,7 +61,7 @@ pub const HEADER: [u8; 2] = [0x78, 0x01];
 #[derive(Default)]
 pub struct Encoder {
     fast: Fast,
-    out: Bits,
+    out: BitWriter,
 }
 
 impl Encoder {

@@ -20,7 +20,7 @@ mod filter;
 
 use super::{INDEX, metadata};
 use crate::codec::ordered::ordered;
-use crate::deflate::compress::{Bits, Fast, Matcher, flush, stored};
+use crate::deflate::compress::{BitWriter, Fast, Matcher, flush, stored};
 use crate::deflate::{adler, zlib};
 use crate::files::Target;
 use crate::image::{Image, Shape};
@@ -184,7 +184,7 @@ fn header(layout: &Layout) -> Vec<u8> {
 /// A segment compressed: its chunk, for the first with all that stands before.
 #[derive(Default)]
 pub(super) struct Piece {
-    out: Bits,
+    out: BitWriter,
     filtered: Vec<u8>,
     matcher: Matcher,
     fast: Fast,

@@ -1,6 +1,6 @@
 //! Deflate blocks (RFC 1951, 3.2) of filtered bytes: Huffman codes, and matches for runs of zeros.
 
-use super::bits::Bits;
+use super::bit_writer::BitWriter;
 use super::header::Header;
 use super::huffman::{self, LITLEN};
 use super::put_simd;
@@ -48,7 +48,7 @@ impl Codes {
 }
 
 /// Appends bytes in blocks of `BLOCK`.
-pub fn fast_all(bytes: &[u8], out: &mut Bits) {
+pub fn fast_all(bytes: &[u8], out: &mut BitWriter) {
     for block in bytes.chunks(BLOCK) {
         fast(block, out);
     }
@@ -68,7 +68,7 @@ pub fn fast_all(bytes: &[u8], out: &mut Bits) {
 /// 3. Codes by `huffman::lengths` with at most 14 bits; the header by `Header::new`.
 /// 4. If header and weights × lengths promise no less than 8 bits for each byte weighed, the block
 ///    is stored instead.
-fn fast(block: &[u8], out: &mut Bits) {
+fn fast(block: &[u8], out: &mut BitWriter) {
     let (groups, tail) = block.as_chunks::<8>();
     let zero = groups.iter().filter(|group| **group == [0; 8]).count();
     let runs = zero * 64 >= groups.len().max(1);
@@ -109,7 +109,7 @@ fn fast(block: &[u8], out: &mut Bits) {
 }
 
 /// Appends `bytes`, which `tokens` stand for, as one block; stored if that is not longer.
-pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut Bits) {
+pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut BitWriter) {
     let (mut weights, mut distance_weights) = ([0; LITLEN], [0; DISTANCES]);
     let mut of_len = [0; LONGEST + 1];
     for token in tokens {
@@ -184,7 +184,7 @@ pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut Bits) {
 }
 
 /// Appends bytes in stored blocks of up to 65535, none of them the last of the stream.
-pub fn stored(bytes: &[u8], out: &mut Bits) {
+pub fn stored(bytes: &[u8], out: &mut BitWriter) {
     for piece in bytes.chunks(u16::MAX.into()) {
         out.reserve(8);
         out.put(0, 3);
@@ -197,7 +197,7 @@ pub fn stored(bytes: &[u8], out: &mut Bits) {
 
 /// Ends a segment at a byte boundary with an empty stored block, as zlib's sync flush does;
 /// `last` says in it that the stream ends here.
-pub fn flush(last: bool, out: &mut Bits) {
+pub fn flush(last: bool, out: &mut BitWriter) {
     out.reserve(8);
     out.put(last.into(), 3);
     out.align();
@@ -272,19 +272,19 @@ fn weigh_runs(groups: &[[u8; 8]], tail: &[u8], weights: &mut [u32; LITLEN]) {
 }
 
 #[inline(always)]
-fn put(entry: Entry, out: &mut Bits) {
+fn put(entry: Entry, out: &mut BitWriter) {
     out.put((entry >> 8).into(), entry & 0xff);
 }
 
 /// Appends groups as literals.
-fn put_literals(groups: &[[u8; 8]], codes: &Codes, out: &mut Bits) {
+fn put_literals(groups: &[[u8; 8]], codes: &Codes, out: &mut BitWriter) {
     let done = put_simd::put_literals(groups, &codes.planes, out);
     put_literals_plain(&groups[done..], &codes.table, out);
 }
 
 // For the shifts of BMI2, which take any register.
 #[multiversion(targets("x86_64+avx2+bmi2"))]
-fn put_literals_plain(groups: &[[u8; 8]], table: &[Entry; LITLEN], out: &mut Bits) {
+fn put_literals_plain(groups: &[[u8; 8]], table: &[Entry; LITLEN], out: &mut BitWriter) {
     let mut out = out.packer();
     for group in groups {
         for half in group.as_chunks::<4>().0 {
@@ -306,7 +306,7 @@ fn join(a: Entry, b: Entry) -> (u64, u32) {
     )
 }
 
-fn put_runs(groups: &[[u8; 8]], codes: &Codes, out: &mut Bits) {
+fn put_runs(groups: &[[u8; 8]], codes: &Codes, out: &mut BitWriter) {
     for (zero, stretch) in stretches(groups) {
         if !zero {
             put_literals(stretch, codes, out);
@@ -327,7 +327,7 @@ fn put_runs(groups: &[[u8; 8]], codes: &Codes, out: &mut Bits) {
 }
 
 /// A match of distance 1, the only distance there is: code 0, one bit.
-fn put_match(len: usize, codes: &Codes, out: &mut Bits) {
+fn put_match(len: usize, codes: &Codes, out: &mut BitWriter) {
     let (symbol, extra) = length_code(len);
     put(codes.table[symbol], out);
     out.put(extra.into(), extra_bits(symbol) + 1);
@@ -364,8 +364,8 @@ mod tests {
                     })
                 })
                 .collect();
-            let written = |put: &dyn Fn(&mut Bits)| {
-                let mut out = Bits::default();
+            let written = |put: &dyn Fn(&mut BitWriter)| {
+                let mut out = BitWriter::default();
                 out.reserve(groups.len() * 14 + 64);
                 out.put(1, 1 + round % 8);
                 put(&mut out);

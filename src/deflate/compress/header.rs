@@ -1,6 +1,6 @@
 //! The head of a deflate block with codes of its own (RFC 1951, 3.2.7).
 
-use super::bits::Bits;
+use super::bit_writer::BitWriter;
 use super::huffman::{self, LITLEN};
 use super::token::DISTANCES;
 
@@ -92,7 +92,7 @@ impl Header {
         }
     }
 
-    /// Bits that `put` appends.
+    /// BitWriter that `put` appends.
     pub fn bits(&self) -> u64 {
         let symbols = self.told().iter().map(|&(symbol, _)| {
             u64::from(self.lengths[usize::from(symbol)]) + u64::from(Header::extra(symbol))
@@ -100,7 +100,7 @@ impl Header {
         17 + 3 * self.ordered() as u64 + symbols.sum::<u64>()
     }
 
-    pub fn put(&self, out: &mut Bits) {
+    pub fn put(&self, out: &mut BitWriter) {
         let ordered = self.ordered();
         // Not the last block, dynamic codes.
         out.put(0b100, 3);

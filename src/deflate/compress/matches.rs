@@ -1,6 +1,6 @@
 //! Literals and matches of a segment (LZ77 with hash chains), taken where they save bits.
 
-use super::bits::Bits;
+use super::bit_writer::BitWriter;
 use super::block;
 use super::token::{self, LONGEST, Token};
 use crate::deflate::WINDOW;
@@ -18,7 +18,7 @@ const TRIES: usize = 24;
 /// A match this long is taken without a look for a better one.
 const ENOUGH: usize = 96;
 
-/// Bits of a match besides extra bits, as a guess before the codes are known.
+/// BitWriter of a match besides extra bits, as a guess before the codes are known.
 const MATCH_BITS: u32 = 11;
 
 /// The unit in which bits are weighed: a sixteenth.
@@ -47,7 +47,7 @@ struct Match {
 impl Matcher {
     /// Appends `bytes`, a whole segment, in blocks with matches. A match
     /// waits for one byte in case a better one follows.
-    pub fn compress(&mut self, bytes: &[u8], out: &mut Bits) {
+    pub fn compress(&mut self, bytes: &[u8], out: &mut BitWriter) {
         self.latest.clear();
         self.latest.resize(1 << HASH_BITS, 0);
         self.back.resize(WINDOW, 0);

@@ -1,6 +1,6 @@
 //! Matches found the quick way, for images that repeat themselves: noiseless ones.
 
-use super::bits::Bits;
+use super::bit_writer::BitWriter;
 use super::block;
 use super::matches::{BLOCK, common, hash};
 use super::token::{LONGEST, Token};
@@ -19,7 +19,7 @@ pub struct Quick {
     /// The latest place + 1 of each hash; 0 for none.
     latest: Vec<u32>,
     tokens: Vec<Token>,
-    trials: [Bits; 2],
+    trials: [BitWriter; 2],
 }
 
 impl Quick {
@@ -52,7 +52,7 @@ impl Quick {
     /// back and at least 4 bytes are equal, gives a match as long as they are, up to 258; else the
     /// byte is a literal. Then all places that were passed are remembered. The last three bytes of
     /// the segment have no hash: they are literals if no match reaches them.
-    pub fn compress(&mut self, bytes: &[u8], out: &mut Bits) {
+    pub fn compress(&mut self, bytes: &[u8], out: &mut BitWriter) {
         self.latest.clear();
         self.latest.resize(1 << HASH_BITS, 0);
         let mut start = 0;

@@ -3,10 +3,10 @@
 /// What is wrong with a stream, in a few words.
 pub type Fault = &'static str;
 
-/// Bits that index the table of literals and lengths: 16 KiB, half of a small level 1 cache.
+/// BitReader that index the table of literals and lengths: 16 KiB, half of a small level 1 cache.
 pub const LITLEN_BITS: u32 = 12;
 
-/// Bits that index the table of distances.
+/// BitReader that index the table of distances.
 pub const DIST_BITS: u32 = 9;
 
 /// The longest code word.
@@ -135,7 +135,7 @@ impl Entry {
         (self.0 >> Entry::NUMBER) as usize
     }
 
-    /// Bits that its literals take.
+    /// BitReader that its literals take.
     #[inline(always)]
     pub fn taken(self) -> u32 {
         self.0 & 63
@@ -147,7 +147,7 @@ impl Entry {
         self.0 >> Entry::FIRST
     }
 
-    /// Bits that a length or distance takes.
+    /// BitReader that a length or distance takes.
     #[inline(always)]
     pub fn bits(self) -> u32 {
         self.0 >> 25 & 31

@@ -1,7 +1,8 @@
 //! The fast loops of inflating: literals, several a look-up, and matches, while there is ample input
 //! and output.
 
-use super::block_header::{Bits, Tables};
+use super::BitReader;
+use super::block_header::Tables;
 use super::codes::{DIST_BITS, Entry, Fault, LITLEN_BITS};
 use multiversion::multiversion;
 
@@ -86,7 +87,7 @@ pub fn run_both<T: Symbol>(one: &mut Cursor<T>, two: &mut Cursor<T>) -> [Result<
 /// A place in the middle of a compressed block, in as few variables as a loop can keep in registers.
 pub struct Cursor<'a, 'b, T> {
     pub tables: &'a Tables,
-    pub bits: Bits,
+    pub bits: BitReader,
     pub input: &'b [u8],
     pub output: &'a mut [T],
     pub at: usize,
@@ -98,7 +99,7 @@ impl<'a, 'b, T: Symbol> Cursor<'a, 'b, T> {
     /// A cursor that goes on at `output[at..]`; `bits` come before `input`.
     pub fn new(
         tables: &'a Tables,
-        mut bits: Bits,
+        mut bits: BitReader,
         mut input: &'b [u8],
         output: &'a mut [T],
         at: usize,
@@ -125,18 +126,18 @@ impl<'a, 'b, T: Symbol> Cursor<'a, 'b, T> {
 
     /// The fields that change on the way.
     #[inline(always)]
-    fn place(&self) -> (Bits, &'b [u8], usize, Entry) {
+    fn place(&self) -> (BitReader, &'b [u8], usize, Entry) {
         (self.bits, self.input, self.at, self.entry)
     }
 
     /// Moves to where a copy of this cursor has come.
     #[inline(always)]
-    fn return_to(&mut self, place: (Bits, &'b [u8], usize, Entry)) {
+    fn return_to(&mut self, place: (BitReader, &'b [u8], usize, Entry)) {
         (self.bits, self.input, self.at, self.entry) = place;
     }
 
     /// Moves to another place of the same block.
-    pub fn go_to(&mut self, bits: Bits, input: &'b [u8], at: usize) {
+    pub fn go_to(&mut self, bits: BitReader, input: &'b [u8], at: usize) {
         (self.bits, self.input, self.at) = (bits, input, at);
         self.bits.refill(&mut self.input);
         self.entry = lookup(&self.tables.litlen, self.bits);
@@ -156,7 +157,7 @@ impl<'a, 'b, T: Symbol> Cursor<'a, 'b, T> {
 
     /// Ends the cursor: the bits read but not decoded, the rest of the input, and the place in the
     /// output.
-    pub fn leave(self) -> (Bits, &'b [u8], usize) {
+    pub fn leave(self) -> (BitReader, &'b [u8], usize) {
         let mut bits = self.bits;
         bits.count &= 63;
         (bits, self.input, self.at)
@@ -262,7 +263,7 @@ impl<'a, 'b, T: Symbol> Cursor<'a, 'b, T> {
 
 /// The table's entry for the next bits, of which there must be 12.
 #[inline(always)]
-pub fn lookup(litlen: &[u32; 1 << LITLEN_BITS], bits: Bits) -> Entry {
+pub fn lookup(litlen: &[u32; 1 << LITLEN_BITS], bits: BitReader) -> Entry {
     Entry(litlen[bits.buffer as usize % (1 << LITLEN_BITS)])
 }
 

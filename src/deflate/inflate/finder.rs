@@ -1,6 +1,7 @@
 //! Finding where a block starts inside a deflate stream that is entered in its middle.
 
-use super::block_header::{Bits, has_dynamic_header};
+use super::BitReader;
+use super::block_header::has_dynamic_header;
 
 /// Bytes that must follow a start for its header to be whole.
 const HEADER: usize = 600;
@@ -61,7 +62,7 @@ fn is_start(bytes: &[u8], start: usize) -> bool {
         return false;
     }
     let (byte, skip) = (start / 8, start as u32 % 8);
-    let bits = Bits {
+    let bits = BitReader {
         buffer: u64::from(bytes[byte]) >> skip,
         count: 8 - skip,
     };

@@ -1,6 +1,7 @@
 //! A cursor that decodes literals alone; several take turns in one block.
 
-use super::block_header::{Bits, Tables};
+use super::BitReader;
+use super::block_header::Tables;
 use super::codes::{Entry, LITLEN_BITS};
 use super::cursor::{Symbol, emit, lookup};
 
@@ -17,7 +18,7 @@ pub type Litlen = [u32; 1 << LITLEN_BITS];
 /// A place in a block, for decoding literals.
 #[derive(Clone, Copy, Default)]
 pub struct LiteralCursor {
-    pub bits: Bits,
+    pub bits: BitReader,
     /// The input's byte that comes after `bits`.
     pub next: usize,
     /// The output's place for the next literal.
@@ -89,6 +90,6 @@ impl LiteralCursor {
 }
 
 /// The input's first bit that is not read yet, where `next` is the first byte that is not in `bits`.
-pub fn bit(next: usize, bits: Bits) -> usize {
+pub fn bit(next: usize, bits: BitReader) -> usize {
     8 * next - (bits.count & 63) as usize
 }

@@ -3,7 +3,7 @@
 //! In place of what matches take from before the start stand markers, numbers from `MARKER` on that
 //! say which byte of the 32 KiB before. As soon as 32 KiB are free of them, plain bytes follow.
 
-use super::{Bits, Inflate, Step, Stream, read_both};
+use super::{BitReader, Inflate, Step, Stream, read_both};
 use crate::deflate::WINDOW;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Buffers {
 
 /// What a part became.
 pub struct Inflated {
-    /// Bits of the stream at which it starts and ends.
+    /// BitReader of the stream at which it starts and ends.
     pub start: u64,
     pub end: u64,
     /// Symbols that may be markers, in `Buffers::marked` after the history.
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
         }
         let skip = start.saturating_sub(job.start()) as usize;
         let mut first = job.part.get(skip / 8..).unwrap_or(&[]);
-        let mut bits = Bits::default();
+        let mut bits = BitReader::default();
         bits.refill_slowly(&mut first);
         bits.consume((skip as u32 % 8).min(bits.count));
         buffers.inflate.restart(bits);

@@ -286,7 +286,7 @@ impl Speculation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deflate::inflate::block_header::{Bits, Tables};
+    use crate::deflate::inflate::{BitReader, block_header::Tables};
 
     /// A block in which symbol s has the word that `lengths` gives it, without its header.
     fn block(lengths: &[u8], symbols: &[u8]) -> Vec<u8> {
@@ -337,7 +337,7 @@ mod tests {
         tables.set(lengths, &[1])?;
         for distance in [NEAREST, 1001, 4096] {
             let mut output = vec![T::from(0xA5); symbols.len()];
-            let mut cursor = Cursor::new(&tables, Bits::default(), &input, &mut output, 0);
+            let mut cursor = Cursor::new(&tables, BitReader::default(), &input, &mut output, 0);
             let mut speculation = Speculation::default();
             let mut attempts = 0;
             while cursor.input.len() > 4 * distance {

@@ -3,7 +3,7 @@
 use super::data::ImageData;
 use crate::deflate::WINDOW;
 use crate::deflate::inflate::parallel::Input;
-use crate::deflate::inflate::{Bits, Fault, Inflate, Step, Stream, read_both};
+use crate::deflate::inflate::{BitReader, Fault, Inflate, Step, Stream, read_both};
 use crate::deflate::zlib::is_zlib;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use simd_adler32::Adler32;
@@ -109,7 +109,7 @@ impl<'a> Inflater<'a> {
             &chunk.kind == b"IDAT" && chunk.end() - start == place.chunk_len(),
             "{chunk} is not the segment that the index promises"
         );
-        self.inflate.restart(Bits::default());
+        self.inflate.restart(BitReader::default());
         self.adler = Adler32::new();
         if place.first {
             self.header()?;
@@ -166,8 +166,8 @@ impl<'a> Inflater<'a> {
             // Whose fault it is does not matter: without the index the stream is read again.
             let step = |step: Result<Step, Fault>| step.map_err(|fault| anyhow!(fault));
             let (one_step, two_step) = (step(one_step)?, step(two_step)?);
-            let at_end =
-                one_step.needs_input && inputs[0].is_empty() || two_step.needs_input && inputs[1].is_empty();
+            let at_end = one_step.needs_input && inputs[0].is_empty()
+                || two_step.needs_input && inputs[1].is_empty();
             one.data.consume(one_step.used)?;
             two.data.consume(two_step.used)?;
             a.end += one_step.made;

@@ -1,17 +1,17 @@
-//! Bits packed into bytes, least significant first (RFC 1951, 3.1.1).
+//! BitWriter packed into bytes, least significant first (RFC 1951, 3.1.1).
 
 /// A buffer that grows at its end by bits. Its memory is kept from one use to the next: only the
 /// first `pos` bytes of `bytes` count.
 #[derive(Default)]
-pub struct Bits {
+pub struct BitWriter {
     bytes: Vec<u8>,
     pos: usize,
-    /// Bits not yet in `bytes`, fewer than 8 of them between calls.
+    /// BitWriter not yet in `bytes`, fewer than 8 of them between calls.
     waiting: u64,
     count: u32,
 }
 
-impl Bits {
+impl BitWriter {
     /// Empties the buffer and keeps its memory.
     pub fn clear(&mut self) {
         (self.pos, self.waiting, self.count) = (0, 0, 0);
@@ -83,16 +83,16 @@ impl Bits {
     }
 }
 
-/// A `Bits` in use by a loop; what was put is kept when it is dropped.
+/// A `BitWriter` in use by a loop; what was put is kept when it is dropped.
 pub struct Packer<'a> {
-    home: &'a mut Bits,
+    home: &'a mut BitWriter,
     waiting: u64,
     count: u32,
     pos: usize,
 }
 
 impl Packer<'_> {
-    /// As `Bits::put`.
+    /// As `BitWriter::put`.
     #[inline(always)]
     pub fn put(&mut self, bits: u64, count: u32) {
         self.waiting |= bits << self.count;
