@@ -1,14 +1,15 @@
-//! Inflating deflate data (RFC 1951) for images.
+//! Inflating deflate data (RFC 1951).
 //!
 //! Noisy images are nearly all literals, and the time goes into the chain from one code word to the
-//! next; so one table entry gives up to three literals at once (`cursor`), and a block is read in
-//! several places by turns (`speculation`). A stream can be entered at any bit at which a block starts, and symbols may be wider than bytes, to stand for what is not yet known.
+//! next. So one table entry gives up to three literals at once (`cursor`), and a block is decoded in
+//! several places in turns (`speculative`). Decoding can start at any bit at which a block starts,
+//! and to symbols wider than bytes, which can stand for bytes that are not known yet (`part`).
 
 mod bit_reader;
+mod block_finder;
 mod block_header;
 mod codes;
 mod cursor;
-mod finder;
 mod literal_cursor;
 pub mod parallel;
 mod part;
@@ -22,14 +23,14 @@ use codes::Entry;
 use cursor::{AMPLE, Cursor, ROOM, Symbol, emit, lookup, run_both};
 use speculative::Speculation;
 
-/// What a call of `read` did.
+/// How far a call of `read` came.
 #[derive(Default)]
 pub struct Step {
     /// Bytes taken from the input.
     pub used: usize,
     /// Symbols added to the output.
     pub made: usize,
-    /// Whether it stopped because it needs more input.
+    /// Whether it stopped for lack of input.
     pub needs_input: bool,
 }
 
@@ -38,7 +39,7 @@ enum State {
     /// Before a block's header.
     #[default]
     Start,
-    /// In a stored block, with so many bytes to come.
+    /// In a stored block, of which this many bytes are to come.
     Stored(usize),
     /// In a compressed block.
     Codes,
@@ -46,23 +47,23 @@ enum State {
     End,
 }
 
-/// A deflate stream being inflated.
+/// A decoder of one deflate stream, fed piece by piece.
 #[derive(Default)]
 pub struct Inflate {
     bits: BitReader,
     state: State,
     /// Whether the block is the last one.
     last: bool,
-    /// Length and distance of what is left of a match that did not fit the output.
+    /// What is left of a match that did not fit into the output: length and distance.
     pending: (usize, usize),
-    /// Input of a header that was not all there.
+    /// The beginning of a header whose end has not come yet.
     header: Vec<u8>,
     tables: Tables,
     speculation: Speculation,
 }
 
 impl Inflate {
-    /// Starts anew before a block, of which `bits` are at hand.
+    /// Starts anew before a block; `bits` come before the next input.
     pub fn restart(&mut self, bits: BitReader) {
         self.bits = bits;
         self.state = State::Start;
@@ -71,12 +72,12 @@ impl Inflate {
         self.header.clear();
     }
 
-    /// Whether a block has ended and no other begun.
+    /// Whether a block has ended and no other has begun.
     pub fn between_blocks(&self) -> bool {
         matches!(self.state, State::Start | State::End) && self.header.is_empty()
     }
 
-    /// Whether a match goes on past what was room for.
+    /// Whether a match goes on behind the end of the last output.
     pub fn is_in_match(&self) -> bool {
         self.pending.0 > 0
     }
@@ -86,13 +87,16 @@ impl Inflate {
         self.state == State::End
     }
 
-    /// BitReader taken from the input that belong to what follows.
+    /// Bits taken from the input and not decoded: they belong to what follows.
     pub fn rest(&self) -> BitReader {
         self.bits
     }
 
-    /// Inflates from `input` to `output[from..]` until one is exhausted or a block ends; to be
-    /// called again then. The symbols before `from` are those that matches refer to.
+    /// Inflates from `input` to `output[from..]` until one of them is exhausted or a block ends; call
+    /// it again then. Matches refer to the symbols before `from`.
+    ///
+    /// # Errors
+    /// What is wrong with the stream.
     pub fn read<T: Symbol>(
         &mut self,
         input: &[u8],
@@ -114,7 +118,7 @@ impl Inflate {
         })
     }
 
-    /// Begins a block; false if its header is not all there, and then keeps what there is.
+    /// Begins a block. If its header is not all there, keeps what there is and returns false.
     fn start(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
         let begun = if self.header.is_empty() {
             let mut rest = *input;
@@ -146,7 +150,7 @@ impl Inflate {
         Ok(begun)
     }
 
-    /// As `start`, but changes nothing if the header is not all there.
+    /// As `start`, but takes nothing of a header that is not all there.
     fn begin(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
         let mut bits = self.bits;
         bits.refill_slowly(input);
@@ -197,7 +201,7 @@ impl Inflate {
         };
     }
 
-    /// Copies from a stored block; says whether it needs more input.
+    /// Copies from a stored block; returns whether it needs more input.
     fn stored<T: Symbol>(&mut self, input: &mut &[u8], output: &mut [T], at: &mut usize) -> bool {
         let State::Stored(mut left) = self.state else {
             return false;
@@ -222,7 +226,7 @@ impl Inflate {
         left > 0 && *at < output.len()
     }
 
-    /// Inflates from a compressed block; says whether it needs more input.
+    /// Decodes a compressed block; returns whether it needs more input.
     fn codes<T: Symbol>(
         &mut self,
         input: &mut &[u8],
@@ -237,7 +241,7 @@ impl Inflate {
                 self.end_block();
                 return Ok(false);
             }
-            // One symbol with all care, at the end of input or output.
+            // Near the end of input or output, one symbol at a time and with every check.
             if *at == output.len() {
                 return Ok(false);
             }
@@ -249,7 +253,7 @@ impl Inflate {
                 continue;
             }
             let mut bits = self.bits;
-            // BitReader beyond those at hand are zero, so what they complete is found out by the count.
+            // Bits above `count` are zero and may complete a word that is not all there: its length tells.
             let Some((symbol, length)) = self.tables.litlen_code.find(bits.buffer) else {
                 return match bits.count < 15 {
                     true => Ok(true),
@@ -301,7 +305,8 @@ impl Inflate {
         }
     }
 
-    /// Repeats `length` symbols from `distance` back as far as the output goes; notes the rest.
+    /// Copies `length` symbols from `distance` back, as far as the output goes, and keeps the rest for
+    /// the next call.
     fn copy<T: Symbol>(
         &mut self,
         output: &mut [T],
@@ -319,7 +324,7 @@ impl Inflate {
         }
     }
 
-    /// Inflates while there is ample input and output; says whether the block has ended.
+    /// Decodes while there is ample input and output; returns whether the block has ended.
     fn fast<T: Symbol>(
         &mut self,
         input: &mut &[u8],
@@ -333,7 +338,7 @@ impl Inflate {
     }
 }
 
-/// A stream with its input and output, to be read as by `Inflate::read`.
+/// The arguments of `Inflate::read`.
 pub struct Stream<'a, 'b, T> {
     pub inflate: &'a mut Inflate,
     pub input: &'b [u8],
@@ -360,8 +365,8 @@ impl<'b, T: Symbol> Stream<'_, 'b, T> {
         Cursor::new(tables, *bits, self.input, self.output, self.from)
     }
 
-    /// Takes note of what its cursor did.
-    fn took(&mut self, (bits, rest, at): (BitReader, &[u8], usize), ended: bool) -> Step {
+    /// Moves to where the cursor came.
+    fn moved(&mut self, (bits, rest, at): (BitReader, &[u8], usize), ended: bool) -> Step {
         self.inflate.bits = bits;
         if ended {
             self.inflate.end_block();
@@ -374,9 +379,9 @@ impl<'b, T: Symbol> Stream<'_, 'b, T> {
     }
 }
 
-/// Reads on in two streams: in both by turns until something stops one of them, else in what is
-/// stopped. No symbol can be looked up before the one before it is, and while a processor waits for
-/// that it has time for another stream.
+/// Decodes two streams. If both are in a block with ample input and output, they take turns until one
+/// stops; otherwise those that are not go on alone. No symbol can be looked up before the one before
+/// it has been, and while a processor waits for that it has time for another stream.
 pub fn read_both<T: Symbol>(mut pair: [Stream<'_, '_, T>; 2]) -> [Result<Step, Fault>; 2] {
     let [one_ready, two_ready] = [pair[0].is_ready(), pair[1].is_ready()];
     let [one, two] = &mut pair;
@@ -385,8 +390,8 @@ pub fn read_both<T: Symbol>(mut pair: [Stream<'_, '_, T>; 2]) -> [Result<Step, F
         let [a_ended, b_ended] = run_both(&mut a, &mut b);
         let (a, b) = (a.leave(), b.leave());
         [
-            a_ended.map(|ended| one.took(a, ended)),
-            b_ended.map(|ended| two.took(b, ended)),
+            a_ended.map(|ended| one.moved(a, ended)),
+            b_ended.map(|ended| two.moved(b, ended)),
         ]
     } else {
         [(one, one_ready), (two, two_ready)].map(|(stream, ready)| match ready {

@@ -1,4 +1,4 @@
-//! BitWriter packed into bytes, least significant first (RFC 1951, 3.1.1).
+//! Bits packed into bytes, least significant first (RFC 1951, 3.1.1).
 
 /// A buffer that grows at its end by bits. Its memory is kept from one use to the next: only the
 /// first `pos` bytes of `bytes` count.
@@ -6,7 +6,7 @@
 pub struct BitWriter {
     bytes: Vec<u8>,
     pos: usize,
-    /// BitWriter not yet in `bytes`, fewer than 8 of them between calls.
+    /// Bits not yet in `bytes`, fewer than 8 of them between calls.
     waiting: u64,
     count: u32,
 }

@@ -92,7 +92,7 @@ impl Header {
         }
     }
 
-    /// BitWriter that `put` appends.
+    /// Bits that `put` appends.
     pub fn bits(&self) -> u64 {
         let symbols = self.told().iter().map(|&(symbol, _)| {
             u64::from(self.lengths[usize::from(symbol)]) + u64::from(Header::extra(symbol))

@@ -18,7 +18,7 @@ const TRIES: usize = 24;
 /// A match this long is taken without a look for a better one.
 const ENOUGH: usize = 96;
 
-/// BitWriter of a match besides extra bits, as a guess before the codes are known.
+/// Bits of a match besides extra bits, as a guess before the codes are known.
 const MATCH_BITS: u32 = 11;
 
 /// The unit in which bits are weighed: a sixteenth.

@@ -1,4 +1,4 @@
-//! BitReader read from bytes, least significant first (RFC 1951, section 3.1.1).
+//! Bits read from bytes, least significant first (RFC 1951, section 3.1.1).
 
 use super::codes::Entry;
 

@@ -8,7 +8,7 @@
 //! worker took other bits for a block's header, a false start, and the part is inflated again from
 //! the right place.
 
-use super::finder::find_block;
+use super::block_finder::find_block;
 use super::part::{Buffers, Inflated, Job, PART, Run};
 use crate::deflate::WINDOW;
 use crate::deflate::adler::joined;

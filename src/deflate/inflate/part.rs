@@ -1,7 +1,8 @@
-//! A part of a deflate stream, inflated without knowing what stands before it.
+//! A part of a deflate stream, inflated without knowing the bytes before it.
 //!
-//! In place of what matches take from before the start stand markers, numbers from `MARKER` on that
-//! say which byte of the 32 KiB before. As soon as 32 KiB are free of them, plain bytes follow.
+//! Where a match refers to a byte before the start, the output has a marker: a number from `MARKER` on
+//! that says which byte of the 32 KiB before. As soon as the last 32 KiB are free of markers, decoding
+//! goes on to plain bytes.
 
 use super::{BitReader, Inflate, Step, Stream, read_both};
 use crate::deflate::WINDOW;
@@ -11,20 +12,21 @@ use std::sync::Arc;
 /// Compressed bytes of a part.
 pub const PART: usize = 512 << 10;
 
-/// Inflated bytes that a part may become; one that makes more is inflated when its turn has come.
+/// Inflated bytes that a part may become. One that becomes more is inflated by the thread that joins
+/// the parts.
 const MOST: usize = 8 * PART;
 
-/// Symbols inflated between two looks for markers.
+/// Symbols inflated between two searches for markers.
 const STRIDE: usize = WINDOW;
 
-/// The symbol for the first byte of the unknown history.
+/// The marker of the first of the 32 KiB before the part.
 const MARKER: u16 = 0x8000;
 
 /// A part of the compressed data.
 pub struct Job {
     pub index: usize,
     pub part: Arc<Vec<u8>>,
-    /// The part after it, into which its last block may reach; empty if there is none.
+    /// The bytes of the next part, into which its last block may reach; empty if there is none.
     pub beyond: Arc<Vec<u8>>,
 }
 
@@ -40,13 +42,13 @@ impl Job {
     }
 }
 
-/// Memory of a part, used again and again.
+/// The memory that a part needs, used again for the next.
 #[derive(Default)]
 pub struct Buffers {
     inflate: Inflate,
-    /// Symbols that may be markers, after the markers of the whole history.
+    /// Behind the 32 KiB of markers: symbols, markers among them.
     marked: Vec<u16>,
-    /// Plain bytes after their history.
+    /// Behind 32 KiB of bytes that matches refer to: plain bytes.
     plain: Vec<u8>,
 }
 
@@ -62,27 +64,28 @@ impl Buffers {
     }
 }
 
-/// What a part became.
+/// A part, inflated.
 pub struct Inflated {
-    /// BitReader of the stream at which it starts and ends.
+    /// The bits of the stream at which it starts and ends.
     pub start: u64,
     pub end: u64,
-    /// Symbols that may be markers, in `Buffers::marked` after the history.
+    /// How many symbols there are in `Buffers::marked`.
     marked: usize,
-    /// The bytes after them: where they lie in `Buffers::plain`, and their Adler-32.
+    /// The bytes after these symbols: their place in `Buffers::plain`, and their Adler-32.
     plain: std::ops::Range<usize>,
     pub adler: u32,
-    /// The Adler-32 that stands after the last block, if that was in the part.
+    /// The Adler-32 stated behind the stream's last block, if the part holds it.
     pub stated: Option<u32>,
 }
 
 impl Inflated {
-    /// The plain bytes, which follow all others.
+    /// The plain bytes, which come after the resolved ones.
     pub fn plain<'a>(&self, buffers: &'a Buffers) -> &'a [u8] {
         &buffers.plain[self.plain.clone()]
     }
 
-    /// The bytes that stand before the plain ones, by what stood before the part: up to 32 KiB.
+    /// The bytes before the plain ones, every marker replaced by the byte that it stands for in
+    /// `history`: the last bytes before the part, up to 32 KiB.
     pub fn resolved(&self, buffers: &Buffers, history: &[u8]) -> Result<Vec<u8>> {
         let symbols = &buffers.marked[WINDOW..WINDOW + self.marked];
         let mut all = vec![0; WINDOW];
@@ -104,20 +107,20 @@ impl Inflated {
     }
 }
 
-/// A part being inflated, from some bit to the first block that starts in the next part, or to the
-/// end of the stream.
+/// The inflating of one part, from a given bit to the first block that starts in the next part, or to
+/// the end of the stream.
 pub struct Run<'a> {
     start: u64,
-    /// What is left of the part and of the one after it.
+    /// The bytes that are left of the part, and of the one after it.
     rest: [&'a [u8]; 2],
-    /// Bit of the stream at which both end, and at which the next part starts.
+    /// The bits of the stream at which the next part ends, and at which it starts.
     all: u64,
     next: u64,
     buffers: &'a mut Buffers,
     /// How far `Buffers::marked` and `Buffers::plain` are filled.
     marked: usize,
     plain: usize,
-    /// Where in `Buffers::plain` that starts which was not known before.
+    /// Where the part's own bytes start in `Buffers::plain`.
     fresh: usize,
     /// Whether the last 32 KiB are free of markers.
     is_plain: bool,
@@ -125,7 +128,8 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Starts at bit `start` of the stream; without `history` there are markers instead.
+    /// Starts at bit `start` of the stream. `history` are the last bytes before it, up to 32 KiB; none if
+    /// they are not known.
     pub fn new(
         job: &'a Job,
         start: u64,
@@ -166,7 +170,7 @@ impl<'a> Run<'a> {
         self.result()
     }
 
-    /// Inflates two parts at once.
+    /// Inflates two parts in turns.
     pub fn both(mut pair: [Run; 2]) -> [Result<Inflated>; 2] {
         let mut faults = [const { None }; 2];
         let [one, two] = &mut pair;
@@ -178,11 +182,11 @@ impl<'a> Run<'a> {
                 (true, false) => [Ok(Step::default()), two.marked_stream().read()],
             };
             let [first, second] = steps.map(|step| step.map_err(|fault| anyhow!(fault)));
-            let took = |run: &mut Run, step: Result<Step>| {
-                run.took(step?)?;
+            let advance = |run: &mut Run, step: Result<Step>| {
+                run.advance(step?)?;
                 run.check_room()
             };
-            faults = [took(one, first).err(), took(two, second).err()];
+            faults = [advance(one, first).err(), advance(two, second).err()];
             if faults.iter().any(Option::is_some) {
                 break;
             }
@@ -193,7 +197,7 @@ impl<'a> Run<'a> {
         [rest(one, first), rest(two, second)]
     }
 
-    /// Inflates with known history, and hands all to `take`, however much it is.
+    /// Inflates with known history, and hands all bytes to `take`, however many there are.
     pub fn hand_on(mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<Inflated> {
         while self.end.is_none() {
             if self.plain == self.buffers.plain.len() {
@@ -213,7 +217,7 @@ impl<'a> Run<'a> {
             true => self.plain_stream().read(),
             false => self.marked_stream().read(),
         };
-        self.took(step.map_err(|fault| anyhow!(fault))?)
+        self.advance(step.map_err(|fault| anyhow!(fault))?)
     }
 
     fn plain_stream(&mut self) -> Stream<'_, 'a, u8> {
@@ -225,7 +229,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Goes as far as the next look for markers.
+    /// A stream that ends where markers are searched for next.
     fn marked_stream(&mut self) -> Stream<'_, 'a, u16> {
         let most = (self.marked / STRIDE + 1) * STRIDE;
         let most = most.min(self.buffers.marked.len());
@@ -237,8 +241,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes in what a stream did.
-    fn took(&mut self, step: Step) -> Result<()> {
+    /// Moves on by what a stream did.
+    fn advance(&mut self, step: Step) -> Result<()> {
         self.rest[0] = &self.rest[0][step.used..];
         if step.needs_input {
             ensure!(!self.rest[1].is_empty(), "the last block is too long");
@@ -263,7 +267,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Goes on with plain bytes if no marker can be referred to any more.
+    /// Goes on to plain bytes if no match can refer to a marker any more.
     fn look_for_markers(&mut self) {
         let last = &self.buffers.marked[self.marked - WINDOW..self.marked];
         if last.iter().all(|&symbol| symbol < MARKER) {
@@ -274,7 +278,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// An error if the part becomes too large.
+    /// Refuses a part that becomes too large.
     fn check_room(&self) -> Result<()> {
         let is_full = match self.is_plain {
             true => self.plain == self.buffers.plain.len(),
