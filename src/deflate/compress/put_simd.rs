@@ -3,9 +3,9 @@
 
 use super::bit_writer::BitWriter;
 
-/// Appends the codes of groups of 8 bytes from the first on, and returns how many groups it did:
-/// all but a rest of fewer than 8, or none on a processor that cannot. `planes`: each literal's
-/// length, at most 14, and the low and high byte of its code.
+/// Appends the codes of groups of 8 bytes, from the first on, and returns how many groups that were:
+/// all but a rest of fewer than 8, or none if the processor lacks the instructions. `planes` has each
+/// literal's length, at most 14, and the low and high byte of its code.
 pub fn put_literals(groups: &[[u8; 8]], planes: &[[u8; 256]; 3], out: &mut BitWriter) -> usize {
     #[cfg(target_arch = "x86_64")]
     if groups.len() >= 8
@@ -28,7 +28,7 @@ mod x86 {
     use super::BitWriter;
     use std::arch::x86_64::*;
 
-    /// Eight lanes of 64 bits.
+    /// The eight numbers of 64 bits in a register.
     fn lanes(vector: __m512i) -> [u64; 8] {
         // SAFETY: both are 64 bytes of plain bits, valid whatever they are.
         unsafe { std::mem::transmute(vector) }
@@ -47,7 +47,7 @@ mod x86 {
         std::array::from_fn(|quarter| vector(quarters[quarter]))
     }
 
-    /// Each byte of `at` replaced by the table's; `upper`: where it is 128 or more.
+    /// The table's byte for each byte of `at`; `upper` has a bit for each that is 128 or more.
     #[inline]
     #[target_feature(enable = "avx512vbmi,avx512bw,avx512f,bmi2")]
     fn look_up(plane: &Plane, at: __m512i, upper: __mmask64) -> __m512i {
