@@ -2,7 +2,7 @@
 
 mod bit_writer;
 mod block;
-mod header;
+mod dynamic_header;
 mod huffman;
 mod matches;
 mod put_simd;

@@ -49,7 +49,7 @@ enum State {
 
 /// A decoder of one deflate stream, fed piece by piece.
 #[derive(Default)]
-pub struct Inflate {
+pub struct Inflater {
     bits: BitReader,
     state: State,
     /// Whether the block is the last one.
@@ -62,7 +62,7 @@ pub struct Inflate {
     speculation: Speculation,
 }
 
-impl Inflate {
+impl Inflater {
     /// Starts anew before a block; `bits` come before the next input.
     pub fn restart(&mut self, bits: BitReader) {
         self.bits = bits;
@@ -338,16 +338,16 @@ impl Inflate {
     }
 }
 
-/// The arguments of `Inflate::read`.
+/// The arguments of `Inflater::read`.
 pub struct Stream<'a, 'b, T> {
-    pub inflate: &'a mut Inflate,
+    pub inflate: &'a mut Inflater,
     pub input: &'b [u8],
     pub output: &'a mut [T],
     pub from: usize,
 }
 
 impl<'b, T: Symbol> Stream<'_, 'b, T> {
-    /// As `Inflate::read`.
+    /// As `Inflater::read`.
     pub fn read(&mut self) -> Result<Step, Fault> {
         self.inflate.read(self.input, self.output, self.from)
     }
@@ -361,7 +361,7 @@ impl<'b, T: Symbol> Stream<'_, 'b, T> {
     }
 
     fn cursor(&mut self) -> Cursor<'_, 'b, T> {
-        let Inflate { tables, bits, .. } = &*self.inflate;
+        let Inflater { tables, bits, .. } = &*self.inflate;
         Cursor::new(tables, *bits, self.input, self.output, self.from)
     }
 

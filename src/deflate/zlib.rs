@@ -1,7 +1,7 @@
 //! Whole zlib streams (RFC 1950) in memory, for formats that have many small ones.
 
 use super::compress::{BitWriter, Fast, flush, stored};
-use super::inflate::{Fault, Inflate};
+use super::inflate::{Fault, Inflater};
 
 /// Whether a stream may start so (RFC 1950, section 2.2): deflate, a window of at most 32 KiB, no
 /// preset dictionary.
@@ -14,7 +14,7 @@ pub fn is_zlib(head: &[u8; 2]) -> bool {
 /// Inflates zlib streams, one after the other.
 #[derive(Default)]
 pub struct Decoder {
-    inflate: Inflate,
+    inflate: Inflater,
 }
 
 impl Decoder {

@@ -5,8 +5,8 @@ mod data;
 mod header;
 mod library;
 mod prefix;
+mod scanlines;
 mod segments;
-mod stream;
 mod unfilter;
 mod unfilter_simd;
 
@@ -19,7 +19,7 @@ use anyhow::{Context, Result};
 use chunks::Chunks;
 use data::ImageData;
 use header::{Colour, Prelude};
-use stream::Inflater;
+use scanlines::ScanlineInflater;
 use unfilter::{Layout, Rows};
 
 /// Bytes of image from which a second thread pays for its start.
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         } = *self;
         let total = prelude.header.scanline_bytes()?;
         let data = data.take().context("its image data were read before")?;
-        let inflater = Inflater::new(data);
+        let inflater = ScanlineInflater::new(data);
         if !prelude.is_plain() {
             salvage.take(inflater.each(total, |_| Ok(())))?;
             return library::decode(source, shape, salvage);

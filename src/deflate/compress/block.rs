@@ -2,7 +2,7 @@
 //! given matches.
 
 use super::bit_writer::BitWriter;
-use super::header::Header;
+use super::dynamic_header::DynamicHeader;
 use super::huffman::{self, LITLEN};
 use super::put_simd;
 use super::token::{
@@ -66,7 +66,7 @@ pub fn fast_all(bytes: &[u8], out: &mut BitWriter) {
 ///    a sample: of every four groups (quadruple i = 0, 1, …; whole ones only) the group number
 ///    (i · 0x9e37_79b1 mod 2³²) >> 30 is counted, and a literal's weight is 4 × its count and 1 more,
 ///    so that each has a code. The end of the block has weight 1.
-/// 3. Codes by `huffman::lengths` with at most 14 bits; the header by `Header::new`.
+/// 3. Codes by `huffman::lengths` with at most 14 bits; the header by `DynamicHeader::new`.
 /// 4. If runs are not coded and the bits of header and weights × lengths are 8 or more for each byte
 ///    weighed, the block is stored instead.
 fn fast(block: &[u8], out: &mut BitWriter) {
@@ -84,7 +84,7 @@ fn fast(block: &[u8], out: &mut BitWriter) {
     weights[END] = 1;
     let mut lengths = [0; LITLEN];
     huffman::lengths(&weights, LIMIT, &mut lengths);
-    let header = Header::new(&lengths, &[1]);
+    let header = DynamicHeader::new(&lengths, &[1]);
     let mut bits = header.bits();
     let mut weighed = 0;
     for symbol in 0..LITLEN {
@@ -132,7 +132,7 @@ pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut BitWriter) {
     if distance_lengths == [0; DISTANCES] {
         distance_lengths[0] = 1; // a code must have a word: as in `fast`
     }
-    let header = Header::new(&lengths, &distance_lengths);
+    let header = DynamicHeader::new(&lengths, &distance_lengths);
     let mut bits = header.bits();
     let cost = |weights: &[u32], lengths: &[u8], extra: fn(usize) -> u32| -> u64 {
         let each = weights.iter().zip(lengths).enumerate();

@@ -9,7 +9,7 @@
 //! the right place.
 
 use super::block_finder::find_block;
-use super::part::{Buffers, Inflated, Job, PART, Run};
+use super::part::{InflatedPart, PART, PartBuffers, PartInflater, PartInput};
 use crate::deflate::WINDOW;
 use crate::deflate::adler::joined;
 use crate::deflate::zlib::is_zlib;
@@ -78,7 +78,7 @@ pub fn each<I: Input + Send>(
     let parts = Mutex::new(parts);
     let (give, idle) = channel();
     for _ in 0..AT_ONCE * (threads + 2) {
-        let _ = give.send(Buffers::default());
+        let _ = give.send(PartBuffers::default());
     }
     let idle = Mutex::new(idle);
     thread::scope(|scope| {
@@ -142,12 +142,12 @@ impl<I: Input> Parts<I> {
         Ok((!part.is_empty()).then(|| Arc::new(part)))
     }
 
-    fn take(&mut self) -> Result<Option<Job>> {
+    fn take(&mut self) -> Result<Option<PartInput>> {
         let Some(part) = self.next.take() else {
             return Ok(None);
         };
         self.next = self.read()?;
-        let job = Job {
+        let job = PartInput {
             index: self.index,
             part,
             beyond: self.next.clone().unwrap_or_default(),
@@ -159,16 +159,16 @@ impl<I: Input> Parts<I> {
 
 /// A part that a worker has finished.
 struct Done {
-    job: Job,
+    job: PartInput,
     /// Its bytes, if a start was found and they could be inflated.
-    found: Option<Inflated>,
-    buffers: Buffers,
+    found: Option<InflatedPart>,
+    buffers: PartBuffers,
 }
 
 /// A worker: inflates parts until there are no more, or the joining thread has ended.
 fn work(
     parts: &Mutex<Parts<impl Input>>,
-    idle: &Mutex<Receiver<Buffers>>,
+    idle: &Mutex<Receiver<PartBuffers>>,
     send: &Sender<Result<Done>>,
 ) -> Result<()> {
     loop {
@@ -210,19 +210,19 @@ fn poisoned<T>(_: T) -> Error {
 }
 
 /// Inflates up to two parts. None stands for an error, which may mean no more than a false start.
-fn inflate(jobs: &mut [(Job, Buffers)]) -> Vec<Option<Inflated>> {
-    let mut runs: Vec<Option<Run>> = Vec::with_capacity(AT_ONCE);
+fn inflate(jobs: &mut [(PartInput, PartBuffers)]) -> Vec<Option<InflatedPart>> {
+    let mut runs: Vec<Option<PartInflater>> = Vec::with_capacity(AT_ONCE);
     for (job, buffers) in jobs {
         runs.push(match job.index {
-            0 => Some(Run::new(job, ZLIB_HEADER, Some(&[]), buffers)),
+            0 => Some(PartInflater::new(job, ZLIB_HEADER, Some(&[]), buffers)),
             _ => find_block(&job.part, 0)
-                .map(|bit| Run::new(job, job.start() + bit as u64, None, buffers)),
+                .map(|bit| PartInflater::new(job, job.start() + bit as u64, None, buffers)),
         });
     }
     match &mut runs[..] {
         [one @ Some(_), two @ Some(_)] => {
             let pair = one.take().zip(two.take());
-            let found = pair.map(|(one, two)| Run::both([one, two]));
+            let found = pair.map(|(one, two)| PartInflater::both([one, two]));
             found.into_iter().flatten().map(Result::ok).collect()
         }
         _ => runs
@@ -234,7 +234,7 @@ fn inflate(jobs: &mut [(Job, Buffers)]) -> Vec<Option<Inflated>> {
 
 /// The thread that joins the parts.
 struct Join<F> {
-    give: Sender<Buffers>,
+    give: Sender<PartBuffers>,
     out: Out<F>,
     /// The bit of the stream up to which the parts are joined.
     at: u64,
@@ -285,7 +285,7 @@ impl<F: FnMut(&[u8]) -> Result<()>> Join<F> {
                     "blocks cannot be found"
                 );
                 let window = out.window.clone();
-                Run::new(&job, self.at, Some(&window), &mut buffers)
+                PartInflater::new(&job, self.at, Some(&window), &mut buffers)
                     .hand_on(|bytes| out.hand_on(bytes, simd_adler32::adler32(&bytes)))?
             }
         };

@@ -4,7 +4,7 @@
 //! that says which byte of the 32 KiB before. As soon as the last 32 KiB are free of markers, decoding
 //! goes on to plain bytes.
 
-use super::{BitReader, Inflate, Step, Stream, read_both};
+use super::{BitReader, Inflater, Step, Stream, read_both};
 use crate::deflate::WINDOW;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Compressed bytes of a part.
 pub const PART: usize = 512 << 10;
 
-/// Inflated bytes that a part may become. One that becomes more is inflated by the thread that joins
+/// InflatedPart bytes that a part may become. One that becomes more is inflated by the thread that joins
 /// the parts.
 const MOST: usize = 8 * PART;
 
@@ -23,14 +23,14 @@ const STRIDE: usize = WINDOW;
 const MARKER: u16 = 0x8000;
 
 /// A part of the compressed data.
-pub struct Job {
+pub struct PartInput {
     pub index: usize,
     pub part: Arc<Vec<u8>>,
     /// The bytes of the next part, into which its last block may reach; empty if there is none.
     pub beyond: Arc<Vec<u8>>,
 }
 
-impl Job {
+impl PartInput {
     /// The bit of the stream at which the part starts.
     pub fn start(&self) -> u64 {
         (self.index * PART) as u64 * 8
@@ -44,15 +44,15 @@ impl Job {
 
 /// The memory that a part needs, used again for the next.
 #[derive(Default)]
-pub struct Buffers {
-    inflate: Inflate,
+pub struct PartBuffers {
+    inflate: Inflater,
     /// Behind the 32 KiB of markers: symbols, markers among them.
     marked: Vec<u16>,
     /// Behind 32 KiB of bytes that matches refer to: plain bytes.
     plain: Vec<u8>,
 }
 
-impl Buffers {
+impl PartBuffers {
     fn prepare(&mut self) {
         if self.marked.is_empty() {
             self.marked = vec![0; WINDOW + MOST];
@@ -65,28 +65,28 @@ impl Buffers {
 }
 
 /// A part, inflated.
-pub struct Inflated {
+pub struct InflatedPart {
     /// The bits of the stream at which it starts and ends.
     pub start: u64,
     pub end: u64,
-    /// How many symbols there are in `Buffers::marked`.
+    /// How many symbols there are in `PartBuffers::marked`.
     marked: usize,
-    /// The bytes after these symbols: their place in `Buffers::plain`, and their Adler-32.
+    /// The bytes after these symbols: their place in `PartBuffers::plain`, and their Adler-32.
     plain: std::ops::Range<usize>,
     pub adler: u32,
     /// The Adler-32 stated behind the stream's last block, if the part holds it.
     pub stated: Option<u32>,
 }
 
-impl Inflated {
+impl InflatedPart {
     /// The plain bytes, which come after the resolved ones.
-    pub fn plain<'a>(&self, buffers: &'a Buffers) -> &'a [u8] {
+    pub fn plain<'a>(&self, buffers: &'a PartBuffers) -> &'a [u8] {
         &buffers.plain[self.plain.clone()]
     }
 
     /// The bytes before the plain ones, every marker replaced by the byte that it stands for in
     /// `history`: the last bytes before the part, up to 32 KiB.
-    pub fn resolved(&self, buffers: &Buffers, history: &[u8]) -> Result<Vec<u8>> {
+    pub fn resolved(&self, buffers: &PartBuffers, history: &[u8]) -> Result<Vec<u8>> {
         let symbols = &buffers.marked[WINDOW..WINDOW + self.marked];
         let mut all = vec![0; WINDOW];
         all[WINDOW - history.len()..].copy_from_slice(history);
@@ -109,33 +109,33 @@ impl Inflated {
 
 /// The inflating of one part, from a given bit to the first block that starts in the next part, or to
 /// the end of the stream.
-pub struct Run<'a> {
+pub struct PartInflater<'a> {
     start: u64,
     /// The bytes that are left of the part, and of the one after it.
     rest: [&'a [u8]; 2],
     /// The bits of the stream at which the next part ends, and at which it starts.
     all: u64,
     next: u64,
-    buffers: &'a mut Buffers,
-    /// How far `Buffers::marked` and `Buffers::plain` are filled.
+    buffers: &'a mut PartBuffers,
+    /// How far `PartBuffers::marked` and `PartBuffers::plain` are filled.
     marked: usize,
     plain: usize,
-    /// Where the part's own bytes start in `Buffers::plain`.
+    /// Where the part's own bytes start in `PartBuffers::plain`.
     fresh: usize,
     /// Whether the last 32 KiB are free of markers.
     is_plain: bool,
     end: Option<u64>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> PartInflater<'a> {
     /// Starts at bit `start` of the stream. `history` are the last bytes before it, up to 32 KiB; none if
     /// they are not known.
     pub fn new(
-        job: &'a Job,
+        job: &'a PartInput,
         start: u64,
         history: Option<&[u8]>,
-        buffers: &'a mut Buffers,
-    ) -> Run<'a> {
+        buffers: &'a mut PartBuffers,
+    ) -> PartInflater<'a> {
         buffers.prepare();
         let fresh = history.map_or(WINDOW, <[u8]>::len);
         if let Some(history) = history {
@@ -147,7 +147,7 @@ impl<'a> Run<'a> {
         bits.refill_slowly(&mut first);
         bits.consume((skip as u32 % 8).min(bits.count));
         buffers.inflate.restart(bits);
-        Run {
+        PartInflater {
             start,
             rest: [first, &job.beyond],
             all: job.end() + job.beyond.len() as u64 * 8,
@@ -162,7 +162,7 @@ impl<'a> Run<'a> {
     }
 
     /// Inflates all of it.
-    pub fn all(mut self) -> Result<Inflated> {
+    pub fn all(mut self) -> Result<InflatedPart> {
         while self.end.is_none() {
             self.step()?;
             self.check_room()?;
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
     }
 
     /// Inflates two parts in turns.
-    pub fn both(mut pair: [Run; 2]) -> [Result<Inflated>; 2] {
+    pub fn both(mut pair: [PartInflater; 2]) -> [Result<InflatedPart>; 2] {
         let mut faults = [const { None }; 2];
         let [one, two] = &mut pair;
         while one.end.is_none() && two.end.is_none() {
@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
                 (true, false) => [Ok(Step::default()), two.marked_stream().read()],
             };
             let [first, second] = steps.map(|step| step.map_err(|fault| anyhow!(fault)));
-            let advance = |run: &mut Run, step: Result<Step>| {
+            let advance = |run: &mut PartInflater, step: Result<Step>| {
                 run.advance(step?)?;
                 run.check_room()
             };
@@ -193,12 +193,13 @@ impl<'a> Run<'a> {
         }
         let [one, two] = pair;
         let [first, second] = faults;
-        let rest = |run: Run, fault: Option<anyhow::Error>| fault.map_or_else(|| run.all(), Err);
+        let rest =
+            |run: PartInflater, fault: Option<anyhow::Error>| fault.map_or_else(|| run.all(), Err);
         [rest(one, first), rest(two, second)]
     }
 
     /// Inflates with known history, and hands all bytes to `take`, however many there are.
-    pub fn hand_on(mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<Inflated> {
+    pub fn hand_on(mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<InflatedPart> {
         while self.end.is_none() {
             if self.plain == self.buffers.plain.len() {
                 take(&self.buffers.plain[self.fresh..])?;
@@ -288,14 +289,14 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn result(self) -> Result<Inflated> {
+    fn result(self) -> Result<InflatedPart> {
         let inflate = &self.buffers.inflate;
         let stated = || {
             let mut rest = self.rest.into_iter().flatten();
             let word = inflate.rest().word(&mut rest);
             word.context("the Adler-32 is missing")
         };
-        Ok(Inflated {
+        Ok(InflatedPart {
             start: self.start,
             end: self.end.context("the part has not ended")?,
             marked: self.marked - WINDOW,

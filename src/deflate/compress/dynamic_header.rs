@@ -5,7 +5,7 @@ use super::huffman::{self, LITLEN};
 use super::token::DISTANCES;
 
 /// A header: the code lengths of both alphabets, themselves coded.
-pub struct Header {
+pub struct DynamicHeader {
     /// Pairs of symbol and value of its extra bits, and how many there are.
     symbols: [(u8, u8); LITLEN + DISTANCES],
     used: usize,
@@ -20,12 +20,12 @@ const ORDER: [usize; 19] = [
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
 ];
 
-impl Header {
+impl DynamicHeader {
     /// Codes the lengths as zlib does. Each run of equal lengths, over both alphabets at once, is cut:
     /// zeros into pieces of up to 138 (symbol 18 for 11 and more, 17 for 3 and more), other lengths
     /// into one length and pieces of up to 6 (symbol 16 for 3 and more). Pieces shorter than 3 are
     /// written one by one.
-    pub fn new(lengths: &[u8; LITLEN], distance_lengths: &[u8]) -> Header {
+    pub fn new(lengths: &[u8; LITLEN], distance_lengths: &[u8]) -> DynamicHeader {
         let used = |lengths: &[u8]| {
             lengths
                 .iter()
@@ -36,7 +36,7 @@ impl Header {
         let mut both = [0; LITLEN + DISTANCES];
         both[..litlen].copy_from_slice(&lengths[..litlen]);
         both[litlen..litlen + distances].copy_from_slice(&distance_lengths[..distances]);
-        let mut header = Header {
+        let mut header = DynamicHeader {
             symbols: [(0, 0); LITLEN + DISTANCES],
             used: 0,
             litlen,
@@ -95,7 +95,7 @@ impl Header {
     /// Bits that `put` appends.
     pub fn bits(&self) -> u64 {
         let symbols = self.symbols().iter().map(|&(symbol, _)| {
-            u64::from(self.lengths[usize::from(symbol)]) + u64::from(Header::extra(symbol))
+            u64::from(self.lengths[usize::from(symbol)]) + u64::from(DynamicHeader::extra(symbol))
         });
         17 + 3 * self.ordered() as u64 + symbols.sum::<u64>()
     }
@@ -116,7 +116,7 @@ impl Header {
         for &(symbol, extra) in self.symbols() {
             let at = usize::from(symbol);
             out.put(codes[at].into(), self.lengths[at].into());
-            out.put(extra.into(), Header::extra(symbol));
+            out.put(extra.into(), DynamicHeader::extra(symbol));
         }
     }
 }
