@@ -40,7 +40,7 @@ use batch::histogram::{self, Set};
 use batch::inputs::Naming;
 use clap::CommandFactory;
 use cli::{Cli, Common, Files, StatsForm, Verb, WholeSet};
-use codec::Format;
+use codec::format;
 use device::Devices;
 use image::Depth;
 use ops::Op;
@@ -156,7 +156,7 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
     let batch = &files.batch;
     let folders = inputs.iter().chain([&output]).any(|path| path.is_dir());
     let one = inputs.len() == 1 && !folders && batch.selection.files_from.is_none();
-    let told = Format::of_extension(&output);
+    let told = format::of_extension(&output);
     // A single file need not be called like one, unless it could be meant as a folder.
     let is_file = output == Path::new("-") || files.format.is_some() || told.is_ok();
     if !one || (batch.wanted() && !is_file) {

@@ -29,7 +29,7 @@ pub struct Destination {
     /// The file, or `-` for standard output.
     pub path: PathBuf,
     /// Its format, where it is not the input's.
-    pub format: Option<Format>,
+    pub format: Option<&'static dyn Format>,
     /// How that format is written.
     pub options: codec::Options,
     /// Whether an existing file may be replaced.
@@ -181,38 +181,40 @@ fn attempt(
         let format = output.format.unwrap_or(reader.format());
         let surveys = surveys.into_iter();
         let room = surveys.map(|(shape, told)| (output.grown(shape), told));
-        Writer::new(format, &output.options, target, room.collect())
-            .with_context(|| unwritten(output))
+        let room: Vec<_> = room.collect();
+        Writer::new(format, &output.options, target, &room).with_context(|| unwritten(output))
     });
     let writer = writer.transpose()?;
     let shared = Shared::measure(op, input, &mut reader, resources, &mut timeline)?;
 
-    let mut way = Way {
-        input,
-        output: output.zip(target.as_ref()),
-        source: &source,
-        told: Told::new(reader.left_out(), pages),
-        reader,
-        writer,
-        station: Station::new(input, resources, timeline),
-        found: Found::default(),
-        since,
-        last: 0,
+    // In a scope of its own, at whose end nothing borrows the target any more.
+    let (length, reader, mut station, told, found, since, last) = {
+        let mut way = Way {
+            input,
+            output: output.zip(target.as_ref()),
+            source: &source,
+            told: Told::new(reader.left_out(), pages),
+            reader,
+            writer,
+            station: Station::new(input, resources, timeline),
+            found: Found::default(),
+            since,
+            last: 0,
+        };
+        for index in 0..pages {
+            way.page(op, &shared, index)?;
+        }
+        let length = way.writer.map(|writer| writer.length());
+        (
+            length,
+            way.reader,
+            way.station,
+            way.told,
+            way.found,
+            way.since,
+            way.last,
+        )
     };
-    for index in 0..pages {
-        way.page(op, &shared, index)?;
-    }
-    let Way {
-        writer,
-        reader,
-        mut station,
-        told,
-        found,
-        since,
-        last,
-        ..
-    } = way;
-    let length = writer.map(|writer| writer.length());
     if let Some(((output, target), length)) = output.zip(target).zip(length) {
         let traffic = target.commit(length).with_context(|| unwritten(output))?;
         station.timeline.encoded(since, last, &traffic);

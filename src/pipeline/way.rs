@@ -150,7 +150,7 @@ impl Way<'_, '_> {
     fn meaning(&self, metadata: &Metadata, depth: Depth) -> Meaning {
         let read = metadata.values(depth);
         let wanted = self.output.and_then(|(output, _)| output.depth);
-        let has_sign = |writer: &Writer| writer.format().has_sign();
+        let has_sign = |writer: &Writer| writer.format().capabilities().signed;
         let written = Values {
             depth: wanted.unwrap_or(depth),
             signed: read.signed && self.writer.as_ref().is_none_or(has_sign),

@@ -10,6 +10,7 @@ mod segments;
 mod unfilter;
 mod unfilter_simd;
 
+use crate::codec::Decoder;
 use crate::codec::salvage::Salvage;
 use crate::deflate::inflate::parallel;
 use crate::files::Source;
@@ -26,38 +27,44 @@ use unfilter::{Layout, Rows};
 const WORTH_A_THREAD: usize = 1 << 20;
 
 /// A PNG whose header has been read and believed, as far as the file's size allows.
-pub struct Reader<'a> {
+pub struct PngDecoder<'a> {
     source: &'a Source,
     prelude: Prelude,
     /// None once it is decoded.
     data: Option<ImageData<'a>>,
     /// What decoding gives: 1–4 channels; 16 bits stay 16, fewer than 8 become 8.
-    pub shape: Shape,
+    shape: Shape,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PngDecoder<'a> {
     /// Reads what stands before the image data. A header that promises more than the file can hold
     /// is refused before memory is asked for. `damaged` files are welcome, or an error.
-    pub fn open(source: &'a Source, damaged: bool) -> Result<Reader<'a>> {
+    pub fn open(source: &'a Source, damaged: bool) -> Result<PngDecoder<'a>> {
         let (prelude, data) = Prelude::read(source, damaged)?;
         let shape = prelude.shape()?;
-        Ok(Reader {
+        Ok(PngDecoder {
             source,
             prelude,
             data: Some(data),
             shape,
         })
     }
+}
 
-    /// Bytes of metadata before the image data.
-    pub fn metadata_bytes(&self) -> u64 {
+impl Decoder for PngDecoder<'_> {
+    /// The metadata are those before the image data.
+    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
         let chunks = self.prelude.others.iter();
-        chunks.map(|chunk| u64::from(chunk.len)).sum()
+        Ok((self.shape, chunks.map(|chunk| u64::from(chunk.len)).sum()))
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
     }
 
     /// What the chunks say beside the samples. Chunks that cannot be read are left out: the decoder
     /// complains of them.
-    pub fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
+    fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
         let bits = self.prelude.header.bits;
         let plain = bits >= 8 && self.prelude.header.colour != Colour::Palette;
         let mut metadata = Metadata {
@@ -86,8 +93,8 @@ impl<'a> Reader<'a> {
     ///
     /// Every CRC, the Adler-32 and the end of the file are checked: an image is whole or an error,
     /// unless damage is to be salvaged.
-    pub fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
-        let Reader {
+    fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
+        let PngDecoder {
             source,
             ref prelude,
             ref mut data,
@@ -137,7 +144,7 @@ impl<'a> Reader<'a> {
 
 /// Reads the image of a file.
 pub fn decode(source: &Source) -> Result<Image> {
-    Reader::open(source, false)?.decode(&Salvage::default())
+    PngDecoder::open(source, false)?.decode(&Salvage::default())
 }
 
 #[cfg(test)]

@@ -18,7 +18,8 @@
 
 mod filter;
 
-use super::{INDEX, metadata};
+use super::{Compressed, INDEX, metadata};
+use crate::codec::Encoder;
 use crate::codec::ordered::ordered;
 use crate::deflate::compress::{BitWriter, Fast, Matcher, flush, stored};
 use crate::deflate::{adler, zlib};
@@ -27,6 +28,7 @@ use crate::image::{Image, Shape};
 use crate::metadata::Metadata;
 use anyhow::{Result, ensure};
 use filter::{Filter, Rows};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// How PNG data is compressed.
@@ -58,13 +60,46 @@ pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
     encode_with(image, &Metadata::default(), mode, target)
 }
 
-/// The same with its metadata; refuses samples that mean what PNG cannot say.
-pub fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Target) -> Result<u64> {
+/// The same with metadata.
+fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Target) -> Result<u64> {
     let layout = Layout::new(&image.shape())?;
     let rows = Rows::of(image);
     write(&layout, metadata, target, |index, piece| {
         piece.compress(&rows, layout.segment(index), mode);
     })
+}
+
+/// A PNG being written.
+pub struct PngEncoder<'a> {
+    pub target: &'a Target,
+    pub mode: Mode,
+    /// Of the file, once it is written.
+    pub length: u64,
+}
+
+impl Encoder for PngEncoder<'_> {
+    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        self.length = encode_with(&image, metadata, self.mode, self.target)?;
+        Ok(())
+    }
+
+    fn takes_deflated(&self) -> bool {
+        self.mode == Mode::Fast
+    }
+
+    fn deflated_page(
+        &mut self,
+        memory: &[u8],
+        data: &Compressed,
+        metadata: &Metadata,
+    ) -> Result<()> {
+        self.length = data.write(memory, metadata, self.target)?;
+        Ok(())
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
 }
 
 /// Writes the file around its segments. `fill` makes a piece of the segment with this number: its
@@ -75,7 +110,6 @@ pub(super) fn write(
     target: &Target,
     fill: impl Fn(usize, &mut Piece) + Sync,
 ) -> Result<u64> {
-    metadata.plain("PNG")?;
     let [before, behind] = [false, true].map(|behind| -> Vec<u8> {
         let chunks = metadata::chunks(metadata, &layout.shape, behind).into_iter();
         chunks
