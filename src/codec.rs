@@ -206,6 +206,11 @@ impl<'a> Reader<'a> {
             salvage: Salvage::new(reading.keep_going),
         };
         reader.leave_aside()?;
+        if let (Kind::Tiff(tiff), None) = (&reader.kind, reading.pages) {
+            for &page in &reader.pages {
+                tiff.check_full(page).with_context(|| of_page(page))?;
+            }
+        }
         for shape in reader.surveys()? {
             ensure!(
                 shape.0.pixels() as u64 <= reading.max_pixels,
@@ -229,8 +234,7 @@ impl<'a> Reader<'a> {
         }
         let mut aside = Vec::new();
         for &page in &self.pages {
-            let survey = tiff.survey(page).with_context(|| of_page(page))?;
-            if survey.is_aside {
+            if tiff.is_aside(page).with_context(|| of_page(page))? {
                 aside.push(page);
             }
         }

@@ -48,3 +48,5 @@ mod series;
 mod stacks;
 /// TIFF read and written, and hostile files.
 mod tiff;
+/// Wrong pixels and untrue metadata that once came out.
+mod untrue;

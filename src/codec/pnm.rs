@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
     pub fn decode(&self, salvage: &Salvage) -> Result<Image> {
         let (shape, depth) = (self.shape, self.shape.depth);
         let mut samples = match self.there == shape.bytes() {
-            true => Samples::any(&shape)?,
+            true => salvage.samples(&shape)?,
             false => Samples::zeroed(&shape)?,
         };
         // Whole samples.
