@@ -36,6 +36,8 @@ mod png_gpu;
 mod pnm;
 /// Ranges of values: signed ones, and such as go with another depth.
 mod ranges;
+/// Memory that one image leaves to the next.
+mod recycled;
 /// Files that once went wrong, each named after what happened.
 mod regressions;
 /// Runs that are stopped, and going on.

@@ -37,7 +37,7 @@ pub fn follow(field: &mut Field, story: &Story, remarks: &mut Remarks) -> bool {
         return true;
     }
     remarks.warnings.push(format!(
-        "of GDAL's metadata {} {} left out: it was true of the image as it was",
+        "of GDAL's metadata {} {} left out: true of the image as it was, and not as it is now",
         left_out.join(", "),
         if left_out.len() == 1 { "is" } else { "are" },
     ));
