@@ -192,6 +192,11 @@ grep -q 'the first time' "$work/out/.range/normalize-${last}_2.log" || wrong "th
 echo "Slurm: a counting and a normalizing task requeued"
 rm -r "$work/out"
 
+case="a job that Slurm refuses"
+! GPUIMG=$gpuimg samples/slurm/submit.sh "$work/in" "$work/out" 1-x 2> "$work/told" || wrong "it is taken"
+[[ $(grep -c failed "$work/told") == 1 ]] || wrong "the jobs after it are submitted too: $(cat "$work/told")"
+rm -r "$work/out"
+
 case="a strange path"
 strange=$work/$'out %A 100%j\n "$x" %%\n'
 mv "$work/in" "$strange in"

@@ -35,7 +35,7 @@ mkdir -p "$OUTPUT/.range"
 
 job() { # LOG OPTION… SCRIPT
     local id
-    id=$(sbatch --parsable --export=ALL --requeue --open-mode=append --output="$logs/$1" "${@:2}")
+    id=$(sbatch --parsable --export=ALL --requeue --open-mode=append --output="$logs/$1" "${@:2}") || return
     echo "${id%%;*}" # a cluster's name may follow
 }
 count=$(job %x-%A_%a.log --job-name=count --array="${5:-1-$TASKS}" "$here/histogram.sbatch")

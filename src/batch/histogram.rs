@@ -87,7 +87,7 @@ impl Set {
             self.parts.extend(&other.parts);
             self.parts.sort_unstable();
         }
-        self.failed += other.failed;
+        self.failed = self.failed.saturating_add(other.failed);
         match &other.counts {
             Some(counts) => self.add(counts, other.images),
             None => Ok(()),
