@@ -10,6 +10,7 @@ mod raw;
 pub mod salvage;
 pub mod tiff;
 mod writer;
+mod xmp;
 
 use crate::files::{Source, Target};
 use crate::image::{Image, Shape};
