@@ -2,7 +2,8 @@
 //! two ways that lose work: `eprintln!` panics where standard error is gone, and writing to a closed
 //! standard output succeeds. Names come from others, so control characters are escaped.
 
-use anyhow::{Context, Result};
+use crate::files;
+use anyhow::{Context, Result, anyhow};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use std::borrow::Cow;
@@ -139,7 +140,10 @@ pub fn print_lines(text: &str) -> Result<()> {
 fn print_bytes(bytes: &[u8]) -> Result<()> {
     match output_bytes(bytes) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(error).context(ReaderGone),
-        other => other.context("cannot write to standard output"),
+        other => other.map_err(|error| {
+            let reason = files::reason(&error);
+            anyhow!("cannot write to standard output: {reason}")
+        }),
     }
 }
 

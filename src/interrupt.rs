@@ -3,7 +3,7 @@
 
 use crate::console;
 use crate::files;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -43,10 +43,10 @@ pub fn listen() -> Result<()> {
     thread::Builder::new()
         .name("signals".into())
         .spawn(serve)
-        .context(NO_THREAD)?;
+        .map_err(|_| anyhow!(NO_THREAD))?;
     match installed.recv()? {
         None => Ok(()),
-        Some(error) => Err(anyhow::anyhow!("no handler of signals: {error}")),
+        Some(error) => bail!("no handler of signals: {error}"),
     }
 }
 

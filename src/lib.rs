@@ -116,7 +116,8 @@ fn start_threads() -> Result<()> {
         None => limits::cores(),
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-    pool.build_global().context(interrupt::NO_THREAD)
+    pool.build_global()
+        .map_err(|_| anyhow!(interrupt::NO_THREAD))
 }
 
 /// Normalizes by each image's own range, or by that of a whole set.

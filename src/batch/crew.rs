@@ -8,7 +8,7 @@ use crate::device::{Choice, Devices, Fleet};
 use crate::interrupt::NO_THREAD;
 use crate::pipeline::Resources;
 use crate::room::Room;
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 use rayon::ThreadPoolBuilder;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl Crew {
                     Ok(_) => {}
                     // Fewer threads take all items, too.
                     Err(_) if seat > 0 => break,
-                    Err(error) => return Err(error).context(NO_THREAD),
+                    Err(_) => bail!(NO_THREAD),
                 }
             }
             drop(results);
