@@ -170,7 +170,6 @@ fn control_characters_in_names_reached_the_terminal() {
         &["normalize", "in", "out\u{1b}", "--report", "r.jsonl", "-v"],
         &["normalize", name, "in/\u{1b}/x.png"],
         &["verify", name, "in/none\u{1b}.png"],
-        &["normalize", "in", "out", "--depth", "\u{1b}"],
     ] {
         let Run { stdout, stderr, .. } = run(root.path(), args, &[]);
         assert!(plain(&stdout) && plain(&stderr), "{stdout:?} {stderr:?}");
