@@ -13,7 +13,8 @@
 //! `main → lib → cli, batch → pipeline → codec, ops → device → stats, image`. Operations never print and
 //! never touch files, codecs know no device (but for `codec/png/cuda.rs`, by which pixels leave a
 //! card compressed), devices know no operation, and only `main` exits, or
-//! `interrupt` when asked to.
+//! `interrupt` when asked to. All that is printed goes through `console`; what the process may use of
+//! the machine is asked in `limits`.
 //! An operation is defined once, by its naive version; the CPU's and the GPU's give the same bytes.
 
 pub mod batch;

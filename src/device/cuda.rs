@@ -1,5 +1,6 @@
-//! One NVIDIA GPU: its context, its memory, pinned host memory, copies and launches. Here is all
-//! `unsafe` but the PNG encoder's SIMD and the launches, whose arguments only operations know; it is long for that reason: every driver call with a pointer is here. Knows no
+//! One NVIDIA GPU: its context, its memory, pinned host memory, copies and launches. Every
+//! driver call with a pointer is here, and so is all `unsafe` but the PNG encoder's SIMD, the launches,
+//! whose arguments only operations know, and a line in `console.rs`; therefore it is long. Knows no
 //! operation; `job.rs` puts these calls in order and times them.
 
 use super::modules::Modules;
