@@ -21,7 +21,7 @@ use std::path::Path;
 pub use writer::Writer;
 
 /// The formats that are read and written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 pub enum Format {
     /// Portable Network Graphics
     Png,
@@ -134,7 +134,7 @@ impl Default for Reading {
 }
 
 /// A range of pages, counted from 1, both ends in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Pages {
     /// The first.
     pub first: usize,

@@ -7,7 +7,7 @@
 use super::measure_set;
 use super::options::Options;
 use super::shard::Shard;
-use crate::cli::Common;
+use crate::cli::{Common, Counted};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Values};
 use crate::ops::histogram::{Clip, Counts};
@@ -186,9 +186,11 @@ impl Set {
         read().with_context(|| format!("cannot read {}", path.display()))
     }
 
-    fn write(&self, path: &Path, overwrite: bool) -> Result<()> {
+    fn write(&self, output: &Counted) -> Result<()> {
+        let path = &output.output;
         let write = || {
-            let target = Target::create(path, overwrite)?;
+            let mut target = Target::create(path, output.overwrite)?;
+            target.sync = output.sync;
             let text = format!("{}\n", self.json());
             target.write_at(text.as_bytes(), 0)?;
             target.commit(text.len() as u64)
@@ -202,8 +204,7 @@ impl Set {
 /// cannot be read leaves no histogram: a range of most of a set would not be the set's.
 pub fn histogram(
     inputs: &[PathBuf],
-    output: &Path,
-    overwrite: bool,
+    output: &Counted,
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
@@ -214,15 +215,15 @@ pub fn histogram(
     if outcome != Outcome::Done {
         bail!(
             "{} is not written, since not all images could be counted",
-            output.display()
+            output.output.display()
         );
     }
-    set.write(output, overwrite)?;
+    set.write(output)?;
     Ok(outcome)
 }
 
 /// Joins the histograms of the parts of a set.
-pub fn merge(inputs: &[PathBuf], output: &Path, overwrite: bool) -> Result<Outcome> {
+pub fn merge(inputs: &[PathBuf], output: &Counted) -> Result<Outcome> {
     let (first, others) = inputs
         .split_first()
         .context("nothing to merge")
@@ -238,7 +239,7 @@ pub fn merge(inputs: &[PathBuf], output: &Path, overwrite: bool) -> Result<Outco
     }
     all.parts = vec![1];
     all.of = 1;
-    all.write(output, overwrite)?;
+    all.write(output)?;
     Ok(Outcome::Done)
 }
 
