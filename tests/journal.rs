@@ -43,7 +43,7 @@ fn other_pages_and_upright_images_were_done_before() {
         &["--keep-going"],
     ];
     let root = three();
-    let mut go = |more: &[&str]| {
+    let go = |more: &[&str]| {
         let args = ["normalize", "z/a.pgm", "z/b.pgm", "out", "--format", "png"];
         run(root.path(), &[&args[..], &["--resume"], more].concat(), &[]).stderr
     };
@@ -94,11 +94,11 @@ fn in_place_images_were_turned_twice() {
     );
     let turned = fs::read(root.path().join("one.pgm")).expect("file");
     let line = "rotate 90 one.pgm links --overwrite --resume";
-    expect(root.path(), line, 0, "1 was done before");
+    expect(root.path(), line, 0, "1 were done before");
     fs::write(root.path().join("one.pgm"), pgm(3, 2, 1)).expect("file");
     let line = "rotate 90 one.pgm one.pgm --overwrite --resume";
     expect(root.path(), line, 0, "1 of 1 file");
-    expect(root.path(), line, 0, "1 was done before");
+    expect(root.path(), line, 0, "1 were done before");
     assert!(fs::read(root.path().join("one.pgm")).expect("file") == turned);
     assert!(tree(&root.path().join("z")) == once);
 }
@@ -152,7 +152,7 @@ fn in_place_what_is_not_known_is_said() {
     expect(root.path(), go, 1, "3 failed");
     // Without --resume all is done anew, and what is gone on with is that.
     expect(root.path(), "rotate 90 z/b.pgm z --overwrite", 0, "1 of 1");
-    expect(root.path(), go, 0, "2 of 3 files done, 1 was done before");
+    expect(root.path(), go, 0, "2 of 3 files done, 1 were done before");
     expect(root.path(), go, 0, ALL_BEFORE);
     // A range of all of them cannot be measured again.
     let line = "normalize --across moved moved --overwrite";
@@ -177,7 +177,7 @@ fn files_of_others_were_replaced() {
     fs::write(root.path().join("z/b.pgm"), pgm(3, 2, 9)).expect("file");
     let Run { code, stderr, .. } = run(root.path(), &["normalize", "z", "o", "--resume"], &[]);
     assert_eq!((code, stderr.matches("it exists already").count()), (1, 2));
-    assert!(stderr.contains("1 of 4 files done, 1 was done before, 2 failed"));
+    assert!(stderr.contains("1 of 4 files done, 1 were done before, 2 failed"));
     let read = |name: &str| fs::read(root.path().join(name)).expect("file");
     assert!(read("o/a.pgm") == mine && read("o/bad.pgm") == b"mine");
     expect(root.path(), &format!("{go} --overwrite"), 0, "2 of 4 files");
@@ -368,7 +368,11 @@ fn names_that_are_not_utf_8_were_changed() {
     }
     let line = "transpose z o --name {stem}_{ext}.{ext}";
     expect(root.path(), line, 0, "4 of 4 files done");
-    let made: Vec<PathBuf> = tree(&root.path().join("o")).into_keys().collect();
+    let made = fs::read_dir(root.path().join("o")).expect("folder");
+    let made: Vec<PathBuf> = made
+        .map(|entry| PathBuf::from(entry.expect("entry").file_name()))
+        .filter(|name| name != Path::new(JOURNAL))
+        .collect();
     assert_eq!(made.len(), 4);
     for name in names {
         let stem = name.strip_suffix(b".pgm").expect("suffix");

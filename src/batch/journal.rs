@@ -197,8 +197,7 @@ impl Journal {
         };
         let sight = Sight::of(item);
         let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = history.find(&self.folder).is_ok() && history.refresh(&self.job).is_ok();
-        known && history.verdict(&name, &sight, false) == Verdict::Done
+        history.refresh(&self.job).is_ok() && history.verdict(&name, &sight, false) == Verdict::Done
     }
 
     /// Notes that the output of `item` is whole, is the file `made`, and will get its name now.

@@ -32,8 +32,8 @@ pub struct History {
 
 #[derive(Debug)]
 struct Journal {
+    /// Not kept open: a folder may have more journals than a process may open files.
     path: PathBuf,
-    file: File,
     /// How many bytes of whole lines have been read.
     read: u64,
     /// How many runs have begun that went on with no other.
@@ -92,32 +92,20 @@ impl History {
             is_new: true,
             across: job.across,
         };
-        history.find(folder)?;
+        let unread = || format!("cannot read {}", folder.display());
+        for entry in fs::read_dir(folder).with_context(unread)? {
+            let name = entry.with_context(unread)?.file_name();
+            if is_journal(&name) {
+                history.journals.push(Journal {
+                    path: folder.join(name),
+                    read: 0,
+                    runs: 0,
+                });
+            }
+        }
         history.refresh(job)?;
         history.is_new = history.records.is_empty();
         Ok(history)
-    }
-
-    /// Looks for journals that are not known yet.
-    pub fn find(&mut self, folder: &Path) -> Result<()> {
-        let unread = || format!("cannot read {}", folder.display());
-        for entry in fs::read_dir(folder).with_context(unread)? {
-            let entry = entry.with_context(unread)?;
-            let path = folder.join(entry.file_name());
-            if !is_journal(&entry.file_name())
-                || self.journals.iter().any(|journal| journal.path == path)
-            {
-                continue;
-            }
-            let file = open(&path, OFlags::RDONLY);
-            self.journals.push(Journal {
-                file: file.with_context(|| format!("cannot read {}", path.display()))?,
-                path,
-                read: 0,
-                runs: 0,
-            });
-        }
-        Ok(())
     }
 
     /// Reads what was added to the journals. A line that is not whole, or not of this program, is
@@ -127,12 +115,12 @@ impl History {
             journals, records, ..
         } = self;
         for (index, journal) in journals.iter_mut().enumerate() {
-            let Journal {
-                path,
-                file,
-                read,
-                runs,
-            } = journal;
+            let Journal { path, read, runs } = journal;
+            if fs::symlink_metadata(&*path)
+                .is_ok_and(|about| about.is_file() && about.len() == *read)
+            {
+                continue;
+            }
             let mut take = |line: &[u8]| {
                 if let Some((name, line)) = Line::parse(line) {
                     records.entry(name).or_default().push(Record {
@@ -147,7 +135,8 @@ impl History {
                 }
             };
             let unread = || format!("cannot read {}", path.display());
-            *read = lines(file, *read, &mut take).with_context(unread)?;
+            let mut file = open(path, OFlags::RDONLY).with_context(unread)?;
+            *read = lines(&mut file, *read, &mut take).with_context(unread)?;
         }
         Ok(())
     }
