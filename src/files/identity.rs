@@ -1,5 +1,6 @@
 //! What tells one state of a file from another.
 
+use super::parent;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -40,8 +41,18 @@ impl From<&Metadata> for Identity {
     }
 }
 
-/// Whether two paths lead to one file, through whatever links.
+/// Whether two paths lead to one file, through whatever links. Another run may replace it between two
+/// looks, so that its number alone does not tell: the place that the paths name does.
 pub fn same_file(a: &Path, b: &Path) -> bool {
-    let place = |path| fs::metadata(path).map(|about| (about.dev(), about.ino()));
-    matches!((place(a), place(b)), (Ok(a), Ok(b)) if a == b)
+    let number = |path| fs::metadata(path).map(|about| (about.dev(), about.ino()));
+    let same = |a, b| matches!((number(a), number(b)), (Ok(a), Ok(b)) if a == b);
+    if a == b || same(a, b) {
+        return true;
+    }
+    let is_link = |path| fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
+    if is_link(a) || is_link(b) {
+        let place = |path| fs::canonicalize(path);
+        return matches!((place(a), place(b)), (Ok(a), Ok(b)) if a == b);
+    }
+    a.file_name() == b.file_name() && same(parent(a), parent(b))
 }
