@@ -1,11 +1,15 @@
 //! Many files: directories, lists and parts of them, on all cores and cards, with outcomes that can
 //! be trusted: a bad file is named and the rest goes on, and what was done need not be done again.
 
+pub mod conversion;
 mod crew;
+pub mod folder;
 pub mod histogram;
 pub mod inputs;
 mod journal;
+pub mod naming;
 pub mod options;
+pub mod places;
 mod plan;
 mod progress;
 pub mod report;
@@ -13,16 +17,21 @@ pub mod shard;
 mod totals;
 
 use crate::cli::{Common, StatsForm};
+use crate::codec::Format;
 use crate::device::{self, Choice, estimate};
+use crate::files::reason;
 use crate::ops::Op;
 use crate::ops::histogram::Histogram;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Done, Resources, one_image};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, ensure};
+use conversion::Conversion;
 use crew::Crew;
+use folder::PassedOver;
 use histogram::Set;
-use inputs::{Item, Items, Naming};
+use inputs::{Item, Items};
 use journal::{Journal, Stamp, Verdict};
+use naming::Naming;
 use options::Options;
 use progress::Progress;
 use report::{Outcome as Fate, Report};
@@ -38,9 +47,11 @@ pub struct Batch<'a> {
     /// What is done with every file.
     pub op: &'a dyn Op,
     /// The files.
-    pub items: Items,
+    pub items: &'a Items,
     /// How results are written; their places are the items' own.
     pub template: Option<&'a Destination>,
+    /// How they are named.
+    pub naming: Option<&'a Naming>,
     /// How it is done.
     pub options: &'a Options,
     /// The options of every verb.
@@ -49,35 +60,54 @@ pub struct Batch<'a> {
     pub aloud: bool,
 }
 
-/// Does `op` to all that `paths` and the options name, results where `naming` says.
+/// Does `op` to all that is asked for.
 pub fn convert(
     op: &dyn Op,
-    paths: &[PathBuf],
-    naming: &Naming,
+    asked: &Conversion,
     template: &Destination,
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
-    let items = inputs::collect(paths, &options.selection, Some(naming)).map_err(usage)?;
+    let Conversion { items, naming, .. } = asked;
     let batch = Batch {
         op,
         items,
         template: Some(template),
+        naming: Some(naming),
         options,
         common,
         aloud: true,
     };
-    if options.dry_run {
-        return batch.tell_plan();
-    }
     let folder = naming.folder();
-    fs::create_dir_all(folder).with_context(|| format!("cannot write {}", folder.display()))?;
     // What a result depends on beside its input: a run with other options does not resume this one.
     let job = format!(
         "{} {op:?} {:?}",
         env!("CARGO_PKG_VERSION"),
         (template.format, template.options, template.depth)
     );
+    if options.dry_run {
+        let earlier = options.resume.then(|| Journal::planned(folder, job));
+        return batch.tell_plan(earlier.transpose()?.as_ref());
+    }
+    match naming {
+        // Where all inputs are missing, no empty folder is left behind.
+        Naming::Folder { .. } if items.has_any() => {
+            fs::create_dir_all(folder).map_err(|error| {
+                anyhow!(
+                    "cannot make the folder {}: {}",
+                    folder.display(),
+                    reason(&error)
+                )
+            })?
+        }
+        Naming::Folder { .. } => return batch.run(None, |_, _| Ok(())),
+        Naming::File(path) => ensure!(
+            folder.is_dir(),
+            "cannot write {}: there is no folder {}",
+            path.display(),
+            folder.display()
+        ),
+    }
     // Beside a single file none is expected, unless it is asked for.
     let keeps = options.resume || matches!(naming, Naming::Folder { .. });
     let journal = keeps.then(|| Journal::open(folder, job, options.resume));
@@ -93,17 +123,19 @@ pub fn measure(
     common: &Common,
     print: impl Fn(&Path, &Done) -> Result<()>,
 ) -> Result<Outcome> {
-    let items = inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    let items = &inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    keep_off_report(options, items)?;
     let batch = Batch {
         op,
         items,
         template: None,
+        naming: None,
         options,
         common,
         aloud: true,
     };
     if options.dry_run {
-        return batch.tell_plan();
+        return batch.tell_plan(None);
     }
     let mut early = BTreeMap::new();
     let mut turn = 0;
@@ -119,25 +151,36 @@ pub fn measure(
     })
 }
 
-/// The histogram of all that `paths` and the options name; failures are told only if `aloud`.
+/// Refuses a report that would destroy an input, or the list of them.
+fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
+    let Some(report) = &options.report else {
+        return Ok(());
+    };
+    let list = options.selection.files_from.as_deref();
+    let list = list.as_ref().map_or(&[][..], std::slice::from_ref);
+    places::keep_off("the report", report, &items.items, list).map_err(usage)
+}
+
+/// The histogram of all of `items`; failures are told only if `aloud`.
 pub fn measure_set(
-    paths: &[PathBuf],
+    items: &Items,
     options: &Options,
     common: &Common,
     aloud: bool,
 ) -> Result<(Set, Outcome)> {
-    let items = inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    keep_off_report(options, items)?;
     let batch = Batch {
         op: &Histogram,
         items,
         template: None,
+        naming: None,
         options,
         common,
         aloud,
     };
     let mut set = Set::new(options.selection.shard);
     if options.dry_run {
-        return Ok((set, batch.tell_plan()?));
+        return Ok((set, batch.tell_plan(None)?));
     }
     let outcome = batch.run(None, |index, done| {
         match done.and_then(|done| done.found.counts) {
@@ -161,14 +204,26 @@ impl Batch<'_> {
         let items = &self.items.items;
         let crew = self.crew();
         let mut report = self.open_report()?;
-        let mut progress = Progress::new(items.len(), self.options.voice);
+        let unread = &self.items.unread;
+        let mut progress = Progress::new(items.len() + unread.len(), self.options.voice);
         if self.aloud {
             self.introduce(&progress, &crew);
         }
 
         let begun = Instant::now();
-        let (mut totals, mut skipped, mut failed) = (Totals::default(), 0, 0);
+        let (mut totals, mut skipped, mut failed) = (Totals::default(), 0, unread.len());
         let mut fatal = None;
+        for unread in unread {
+            let (path, error) = (unread.path.clone(), unread.error());
+            progress.add(0, true);
+            if self.aloud {
+                progress.say(&format!("gpuimg: {error:#}"));
+            }
+            if let Some(report) = &mut report {
+                let item = Item::new(path.clone(), path);
+                report.add(&item, &Fate::Failed(error), Duration::ZERO)?;
+            }
+        }
         crew.each(
             items,
             |item, resources| {
@@ -244,6 +299,7 @@ impl Batch<'_> {
             };
             let destination = Destination {
                 path: path.clone(),
+                format: format_of(template, path),
                 overwrite: template.overwrite || verdict == Verdict::Ours,
                 ..template.clone()
             };
@@ -298,21 +354,16 @@ impl Batch<'_> {
         self.tell_passed_over(progress);
     }
 
+    /// Says what of folders is not done: odd things by name, of the others how many, or with `-v` which.
     fn tell_passed_over(&self, progress: &Progress) {
         let passed_over = &self.items.passed_over;
-        if self.common.verbose {
-            for path in passed_over {
-                progress.mention(&format!(
-                    "gpuimg: {}: no image, passed over",
-                    path.display()
-                ));
-            }
-        } else if let Some(first) = passed_over.first() {
-            progress.mention(&format!(
-                "gpuimg: {} files are no images and are passed over ({}, …; -v names all)",
-                passed_over.len(),
-                first.display()
-            ));
+        let named = |found: &&PassedOver| self.common.verbose || found.why.is_odd();
+        for PassedOver { path, why } in passed_over.iter().filter(named) {
+            progress.mention(&format!("gpuimg: {}: {why}, passed over", path.display()));
+        }
+        let counted = folder::summary(passed_over.iter().filter(|found| !named(found)));
+        if !counted.is_empty() {
+            progress.mention(&format!("gpuimg: passed over: {counted}; -v names all"));
         }
     }
 
@@ -338,4 +389,9 @@ impl Batch<'_> {
             Some(StatsForm::Json) => eprintln!("{}", totals.json(wall, threads)),
         }
     }
+}
+
+/// The format of a result: the one asked for, or what its name says; without either the input's.
+fn format_of(template: &Destination, path: &Path) -> Option<Format> {
+    template.format.or_else(|| Format::of_extension(path).ok())
 }

@@ -357,7 +357,8 @@ fn plain(error: io::Error) -> anyhow::Error {
     anyhow::anyhow!(reason(&error))
 }
 
-fn reason(error: &io::Error) -> String {
+/// The cause alone, in the user's words.
+pub fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),

@@ -20,6 +20,8 @@ mod command;
 mod contract;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
+/// What is taken, where results go, and what is refused before anything is touched.
+mod inputs;
 /// Laws that the operations obey, and literals small enough to check by hand.
 mod laws;
 /// What files say beside their samples: kept, made true, carried over, or told.

@@ -4,9 +4,9 @@
 //! A `.hist` file is one JSON object: what kind of images were counted, how many, which part of a
 //! set that was, and of each channel `[value, count]` for every value that occurs.
 
-use super::measure_set;
 use super::options::Options;
 use super::shard::Shard;
+use super::{inputs, measure_set, places};
 use crate::cli::Common;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Values};
@@ -15,6 +15,7 @@ use crate::ops::normalize::SetRange;
 use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Version of the files.
@@ -207,7 +208,17 @@ pub fn histogram(
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
-    let (set, outcome) = measure_set(inputs, options, common, true)?;
+    let items = inputs::collect(inputs, &options.selection, None).map_err(usage)?;
+    let others = [&options.report, &options.selection.files_from];
+    let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
+    places::keep_off("the histogram", output, &items.items, &others).map_err(usage)?;
+    let is_file = fs::metadata(output).is_ok_and(|about| about.is_file());
+    ensure!(
+        overwrite || !is_file,
+        "cannot write {}: it exists already (--overwrite replaces it)",
+        output.display()
+    );
+    let (set, outcome) = measure_set(&items, options, common, true)?;
     if options.dry_run {
         return Ok(outcome);
     }

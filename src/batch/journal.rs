@@ -104,6 +104,17 @@ impl Journal {
         Ok(journal)
     }
 
+    /// What earlier runs left in `folder`, for a plan: nothing is written.
+    pub fn planned(folder: &Path, job: String) -> Result<Journal> {
+        let nowhere = OpenOptions::new().write(true).open("/dev/null");
+        Ok(Journal {
+            file: Mutex::new(nowhere.context("cannot open /dev/null")?),
+            folder: folder.into(),
+            job,
+            earlier: read(&folder.join(NAME)),
+        })
+    }
+
     /// What earlier runs make of an item whose input has `stamp` now.
     pub fn verdict(&self, item: &Item, stamp: Option<Stamp>) -> Verdict {
         let Some(output) = &item.output else {

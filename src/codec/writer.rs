@@ -25,13 +25,18 @@ impl<'a> Writer<'a> {
         if format == Format::Tiff {
             return Ok(Writer::Tiff(tiff::Writer::new(target, options.tiff, pages)));
         }
+        Writer::holds(format, pages.len())?;
+        Ok(Writer::Single(format, *options, target, 0))
+    }
+
+    /// Whether so many pages go into one file of a format.
+    pub fn holds(format: Format, pages: usize) -> Result<()> {
         ensure!(
-            pages.len() == 1,
-            "{} pages do not go into one {} file: --pages N takes one, and TIFF holds all",
-            pages.len(),
+            pages == 1 || format == Format::Tiff,
+            "{pages} pages do not go into one {} file: --pages N takes one, and TIFF holds all",
             format.name()
         );
-        Ok(Writer::Single(format, *options, target, 0))
+        Ok(())
     }
 
     /// Its format.
