@@ -158,7 +158,7 @@ fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
     };
     let list = options.selection.files_from.as_deref();
     let list = list.as_ref().map_or(&[][..], std::slice::from_ref);
-    places::keep_off("the report", report, &items.items, list).map_err(usage)
+    places::keep_report_off(report, &items.items, list).map_err(usage)
 }
 
 /// The histogram of all of `items`; failures are told only if `aloud`.
@@ -303,6 +303,12 @@ impl Batch<'_> {
                 overwrite: template.overwrite || verdict == Verdict::Ours,
                 ..template.clone()
             };
+            // No folder is made for what is not there.
+            if item.input != Path::new("-") {
+                fs::metadata(&item.input)
+                    .map_err(|error| anyhow!(reason(&error)))
+                    .with_context(|| format!("cannot read {}", item.input.display()))?;
+            }
             // Our own only if nothing of others' is there.
             let free = destination.overwrite || !path.exists();
             if let Some(folder) = path.parent() {

@@ -113,7 +113,7 @@ fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> 
     let asked = Conversion::of(files).map_err(usage)?;
     let batch = &files.batch;
     if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {
-        places::keep_off("the report", report, &[], &[range]).map_err(usage)?;
+        places::keep_report_off(report, &[], &[range]).map_err(usage)?;
     }
     if set.across {
         asked.items.can_be_read_twice().map_err(usage)?;
@@ -130,6 +130,10 @@ fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> 
             };
             // What cannot be read is named when it is its turn to be normalized.
             let (set, _) = batch::measure_set(&asked.items, &first, common, false)?;
+            if set.counts.is_none() {
+                // Nothing could be: once more, to say why.
+                return Ok(batch::measure_set(&asked.items, &first, common, true)?.1);
+            }
             Some(set)
         }
         (None, _) => None,

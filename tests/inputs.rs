@@ -82,8 +82,7 @@ fn a_list_from_a_pipe_was_read_twice_and_nothing_was_done() {
         let output = shell(root.path(), &script);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{stderr}");
-        let why = ["the list names no file", "no image was counted"];
-        assert!(why.iter().any(|why| stderr.contains(why)), "{stderr}");
+        assert!(stderr.contains("the list names no file"), "{stderr}");
         assert!(!root.path().join("empty").exists());
     }
 }
@@ -196,6 +195,11 @@ fn a_report_destroyed_an_input_or_an_output() {
     ] {
         refused(root.path(), args, "would destroy ");
     }
+    refused(
+        root.path(),
+        &["sum", "in", "--report", "-"],
+        "and - is a stream",
+    );
     // A link to what will be an output.
     symlink("o/new.pgm", at("dangling")).expect("link");
     let args = [
@@ -230,6 +234,9 @@ fn a_histogram_destroyed_an_image() {
     assert_eq!(code, 1);
     let expected = "gpuimg: cannot write h: it exists already (--overwrite replaces it)\n";
     assert_eq!(stderr, expected);
+    let Run { code, stderr, .. } = run(root.path(), &["histogram", "in", "-o", "no/h"], &[]);
+    assert_eq!(code, 1);
+    assert_eq!(stderr, "gpuimg: cannot write no/h: there is no folder no\n");
 }
 
 #[test]
@@ -620,8 +627,10 @@ fn the_wrong_argument_was_blamed() {
             let Run { code, stderr, .. } =
                 run(root.path(), &["normalize", "none", output, more], &[]);
             assert_eq!(code, 1, "{stderr}");
-            let why = ["cannot read none: no such file", "no image was counted"];
-            assert!(why.iter().any(|why| stderr.contains(why)), "{stderr}");
+            assert!(
+                stderr.contains("cannot read none: no such file"),
+                "{stderr}"
+            );
             assert!(!at("o").exists(), "{output} {more}");
         }
     }
@@ -791,13 +800,10 @@ fn names_that_are_no_text_were_changed() {
     let output = shell(root.path(), script);
     assert!(output.status.success(), "{output:?}");
     for out in ["o", "p"] {
-        let found = tree(&root.path().join(out));
-        assert_eq!(found.len(), 4);
         for name in odd {
-            assert!(
-                found.contains_key(Path::new(OsStr::from_bytes(name))),
-                "{found:?}"
-            );
+            let path = root.path().join(out).join(OsStr::from_bytes(name));
+            assert!(path.is_file(), "{out}: {name:?}");
         }
+        assert_eq!(listing(&root.path().join(out)).len(), 5, "with the journal");
     }
 }

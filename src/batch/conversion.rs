@@ -49,7 +49,7 @@ impl Conversion {
             let journal = naming.folder().join(journal::NAME);
             let others = [Some(&journal), list.as_ref()];
             let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
-            places::keep_off("the report", report, &items.items, &others)?;
+            places::keep_report_off(report, &items.items, &others)?;
         }
         Ok(Conversion {
             items,

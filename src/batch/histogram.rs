@@ -5,6 +5,7 @@
 //! set that was, and of each channel `[value, count]` for every value that occurs.
 
 use super::options::Options;
+use super::plan::can_be_written;
 use super::shard::Shard;
 use super::{inputs, measure_set, places};
 use crate::cli::Common;
@@ -15,7 +16,6 @@ use crate::ops::normalize::SetRange;
 use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Version of the files.
@@ -212,12 +212,9 @@ pub fn histogram(
     let others = [&options.report, &options.selection.files_from];
     let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
     places::keep_off("the histogram", output, &items.items, &others).map_err(usage)?;
-    let is_file = fs::metadata(output).is_ok_and(|about| about.is_file());
-    ensure!(
-        overwrite || !is_file,
-        "cannot write {}: it exists already (--overwrite replaces it)",
-        output.display()
-    );
+    // Not after hours of counting.
+    can_be_written(output, overwrite, false)
+        .with_context(|| format!("cannot write {}", output.display()))?;
     let (set, outcome) = measure_set(&items, options, common, true)?;
     if options.dry_run {
         return Ok(outcome);

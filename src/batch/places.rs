@@ -28,8 +28,8 @@ struct Folder {
     there: (u64, u64),
     /// The names of those that do not, from there.
     missing: PathBuf,
-    /// Its path without links.
-    real: PathBuf,
+    /// Its path without links, if it can be looked at.
+    real: Option<PathBuf>,
 }
 
 /// The folders asked about so far: files share them.
@@ -47,14 +47,14 @@ impl Folders {
     }
 
     /// The place of a file whose links have been followed, and its path without links.
-    fn place(&mut self, path: &Path) -> (Place, PathBuf) {
+    fn place(&mut self, path: &Path) -> (Place, Option<PathBuf>) {
         let folder = self.get(folder_of(path));
         let name = path.file_name().unwrap_or_default();
         let place = Place {
             folder: folder.there,
             name: folder.missing.join(name),
         };
-        (place, folder.real.join(name))
+        (place, folder.real.map(|real| real.join(name)))
     }
 }
 
@@ -62,7 +62,6 @@ impl Folder {
     fn of(path: &Path) -> Folder {
         let mut missing = Vec::new();
         let mut there = path;
-        // What cannot be looked at is taken as it is written: using it tells what is wrong.
         let (id, real) = loop {
             let found = fs::metadata(there)
                 .and_then(|about| Ok(((about.dev(), about.ino()), there.canonicalize()?)));
@@ -74,13 +73,20 @@ impl Folder {
                     missing.push(name);
                     there = folder_of(there);
                 }
-                _ => break ((0, 0), there.into()),
+                // What cannot be looked at is taken as it is written: using it tells what is wrong.
+                _ => {
+                    return Folder {
+                        there: (0, 0),
+                        missing: path.into(),
+                        real: None,
+                    };
+                }
             }
         };
         let missing: PathBuf = missing.into_iter().rev().collect();
         Folder {
             there: id,
-            real: real.join(&missing),
+            real: Some(real.join(&missing)),
             missing,
         }
     }
@@ -131,7 +137,7 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
             continue;
         };
         let (place, real) = folders.place(path);
-        if let Some((folder, root)) = &root {
+        if let (Some((folder, Some(root))), Some(real)) = (&root, real) {
             ensure!(
                 real.starts_with(root),
                 "{} is a link out of {}: what is written there would become {} (to have it there, \
@@ -240,4 +246,16 @@ pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Re
             None => Ok(()),
         },
     }
+}
+
+/// The same for a `--report`, which needs a name.
+///
+/// # Errors
+/// Names the file.
+pub fn keep_report_off(path: &Path, items: &[Item], others: &[&Path]) -> Result<()> {
+    ensure!(
+        path != Path::new("-"),
+        "the report needs the name of a file, and - is a stream"
+    );
+    keep_off("the report", path, items, others)
 }

@@ -185,8 +185,11 @@ impl fmt::Display for Foreseen {
     }
 }
 
-/// Whether a file could be written, and would replace one.
-fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Result<bool> {
+/// Whether a file would replace another.
+///
+/// # Errors
+/// Why it could not be written; the caller names it.
+pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Result<bool> {
     if path == Path::new("-") {
         return Ok(false);
     }
@@ -231,7 +234,9 @@ fn new_folders<'a>(
         .filter(|(_, found)| found.is_ok());
     let outputs = done.filter_map(|(item, _)| item.output.as_deref()?.parent());
     let mut folders = BTreeSet::new();
-    for folder in outputs.chain([root]) {
+    // The root is made for a part of a set without a file, too.
+    let root = items.is_empty().then_some(root);
+    for folder in outputs.chain(root) {
         for folder in folder.ancestors() {
             if folder == Path::new("") || folders.contains(folder) || folder.exists() {
                 break;
