@@ -556,6 +556,20 @@ fn a_plan_did_not_tell_the_truth() {
     assert_eq!((code, stdout.lines().count()), (0, 2), "{stdout}");
 }
 
+#[test]
+fn a_plan_emptied_a_pipe() {
+    let root = three();
+    let script = "cat in/a.pgm | (\"$0\" normalize - o.pgm --dry-run && \"$0\" normalize - o.pgm)";
+    let output = shell(root.path(), script);
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        told.starts_with("- → o.pgm: a stream, not looked at\n1 file: 1 to do; "),
+        "{told}"
+    );
+    assert!(root.path().join("o.pgm").exists());
+}
+
 fn stack_pages(stack: &[u8]) -> usize {
     let mut decoder = tiff::decoder::Decoder::new(std::io::Cursor::new(stack)).expect("TIFF");
     let mut pages = 1;

@@ -120,12 +120,11 @@ impl Items {
     /// # Errors
     /// A pipe or another stream among them.
     pub fn can_be_read_twice(&self) -> Result<()> {
-        for Item { input, .. } in &self.items {
-            let once = fs::metadata(input).is_ok_and(|about| !about.is_file() && !about.is_dir());
+        for item in &self.items {
             ensure!(
-                !once && input != Path::new("-"),
+                !item.is_stream(),
                 "--across reads every image twice, and {} can be read only once",
-                input.display()
+                item.input.display()
             );
         }
         Ok(())
@@ -140,6 +139,12 @@ impl Item {
             key,
             output: None,
         }
+    }
+
+    /// Whether it can be read only once: standard input, a pipe or a device.
+    pub fn is_stream(&self) -> bool {
+        let stream = |about: fs::Metadata| !about.is_file() && !about.is_dir();
+        self.input == Path::new("-") || fs::metadata(&self.input).is_ok_and(stream)
     }
 }
 

@@ -24,7 +24,8 @@ const CORE_RATE: f64 = 170e6;
 
 /// What would become of a file that does not fail.
 enum Foreseen {
-    /// It would be done: the shapes of its pages, and whether the result replaces a file.
+    /// It would be done: the shapes of its pages (none of a stream, which a plan must leave to the run),
+    /// and whether the result replaces a file.
     Done { pages: Vec<Shape>, replaces: bool },
     /// An earlier run did it.
     Before,
@@ -94,6 +95,10 @@ impl Batch<'_> {
             let makes_folders = matches!(self.naming, Some(Naming::Folder { .. }));
             replaces = can_be_written(output, may_replace, makes_folders)
                 .with_context(|| format!("cannot write {}", output.display()))?;
+        }
+        if item.is_stream() {
+            let pages = Vec::new();
+            return Ok(Foreseen::Done { pages, replaces });
         }
         let source = Source::open(&item.input).with_context(unread)?;
         let reader = Reader::open(&source, &self.common.reading).with_context(unread)?;
@@ -175,7 +180,7 @@ impl fmt::Display for Foreseen {
             Foreseen::Before => f.write_str("done before, --resume skips it"),
             Foreseen::Done { pages, replaces } => {
                 let first = pages.first().map(ToString::to_string);
-                f.write_str(&first.unwrap_or_default())?;
+                f.write_str(first.as_deref().unwrap_or("a stream, not looked at"))?;
                 if pages.len() > 1 {
                     write!(f, ", {} pages", pages.len())?;
                 }
