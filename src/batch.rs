@@ -157,8 +157,7 @@ fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
         return Ok(());
     };
     let list = options.selection.files_from.as_deref();
-    let list = list.as_ref().map_or(&[][..], std::slice::from_ref);
-    places::keep_report_off(report, &items.items, list).map_err(usage)
+    places::keep_report_off(report, &items.items, list.as_slice()).map_err(usage)
 }
 
 /// The histogram of all of `items`; failures are told only if `aloud`.
