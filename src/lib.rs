@@ -111,7 +111,13 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
 fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> Result<Outcome> {
     let mut op = op.clone();
     let whole = match (&set.range_from, set.across) {
-        (Some(path), _) => Some(Set::read(path)?),
+        (Some(path), _) => {
+            let set = Set::read(path)?;
+            if !files.batch.voice.quiet {
+                set.mention_failed(path);
+            }
+            Some(set)
+        }
         (None, true) => {
             let inputs = &files.paths[..files.paths.len().saturating_sub(1)];
             let first = batch::options::Options {

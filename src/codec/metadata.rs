@@ -66,6 +66,8 @@ pub fn carry(metadata: &mut Metadata, format: &dyn Format, effect: Effect, remar
 pub enum Item {
     /// A text, without a zero at its end; UTF-8 unless the file it came from had another encoding.
     Text(Keyword, Vec<u8>),
+    /// An XMP packet (XMP specification, part 1), in UTF-8.
+    Xmp(Vec<u8>),
     /// An ICC profile.
     Profile(Vec<u8>),
     /// x and y of white, red, green and blue, in hundred-thousandths: 8 numbers.

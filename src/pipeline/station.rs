@@ -7,7 +7,7 @@ use crate::codec::png::{self, Compressed};
 use crate::device::job::Job;
 use crate::device::{Failed, Work};
 use crate::image::{Depth, Image};
-use crate::metadata::{Metadata, Remarks, Story};
+use crate::metadata::{Alpha, Effect, Metadata, Remarks, Story};
 use crate::ops::orient::Orient;
 use crate::ops::{self, DeviceImage, Op, Output, Product, depth};
 use crate::stats::Timeline;
@@ -110,11 +110,21 @@ impl<'a> Station<'a> {
             None => image,
         };
         let from = image.shape();
-        Ok(match output.depth {
-            Some(Depth::Sixteen) if from.depth == Depth::Eight => {
+        let stretches = story.effect == Effect::Values;
+        Ok(match (output.depth, metadata.maxval) {
+            (Some(Depth::Sixteen), maxval) if from.depth == Depth::Eight => {
                 metadata.follow_depth(Depth::Eight, Depth::Sixteen);
                 let bytes = 3 * from.bytes() as u64;
-                (self.timeline).host("widen", bytes, || depth::widen(image))
+                // What is to be stretched keeps the steps by which its range is told.
+                let most = maxval.filter(|_| !stretches).unwrap_or(Depth::Eight.full());
+                (self.timeline).host("widen", bytes, || depth::widen(image, most))
+            }
+            // The samples are to have all bits; narrowed, alpha is brought there with the colours.
+            (depth, Some(most)) if stretches && depth != Some(Depth::Eight) => {
+                match metadata.alpha {
+                    Alpha::Unspecified => image,
+                    _ => depth::with_full_alpha(image, most),
+                }
             }
             _ => image,
         })
@@ -130,9 +140,10 @@ impl<'a> Station<'a> {
     ) -> Image {
         match output.depth {
             Some(Depth::Eight) if image.shape().depth == Depth::Sixteen => {
+                let most = metadata.maxval.unwrap_or(Depth::Sixteen.full());
                 metadata.follow_depth(Depth::Sixteen, Depth::Eight);
                 let bytes = 3 * image.shape().samples() as u64;
-                (self.timeline).host("narrow", bytes, || depth::narrow(image, ranges))
+                (self.timeline).host("narrow", bytes, || depth::narrow(image, ranges, most))
             }
             _ => image,
         }

@@ -63,8 +63,13 @@ impl Way<'_, '_> {
             }
             None => image,
         };
-        story.from = image.shape();
-        let (result, compressed) = (self.station).carry(op, image, self.as_png(story.from))?;
+        // As it was read, but upright.
+        story.from = Shape {
+            depth: story.from.depth,
+            ..image.shape()
+        };
+        let as_png = self.as_png(image.shape());
+        let (result, compressed) = (self.station).carry(op, image, as_png)?;
         remarks.warnings.extend(result.warnings);
         self.since = Instant::now();
         match result.product {
@@ -102,7 +107,9 @@ impl Way<'_, '_> {
         let mut read = || -> Result<_> {
             self.reader.turn_to(index)?;
             let image = self.reader.decode()?;
-            Ok((image, self.reader.metadata(remarks)?))
+            let mut metadata = self.reader.metadata(remarks)?;
+            metadata.check_maxval(image.samples());
+            Ok((image, metadata))
         };
         let (image, metadata) = read().with_context(|| unread(self.input))?;
         let (bytes, traffic) = (image.shape().bytes() as u64, self.source.traffic.take());
@@ -161,7 +168,12 @@ impl Way<'_, '_> {
 
 /// What the user of an operation might not think of, where samples mean this.
 fn warning(op: &dyn Op, metadata: &Metadata) -> Option<String> {
-    let warns = op.effect() == Effect::Values && metadata.alpha == Alpha::Associated;
-    let warning = "colours are multiplied by alpha (associated), and are stretched as they are";
-    warns.then(|| warning.into())
+    let warning = match metadata.alpha {
+        Alpha::Associated => {
+            "colours are multiplied by alpha (associated), and are stretched as they are"
+        }
+        Alpha::Unspecified => "its last channel, of no stated meaning, is left as it is",
+        Alpha::Independent => return None,
+    };
+    (op.effect() == Effect::Values).then(|| warning.into())
 }

@@ -14,6 +14,9 @@ const KEYWORDS: [(Keyword, &str); 6] = [
     (Keyword::CreationTime, "Creation Time"),
 ];
 
+/// The keyword of an iTXt that holds XMP (XMP specification, part 3).
+const XMP: &str = "XML:com.adobe.xmp";
+
 /// What each chunk says.
 pub fn items(chunks: Vec<Chunk>) -> Vec<Item> {
     chunks.iter().map(item).collect()
@@ -22,7 +25,7 @@ pub fn items(chunks: Vec<Chunk>) -> Vec<Item> {
 fn item(chunk: &Chunk) -> Item {
     let data = &chunk.data[..];
     let known = match &chunk.kind {
-        b"tEXt" | b"zTXt" | b"iTXt" => text(chunk),
+        b"tEXt" | b"zTXt" | b"iTXt" => Some(text(chunk)),
         b"iCCP" => profile(data),
         b"cHRM" if data.len() == 32 => {
             let numbers = data.as_chunks::<4>().0.iter().copied();
@@ -43,14 +46,15 @@ fn profile(data: &[u8]) -> Option<Item> {
 }
 
 /// A text (sections 11.3.3.2 to 11.3.3.4).
-fn text(chunk: &Chunk) -> Option<Item> {
+fn text(chunk: &Chunk) -> Item {
     let zero = chunk.data.iter().position(|&byte| byte == 0);
     let (name, rest) = chunk.data.split_at(zero.unwrap_or(chunk.data.len()));
     let unknown = || Item::Own(format!("the text {:?}", String::from_utf8_lossy(name)));
+    let is_xmp = &chunk.kind == b"iTXt" && name == XMP.as_bytes();
     let known = KEYWORDS.iter().find(|(_, known)| known.as_bytes() == name);
-    let Some((keyword, _)) = known else {
-        return Some(unknown());
-    };
+    if known.is_none() && !is_xmp {
+        return unknown();
+    }
     let read = || -> Option<Vec<u8>> {
         let rest = rest.get(1..)?;
         Some(match &chunk.kind {
@@ -67,8 +71,11 @@ fn text(chunk: &Chunk) -> Option<Item> {
             }
         })
     };
-    let text = read().map(|text| Item::Text(*keyword, text));
-    Some(text.unwrap_or_else(unknown))
+    match (read(), known) {
+        (Some(text), Some((keyword, _))) => Item::Text(*keyword, text),
+        (Some(packet), None) => Item::Xmp(packet),
+        (None, _) => unknown(),
+    }
 }
 
 fn utf8_of_latin1(bytes: &[u8]) -> Vec<u8> {
@@ -94,6 +101,7 @@ pub fn own(items: Vec<Item>, orientation: Option<u16>, leave: &mut dyn FnMut(Str
                 let (kind, data) = text_chunk(keyword, &text);
                 add(kind, data);
             }
+            Item::Xmp(packet) => add(b"iTXt", international(XMP, &packet)),
             Item::Profile(profile) => {
                 add(
                     b"iCCP",
@@ -122,14 +130,16 @@ pub fn own(items: Vec<Item>, orientation: Option<u16>, leave: &mut dyn FnMut(Str
 /// A text as Latin-1 where that suffices (section 11.3.3.2), else as UTF-8.
 fn text_chunk(keyword: Keyword, text: &[u8]) -> (&'static [u8; 4], Vec<u8>) {
     let known = KEYWORDS.iter().find(|(known, _)| *known == keyword);
-    let name = known.map_or("", |(_, name)| name).as_bytes();
+    let name = known.map_or("", |(_, name)| name);
     match str::from_utf8(text) {
-        Ok(utf8) if !utf8.is_ascii() => {
-            // Not compressed, no language, no translated keyword.
-            (b"iTXt", [name, b"\0\0\0\0\0", text].concat())
-        }
-        _ => (b"tEXt", [name, b"\0", text].concat()),
+        Ok(utf8) if !utf8.is_ascii() => (b"iTXt", international(name, text)),
+        _ => (b"tEXt", [name.as_bytes(), b"\0", text].concat()),
     }
+}
+
+/// A text in UTF-8: not compressed, of no language, its keyword not translated.
+fn international(keyword: &str, text: &[u8]) -> Vec<u8> {
+    [keyword.as_bytes(), b"\0\0\0\0\0", text].concat()
 }
 
 fn deflated(bytes: &[u8]) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! The fields of a TIFF directory to and from metadata that other formats have, too.
 
-use super::fields::{ASCII, RATIONAL, UNDEFINED};
+use super::fields::{ASCII, BYTE, RATIONAL, UNDEFINED};
 use crate::codec::metadata::{Item, Keyword};
 use crate::metadata::{Field, Own, Value};
 
@@ -14,6 +14,8 @@ const TEXTS: [(Keyword, u16); 6] = [
     (Keyword::CreationTime, 306),
 ];
 
+/// The field of an XMP packet (XMP specification, part 3).
+const XMP: u16 = 700;
 /// The field of an ICC profile (ICC.1, annex B.4).
 const ICC: u16 = 34675;
 /// Fields that Exif's first directory has (Exif 2.32, section 4.6.4), beside those of `TEXTS`.
@@ -35,6 +37,9 @@ pub fn items(big_endian: bool, fields: Vec<Field>) -> Vec<Item> {
             }
             (Value::Bytes(profile), None) if field.tag == ICC => {
                 items.push(Item::Profile(profile.clone()));
+            }
+            (Value::Bytes(packet), None) if field.tag == XMP && str::from_utf8(packet).is_ok() => {
+                items.push(Item::Xmp(packet.clone()));
             }
             _ if EXIF.contains(&field.tag) => exif.push(field),
             _ => items.push(Item::Own(format!("tag {}", field.tag))),
@@ -76,6 +81,7 @@ pub fn own(items: Vec<Item>, leave: &mut dyn FnMut(String)) -> Own {
                     add(*tag, ASCII, text);
                 }
             }
+            Item::Xmp(packet) => add(XMP, BYTE, packet),
             Item::Profile(profile) => add(ICC, UNDEFINED, profile),
             Item::Chromaticities(values) => {
                 let number = |number: u32| match big_endian {
