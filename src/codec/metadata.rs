@@ -1,8 +1,8 @@
 //! Metadata kept true after an operation, and carried from one format to the other.
 
 use super::format::{Field as Neutral, Format};
-use super::{png, tiff};
-use crate::metadata::{Effect, Field, Metadata, Own, Remarks, Story};
+use super::{png, tiff, xmp};
+use crate::metadata::{Effect, Field, Metadata, Own, Remarks, Story, Value};
 
 /// The most bytes that compressed metadata are unpacked to.
 const MOST: u64 = 64 << 20;
@@ -18,9 +18,24 @@ pub fn follow(metadata: &mut Metadata, story: &Story, remarks: &mut Remarks) {
             if story.is_transposed() {
                 exif.for_each(|chunk| tiff::exif::exchange_sides(&mut chunk.data));
             }
+            for chunk in chunks.iter_mut() {
+                let head = [png::neutral::XMP.as_bytes(), b"\0\0"].concat();
+                // Not compressed, as XMP is to be.
+                if &chunk.kind == b"iTXt" && chunk.data.starts_with(&head) {
+                    xmp::follow(&mut chunk.data, story, metadata.orientation);
+                }
+            }
         }
         Own::Tiff { big_endian, fields } => {
             tiff::metadata::follow(fields, *big_endian, story, remarks);
+            for field in fields
+                .iter_mut()
+                .filter(|field| field.tag == tiff::neutral::XMP)
+            {
+                if let Value::Bytes(packet) = &mut field.value {
+                    xmp::follow(packet, story, metadata.orientation);
+                }
+            }
         }
     }
 }

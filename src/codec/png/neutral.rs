@@ -15,7 +15,7 @@ const KEYWORDS: [(Keyword, &str); 6] = [
 ];
 
 /// The keyword of an iTXt that holds XMP (XMP specification, part 3).
-const XMP: &str = "XML:com.adobe.xmp";
+pub const XMP: &str = "XML:com.adobe.xmp";
 
 /// What each chunk says.
 pub fn items(chunks: Vec<Chunk>) -> Vec<Item> {

@@ -15,7 +15,7 @@ const TEXTS: [(Keyword, u16); 6] = [
 ];
 
 /// The field of an XMP packet (XMP specification, part 3).
-const XMP: u16 = 700;
+pub const XMP: u16 = 700;
 /// The field of an ICC profile (ICC.1, annex B.4).
 const ICC: u16 = 34675;
 /// Fields that Exif's first directory has (Exif 2.32, section 4.6.4), beside those of `TEXTS`.
