@@ -1,6 +1,7 @@
 //! Whether two images are the same, or one image on two devices: sample by sample.
 
 use crate::codec::{Reader, Reading};
+use crate::console;
 use crate::device::cuda::Gpu;
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape, Values};
@@ -11,7 +12,6 @@ use crate::stats::Timeline;
 use anyhow::{Context, Error, Result};
 use serde_json::{Value, json};
 use std::fmt;
-use std::io::{self, Write};
 use std::path::Path;
 
 /// How two images differ.
@@ -137,7 +137,7 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
     };
     let equal = object["equal"] == true;
     let line = if json { object.to_string() } else { line };
-    writeln!(io::stdout(), "{line}")?;
+    console::print(&line)?;
     Ok(match equal {
         true => Outcome::Done,
         false => Outcome::SomeFailed,
@@ -186,7 +186,7 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
         if told != "equal" {
             outcome = Outcome::SomeFailed;
         }
-        writeln!(io::stdout(), "{op:?}: {told}")?;
+        console::print(&format!("{op:?}: {told}"))?;
     }
     Ok(outcome)
 }

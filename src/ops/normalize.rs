@@ -373,7 +373,8 @@ impl Op for Normalize {
         let (pixels, ranges) = (Arg::Buffer(&image.samples), Arg::Buffer(&words));
         if known.is_none() {
             let grid = job.reduction_grid(bytes);
-            job.launch(&minmax, grid, bytes, &[pixels, count, ranges])?;
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            unsafe { job.launch(&minmax, grid, bytes, &[pixels, count, ranges]) }?;
         }
         let args = [
             pixels,
@@ -385,7 +386,8 @@ impl Op for Normalize {
             Arg::U32(hi.into()),
         ];
         let grid = u32::try_from(bytes.div_ceil(4096))?;
-        job.launch(&scale, grid, 2 * bytes, &args)?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&scale, grid, 2 * bytes, &args) }?;
         let ranges = match known {
             Some(ranges) => ranges,
             None => self.found(&shape, &job.read_words(&words)?),

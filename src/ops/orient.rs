@@ -167,7 +167,8 @@ impl Op for Orient {
             Arg::U32(reverse_y.into()),
         ];
         let grid = grid(width, height, pixel, transposed);
-        job.launch(&kernel, grid, 2 * from.bytes() as u64, &args)?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&kernel, grid, 2 * from.bytes() as u64, &args) }?;
         let shape = self.parts().of(from);
         Ok(Product::Image(DeviceImage { shape, samples }).into())
     }
