@@ -41,6 +41,7 @@ pub mod verify;
 use anyhow::{Context, Result, anyhow};
 use batch::histogram::{self, Set};
 use batch::inputs::Naming;
+use batch::key::Job;
 use clap::CommandFactory;
 use cli::{Cli, Common, Files, StatsForm, Verb, WholeSet};
 use codec::format;
@@ -53,6 +54,7 @@ use ops::sum::Sum;
 pub use outcome::Outcome;
 use outcome::usage;
 use pipeline::{Destination, Done, Resources, one_image};
+use serde::Serialize;
 use stats::Report;
 use std::path::{Path, PathBuf};
 
@@ -63,9 +65,9 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
     let common = &cli.common;
     match &cli.verb {
         Verb::Normalize { op, set, files } => normalize(op, set, files, common),
-        Verb::Transpose { files } => convert(&Orient::Transpose, files, common),
-        Verb::Rotate { angle, files } => convert(&Orient::from(*angle), files, common),
-        Verb::Flip { axis, files } => convert(&Orient::from(*axis), files, common),
+        Verb::Transpose { files } => convert(&Orient::Transpose, false, files, common),
+        Verb::Rotate { angle, files } => convert(&Orient::from(*angle), false, files, common),
+        Verb::Flip { axis, files } => convert(&Orient::from(*axis), false, files, common),
         Verb::Sum {
             op,
             json,
@@ -75,14 +77,9 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Verb::Histogram {
             inputs,
             output,
-            overwrite,
             batch,
-        } => histogram::histogram(inputs, output, *overwrite, batch, common),
-        Verb::Merge {
-            inputs,
-            output,
-            overwrite,
-        } => histogram::merge(inputs, output, *overwrite),
+        } => histogram::histogram(inputs, output, batch, common),
+        Verb::Merge { inputs, output } => histogram::merge(inputs, output),
         Verb::Verify {
             images,
             devices,
@@ -152,11 +149,18 @@ fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> 
         let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
         op.set = Some(range.with_context(|| format!("no range from {}", of.display()))?);
     }
-    convert(&op, files, common)
+    convert(&op, set.across, files, common)
 }
 
-/// An image to an image, or many to a folder.
-fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
+/// An image to an image, or many to a folder; `across` says that the range in `op` was measured in
+/// the inputs.
+fn convert(
+    op: &(impl Op + Serialize),
+    across: bool,
+    files: &Files,
+    common: &Common,
+) -> Result<Outcome> {
+    let job = Job::new(op, across, files, common)?;
     let mut inputs = files.paths.clone();
     let output = inputs.pop().unwrap_or_default();
     if inputs.is_empty() && files.batch.selection.files_from.is_none() {
@@ -192,7 +196,7 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
             pattern: files.name.clone(),
             format: files.format,
         };
-        return batch::convert(op, &inputs, &naming, &destination, batch, common);
+        return batch::convert(op, job, &inputs, &naming, &destination, batch, common);
     }
     if destination.format.is_none() {
         let told = told.map_err(usage);
@@ -201,7 +205,7 @@ fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
     }
     if batch.wanted() {
         let naming = Naming::File(output);
-        return batch::convert(op, &inputs, &naming, &destination, batch, common);
+        return batch::convert(op, job, &inputs, &naming, &destination, batch, common);
     }
     let devices = Devices::new(common.device);
     let resources = Resources {

@@ -93,7 +93,7 @@ fn values(depth: Depth) -> usize {
 ///
 /// With the N samples in order, counted from 0, the lower is the one at ⌊p·(N − 1)⌋ and the upper
 /// the one at ⌈p·(N − 1)⌉: no sample between two is invented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Clip {
     low: u64,
     high: u64,

@@ -27,7 +27,7 @@ pub use range::{Meaning, Range, Ranges, Scope, SetRange};
 use scale::Scale;
 
 /// Stretch the range of values to the full depth, exactly rounded
-#[derive(clap::Args, Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default, serde::Serialize)]
 #[group(skip)]
 pub struct Normalize {
     /// Take this input range instead of the image's own minimum and maximum; values outside are clamped to it. Signed images have signed values
@@ -56,6 +56,7 @@ pub struct Normalize {
 
     /// What the samples stand for; without it they are just numbers from 0.
     #[arg(skip)]
+    #[serde(skip)]
     pub meaning: Option<Meaning>,
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use std::str::FromStr;
 
 /// A range of values, `MIN:MAX` with MIN below MAX, from −32768 to 65535.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Range {
     /// The smallest value.
     pub min: i32,
@@ -59,7 +59,7 @@ impl Range {
 }
 
 /// The scopes of `--scope`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 pub enum Scope {
     /// Each page's own range
     Page,
@@ -81,7 +81,7 @@ pub(in crate::ops) fn joined(each: impl Iterator<Item = (u16, u16)>, per_channel
 }
 
 /// The range, or each colour's, of a set of images of one kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SetRange {
     /// Samples a pixel of these images.
     pub channels: usize,
