@@ -5,6 +5,7 @@ mod cuda;
 mod decode;
 mod encode;
 pub(super) mod metadata;
+pub(super) mod neutral;
 
 pub use cuda::{Compressed, compress, device_memory};
 pub use decode::decode;
@@ -71,7 +72,10 @@ impl Format for Png {
     }
 
     fn adopt(&self, metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
-        conversion::to_png(metadata, own, leave)
+        match own {
+            Own::Png(_) => own,
+            other => neutral::own(conversion::items(other), metadata.orientation, leave),
+        }
     }
 }
 
