@@ -14,7 +14,7 @@ mod totals;
 
 use crate::cli::{Common, StatsForm};
 use crate::device::{self, Choice, estimate};
-use crate::ops::Op;
+use crate::ops::Operation;
 use crate::ops::histogram::Histogram;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Done, Resources, one_image};
@@ -36,7 +36,7 @@ use totals::Totals;
 #[derive(Debug)]
 pub struct Batch<'a> {
     /// What is done with every file.
-    pub op: &'a dyn Op,
+    pub op: &'a dyn Operation,
     /// The files.
     pub items: Items,
     /// How results are written; their places are the items' own.
@@ -51,7 +51,7 @@ pub struct Batch<'a> {
 
 /// Does `op` to all that `paths` and the options name, results where `naming` says.
 pub fn convert(
-    op: &dyn Op,
+    op: &dyn Operation,
     paths: &[PathBuf],
     naming: &Naming,
     template: &Destination,
@@ -87,7 +87,7 @@ pub fn convert(
 /// Measures all that `paths` and the options name; `print` gets what was found in the order of the
 /// names, as soon as it is its turn.
 pub fn measure(
-    op: &dyn Op,
+    op: &dyn Operation,
     paths: &[PathBuf],
     options: &Options,
     common: &Common,

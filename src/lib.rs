@@ -3,17 +3,16 @@
 //! A pixel's way, and the files in the order it meets them:
 //!
 //! ```text
-//!   file ──► codec ──► Image ──► ops ──► device ──► ops ──► Image ──► codec ──► file
-//!  files.rs  codec/   image.rs  ops/*.rs  cuda.rs (kernels/*.cu) or cpu.rs (rayon)
+//!   file ──► codec ──► Image ──► exec: ops on a device ──► Image ──► codec ──► file
+//!  files.rs  codec/   image.rs   exec/, ops/*.rs on cuda.rs (kernels/*.cu) or cpu.rs (rayon)
 //! ```
 //!
-//! `pipeline::one_image` opens a file, and `pipeline/way.rs` names every station of a page in order: read
-//! them first. `batch` does it to many
-//! files at once. Arrows run one way:
-//! `main → lib → cli, batch → pipeline → codec, ops → device → stats, image`. Operations never print and
-//! never touch files, codecs know no device (but for `codec/png/cuda.rs`, by which pixels leave a
-//! card compressed), devices know no operation, and only `main` exits, or
-//! `interrupt` when asked to.
+//! `pipeline::one_image` opens a file, and the page processor (`pipeline/page.rs`) names every step of
+//! a page in order: read them first. `exec` runs an operation: whole, in bands, and for a PNG deflated on
+//! the GPU. `batch` does it to many files at once. Arrows run one way:
+//! `main → lib → cli, batch → pipeline → exec → codec, ops → device → stats, image`. Operations never
+//! print and never touch files, codecs know no device, operations no codec, devices neither, and only
+//! `main` exits, or `interrupt` when asked to.
 //! An operation is defined once, by its naive version; the CPU's and the GPU's give the same bytes.
 
 pub mod batch;
@@ -23,6 +22,7 @@ pub mod cli;
 pub mod codec;
 pub mod device;
 pub mod doctor;
+pub mod exec;
 pub mod files;
 pub mod image;
 mod interrupt;
@@ -38,13 +38,12 @@ use anyhow::{Context, Result, anyhow};
 use batch::histogram::{self, Set};
 use batch::inputs::Naming;
 use clap::CommandFactory;
-use cli::{Cli, Common, Files, StatsForm, Verb, WholeSet};
+use cli::{Cli, Common, Files, Images, StatsForm, Verb};
 use codec::Format;
 use device::Devices;
 use image::Depth;
-use ops::Op;
-use ops::normalize::Normalize;
-use ops::orient::Orient;
+use ops::Operation;
+use ops::of_set::OfSet;
 use ops::sum::Sum;
 pub use outcome::Outcome;
 use outcome::usage;
@@ -58,10 +57,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
     interrupt::listen();
     let common = &cli.common;
     match &cli.verb {
-        Verb::Normalize { op, set, files } => normalize(op, set, files, common),
-        Verb::Transpose { files } => convert(&Orient::Transpose, files, common),
-        Verb::Rotate { angle, files } => convert(&Orient::from(*angle), files, common),
-        Verb::Flip { axis, files } => convert(&Orient::from(*axis), files, common),
+        Verb::Images(images) => make_images(images, common),
         Verb::Sum {
             op,
             json,
@@ -106,11 +102,11 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
     }
 }
 
-/// Normalizes by each image's own range, or by that of a whole set.
-fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> Result<Outcome> {
-    let mut op = op.clone();
-    let whole = match (&set.range_from, set.across) {
-        (Some(path), _) => Some(Set::read(path)?),
+/// Runs an operation on each image by itself, or with the statistic of a whole set.
+fn make_images(images: &Images, common: &Common) -> Result<Outcome> {
+    let Images { op, set, files } = images;
+    let counted = match (&set.range_from, set.across) {
+        (Some(path), _) => Set::read(path)?,
         (None, true) => {
             let inputs = &files.paths[..files.paths.len().saturating_sub(1)];
             let first = batch::options::Options {
@@ -121,20 +117,18 @@ fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> 
             };
             // What cannot be read is named when it is its turn to be normalized.
             let (set, _) = batch::measure_set(inputs, &first, common, false)?;
-            Some(set)
+            set
         }
-        (None, false) => None,
+        (None, false) => return convert(&**op, files, common),
     };
-    if let Some(whole) = whole {
-        let range = whole.range(op.clip, op.per_channel);
-        let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
-        op.set = Some(range.with_context(|| format!("no range from {}", of.display()))?);
-    }
-    convert(&op, files, common)
+    let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
+    let counts = counted.into_counts();
+    let counts = counts.with_context(|| format!("no range from {}", of.display()))?;
+    convert(&OfSet::new(&**op, counts), files, common)
 }
 
 /// An image to an image, or many to a folder.
-fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
+fn convert(op: &dyn Operation, files: &Files, common: &Common) -> Result<Outcome> {
     let mut inputs = files.paths.clone();
     let output = inputs.pop().unwrap_or_default();
     if inputs.is_empty() && files.batch.selection.files_from.is_none() {
@@ -247,7 +241,7 @@ fn mention(input: &Path, done: &Done, common: &Common) {
 
 /// The timeline on standard error, where `--stats` asks for it.
 fn tell_times(
-    op: &dyn Op,
+    op: &dyn Operation,
     input: &Path,
     output: Option<&PathBuf>,
     done: &Done,

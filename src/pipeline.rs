@@ -1,27 +1,28 @@
-//! One image from file to file: opened, prepared, and sent page by page on its way (`way.rs`), which
-//! names every station in order.
+//! One image from file to file: opened, measured if its pages share a statistic, and sent page by page
+//! through the page processor (`page.rs`), which names every step in order.
 
+mod diagnostics;
+mod page;
 mod stack;
-mod station;
-mod way;
 
 use crate::codec::{self, Format, Reader, Reading, Writer};
 use crate::device::{Devices, Failed, Work};
+use crate::exec::Executor;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Shape};
 use crate::metadata::Remarks;
-use crate::ops::Op;
+use crate::ops::Operation;
 use crate::ops::histogram::Counts;
 use crate::ops::sum::Totals;
 use crate::outcome::Outcome;
 use crate::room::Room;
 use crate::stats::Timeline;
 use anyhow::{Context, Result};
-use stack::{Shared, Told};
-use station::Station;
+use diagnostics::Diagnostics;
+use page::PageProcessor;
+use stack::StackStatistics;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use way::Way;
 
 /// Where an output goes and how it is written.
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ impl Destination {
     }
 }
 
-/// What an image needs on its way: a device, and room in memory.
+/// What an image needs: a device, and room in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources<'a> {
     /// The devices to choose from.
@@ -137,10 +138,10 @@ impl Done {
     }
 }
 
-/// Carries one image from `input` to `output` (or to numbers) through `op`. Where `auto` chose a GPU
-/// and it fails, all is done again on the CPU.
+/// Runs `op` on the image file `input`, to `output` or to numbers. Where `auto` chose a GPU and it
+/// fails, all is done again on the CPU.
 pub fn one_image(
-    op: &dyn Op,
+    op: &dyn Operation,
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
@@ -159,14 +160,14 @@ pub fn one_image(
     Ok(done)
 }
 
-/// What all pages need is prepared, and each is sent on its way.
+/// What all pages need is prepared, and each is processed.
 fn attempt(
-    op: &dyn Op,
+    op: &dyn Operation,
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
 ) -> Result<Done> {
-    let (since, mut timeline) = (Instant::now(), Timeline::default());
+    let (since, timeline) = (Instant::now(), Timeline::default());
     let target = output.map(create).transpose()?;
     let source = Source::open(input).with_context(|| unread(input))?;
     let mut reader = Reader::open(&source, &resources.reading).with_context(|| unread(input))?;
@@ -185,48 +186,49 @@ fn attempt(
             .with_context(|| unwritten(output))
     });
     let writer = writer.transpose()?;
-    let shared = Shared::measure(op, input, &mut reader, resources, &mut timeline)?;
+    let mut executor = Executor::new(resources.devices, timeline);
+    let stack = StackStatistics::measure(op, input, &mut reader, &mut executor)?;
 
-    let mut way = Way {
+    let mut processor = PageProcessor {
         input,
         output: output.zip(target.as_ref()),
         source: &source,
-        told: Told::new(reader.left_out(), pages),
+        diagnostics: Diagnostics::new(reader.left_out(), pages),
         reader,
         writer,
-        station: Station::new(input, resources, timeline),
+        executor,
         found: Found::default(),
         since,
         last: 0,
     };
     for index in 0..pages {
-        way.page(op, &shared, index)?;
+        processor.page(op, &stack, index)?;
     }
-    let Way {
+    let PageProcessor {
         writer,
         reader,
-        mut station,
-        told,
+        mut executor,
+        diagnostics,
         found,
         since,
         last,
         ..
-    } = way;
+    } = processor;
     let length = writer.map(|writer| writer.length());
     if let Some(((output, target), length)) = output.zip(target).zip(length) {
         let traffic = target.commit(length).with_context(|| unwritten(output))?;
-        station.timeline.encoded(since, last, &traffic);
+        executor.timeline.encoded(since, last, &traffic);
     }
-    let Remarks { warnings, notes } = told.sentences();
+    let Remarks { warnings, notes } = diagnostics.finish();
     Ok(Done {
         shape,
         found,
         warnings,
         notes,
         damage: reader.damage(),
-        device: station.device,
-        work: station.work,
-        timeline: station.timeline,
+        device: executor.device,
+        work: executor.work,
+        timeline: executor.timeline,
     })
 }
 
@@ -243,7 +245,7 @@ fn unread(input: &Path) -> String {
     format!("cannot read {}", name(input))
 }
 
-fn undone(op: &dyn Op, input: &Path) -> String {
+fn undone(op: &dyn Operation, input: &Path) -> String {
     format!("cannot {} {}", op.name(), name(input))
 }
 

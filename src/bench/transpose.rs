@@ -8,7 +8,7 @@ use super::lab::{Host, Lab, Sizes, transposed};
 use super::normalize::{cpu_passes, image};
 use crate::device::cuda::{self, Arg, Grid};
 use crate::image::Samples;
-use crate::ops::orient::{self, Orient};
+use crate::ops::symmetry::{self, Symmetry};
 use anyhow::{Context, Result, bail, ensure};
 use std::rc::Rc;
 
@@ -305,14 +305,14 @@ fn own(lab: &Lab, width: usize, height: usize, pixel: usize) -> Result<Measured>
         Arg::U32(0),
         Arg::U32(0),
     ];
-    let grid = orient::grid(width, height, pixel, true);
+    let grid = symmetry::grid(width, height, pixel, true);
     let launch = || lab.gpu.launch(&kernel, grid, &args);
     lab.check(&out, &expected, launch)?;
     Ok(lab.time(launch)?.into())
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {
-    let (time, out) = cpu_passes(host, &Orient::Transpose)?;
+    let (time, out) = cpu_passes(host, &Symmetry::Transpose)?;
     let out = out.context("no image")?;
     let Samples::U16(samples) = out.samples() else {
         bail!("another depth");

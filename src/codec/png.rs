@@ -2,14 +2,16 @@
 //! what users wait for; the `png` crate reads the rare kinds.
 
 mod adler;
-mod cuda;
 mod decode;
+mod deflated;
 mod encode;
 pub(super) mod metadata;
 
-pub use cuda::{Compressed, compress, device_memory};
 pub(super) use decode::Unzip;
 pub use decode::{Reader, decode};
+pub(crate) use deflated::Segment;
+pub use deflated::{Deflated, Segments};
+pub(crate) use encode::Layout;
 pub(super) use encode::Zip;
 pub use encode::{Mode, encode, encode_with};
 

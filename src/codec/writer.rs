@@ -4,7 +4,7 @@ use super::{Format, Options, metadata, png, pnm, tiff};
 use crate::files::Target;
 use crate::image::{Image, Shape};
 use crate::metadata::{Effect, Metadata, Remarks};
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 /// A file that pages are written to.
 pub enum Writer<'a> {
@@ -48,31 +48,43 @@ impl<'a> Writer<'a> {
         matches!(self, Writer::Single(Format::Png, options, ..) if fast(options))
     }
 
-    /// Adds a page that an operation of this effect made. If it comes `compressed` from a GPU, the
-    /// image's memory holds what that left there.
+    /// Adds a page that an operation of this effect made.
     pub fn page(
         &mut self,
         image: Image,
-        compressed: Option<png::Compressed>,
         mut metadata: Metadata,
         effect: Effect,
         remarks: &mut Remarks,
     ) -> Result<()> {
-        let format = self.format();
-        metadata::carry(&mut metadata, format, effect, remarks);
+        metadata::carry(&mut metadata, self.format(), effect, remarks);
         let metadata = &metadata;
         match self {
-            Writer::Tiff(writer) => writer.page(image, metadata),
+            Writer::Tiff(writer) => writer.page(image, metadata)?,
             Writer::Single(format, options, target, length) => {
-                *length = match (format, compressed) {
-                    (_, Some(compressed)) => {
-                        compressed.write(image.samples().as_bytes(), metadata, target)?
-                    }
-                    (Format::Pnm, None) => pnm::encode_with(&image, metadata, target)?,
-                    (_, None) => png::encode_with(&image, metadata, options.png, target)?,
+                *length = match format {
+                    Format::Pnm => pnm::encode_with(&image, metadata, target)?,
+                    _ => png::encode_with(&image, metadata, options.png, target)?,
                 };
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of a page that has been deflated already, for a PNG.
+    pub fn deflated(
+        &mut self,
+        page: &png::Deflated,
+        mut metadata: Metadata,
+        effect: Effect,
+        remarks: &mut Remarks,
+    ) -> Result<()> {
+        metadata::carry(&mut metadata, self.format(), effect, remarks);
+        match self {
+            Writer::Single(Format::Png, _, target, length) => {
+                *length = page.write(&metadata, target)?;
                 Ok(())
             }
+            _ => bail!("deflated pixels are a PNG's"),
         }
     }
 

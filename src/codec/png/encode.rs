@@ -125,7 +125,7 @@ pub(super) fn write(
 
 /// How an image's rows are divided.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     pub shape: Shape,
     /// Filtered bytes of a row, its filter byte among them.
     pub row: usize,
