@@ -6,7 +6,7 @@ mod page;
 mod stack;
 
 use crate::codec::{self, Format, Reader, Reading, Writer};
-use crate::device::{Devices, Failed, Work};
+use crate::device::{Devices, Failed, Unusable, Work};
 use crate::exec::Executor;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Shape};
@@ -17,7 +17,7 @@ use crate::ops::sum::Totals;
 use crate::outcome::Outcome;
 use crate::room::Room;
 use crate::stats::Timeline;
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use diagnostics::Diagnostics;
 use page::PageProcessor;
 use stack::StackStatistics;
@@ -247,6 +247,14 @@ fn unread(input: &Path) -> String {
 
 fn undone(op: &dyn Operation, input: &Path) -> String {
     format!("cannot {} {}", op.name(), name(input))
+}
+
+/// Says which operation failed on which file; that a GPU cannot be used is no fault of theirs.
+fn failed(error: Error, op: &dyn Operation, input: &Path) -> Error {
+    match error.is::<Unusable>() {
+        true => error,
+        false => error.context(undone(op, input)),
+    }
 }
 
 fn unwritten(output: &Destination) -> String {

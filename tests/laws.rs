@@ -3,6 +3,7 @@
 use crate::support::{Kind, grey, image, on_cpu};
 use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::ops::histogram::Clip;
 use gpuimg::ops::normalize::{Normalize, Range};
 use gpuimg::ops::sum::Sum;
 use gpuimg::ops::symmetry::Symmetry::{self, *};
@@ -135,4 +136,57 @@ fn totals_do_not_overflow_and_survive_turning() {
 fn eight_bits_come_back_from_sixteen() {
     let bytes = image(256, 3, 1, Depth::Eight, Kind::Noise);
     assert_eq!(depth::narrow(depth::widen(bytes.clone()), &[]), bytes);
+}
+
+/// The ranges that values are stretched from, against the colours' samples in order.
+#[test]
+fn ranges_are_ranks_of_the_samples_in_order() {
+    let mut cases = 0;
+    for (channels, kind) in [
+        (1, Kind::Noise),
+        (2, Kind::Narrow),
+        (3, Kind::Noise),
+        (4, Kind::Flat),
+    ] {
+        let image = image(131, 67, channels, Depth::Sixteen, kind);
+        let Samples::U16(samples) = image.samples() else {
+            panic!("16 bits")
+        };
+        for (low, high) in [(0, 100), (5, 90), (49, 51)] {
+            for per_channel in [false, true] {
+                let mut sorted = vec![Vec::new(); if per_channel { channels } else { 1 }];
+                for (i, &sample) in samples.iter().enumerate() {
+                    let (channel, alpha) = (i % channels, channels % 2 == 0);
+                    if !(alpha && channel == channels - 1) {
+                        sorted[if per_channel { channel } else { 0 }].push(sample);
+                    }
+                }
+                sorted.retain(|samples| !samples.is_empty());
+                let expected: Vec<(i32, i32)> = sorted
+                    .iter_mut()
+                    .map(|samples| {
+                        samples.sort_unstable();
+                        let last = samples.len() - 1;
+                        let (low, high) = (low * last / 100, (high * last).div_ceil(100));
+                        (samples[low].into(), samples[high].into())
+                    })
+                    .collect();
+                let clip =
+                    ((low, high) != (0, 100)).then(|| Clip::of_percent(low as u64, high as u64));
+                let op = Normalize {
+                    clip,
+                    per_channel,
+                    ..Normalize::default()
+                };
+                let timeline = &mut Timeline::default();
+                let found = exec::on_cpu(&op, image.clone(), timeline).expect("memory");
+                assert_eq!(
+                    found.summary.ranges, expected,
+                    "{op:?}, {channels} channels"
+                );
+                cases += 1;
+            }
+        }
+    }
+    assert_eq!(cases, 4 * 3 * 2);
 }

@@ -3,7 +3,7 @@
 
 use super::diagnostics::Diagnostics;
 use super::stack::StackStatistics;
-use super::{Destination, Found, undone, unread, unwritten};
+use super::{Destination, Found, failed, undone, unread, unwritten};
 use crate::codec::{self, Reader, Writer};
 use crate::exec::{Executor, Form, Pixels, Task};
 use crate::files::{Source, Target};
@@ -87,7 +87,8 @@ impl PageProcessor<'_, '_> {
         };
         let form = self.form(story.from);
         let executed = self.executor.run(&task, page.pixels, form);
-        let Executed { result, summary } = executed.with_context(|| undone(op, self.input))?;
+        let Executed { result, summary } =
+            executed.map_err(|error| failed(error, op, self.input))?;
         remarks.warnings.extend(summary.warnings);
         self.since = Instant::now();
         let Page {
@@ -158,7 +159,7 @@ impl PageProcessor<'_, '_> {
         let from = page.pixels.shape();
         let task = Task::plain(&symmetry, &from);
         let executed = self.executor.run(&task, page.pixels, Form::Samples);
-        let executed = executed.with_context(|| undone(&symmetry, self.input))?;
+        let executed = executed.map_err(|error| failed(error, &symmetry, self.input))?;
         let OpResult::Image(pixels) = executed.result else {
             bail!("turning it gave no image");
         };

@@ -1,6 +1,6 @@
 //! The statistics that the pages of a stack share, so that all are stretched from the same range.
 
-use super::unread;
+use super::{failed, unread};
 use crate::codec::Reader;
 use crate::exec::{Executor, Pixels};
 use crate::image::{Depth, Shape};
@@ -42,7 +42,8 @@ impl StackStatistics {
                 Ok((kind(&image.shape(), &metadata), image))
             };
             let (kind, image) = read().with_context(|| unread(input))?;
-            let found = executor.measure(statistic, Pixels::Host(image))?;
+            let found = executor.measure(statistic, Pixels::Host(image));
+            let found = found.map_err(|error| failed(error, op, input))?;
             match stack.0.iter_mut().find(|(known, _)| *known == kind) {
                 None => stack.0.push((kind, found)),
                 Some((_, known)) => known.join(&found)?,
