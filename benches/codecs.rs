@@ -16,7 +16,7 @@ mod kinds;
 mod libraries;
 mod words;
 
-use gpuimg::codec::{self, Format, Options, png, tiff};
+use gpuimg::codec::{self, FORMATS, Format, Options, png, tiff};
 use gpuimg::files::{Source, Target};
 use gpuimg::image::Image;
 use kinds::Kind;
@@ -44,15 +44,10 @@ fn main() {
         none if none.is_empty() => Kind::ALL.to_vec(),
         some => some,
     };
-    let formats = [
-        (Format::Png, "png"),
-        (Format::Tiff, "tiff"),
-        (Format::Pnm, "pnm"),
-    ];
-    let named = formats.iter().any(|(_, name)| words.names(name));
-    let formats = formats
+    let named = FORMATS.iter().any(|format| words.names(format.id()));
+    let formats = FORMATS
         .iter()
-        .filter(|(_, name)| !named || words.names(name));
+        .filter(|format| !named || words.names(format.id()));
     let shm = Path::new("/dev/shm");
     let pool = |threads| {
         let builder = ThreadPoolBuilder::new().num_threads(threads);
@@ -75,7 +70,7 @@ fn main() {
             "{:34}{:>16}{:>16}\n{:34}{:>8}{:>8}{:>8}{:>8}{:>9}",
             "", "encode", "decode", "MB/s on cores:", 1, cores, 1, cores, "size"
         );
-        for &(format, _) in formats.clone() {
+        for &format in formats.clone() {
             bench.format(&image, format);
             if !words.names("own") {
                 libraries::rows(&bench, &image, format);
@@ -86,20 +81,20 @@ fn main() {
 
 impl Bench {
     /// Our own codec of a format, in all its modes.
-    fn format(&self, image: &Image, format: Format) {
+    fn format(&self, image: &Image, format: &'static dyn Format) {
         let with = |png, tiff| Options { png, tiff };
         let (fast, none) = (png::Mode::Fast, tiff::Compression::None);
-        let modes = match format {
-            Format::Png => [fast, png::Mode::Small, png::Mode::Store]
+        let modes = match format.id() {
+            "png" => [fast, png::Mode::Small, png::Mode::Store]
                 .map(|mode| (format!("png {mode:?}"), with(mode, none)))
                 .to_vec(),
-            Format::Tiff => {
+            "tiff" => {
                 use tiff::Compression::*;
                 [None, Deflate, Lzw, Zstd]
                     .map(|mode| (format!("tiff {mode:?}"), with(fast, mode)))
                     .to_vec()
             }
-            Format::Pnm => vec![("pnm".into(), with(fast, none))],
+            other => vec![(other.into(), with(fast, none))],
         };
         for (name, options) in modes {
             let encode = |target: &Target| codec::encode(image, format, &options, target).unwrap();

@@ -1,6 +1,7 @@
 // What the three parts of the PNG encoder share: its records in device memory, and where things lie. Together they
-// make PNG's deflate data from an image in device memory, bit for bit what src/codec/png/encode.rs says. Its words
-// (segment, window, group, run, weight, sample) are used here; its definitions are not repeated.
+// make PNG's deflate data from an image in device memory, bit for bit what src/codec/png/encode.rs and
+// src/deflate/compress say. Their words
+// (segment, window, group, run, weight, sample) are used here; their definitions are not repeated.
 //
 // Arguments that all kernels have: `row` bytes of a row, `height`, `rows` of a segment. Filtered bytes of segment s lie
 // from filtered + s·stride on; the stride and the address are multiples of 16. `blocks` is how many deflate blocks a

@@ -4,7 +4,7 @@ mod images;
 
 use crate::batch::options::Options;
 use crate::bench;
-use crate::codec::{self, Format};
+use crate::codec::{self, Format, format};
 use crate::device::Choice;
 use crate::image::Depth;
 use crate::ops::sum::Sum;
@@ -168,8 +168,8 @@ pub struct Files {
     pub paths: Vec<PathBuf>,
 
     /// Format of the output, where its name does not tell, or of all outputs of a batch
-    #[arg(long)]
-    pub format: Option<Format>,
+    #[arg(long, value_parser = format::argument())]
+    pub format: Option<&'static dyn Format>,
 
     /// Bits a sample of the output; without it they are the input's
     #[arg(long, value_name = "8|16")]

@@ -20,6 +20,7 @@ pub mod bench;
 pub mod buffer;
 pub mod cli;
 pub mod codec;
+mod deflate;
 pub mod device;
 pub mod doctor;
 pub mod exec;
@@ -39,7 +40,7 @@ use batch::histogram::{self, Set};
 use batch::inputs::Naming;
 use clap::CommandFactory;
 use cli::{Cli, Common, Files, Images, StatsForm, Verb};
-use codec::Format;
+use codec::format;
 use device::Devices;
 use image::Depth;
 use ops::Operation;
@@ -149,7 +150,7 @@ fn convert(op: &dyn Operation, files: &Files, common: &Common) -> Result<Outcome
     let batch = &files.batch;
     let folders = inputs.iter().chain([&output]).any(|path| path.is_dir());
     let one = inputs.len() == 1 && !folders && batch.selection.files_from.is_none();
-    let told = Format::of_extension(&output);
+    let told = format::of_extension(&output);
     // A single file need not be called like one, unless it could be meant as a folder.
     let is_file = output == Path::new("-") || files.format.is_some() || told.is_ok();
     if !one || (batch.wanted() && !is_file) {

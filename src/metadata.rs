@@ -4,7 +4,6 @@
 //! format it came from has it (`Own`), to be written back to that format word for word.
 
 use crate::image::{Depth, Shape, Values};
-use anyhow::{Result, ensure};
 
 /// What a page says of itself beside its samples.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,6 +77,21 @@ pub enum Own {
         /// The fields, by tag.
         fields: Vec<Field>,
     },
+}
+
+impl Own {
+    /// What each part of it is called: `chunk iCCP`, `tag 270`.
+    pub fn names(&self) -> Vec<String> {
+        match self {
+            Own::None => Vec::new(),
+            Own::Png(chunks) => (chunks.iter())
+                .map(|chunk| format!("chunk {}", chunk.kind.escape_ascii()))
+                .collect(),
+            Own::Tiff { fields, .. } => (fields.iter())
+                .map(|field| format!("tag {}", field.tag))
+                .collect(),
+        }
+    }
 }
 
 /// A chunk of a PNG.
@@ -228,23 +242,6 @@ pub struct Remarks {
 }
 
 impl Metadata {
-    /// Refuses samples that mean what a format has no word for.
-    pub fn plain(&self, format: &str) -> Result<()> {
-        ensure!(
-            !self.signed,
-            "{format} has no signed samples (TIFF has; normalize makes them unsigned)"
-        );
-        ensure!(
-            !self.white_is_zero,
-            "{format} has no grey whose 0 is white (TIFF has)"
-        );
-        ensure!(
-            self.alpha != Alpha::Associated,
-            "{format} has no alpha that colours are multiplied by (TIFF has)"
-        );
-        Ok(())
-    }
-
     /// What samples of this depth stand for.
     pub fn values(&self, depth: Depth) -> Values {
         let signed = self.signed;

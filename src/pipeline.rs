@@ -30,7 +30,7 @@ pub struct Destination {
     /// The file, or `-` for standard output.
     pub path: PathBuf,
     /// Its format, where it is not the input's.
-    pub format: Option<Format>,
+    pub format: Option<&'static dyn Format>,
     /// How that format is written.
     pub options: codec::Options,
     /// Whether an existing file may be replaced.
@@ -182,39 +182,41 @@ fn attempt(
         let format = output.format.unwrap_or(reader.format());
         let surveys = surveys.into_iter();
         let room = surveys.map(|(shape, told)| (output.grown(shape), told));
-        Writer::new(format, &output.options, target, room.collect())
-            .with_context(|| unwritten(output))
+        let room: Vec<_> = room.collect();
+        Writer::new(format, &output.options, target, &room).with_context(|| unwritten(output))
     });
     let writer = writer.transpose()?;
     let mut executor = Executor::new(resources.devices, timeline);
     let stack = StackStatistics::measure(op, input, &mut reader, &mut executor)?;
 
-    let mut processor = PageProcessor {
-        input,
-        output: output.zip(target.as_ref()),
-        source: &source,
-        diagnostics: Diagnostics::new(reader.left_out(), pages),
-        reader,
-        writer,
-        executor,
-        found: Found::default(),
-        since,
-        last: 0,
+    // In a scope of its own, at whose end nothing borrows the target any more.
+    let (length, reader, mut executor, diagnostics, found, since, last) = {
+        let mut processor = PageProcessor {
+            input,
+            output: output.zip(target.as_ref()),
+            source: &source,
+            diagnostics: Diagnostics::new(reader.left_out(), pages),
+            reader,
+            writer,
+            executor,
+            found: Found::default(),
+            since,
+            last: 0,
+        };
+        for index in 0..pages {
+            processor.page(op, &stack, index)?;
+        }
+        let length = processor.writer.map(|writer| writer.length());
+        (
+            length,
+            processor.reader,
+            processor.executor,
+            processor.diagnostics,
+            processor.found,
+            processor.since,
+            processor.last,
+        )
     };
-    for index in 0..pages {
-        processor.page(op, &stack, index)?;
-    }
-    let PageProcessor {
-        writer,
-        reader,
-        mut executor,
-        diagnostics,
-        found,
-        since,
-        last,
-        ..
-    } = processor;
-    let length = writer.map(|writer| writer.length());
     if let Some(((output, target), length)) = output.zip(target).zip(length) {
         let traffic = target.commit(length).with_context(|| unwritten(output))?;
         executor.timeline.encoded(since, last, &traffic);

@@ -1,7 +1,7 @@
 //! What a batch works on: files, directories and lists of files, and where each result goes.
 
 use super::shard::Shard;
-use crate::codec::Format;
+use crate::codec::{Format, format};
 use crate::files::Source;
 use anyhow::{Context, Result, bail, ensure};
 use globset::{Glob, GlobSet, GlobSetBuilder};
@@ -45,7 +45,7 @@ pub enum Naming {
         /// The name of a file, with `{stem}` and `{ext}`.
         pattern: String,
         /// The format asked for, whose extension the names then get.
-        format: Option<Format>,
+        format: Option<&'static dyn Format>,
     },
 }
 
@@ -133,7 +133,7 @@ impl Naming {
         let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         let stem = text(key.file_stem());
         let extension = match format {
-            Some(format) => format.extension().into(),
+            Some(format) => format.extensions()[0].into(),
             None => text(key.extension()),
         };
         let name = pattern
@@ -258,8 +258,8 @@ fn directory(
 
 /// Whether a file is an image by its content, or is called one and so has to answer for it.
 fn looks_like_an_image(path: &Path) -> bool {
-    Format::of_extension(path).is_ok()
-        || Source::open(path).is_ok_and(|source| Format::of_content(&source).is_ok())
+    format::of_extension(path).is_ok()
+        || Source::open(path).is_ok_and(|source| format::of_content(&source).is_ok())
 }
 
 /// The files of a list, separated by NUL if there is one in it, by line ends if not.

@@ -1,6 +1,7 @@
 //! Metadata kept true after an operation, and carried from one format to the other.
 
-use super::{Format, png, tiff};
+use super::format::{Field as Neutral, Format};
+use super::{png, tiff};
 use crate::metadata::{Chunk, Effect, Field, Metadata, Own, Remarks, Story, Value};
 
 /// The most bytes that compressed metadata are unpacked to.
@@ -43,8 +44,10 @@ pub fn follow(metadata: &mut Metadata, story: &Story, remarks: &mut Remarks) {
 }
 
 /// Makes metadata such as the output's format has; what it has no place for is told.
-pub fn carry(metadata: &mut Metadata, format: Format, effect: Effect, remarks: &mut Remarks) {
-    if !format.has_sign() && effect == Effect::Values {
+pub fn carry(metadata: &mut Metadata, format: &dyn Format, effect: Effect, remarks: &mut Remarks) {
+    let can = format.capabilities();
+    let lacks = |field| !can.fields.contains(&field);
+    if !can.signed && effect == Effect::Values {
         // Stretched values have no sign that matters.
         metadata.signed = false;
     }
@@ -52,51 +55,44 @@ pub fn carry(metadata: &mut Metadata, format: Format, effect: Effect, remarks: &
         let note = format!("{what} is left out: {} has no place for it", format.name());
         remarks.notes.push(note);
     };
-    if format == Format::Png && metadata.maxval.is_some() {
+    if lacks(Neutral::Maxval) && metadata.maxval.is_some() {
         leave("the largest value that samples can have".into());
     }
-    if format != Format::Png && metadata.significant.is_some() {
+    if lacks(Neutral::Significant) && metadata.significant.is_some() {
         leave("how many bits are significant".into());
     }
-    metadata.own = match (std::mem::take(&mut metadata.own), format) {
-        (Own::Tiff { big_endian, fields }, Format::Png) => {
-            to_chunks(metadata, big_endian, fields, &mut leave)
-        }
-        (Own::Png(chunks), Format::Tiff) => to_fields(chunks, &mut leave),
-        (Own::None, Format::Png) => to_chunks(metadata, false, Vec::new(), &mut leave),
-        (own, Format::Pnm) => {
-            if metadata.resolution.is_some() {
-                leave("the resolution".into());
-            }
-            if metadata
-                .orientation
-                .is_some_and(|orientation| orientation > 1)
-            {
-                let warning =
-                    "PNM cannot tell that the image is to be turned (--auto-orient turns it)";
-                remarks.warnings.push(warning.into());
-            }
-            let names: Vec<String> = match own {
-                Own::None => Vec::new(),
-                Own::Png(chunks) => (chunks.iter())
-                    .map(|chunk| format!("chunk {}", chunk.kind.escape_ascii()))
-                    .collect(),
-                Own::Tiff { fields, .. } => (fields.iter())
-                    .map(|field| format!("tag {}", field.tag))
-                    .collect(),
-            };
-            for name in names {
-                let note = format!("{name} is left out: PNM has no place for it");
-                remarks.notes.push(note);
-            }
-            Own::None
-        }
-        (own, _) => own,
-    };
+    if lacks(Neutral::Resolution) && metadata.resolution.is_some() {
+        leave("the resolution".into());
+    }
+    let own = std::mem::take(&mut metadata.own);
+    metadata.own = format.adopt(metadata, own, &mut leave);
+    if lacks(Neutral::Orientation) && metadata.orientation.is_some_and(|told| told > 1) {
+        remarks.warnings.push(format!(
+            "{} cannot tell that the image is to be turned (--auto-orient turns it)",
+            format.name()
+        ));
+    }
     if let (Own::Png(chunks), Some(orientation)) = (&mut metadata.own, metadata.orientation) {
         for chunk in chunks.iter_mut().filter(|chunk| &chunk.kind == b"eXIf") {
             tiff::exif::set_orientation(&mut chunk.data, orientation);
         }
+    }
+}
+
+/// What a PNG has a place for, as its chunks. `leave` is told of the rest.
+pub fn to_png(metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+    match own {
+        Own::Png(_) => own,
+        Own::Tiff { big_endian, fields } => to_chunks(metadata, big_endian, fields, leave),
+        Own::None => to_chunks(metadata, false, Vec::new(), leave),
+    }
+}
+
+/// What a TIFF has a place for, as its fields. `leave` is told of the rest.
+pub fn to_tiff(own: Own, leave: &mut dyn FnMut(String)) -> Own {
+    match own {
+        Own::Png(chunks) => to_fields(chunks, leave),
+        own => own,
     }
 }
 
@@ -105,7 +101,7 @@ fn to_chunks(
     metadata: &Metadata,
     big_endian: bool,
     fields: Vec<Field>,
-    leave: &mut impl FnMut(String),
+    leave: &mut dyn FnMut(String),
 ) -> Own {
     let mut chunks = Vec::new();
     let mut add = |kind: &[u8; 4], data: Vec<u8>| {
@@ -154,7 +150,7 @@ fn text_chunk(keyword: &str, bytes: &[u8]) -> (&'static [u8; 4], Vec<u8>) {
 }
 
 /// Chunks as fields of a TIFF directory.
-fn to_fields(chunks: Vec<Chunk>, leave: &mut impl FnMut(String)) -> Own {
+fn to_fields(chunks: Vec<Chunk>, leave: &mut dyn FnMut(String)) -> Own {
     let mut fields: Vec<Field> = Vec::new();
     let mut add = |tag, kind, bytes| {
         if !fields.iter().any(|field: &Field| field.tag == tag) {

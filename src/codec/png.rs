@@ -1,19 +1,81 @@
 //! PNG (W3C PNG specification, third edition): a decoder and an encoder of our own, since PNG is
 //! what users wait for; the `png` crate reads the rare kinds.
 
-mod adler;
 mod decode;
 mod deflated;
 mod encode;
 pub(super) mod metadata;
 
-pub(super) use decode::Unzip;
-pub use decode::{Reader, decode};
+pub use decode::decode;
 pub(crate) use deflated::Segment;
 pub use deflated::{Deflated, Segments};
 pub(crate) use encode::Layout;
-pub(super) use encode::Zip;
-pub use encode::{Mode, encode, encode_with};
+pub use encode::{Mode, encode};
+
+use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::{Options, metadata as conversion};
+use crate::files::{Source, Target};
+use crate::image::{Depth, Shape};
+use crate::metadata::{Alpha, Metadata, Own};
+use anyhow::Result;
+
+/// Portable Network Graphics.
+#[derive(Debug)]
+pub struct Png;
+
+impl Format for Png {
+    fn name(&self) -> &'static str {
+        "PNG"
+    }
+
+    fn id(&self) -> &'static str {
+        "png"
+    }
+
+    fn title(&self) -> &'static str {
+        "Portable Network Graphics"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["png"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        head.starts_with(b"\x89PNG")
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            pages: false,
+            depths: &[Depth::Eight, Depth::Sixteen],
+            signed: false,
+            white_is_zero: false,
+            alpha: &[Alpha::Independent, Alpha::Unspecified],
+            fields: &[Field::Significant, Field::Orientation, Field::Resolution],
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        Ok(Box::new(decode::PngDecoder::open(source, damaged)?))
+    }
+
+    fn encoder<'a>(
+        &self,
+        target: &'a Target,
+        options: &Options,
+        _pages: &[(Shape, u64)],
+    ) -> Result<Box<dyn Encoder + 'a>> {
+        Ok(Box::new(encode::PngEncoder {
+            target,
+            mode: options.png,
+            length: 0,
+        }))
+    }
+
+    fn adopt(&self, metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+        conversion::to_png(metadata, own, leave)
+    }
+}
 
 /// The private chunk that lets a reader inflate the segments on many threads. Ancillary, private,
 /// and not safe to copy, since whoever changes IDAT must drop it. Version 1 (a byte), rows of a

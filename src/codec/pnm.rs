@@ -3,28 +3,99 @@
 //! Samples are kept as the file has them: a maximum value (maxval) up to 255 gives an 8-bit image
 //! and a larger one a 16-bit image, and nothing is rescaled. The metadata remember the maxval.
 
+use super::Options;
+use super::format::{Capabilities, Decoder, Encoder, Field, Format};
 use crate::codec::raw::{self, Order};
 use crate::codec::salvage::Salvage;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, Remarks};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::borrow::Cow;
+
+/// Portable anymap: P5 and P6.
+#[derive(Debug)]
+pub struct Pnm;
+
+impl Format for Pnm {
+    fn name(&self) -> &'static str {
+        "PNM"
+    }
+
+    fn id(&self) -> &'static str {
+        "pnm"
+    }
+
+    fn title(&self) -> &'static str {
+        "Portable anymap: P5 (grey) or P6 (RGB), binary"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["pnm", "pgm", "ppm"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        matches!(head, [b'P', b'1'..=b'7', ..])
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            pages: false,
+            depths: &[Depth::Eight, Depth::Sixteen],
+            signed: false,
+            white_is_zero: false,
+            alpha: &[],
+            fields: &[Field::Maxval],
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        Ok(Box::new(PnmDecoder::open(source, damaged)?))
+    }
+
+    fn encoder<'a>(
+        &self,
+        target: &'a Target,
+        _options: &Options,
+        _pages: &[(Shape, u64)],
+    ) -> Result<Box<dyn Encoder + 'a>> {
+        Ok(Box::new(PnmEncoder { target, length: 0 }))
+    }
+}
+
+/// A PNM file being written.
+struct PnmEncoder<'a> {
+    target: &'a Target,
+    /// Of the file, once it is written.
+    length: u64,
+}
+
+impl Encoder for PnmEncoder<'_> {
+    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        self.length = encode_with(&image, metadata, self.target)?;
+        Ok(())
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+}
 
 /// A P5 or P6 file. Refused, with the reason: the other kinds (P1–P4, P7), a file of several
 /// images, a sample above the maxval, a file that ends early.
-pub struct Reader<'a> {
+struct PnmDecoder<'a> {
     source: &'a Source,
     /// What decoding gives.
-    pub shape: Shape,
+    shape: Shape,
     maxval: u16,
     start: u64,
     /// Bytes of samples that the file has.
     there: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PnmDecoder<'a> {
     /// Reads and checks the header. `damaged` files are welcome, or an error.
-    pub fn open(source: &'a Source, damaged: bool) -> Result<Reader<'a>> {
+    fn open(source: &'a Source, damaged: bool) -> Result<PnmDecoder<'a>> {
         let mut header = Header {
             source,
             block: Vec::new(),
@@ -73,7 +144,7 @@ impl<'a> Reader<'a> {
         {
             bail!("it holds several images (only files of one are supported)");
         }
-        Ok(Reader {
+        Ok(PnmDecoder {
             source,
             shape,
             maxval,
@@ -81,17 +152,25 @@ impl<'a> Reader<'a> {
             there: there as usize,
         })
     }
+}
 
-    /// What the file says beside its samples.
-    pub fn metadata(&self) -> Metadata {
-        Metadata {
-            maxval: Some(self.maxval).filter(|&maxval| maxval != self.shape.depth.full()),
-            ..Metadata::default()
-        }
+impl Decoder for PnmDecoder<'_> {
+    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
+        Ok((self.shape, 0))
     }
 
-    /// Decodes the image.
-    pub fn decode(&self, salvage: &Salvage) -> Result<Image> {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn metadata(&self, _remarks: &mut Remarks) -> Result<Metadata> {
+        Ok(Metadata {
+            maxval: Some(self.maxval).filter(|&maxval| maxval != self.shape.depth.full()),
+            ..Metadata::default()
+        })
+    }
+
+    fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
         let (shape, depth) = (self.shape, self.shape.depth);
         let mut samples = match self.there == shape.bytes() {
             true => Samples::any(&shape)?,
@@ -118,7 +197,7 @@ impl<'a> Reader<'a> {
 
 /// Reads the image of a file.
 pub fn decode(source: &Source) -> Result<Image> {
-    Reader::open(source, false)?.decode(&Salvage::default())
+    PnmDecoder::open(source, false)?.decode(&Salvage::default())
 }
 
 /// Refuses native-endian samples above `maxval`.
@@ -146,14 +225,13 @@ pub fn encode(image: &Image, target: &Target) -> Result<u64> {
     encode_with(image, &Metadata::default(), target)
 }
 
-/// The same with its maxval; refuses samples that mean what PNM cannot say.
-pub fn encode_with(image: &Image, metadata: &Metadata, target: &Target) -> Result<u64> {
-    metadata.plain("PNM")?;
+/// The same with its maxval.
+fn encode_with(image: &Image, metadata: &Metadata, target: &Target) -> Result<u64> {
     let shape = image.shape();
     let kind = match shape.channels {
         1 => "P5",
         3 => "P6",
-        _ => bail!("PNM has no alpha channel (PNG and TIFF have)"),
+        _ => bail!("PNM has no alpha channel"),
     };
     let header = format!(
         "{kind}\n{} {}\n{}\n",

@@ -22,18 +22,79 @@ mod predictor;
 mod shape;
 mod unpack;
 
-pub use encode::{Writer, encode};
+pub use encode::{TiffEncoder, encode};
 pub(super) use fields::{ASCII, RATIONAL, UNDEFINED};
 pub use pack::Compression;
 
-use super::raw;
+use super::format::{Capabilities, Decoder, Encoder, Field, Format};
 use super::salvage::Salvage;
-use crate::files::Source;
-use crate::image::{Image, Shape};
-use crate::metadata::{Metadata, Remarks};
+use super::{Options, metadata as conversion, raw};
+use crate::files::{Source, Target};
+use crate::image::{Depth, Image, Shape};
+use crate::metadata::{Alpha, Metadata, Own, Remarks};
 use anyhow::{Result, ensure};
 use ifd::{Chain, Ifd, tag};
 use page::Page;
+
+/// Tagged Image File Format.
+#[derive(Debug)]
+pub struct Tiff;
+
+impl Format for Tiff {
+    fn name(&self) -> &'static str {
+        "TIFF"
+    }
+
+    fn id(&self) -> &'static str {
+        "tiff"
+    }
+
+    fn title(&self) -> &'static str {
+        "Tagged Image File Format"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["tif", "tiff"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        // 42: classic TIFF; 43: BigTIFF.
+        matches!(
+            head,
+            [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..]
+        )
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            pages: true,
+            depths: &[Depth::Eight, Depth::Sixteen],
+            signed: true,
+            white_is_zero: true,
+            alpha: &[Alpha::Independent, Alpha::Associated, Alpha::Unspecified],
+            fields: &[Field::Maxval, Field::Orientation, Field::Resolution],
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        Ok(Box::new(TiffDecoder::open(source, damaged)?))
+    }
+
+    fn encoder<'a>(
+        &self,
+        target: &'a Target,
+        options: &Options,
+        pages: &[(Shape, u64)],
+    ) -> Result<Box<dyn Encoder + 'a>> {
+        let pages = pages.iter().copied();
+        let encoder = encode::TiffEncoder::new(target, options.tiff, pages);
+        Ok(Box::new(encoder))
+    }
+
+    fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+        conversion::to_tiff(own, leave)
+    }
+}
 
 /// A TIFF file, open at one of its pages: compression none, LZW, deflate, zstd or PackBits, with or
 /// without horizontal differencing, in either byte order, interleaved or in planes; 1, 2, 4, 8, 10,
@@ -41,7 +102,7 @@ use page::Page;
 ///
 /// An error names what is not supported (floating point and other depths, colour spaces and
 /// compressions), or where the file is damaged.
-pub struct Reader<'a> {
+struct TiffDecoder<'a> {
     source: &'a Source,
     chain: Chain,
     /// Images that lie one behind the other although the directory tells of the first alone
@@ -52,23 +113,10 @@ pub struct Reader<'a> {
     damaged: bool,
 }
 
-/// What is known of a page before it is read.
-#[derive(Clone, Copy, Debug)]
-pub struct Survey {
-    /// What decoding gives.
-    pub shape: Shape,
-    /// Whether samples are signed.
-    pub signed: bool,
-    /// Bytes of its directory and of all values in it.
-    pub metadata: u64,
-    /// Whether it is a smaller copy of another page, or a mask.
-    pub is_aside: bool,
-}
-
-impl<'a> Reader<'a> {
+impl<'a> TiffDecoder<'a> {
     /// Reads and checks the directory of the first page, and follows the list of pages. `damaged`
     /// files are welcome, or an error.
-    pub fn open(source: &'a Source, damaged: bool) -> Result<Reader<'a>> {
+    fn open(source: &'a Source, damaged: bool) -> Result<TiffDecoder<'a>> {
         let mut chain = Chain::read(source)?;
         if let Some(error) = chain.broken.take_if(|_| !damaged) {
             return Err(error);
@@ -76,7 +124,7 @@ impl<'a> Reader<'a> {
         let first = chain.page(source, 0)?;
         let page = Page::read(&first, source.len(), damaged)?;
         let told = first.text(tag::IMAGE_DESCRIPTION);
-        let mut reader = Reader {
+        let mut reader = TiffDecoder {
             frames: 1,
             source,
             chain,
@@ -101,13 +149,18 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// How many pages there are.
-    pub fn pages(&self) -> usize {
+    fn directory(&self, index: usize) -> Result<Ifd<'a>> {
+        self.chain
+            .page(self.source, if self.frames > 1 { 0 } else { index })
+    }
+}
+
+impl Decoder for TiffDecoder<'_> {
+    fn pages(&self) -> usize {
         self.chain.offsets.len().max(self.frames)
     }
 
-    /// Reads and checks the directory of another page, counted from 0.
-    pub fn turn_to(&mut self, index: usize) -> Result<()> {
+    fn turn_to(&mut self, index: usize) -> Result<()> {
         if self.frames > 1 {
             let (from, to, bytes) = (self.index as u64, index as u64, self.page.bytes());
             for span in &mut self.page.spans {
@@ -121,31 +174,23 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn directory(&self, index: usize) -> Result<Ifd<'a>> {
-        self.chain
-            .page(self.source, if self.frames > 1 { 0 } else { index })
-    }
-
-    /// What a page is, without turning to it.
-    pub fn survey(&self, index: usize) -> Result<Survey> {
+    /// The metadata are the page's directory and all values in it.
+    fn survey(&self, index: usize) -> Result<(Shape, u64)> {
         let ifd = self.directory(index)?;
-        let form = shape::form(&ifd)?;
-        Ok(Survey {
-            shape: form.shape,
-            signed: form.signed,
-            metadata: ifd.weight(),
-            // Bit 0: a smaller copy; bit 2: a transparency mask.
-            is_aside: ifd.value(tag::NEW_SUBFILE_TYPE)?.unwrap_or(0) & 0b101 != 0,
-        })
+        Ok((shape::form(&ifd)?.shape, ifd.weight()))
     }
 
-    /// What decoding this page gives.
-    pub fn shape(&self) -> Shape {
+    fn is_reduced(&self, index: usize) -> Result<bool> {
+        let kind = self.directory(index)?.value(tag::NEW_SUBFILE_TYPE)?;
+        // Bit 0: a smaller copy; bit 2: a transparency mask.
+        Ok(kind.unwrap_or(0) & 0b101 != 0)
+    }
+
+    fn shape(&self) -> Shape {
         self.page.form.shape
     }
 
-    /// What this page says of itself beside its samples.
-    pub fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
+    fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
         // The directory of an ImageJ stack speaks for its first image.
         if self.frames > 1 && self.index > 0 {
             return Ok(fields::meaning(&self.page.form));
@@ -157,8 +202,7 @@ impl<'a> Reader<'a> {
         ))
     }
 
-    /// Decodes this page.
-    pub fn decode(&self, salvage: &Salvage) -> Result<Image> {
+    fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
         let form = &self.page.form;
         let mut samples = salvage.samples(&form.shape)?;
         decode::fill(self.source, &self.page, samples.as_bytes_mut(), salvage)?;
@@ -171,7 +215,7 @@ impl<'a> Reader<'a> {
 
 /// Reads the image of a file of one page.
 pub fn decode(source: &Source) -> Result<Image> {
-    let reader = Reader::open(source, false)?;
+    let mut reader = TiffDecoder::open(source, false)?;
     ensure!(reader.pages() == 1, "it has several pages");
     reader.decode(&Salvage::default())
 }

@@ -1,54 +1,49 @@
-//! Writing a file page by page, in whichever format.
+//! Writing a file of any format, page by page.
 
-use super::{Format, Options, metadata, png, pnm, tiff};
+use super::format::{self, Encoder, Format};
+use super::{Options, metadata, png};
 use crate::files::Target;
 use crate::image::{Image, Shape};
 use crate::metadata::{Effect, Metadata, Remarks};
-use anyhow::{Result, bail, ensure};
+use anyhow::Result;
+use std::borrow::Cow;
 
 /// A file that pages are written to.
-pub enum Writer<'a> {
-    /// One image, by one of the formats that hold no more; and its length once it is written.
-    Single(Format, Options, &'a Target, u64),
-    /// Any number of pages.
-    Tiff(tiff::Writer<'a>),
+pub struct Writer<'a> {
+    format: &'static dyn Format,
+    encoder: Box<dyn Encoder + 'a>,
 }
 
 impl<'a> Writer<'a> {
     /// A file of a format for pages of these shapes and bytes of metadata.
+    ///
+    /// # Errors
+    /// More pages than a file of the format holds.
     pub fn new(
-        format: Format,
+        format: &'static dyn Format,
         options: &Options,
         target: &'a Target,
-        pages: Vec<(Shape, u64)>,
+        pages: &[(Shape, u64)],
     ) -> Result<Writer<'a>> {
-        if format == Format::Tiff {
-            return Ok(Writer::Tiff(tiff::Writer::new(target, options.tiff, pages)));
-        }
-        ensure!(
-            pages.len() == 1,
-            "{} pages do not go into one {} file: --pages N takes one, and TIFF holds all",
-            pages.len(),
-            format.name()
-        );
-        Ok(Writer::Single(format, *options, target, 0))
+        format::check_pages(format, pages.len())?;
+        let encoder = format.encoder(target, options, pages)?;
+        Ok(Writer { format, encoder })
     }
 
     /// Its format.
-    pub fn format(&self) -> Format {
-        match self {
-            Writer::Tiff(_) => Format::Tiff,
-            Writer::Single(format, ..) => *format,
-        }
+    pub fn format(&self) -> &'static dyn Format {
+        self.format
     }
 
     /// Whether a GPU could compress what is written.
     pub fn is_for_gpu(&self) -> bool {
-        let fast = |options: &Options| options.png == png::Mode::Fast;
-        matches!(self, Writer::Single(Format::Png, options, ..) if fast(options))
+        self.encoder.takes_deflated()
     }
 
     /// Adds a page that an operation of this effect made.
+    ///
+    /// # Errors
+    /// The file's, and an image that the format cannot hold.
     pub fn page(
         &mut self,
         image: Image,
@@ -56,21 +51,15 @@ impl<'a> Writer<'a> {
         effect: Effect,
         remarks: &mut Remarks,
     ) -> Result<()> {
-        metadata::carry(&mut metadata, self.format(), effect, remarks);
-        let metadata = &metadata;
-        match self {
-            Writer::Tiff(writer) => writer.page(image, metadata)?,
-            Writer::Single(format, options, target, length) => {
-                *length = match format {
-                    Format::Pnm => pnm::encode_with(&image, metadata, target)?,
-                    _ => png::encode_with(&image, metadata, options.png, target)?,
-                };
-            }
-        }
-        Ok(())
+        metadata::carry(&mut metadata, self.format, effect, remarks);
+        format::check(self.format, &image.shape(), &metadata)?;
+        self.encoder.page(Cow::Owned(image), &metadata)
     }
 
     /// The same of a page that has been deflated already, for a PNG.
+    ///
+    /// # Errors
+    /// The file's, and an image that the format cannot hold.
     pub fn deflated(
         &mut self,
         page: &png::Deflated,
@@ -78,21 +67,13 @@ impl<'a> Writer<'a> {
         effect: Effect,
         remarks: &mut Remarks,
     ) -> Result<()> {
-        metadata::carry(&mut metadata, self.format(), effect, remarks);
-        match self {
-            Writer::Single(Format::Png, _, target, length) => {
-                *length = page.write(&metadata, target)?;
-                Ok(())
-            }
-            _ => bail!("deflated pixels are a PNG's"),
-        }
+        metadata::carry(&mut metadata, self.format, effect, remarks);
+        format::check(self.format, &page.shape(), &metadata)?;
+        self.encoder.deflated_page(page, &metadata)
     }
 
     /// How long the file is; the caller commits it.
     pub fn length(&self) -> u64 {
-        match self {
-            Writer::Tiff(writer) => writer.end,
-            Writer::Single(.., length) => *length,
-        }
+        self.encoder.length()
     }
 }

@@ -256,7 +256,7 @@ impl PageProcessor<'_, '_> {
     fn sample_types(&self, metadata: &Metadata, shape: Shape) -> SampleTypes {
         let read = metadata.values(shape.depth);
         let wanted = self.output.and_then(|(output, _)| output.depth);
-        let has_sign = |writer: &Writer| writer.format().has_sign();
+        let has_sign = |writer: &Writer| writer.format().capabilities().signed;
         let written = Values {
             depth: wanted.unwrap_or(shape.depth),
             signed: read.signed && self.writer.as_ref().is_none_or(has_sign),

@@ -1,26 +1,18 @@
 //! PNG file to image.
 
-mod ahead;
-mod block_header;
 mod chunks;
-mod codes;
 mod data;
-mod deflate;
-mod finder;
 mod header;
-mod inflate;
-mod lane;
 mod library;
-mod parallel;
-mod part;
 mod prefix;
-mod reader;
+mod scanlines;
 mod segments;
 mod unfilter;
 mod unfilter_simd;
-mod zlib;
 
+use crate::codec::Decoder;
 use crate::codec::salvage::Salvage;
+use crate::deflate::inflate::parallel;
 use crate::files::Source;
 use crate::image::{Image, Shape};
 use crate::metadata::{self, Metadata, Remarks};
@@ -28,47 +20,51 @@ use anyhow::{Context, Result};
 use chunks::Chunks;
 use data::ImageData;
 use header::{Colour, Prelude};
-use inflate::Inflater;
+use scanlines::ScanlineInflater;
 use unfilter::{Layout, Rows};
-
-pub use zlib::Unzip;
 
 /// Bytes of image from which a second thread pays for its start.
 const WORTH_A_THREAD: usize = 1 << 20;
 
 /// A PNG whose header has been read and believed, as far as the file's size allows.
-pub struct Reader<'a> {
+pub struct PngDecoder<'a> {
     source: &'a Source,
     prelude: Prelude,
     /// None once it is decoded.
     data: Option<ImageData<'a>>,
     /// What decoding gives: 1–4 channels; 16 bits stay 16, fewer than 8 become 8.
-    pub shape: Shape,
+    shape: Shape,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PngDecoder<'a> {
     /// Reads what stands before the image data. A header that promises more than the file can hold
     /// is refused before memory is asked for. `damaged` files are welcome, or an error.
-    pub fn open(source: &'a Source, damaged: bool) -> Result<Reader<'a>> {
+    pub fn open(source: &'a Source, damaged: bool) -> Result<PngDecoder<'a>> {
         let (prelude, data) = Prelude::read(source, damaged)?;
         let shape = prelude.shape()?;
-        Ok(Reader {
+        Ok(PngDecoder {
             source,
             prelude,
             data: Some(data),
             shape,
         })
     }
+}
 
-    /// Bytes of metadata before the image data.
-    pub fn metadata_bytes(&self) -> u64 {
+impl Decoder for PngDecoder<'_> {
+    /// The metadata are those before the image data.
+    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
         let chunks = self.prelude.others.iter();
-        chunks.map(|chunk| u64::from(chunk.len)).sum()
+        Ok((self.shape, chunks.map(|chunk| u64::from(chunk.len)).sum()))
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
     }
 
     /// What the chunks say beside the samples. Chunks that cannot be read are left out: the decoder
     /// complains of them.
-    pub fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
+    fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
         let bits = self.prelude.header.bits;
         let plain = bits >= 8 && self.prelude.header.colour != Colour::Palette;
         let mut metadata = Metadata {
@@ -97,8 +93,8 @@ impl<'a> Reader<'a> {
     ///
     /// Every CRC, the Adler-32 and the end of the file are checked: an image is whole or an error,
     /// unless damage is to be salvaged.
-    pub fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
-        let Reader {
+    fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
+        let PngDecoder {
             source,
             ref prelude,
             ref mut data,
@@ -106,7 +102,7 @@ impl<'a> Reader<'a> {
         } = *self;
         let total = prelude.header.scanline_bytes()?;
         let data = data.take().context("its image data were read before")?;
-        let inflater = Inflater::new(data);
+        let inflater = ScanlineInflater::new(data);
         if !prelude.is_plain() {
             salvage.take(inflater.each(total, |_| Ok(())))?;
             return library::decode(source, shape, salvage);
@@ -125,7 +121,8 @@ impl<'a> Reader<'a> {
             let data = prelude.image_data(source)?;
             let mut rows = Rows::new(samples.as_bytes_mut(), layout);
             // An error here may be one of the file or a limit of the method: the plain way tells.
-            if parallel::each(data, total, threads, |bytes| rows.push(bytes)).is_ok() {
+            let read = parallel::each(data, total, threads, |bytes| rows.push(bytes));
+            if read.and_then(|mut data| data.finish()).is_ok() {
                 return Ok(Image::new(shape, samples));
             }
         }
@@ -147,7 +144,7 @@ impl<'a> Reader<'a> {
 
 /// Reads the image of a file.
 pub fn decode(source: &Source) -> Result<Image> {
-    Reader::open(source, false)?.decode(&Salvage::default())
+    PngDecoder::open(source, false)?.decode(&Salvage::default())
 }
 
 #[cfg(test)]
@@ -249,7 +246,8 @@ mod tests {
                 let mut samples = Samples::any(&shape)?;
                 let mut rows = Rows::new(samples.as_bytes_mut(), layout);
                 let data = prelude.image_data(&source)?;
-                parallel::each(data, scanlines.len(), threads, |bytes| rows.push(bytes))?;
+                parallel::each(data, scanlines.len(), threads, |bytes| rows.push(bytes))?
+                    .finish()?;
                 ensure!(Image::new(shape, samples) == image, "{threads} threads");
             }
         }

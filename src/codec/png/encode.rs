@@ -12,36 +12,24 @@
 //! A segment refers to nothing before itself: its first row is filtered without the row above, its
 //! matches stay inside, and it begins and ends at a byte. It ends with an empty stored block,
 //! which in the last segment is marked as the stream's last. `Mode::Fast`: filters by
-//! `filter::choose`; the filtered bytes of a segment go through `Quick::compress` if `Quick::pays`
-//! says so of them, else, cut every 128 KiB, into blocks by `block::fast`; codes are made by
-//! `huffman::lengths` and told by `Header::new`. Those say the rest of what another encoder of the
-//! same bytes must do. `Mode::Small`: filters by `Rows::fill_each`,
+//! `filter::choose`; the filtered bytes of a segment go through `Fast::compress` of
+//! `deflate::compress`. Those say the rest of what another encoder of the same bytes must do. `Mode::Small`: filters by `Rows::fill_each`,
 //! blocks by `Matcher`. `Mode::Store`: filter None, stored blocks of 65535 bytes.
 
-mod bits;
-mod block;
 mod filter;
-mod header;
-mod huffman;
-mod matches;
-mod put_simd;
-mod quick;
-mod token;
-mod zlib;
 
-use super::{INDEX, adler, metadata};
+use super::{Deflated, INDEX, metadata};
+use crate::codec::Encoder;
 use crate::codec::ordered::ordered;
+use crate::deflate::compress::{BitWriter, Fast, Matcher, flush, stored};
+use crate::deflate::{adler, zlib};
 use crate::files::Target;
 use crate::image::{Image, Shape};
 use crate::metadata::Metadata;
 use anyhow::{Result, ensure};
-use bits::Bits;
 use filter::{Filter, Rows};
-use matches::Matcher;
-use quick::Quick;
+use std::borrow::Cow;
 use std::ops::Range;
-
-pub use zlib::Zip;
 
 /// How PNG data is compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -72,13 +60,41 @@ pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
     encode_with(image, &Metadata::default(), mode, target)
 }
 
-/// The same with its metadata; refuses samples that mean what PNG cannot say.
-pub fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Target) -> Result<u64> {
+/// The same with metadata.
+fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Target) -> Result<u64> {
     let layout = Layout::new(&image.shape())?;
     let rows = Rows::of(image);
     write(&layout, metadata, target, |index, piece| {
         piece.compress(&rows, layout.segment(index), mode);
     })
+}
+
+/// A PNG being written.
+pub struct PngEncoder<'a> {
+    pub target: &'a Target,
+    pub mode: Mode,
+    /// Of the file, once it is written.
+    pub length: u64,
+}
+
+impl Encoder for PngEncoder<'_> {
+    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        self.length = encode_with(&image, metadata, self.mode, self.target)?;
+        Ok(())
+    }
+
+    fn takes_deflated(&self) -> bool {
+        self.mode == Mode::Fast
+    }
+
+    fn deflated_page(&mut self, page: &Deflated, metadata: &Metadata) -> Result<()> {
+        self.length = page.write(metadata, self.target)?;
+        Ok(())
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
 }
 
 /// Writes the file around its segments. `fill` makes a piece of the segment with this number: its
@@ -89,7 +105,6 @@ pub(super) fn write(
     target: &Target,
     fill: impl Fn(usize, &mut Piece) + Sync,
 ) -> Result<u64> {
-    metadata.plain("PNG")?;
     let [before, behind] = [false, true].map(|behind| -> Vec<u8> {
         let chunks = metadata::chunks(metadata, &layout.shape, behind).into_iter();
         chunks
@@ -198,10 +213,10 @@ fn header(layout: &Layout) -> Vec<u8> {
 /// A segment compressed: its chunk, for the first with all that stands before.
 #[derive(Default)]
 pub(super) struct Piece {
-    out: Bits,
+    out: BitWriter,
     filtered: Vec<u8>,
     matcher: Matcher,
-    quick: Quick,
+    fast: Fast,
     /// Where the chunk begins in `out`, and the deflate data.
     at: usize,
     start: usize,
@@ -236,7 +251,7 @@ impl Piece {
         // The length is not known yet.
         out.extend(b"\0\0\0\0IDAT");
         if index == 0 {
-            out.extend(&[0x78, 0x01]);
+            out.extend(&zlib::HEADER);
         }
         self.start = out.len();
     }
@@ -253,7 +268,7 @@ impl Piece {
             Mode::Small => {
                 rows.fill_each(segment.start, filtered);
                 self.matcher.compress(filtered, &mut self.out);
-                block::flush(self.last, &mut self.out);
+                flush(self.last, &mut self.out);
                 self.adler = simd_adler32::adler32(&&*filtered);
                 // One filter for all rows, and few matches, can be the better choice: values that
                 // are multiples of 16, for one, where filters of their own disturb the pattern.
@@ -267,8 +282,8 @@ impl Piece {
             }
             Mode::Store => {
                 rows.fill(segment.start, Filter::None, Filter::None, filtered);
-                block::stored(filtered, &mut self.out);
-                block::flush(self.last, &mut self.out);
+                stored(filtered, &mut self.out);
+                flush(self.last, &mut self.out);
                 self.adler = simd_adler32::adler32(&&*filtered);
             }
         }
@@ -285,12 +300,8 @@ impl Piece {
 
     /// The data of `Mode::Fast` from filtered bytes.
     fn deflate(&mut self, filtered: &[u8]) {
-        if self.quick.pays(filtered) {
-            self.quick.compress(filtered, &mut self.out);
-        } else {
-            block::fast_all(filtered, &mut self.out);
-        }
-        block::flush(self.last, &mut self.out);
+        self.fast.compress(filtered, &mut self.out);
+        flush(self.last, &mut self.out);
     }
 
     /// The segment as another device made it: the data, or filtered bytes still to be deflated.

@@ -4,20 +4,35 @@ use super::fields::{self, IFD, LONG, LONG8, SHORT, field, put};
 use super::ifd::{size_of_kind, tag};
 use super::pack::{Compression, Packer};
 use super::predictor;
+use crate::codec::Encoder;
 use crate::codec::ordered::ordered;
 use crate::codec::raw::{self, Order};
 use crate::files::Target;
 use crate::image::{Image, Shape};
 use crate::metadata::{Field, Metadata, Own, Value};
 use anyhow::{Result, ensure};
+use std::borrow::Cow;
 
 /// Bytes of samples in a strip, unless a row has more: enough strips for many threads, and each
 /// long enough that the compressor's start does not count and short enough for a core's cache.
 const STRIP: usize = 256 << 10;
 
+impl Encoder for TiffEncoder<'_> {
+    fn page(&mut self, mut image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        if metadata.signed {
+            raw::toggle_signs(image.to_mut().samples_mut());
+        }
+        self.add(&image, metadata)
+    }
+
+    fn length(&self) -> u64 {
+        self.end
+    }
+}
+
 /// Writes the image and returns the file's length. Alpha is marked as unassociated.
 pub fn encode(image: &Image, compression: Compression, target: &Target) -> Result<u64> {
-    let mut writer = Writer::new(target, compression, [(image.shape(), 0)]);
+    let mut writer = TiffEncoder::new(target, compression, [(image.shape(), 0)]);
     writer.add(image, &Metadata::default())?;
     Ok(writer.end)
 }
@@ -49,33 +64,33 @@ fn header(order: Order, big: bool) -> Vec<u8> {
 
 /// A file that pages are added to. It has the byte order of the TIFF file that its first page came
 /// from, or the machine's; compressed pages have horizontal differencing.
-pub struct Writer<'a> {
+pub struct TiffEncoder<'a> {
     target: &'a Target,
     compression: Compression,
     /// BigTIFF: offsets of 8 bytes.
     big: bool,
     order: Order,
     /// Bytes written.
-    pub end: u64,
+    end: u64,
     /// Where the directory of the next page is to be told.
     link: u64,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> TiffEncoder<'a> {
     /// A file for pages of these shapes and bytes of metadata: a BigTIFF if at worst 4 GiB do not
     /// hold them.
     pub fn new(
         target: &'a Target,
         compression: Compression,
         pages: impl IntoIterator<Item = (Shape, u64)>,
-    ) -> Writer<'a> {
+    ) -> TiffEncoder<'a> {
         let worst = pages.into_iter().map(|(shape, metadata)| {
             let layout = Layout::of(&shape);
             let strip = compression.worst((layout.rows * layout.row) as u64);
             // A strip takes two entries of 8 bytes at most; the rest of the directory is small.
             layout.strips(&shape) as u64 * (strip + 16) + 4096 + 2 * metadata
         });
-        Writer {
+        TiffEncoder {
             target,
             compression,
             big: worst.fold(0, u64::saturating_add) > u64::from(u32::MAX),
@@ -83,14 +98,6 @@ impl<'a> Writer<'a> {
             end: 0,
             link: 0,
         }
-    }
-
-    /// Adds a page.
-    pub fn page(&mut self, mut image: Image, metadata: &Metadata) -> Result<()> {
-        if metadata.signed {
-            raw::toggle_signs(image.samples_mut());
-        }
-        self.add(&image, metadata)
     }
 
     fn add(&mut self, image: &Image, metadata: &Metadata) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Compression of one strip.
 
 use super::lzw;
-use crate::codec::png::Zip;
+use crate::deflate::zlib;
 use anyhow::Result;
 
 /// How a TIFF file is compressed when written.
@@ -48,7 +48,7 @@ pub enum Packer {
     /// LZW.
     Lzw,
     /// zlib.
-    Deflate(Box<Zip>),
+    Deflate(Box<zlib::Encoder>),
     /// Zstandard.
     Zstd(Option<zstd::bulk::Compressor<'static>>),
 }
@@ -69,7 +69,7 @@ impl Packer {
         match self {
             Packer::None => Ok(raw.to_vec()),
             Packer::Lzw => Ok(lzw::pack(raw)),
-            Packer::Deflate(zip) => Ok(zip.zip(raw)),
+            Packer::Deflate(encoder) => Ok(encoder.encode(raw)),
             Packer::Zstd(compressor) => {
                 let compressor = match compressor {
                     Some(compressor) => compressor,

@@ -1,7 +1,7 @@
 //! Compression methods, and the unpacking of one strip or tile.
 
 use super::lzw;
-use crate::codec::png::Unzip;
+use crate::deflate::zlib;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 /// How strips and tiles are compressed.
@@ -59,7 +59,7 @@ impl Method {
 /// One worker's unpacker; its state is used again from chunk to chunk.
 pub struct Unpacker {
     method: Method,
-    deflate: Unzip,
+    deflate: zlib::Decoder,
     zstd: Option<zstd::bulk::Decompressor<'static>>,
     spare: Vec<u8>,
 }
@@ -69,7 +69,7 @@ impl Unpacker {
     pub fn new(method: Method) -> Unpacker {
         Unpacker {
             method,
-            deflate: Unzip::default(),
+            deflate: zlib::Decoder::default(),
             zstd: None,
             spare: Vec::new(),
         }
@@ -110,7 +110,7 @@ impl Unpacker {
     /// Unpacks all at once and returns how many bytes there were; none if `out` is too small.
     fn block(&mut self, packed: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
         if self.method == Method::Deflate {
-            let filled = self.deflate.unzip(packed, out);
+            let filled = self.deflate.decode(packed, out);
             return filled.map_err(|fault| anyhow!("its deflate data are damaged: {fault}"));
         }
         let zstd = match &mut self.zstd {

@@ -1,11 +1,12 @@
-//! The PNG container: signature, chunks and their CRCs. Everything is read through one reused window, so memory does not grow with the file.
+//! The PNG container: signature, chunks and their CRCs (PNG specification, third edition, section 5).
+//! Everything is read through one reused window, so that memory does not grow with the file.
 
 use crate::files::Source;
 use anyhow::{Result, bail, ensure};
 use crc32fast::Hasher;
 use std::fmt;
 
-/// The first bytes of every PNG (section 5.2).
+/// The first bytes of every PNG (PNG specification, section 5.2).
 pub const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
 /// Lengths and sides stay below 2³¹ (PNG specification, section 7.1).
@@ -205,7 +206,7 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// A decoder that does not know such a chunk cannot show the image (section 5.4).
+/// A decoder that does not know such a chunk cannot show the image (PNG specification, section 5.4).
 pub fn is_critical(kind: &[u8; 4]) -> bool {
     kind[0].is_ascii_uppercase()
 }

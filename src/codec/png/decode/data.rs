@@ -1,6 +1,7 @@
 //! The image data of a PNG: the bytes of its consecutive IDAT chunks as one stream, CRCs checked.
 
 use super::chunks::{Chunk, Chunks};
+use crate::deflate::inflate::parallel::Input;
 use crate::files::Source;
 use anyhow::Result;
 use crc32fast::Hasher;
@@ -60,28 +61,6 @@ impl<'a> ImageData<'a> {
         self.last = false;
     }
 
-    /// Bytes that come next, as many as are at hand; none at the end of the image data.
-    pub fn peek(&mut self) -> Result<&[u8]> {
-        while self.left == 0 {
-            if self.last {
-                return Ok(&[]);
-            }
-            self.advance()?;
-        }
-        self.chunks.window.bytes(self.at, self.left)
-    }
-
-    /// Moves past the first `count` of the bytes that `peek` gave.
-    pub fn consume(&mut self, count: usize) -> Result<()> {
-        if count > 0 {
-            let bytes = self.chunks.window.bytes(self.at, count as u64)?;
-            self.hasher.update(bytes);
-            self.at += count as u64;
-            self.left -= count as u64;
-        }
-        Ok(())
-    }
-
     /// Closes a chunk whose data are all consumed, and opens the next.
     fn advance(&mut self) -> Result<()> {
         self.chunks
@@ -117,5 +96,27 @@ impl<'a> ImageData<'a> {
             }
             self.consume(rest)?;
         }
+    }
+}
+
+impl Input for ImageData<'_> {
+    fn peek(&mut self) -> Result<&[u8]> {
+        while self.left == 0 {
+            if self.last {
+                return Ok(&[]);
+            }
+            self.advance()?;
+        }
+        self.chunks.window.bytes(self.at, self.left)
+    }
+
+    fn consume(&mut self, count: usize) -> Result<()> {
+        if count > 0 {
+            let bytes = self.chunks.window.bytes(self.at, count as u64)?;
+            self.hasher.update(bytes);
+            self.at += count as u64;
+            self.left -= count as u64;
+        }
+        Ok(())
     }
 }

@@ -5,9 +5,9 @@
 use super::chunks::Chunks;
 use super::data::ImageData;
 use super::header::Prelude;
-use super::inflate::{Block, Inflater, Part, Place};
+use super::scanlines::{ScanlineBuffer, ScanlineInflater, SegmentEnd, SegmentPlace};
 use super::unfilter::{Layout, Rows, SUB};
-use crate::codec::png::adler::joined;
+use crate::deflate::adler::joined;
 use crate::files::Source;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
@@ -29,15 +29,15 @@ pub fn decode(
     });
     let starts: Vec<u64> = starts.collect();
     let worker = || {
-        let inflater = Inflater::new(ImageData::new(source));
-        (inflater, Block::new(rows * (layout.row + 1)))
+        let inflater = ScanlineInflater::new(ImageData::new(source));
+        (inflater, ScanlineBuffer::new(rows * (layout.row + 1)))
     };
     // Two at once on a thread, if there are enough for all threads.
     let group = match places.len() >= 4 * rayon::current_num_threads() {
         true => 2,
         false => 1,
     };
-    let groups: Result<Vec<Vec<Part>>> = image
+    let groups: Result<Vec<Vec<SegmentEnd>>> = image
         .par_chunks_mut(group * rows * layout.row)
         .zip(places.par_chunks(group))
         .zip(starts.par_chunks(group))
@@ -67,7 +67,7 @@ pub fn decode(
 }
 
 /// The rows of a segment and where each stands, if the index fits an image of `height` rows.
-fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<Place>)> {
+fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<SegmentPlace>)> {
     let (head, lengths) = index.split_first_chunk::<5>().context("short index")?;
     let (lengths, rest) = lengths.as_chunks::<4>();
     let [version, rows @ ..] = *head;
@@ -78,7 +78,7 @@ fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<Place>)> {
         "index of another image"
     );
     let count = lengths.len();
-    let place = |(i, len): (usize, &[u8; 4])| Place {
+    let place = |(i, len): (usize, &[u8; 4])| SegmentPlace {
         first: i == 0,
         last: i + 1 == count,
         len: u32::from_be_bytes(*len),
@@ -88,9 +88,9 @@ fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<Place>)> {
 
 /// A segment being decoded.
 struct Segment<'a, 's> {
-    inflater: &'a mut Inflater<'s>,
-    block: &'a mut Block,
-    place: Place,
+    inflater: &'a mut ScanlineInflater<'s>,
+    block: &'a mut ScanlineBuffer,
+    place: SegmentPlace,
     rows: Rows<'a>,
     /// Bytes of its scanlines, and how many of them are to come.
     len: usize,
@@ -99,8 +99,8 @@ struct Segment<'a, 's> {
 
 impl<'a, 's> Segment<'a, 's> {
     fn open(
-        (inflater, block): &'a mut (Inflater<'s>, Block),
-        (start, place): (u64, Place),
+        (inflater, block): &'a mut (ScanlineInflater<'s>, ScanlineBuffer),
+        (start, place): (u64, SegmentPlace),
         rows: Rows<'a>,
         len: usize,
     ) -> Result<Segment<'a, 's>> {
@@ -130,16 +130,16 @@ impl<'a, 's> Segment<'a, 's> {
         Ok(())
     }
 
-    fn close(self) -> Result<Part> {
+    fn close(self) -> Result<SegmentEnd> {
         self.inflater
             .close_segment(self.place, self.len, self.block)
     }
 }
 
-fn decode_group(mut segments: Vec<Segment>) -> Result<Vec<Part>> {
+fn decode_group(mut segments: Vec<Segment>) -> Result<Vec<SegmentEnd>> {
     while segments.iter().any(|segment| segment.left > 0) {
         if let [one, two] = &mut segments[..] {
-            Inflater::ahead([
+            ScanlineInflater::ahead([
                 (one.inflater, one.block, one.left),
                 (two.inflater, two.block, two.left),
             ])?;

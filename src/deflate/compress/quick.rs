@@ -1,34 +1,36 @@
-//! Matches found the quick way, for images that repeat themselves: noiseless ones.
+//! Matches from a hash table of single places, for bytes that repeat themselves: noiseless images.
 
-use super::bits::Bits;
+use super::bit_writer::BitWriter;
 use super::block;
-use super::matches::{BLOCK, WINDOW, common, hash};
+use super::matches::{BLOCK, common, hash};
 use super::token::{LONGEST, Token};
+use crate::deflate::WINDOW;
 
-/// Log2 of the number of places remembered, one for each hash of 4 bytes.
+/// Log2 of the number of places remembered: one for each hash of 4 bytes.
 const HASH_BITS: u32 = 14;
 
-/// Windows of a segment that are looked at, and bytes of each.
+/// Windows that the match estimate looks at, and bytes of each.
 const WINDOWS: u32 = 8;
 const SAMPLE: usize = 512;
 
 /// The search for matches; its memory is kept from one segment to the next.
 #[derive(Default)]
-pub struct Quick {
+pub struct QuickMatcher {
     /// The latest place + 1 of each hash; 0 for none.
     latest: Vec<u32>,
     tokens: Vec<Token>,
-    trials: [Bits; 2],
+    trials: [BitWriter; 2],
 }
 
-impl Quick {
-    /// Whether matches make a segment smaller by a quarter at least, as far as samples tell.
+impl QuickMatcher {
+    /// Whether matches make `bytes` smaller by at least a quarter, as far as a trial tells.
     ///
-    /// Not if it has fewer than 4096 bytes, or if windows promise nothing (`promised`), which is all
-    /// that noisy images pay for the question. Else `compress` and `block::fast` are tried on as
-    /// many bytes n as that says, or all, from byte (len − n) / 2 on, and their whole bytes compared.
+    /// `match_estimate` says how many bytes n the trial has. With 0 the answer is no, and noisy images
+    /// pay no more than the estimate. Otherwise `compress` and `block::fast_all` both compress n bytes,
+    /// or all if there are fewer, from byte (len − n) / 2 on, and the whole bytes that they make are
+    /// compared.
     pub fn pays(&mut self, bytes: &[u8]) -> bool {
-        let trial = promised(bytes).min(bytes.len());
+        let trial = match_estimate(bytes).min(bytes.len());
         if trial == 0 {
             return false;
         }
@@ -44,14 +46,14 @@ impl Quick {
         pays
     }
 
-    /// Appends `bytes`, a whole segment, in blocks by `block::matched`. A block ends with the token
-    /// that reaches 64 KiB or more.
+    /// Appends `bytes` in blocks by `block::matched`. A block ends with the token with which it covers
+    /// 64 KiB or more.
     ///
-    /// From left to right: the place whose 4 bytes had the same hash last, if it is at most 32 KiB
-    /// back and at least 4 bytes are equal, gives a match as long as they are, up to 258; else the
-    /// byte is a literal. Then all places that were passed are remembered. The last three bytes of
-    /// the segment have no hash: they are literals if no match reaches them.
-    pub fn compress(&mut self, bytes: &[u8], out: &mut Bits) {
+    /// From left to right: if the last place with the same hash of 4 bytes is at most 32 KiB back, and
+    /// at least 4 bytes are equal from there on, these bytes are a match, up to 258 of them; otherwise
+    /// the byte is a literal. Then all places that were passed are remembered. The last three bytes
+    /// have no hash: they are literals if no match reaches them.
+    pub fn compress(&mut self, bytes: &[u8], out: &mut BitWriter) {
         self.latest.clear();
         self.latest.resize(1 << HASH_BITS, 0);
         let mut start = 0;
@@ -75,7 +77,7 @@ impl Quick {
         }
     }
 
-    /// Length and distance of the match at `at`; remembers the place.
+    /// The length and distance of the match at `at`, if there is one. Remembers the place.
     #[inline(always)]
     fn find(&mut self, bytes: &[u8], at: usize) -> Option<(usize, usize)> {
         let latest = self.remember(bytes, at)?;
@@ -88,7 +90,7 @@ impl Quick {
         (len >= 4).then_some((len, distance))
     }
 
-    /// Remembers a place; returns the one that it takes the place of.
+    /// Remembers a place, and returns the last one with the same hash.
     #[inline(always)]
     fn remember(&mut self, bytes: &[u8], at: usize) -> Option<usize> {
         let four = u32::from_le_bytes(*bytes[at..].first_chunk()?);
@@ -99,15 +101,16 @@ impl Quick {
     }
 }
 
-/// The bytes that a trial is worth, by samples.
+/// How many bytes a trial with matches should have, from a few samples; 0 if matches cannot pay.
 ///
-/// Window k = 1..=8 has 512 bytes from (k · 0x9e37_79b1 mod 2³²) · (len − 512) / 2³² on: not at
-/// the same place of every row. Of all 509 strings of four bytes in each, one after the other, those
-/// that are not zero are counted. None is worth it if they are fewer than 64, for `block::fast` has
-/// runs of zeros as well. If they are fewer than a quarter of all, what repeats are rows, and a trial
-/// is quick: 64 KiB. Else 16 KiB if half of them are repeated: are the last that came with the
-/// same hash of 11 bits. In noiseless images 65 to 98 % are, in noisy ones 0 to 17.
-fn promised(bytes: &[u8]) -> usize {
+/// 0 if there are fewer than 4096 bytes. Otherwise eight windows of 512 bytes are looked at: window k
+/// from 1 to 8 begins at byte (k · 0x9e37_79b1 mod 2³²) · (len − 512) / 2³², which is not the same
+/// place of every row. In each window, one after the other, all 509 strings of four bytes are taken.
+/// n of them are not zero. If n is below 64 the estimate is 0, since `block::fast_all` codes runs of
+/// zeros as well. If n is below a quarter of all, it is 64 KiB: whole rows may repeat, and a trial is
+/// quick. If at least half of the n strings repeat, it is 16 KiB; a string repeats if it is the last
+/// one with its hash of 11 bits. In noiseless images 65 to 98 % do, in noisy ones 0 to 17 %.
+fn match_estimate(bytes: &[u8]) -> usize {
     if bytes.len() < WINDOWS as usize * SAMPLE {
         return 0;
     }

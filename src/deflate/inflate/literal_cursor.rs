@@ -1,32 +1,33 @@
-//! A reader of literals inside a block, several of which take turns.
+//! A cursor that decodes literals alone; several take turns in one block.
 
-use super::block_header::{Bits, Tables};
+use super::BitReader;
+use super::block_header::Tables;
 use super::codes::{Entry, LITLEN_BITS};
-use super::lane::{Symbol, emit, lookup};
+use super::cursor::{Symbol, emit, lookup};
 
-/// Entries of a turn: as many as need not be topped up for.
+/// Table entries of a turn: as many as 56 bits are enough for.
 pub const ENTRIES: usize = 4;
 
-/// Bytes that a turn takes at most, and literals that it gives.
+/// Bytes of input that a turn takes at most, and literals that it gives at most.
 pub const TURN_IN: usize = ENTRIES * LITLEN_BITS as usize / 8;
 pub const TURN_OUT: usize = ENTRIES * 3;
 
 /// The table of literals and lengths.
 pub type Litlen = [u32; 1 << LITLEN_BITS];
 
-/// A reader of literals.
+/// A place in a block, for decoding literals.
 #[derive(Clone, Copy, Default)]
-pub struct Reader {
-    pub bits: Bits,
-    /// Byte of the input to be taken next.
+pub struct LiteralCursor {
+    pub bits: BitReader,
+    /// The input's byte that comes after `bits`.
     pub next: usize,
-    /// Place in the output.
+    /// The output's place for the next literal.
     pub at: usize,
 }
 
-impl Reader {
-    /// Takes four entries of literals, fewer if something else comes before. Returns the last
-    /// entry, which then gives no literals; nothing if there is not enough input or output.
+impl LiteralCursor {
+    /// Decodes four entries of literals, or fewer if something else comes before. Returns the last
+    /// entry, which then gives no literals; none if there is not enough input or output.
     #[inline(always)]
     pub fn turn<T: Symbol>(
         &mut self,
@@ -34,7 +35,7 @@ impl Reader {
         input: &[u8],
         output: &mut [T],
     ) -> Option<Entry> {
-        // A fixed size spares every entry its own look at the room.
+        // A slice of fixed size spares every entry a bounds check of its own.
         let output = output.get_mut(self.at..)?;
         let output = output.first_chunk_mut::<{ TURN_OUT + 8 }>()?;
         if !self.top_up(input) {
@@ -51,8 +52,8 @@ impl Reader {
         Some(entry)
     }
 
-    /// Whether literals follow, with bits for a turn; a word that is too long for the table is taken
-    /// by itself.
+    /// Whether literals follow, and bits for a turn are there. A literal whose code word is too long
+    /// for the table is decoded by itself.
     pub fn goes_on(&mut self, tables: &Tables, input: &[u8], output: &mut [u8]) -> bool {
         if !self.top_up(input) {
             return false;
@@ -73,7 +74,7 @@ impl Reader {
         }
     }
 
-    /// Makes sure of 56 bits or more, if there are 8 bytes for it.
+    /// Fills `bits` to 56 or more; false if there are not 8 bytes for that.
     #[inline(always)]
     fn top_up(&mut self, input: &[u8]) -> bool {
         let bytes = input
@@ -88,7 +89,7 @@ impl Reader {
     }
 }
 
-/// The first bit that is not read yet, where `next` is the first byte that is not in `bits`.
-pub fn bit(next: usize, bits: Bits) -> usize {
+/// The input's first bit that is not read yet, where `next` is the first byte that is not in `bits`.
+pub fn bit(next: usize, bits: BitReader) -> usize {
     8 * next - (bits.count & 63) as usize
 }

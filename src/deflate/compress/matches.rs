@@ -1,29 +1,27 @@
-//! Literals and matches of a segment (LZ77 with hash chains), taken where they save bits.
+//! LZ77 with hash chains: a match is taken where it saves bits against literals.
 
-use super::bits::Bits;
+use super::bit_writer::BitWriter;
 use super::block;
 use super::token::{self, LONGEST, Token};
+use crate::deflate::WINDOW;
 
 /// Bytes that a block covers; its last match may reach past it.
 pub const BLOCK: usize = 64 << 10;
 
-/// Distances that deflate can tell; also the length of the chains.
-pub const WINDOW: usize = 32 << 10;
-
-/// Log2 of the number of chains, each of the places whose 4 bytes have one hash.
+/// Log2 of the number of chains. A chain has the places whose 4 bytes have the same hash.
 const HASH_BITS: u32 = 15;
 
-/// Places of the same hash that are looked at: with 16 smooth images get 2 % larger, with 32 the
-/// time grows by a tenth.
+/// Places of a chain that are tried: with 16 smooth images get 2 % larger, with 32 the time grows by a
+/// tenth.
 const TRIES: usize = 24;
 
-/// A match this long is taken without a look for a better one.
+/// A match of this many bytes is taken without a search for a better one.
 const ENOUGH: usize = 96;
 
-/// Bits of a match besides extra bits, as a guess before the codes are known.
+/// Bits of a match without its extra bits: a guess, since the codes are not known yet.
 const MATCH_BITS: u32 = 11;
 
-/// The unit in which bits are weighed: a sixteenth.
+/// Prices are in units of 1/16 bit.
 const UNIT: u32 = 16;
 
 /// The search for matches; its memory is kept from one segment to the next.
@@ -34,11 +32,11 @@ pub struct Matcher {
     /// How far back the place before has the same hash; 0 for none. By place modulo `WINDOW`.
     back: Vec<u16>,
     tokens: Vec<Token>,
-    /// What the bytes of the block before each place cost as literals, in `UNIT`s.
+    /// For each place of the block, the price of all bytes before it as literals.
     prices: Vec<u32>,
 }
 
-/// A match found: what it saves against literals, in `UNIT`s.
+/// A match, and what it saves against literals.
 #[derive(Clone, Copy, Default)]
 struct Match {
     gain: u32,
@@ -47,9 +45,9 @@ struct Match {
 }
 
 impl Matcher {
-    /// Appends `bytes`, a whole segment, in blocks with matches. A match
-    /// waits for one byte in case a better one follows.
-    pub fn compress(&mut self, bytes: &[u8], out: &mut Bits) {
+    /// Appends `bytes` in blocks with matches. A match waits for one byte, in case a better one starts
+    /// there.
+    pub fn compress(&mut self, bytes: &[u8], out: &mut BitWriter) {
         self.latest.clear();
         self.latest.resize(1 << HASH_BITS, 0);
         self.back.resize(WINDOW, 0);
@@ -63,7 +61,7 @@ impl Matcher {
         }
     }
 
-    /// Guesses each byte's price as a literal from how often it occurs in the block.
+    /// Estimates each byte's price as a literal by its frequency in the block.
     fn price(&mut self, bytes: &[u8], start: usize, end: usize) {
         let mut counts = [0u32; 256];
         for &byte in &bytes[start..end] {
@@ -81,7 +79,7 @@ impl Matcher {
         }));
     }
 
-    /// Fills `tokens` for the bytes from `start` to at least `end`, and returns where they end.
+    /// Fills `tokens` with the bytes from `start` to at least `end`, and returns where they end.
     fn parse(&mut self, bytes: &[u8], start: usize, end: usize) -> usize {
         self.tokens.clear();
         let mut at = start;
@@ -117,7 +115,7 @@ impl Matcher {
         at
     }
 
-    /// Puts place `at` first into the chain of its hash.
+    /// Puts place `at` at the head of its hash's chain.
     #[inline(always)]
     fn remember(&mut self, bytes: &[u8], at: usize) {
         let Some(four) = bytes[at..].first_chunk::<4>() else {
@@ -134,7 +132,7 @@ impl Matcher {
         };
     }
 
-    /// The match at `at` that saves most, and more than `least`; remembers the place.
+    /// The match at `at` that saves most, if it saves more than `least`. Remembers the place.
     fn find(&mut self, bytes: &[u8], start: usize, at: usize, least: u32) -> Match {
         let mut best = Match {
             gain: least,
@@ -150,7 +148,7 @@ impl Matcher {
             if back == 0 || distance >= WINDOW || best.len >= most {
                 break;
             }
-            // A longer match only: one as long but farther away never saves more.
+            // Only a longer match can save more than a nearer one.
             if bytes[at - distance + best.len] != bytes[at + best.len] {
                 continue;
             }
@@ -179,13 +177,13 @@ impl Matcher {
     }
 }
 
-/// Spreads four bytes over `2^BITS` places (Fibonacci hashing).
+/// A hash of four bytes, below `2^BITS` (Fibonacci hashing).
 #[inline(always)]
 pub fn hash<const BITS: u32>(four: u32) -> usize {
     (four.wrapping_mul(0x9e37_79b1) >> (32 - BITS)) as usize
 }
 
-/// How many bytes two strings have in common from their start; at most the second's length.
+/// The length of the longest common prefix of two strings, of which the second is not the longer.
 #[inline(always)]
 pub fn common(a: &[u8], b: &[u8]) -> usize {
     let a = &a[..b.len()];
@@ -204,7 +202,7 @@ pub fn common(a: &[u8], b: &[u8]) -> usize {
         .count()
 }
 
-/// The logarithm to base 2 in `UNIT`s, as a line between powers of two.
+/// The logarithm to base 2 in units of 1/16, linear between powers of two.
 fn log2(number: u32) -> u32 {
     let whole = number.max(1).ilog2();
     whole * UNIT + (((u64::from(number) * u64::from(UNIT)) >> whole) as u32 & (UNIT - 1))

@@ -1,17 +1,18 @@
-//! Inflating one stream of any origin on many cores.
+//! Inflating one stream of any origin on many cores, by the method of rapidgzip (Knespel and Brunst,
+//! "Rapidgzip: Parallel Decompression and Seeking in Gzip Files Using Cache Prefetching", HPDC 2023).
 //!
-//! The compressed data are cut into parts. A thread looks for the first block that starts in its
-//! part and inflates from there to the first block that starts in the next part, with markers for
-//! what it cannot know. In the order of the stream, one thread then joins the parts: where a part
-//! starts as the one before ended, its markers are looked up; where not, its start was an illusion,
-//! and the part is inflated anew from the right place. (The method of rapidgzip: Knespel and Brunst,
-//! HPDC 2023.)
+//! The compressed data are cut into parts. A worker finds the first block that starts in its part and
+//! inflates from there to the first block that starts in the next part, with markers in place of the
+//! bytes that it cannot know. One thread joins the parts in the order of the stream. If a part starts
+//! where the one before ended, its markers are replaced by the bytes that they stand for. If not, the
+//! worker took other bits for a block's header, a false start, and the part is inflated again from
+//! the right place.
 
-use super::data::ImageData;
-use super::finder::find_block;
-use super::inflate::{HISTORY, is_zlib};
-use super::part::{Buffers, Inflated, Job, PART, Run};
-use crate::codec::png::adler::joined;
+use super::block_finder::find_block;
+use super::part::{InflatedPart, PART, PartBuffers, PartInflater, PartInput};
+use crate::deflate::WINDOW;
+use crate::deflate::adler::joined;
+use crate::deflate::zlib::is_zlib;
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,17 +20,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Parts that a worker inflates at once.
+/// Parts that a worker inflates in turns.
 const AT_ONCE: usize = 2;
 
-/// Parts whose start may turn out an illusion, or that have none, before all is left to one thread;
-/// for each of these, as many others must have been right.
-const ILLUSIONS: usize = 4;
+/// Parts that may have a false start, or none, before the whole stream is left to one thread; each
+/// further one is allowed after two parts more.
+const FALSE_STARTS: usize = 4;
 
 /// The bit of the stream at which the first block starts.
 const ZLIB_HEADER: u64 = 16;
 
-/// Whether a stream of so many bytes can gain from this; one that is hardly compressed cannot.
+/// Whether a stream of `compressed` bytes that becomes `inflated` bytes gains from several threads;
+/// one that is hardly compressed does not.
 pub fn is_worth(compressed: u64, inflated: usize, threads: usize) -> bool {
     let inflated = inflated as u64;
     threads > 1
@@ -38,15 +40,33 @@ pub fn is_worth(compressed: u64, inflated: usize, threads: usize) -> bool {
         && inflated < 6 * compressed
 }
 
-/// Inflates exactly `total` bytes of `data` on `threads` threads and hands them to `take` in order;
-/// then checks the Adler-32 and the rest of the file. After an error the stream is to be inflated
-/// by one thread, which says what is wrong with it, if anything is.
-pub fn each(
-    data: ImageData,
+/// Compressed bytes that come piece by piece.
+pub trait Input {
+    /// The bytes that come next, as many as are at hand; none at the end.
+    ///
+    /// # Errors
+    /// What keeps them from being read.
+    fn peek(&mut self) -> Result<&[u8]>;
+
+    /// Moves past the first `count` of the bytes that `peek` gave.
+    ///
+    /// # Errors
+    /// What keeps them from being read.
+    fn consume(&mut self, count: usize) -> Result<()>;
+}
+
+/// Inflates a zlib stream of exactly `total` bytes on `threads` threads, hands them to `take` in
+/// order, checks the Adler-32, and returns the input with what follows the stream.
+///
+/// # Errors
+/// The input's and `take`'s; a damaged stream; a stream that this method does not suit. The caller
+/// inflates the stream on one thread then, which says what is wrong with it, if anything is.
+pub fn each<I: Input + Send>(
+    data: I,
     total: usize,
     threads: usize,
     take: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
+) -> Result<I> {
     let mut parts = Parts {
         data,
         index: 0,
@@ -58,7 +78,7 @@ pub fn each(
     let parts = Mutex::new(parts);
     let (give, idle) = channel();
     for _ in 0..AT_ONCE * (threads + 2) {
-        let _ = give.send(Buffers::default());
+        let _ = give.send(PartBuffers::default());
     }
     let idle = Mutex::new(idle);
     thread::scope(|scope| {
@@ -78,7 +98,7 @@ pub fn each(
                 .context("no thread could be started")?;
         }
         drop(send);
-        // Dropped at the end of this closure, also after an error: then the workers stop.
+        // Dropped at the end of this closure, also after an error; the workers stop then.
         let mut join = Join {
             give,
             out: Out {
@@ -89,25 +109,24 @@ pub fn each(
                 total,
             },
             at: ZLIB_HEADER,
-            illusions: 0,
+            false_starts: 0,
         };
         join.all(finished)
     })?;
     let parts = parts.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut data = parts.data;
-    data.finish()
+    Ok(parts.data)
 }
 
 /// The compressed data, cut into parts.
-struct Parts<'a> {
-    data: ImageData<'a>,
-    /// Number of the next part.
+struct Parts<I> {
+    data: I,
+    /// The next part's number, counted from 0.
     index: usize,
-    /// The next part itself, if there is one.
+    /// The next part's bytes; none behind the last.
     next: Option<Arc<Vec<u8>>>,
 }
 
-impl Parts<'_> {
+impl<I: Input> Parts<I> {
     fn read(&mut self) -> Result<Option<Arc<Vec<u8>>>> {
         let mut part = Vec::with_capacity(PART);
         while part.len() < PART {
@@ -123,12 +142,12 @@ impl Parts<'_> {
         Ok((!part.is_empty()).then(|| Arc::new(part)))
     }
 
-    fn take(&mut self) -> Result<Option<Job>> {
+    fn take(&mut self) -> Result<Option<PartInput>> {
         let Some(part) = self.next.take() else {
             return Ok(None);
         };
         self.next = self.read()?;
-        let job = Job {
+        let job = PartInput {
             index: self.index,
             part,
             beyond: self.next.clone().unwrap_or_default(),
@@ -138,25 +157,25 @@ impl Parts<'_> {
     }
 }
 
-/// A part that a worker is done with.
+/// A part that a worker has finished.
 struct Done {
-    job: Job,
-    /// What it became, if a start was found.
-    found: Option<Inflated>,
-    buffers: Buffers,
+    job: PartInput,
+    /// Its bytes, if a start was found and they could be inflated.
+    found: Option<InflatedPart>,
+    buffers: PartBuffers,
 }
 
-/// Inflates parts until there are no more, or nobody waits for them.
+/// A worker: inflates parts until there are no more, or the joining thread has ended.
 fn work(
-    parts: &Mutex<Parts>,
-    idle: &Mutex<Receiver<Buffers>>,
+    parts: &Mutex<Parts<impl Input>>,
+    idle: &Mutex<Receiver<PartBuffers>>,
     send: &Sender<Result<Done>>,
 ) -> Result<()> {
     loop {
         let mut jobs = Vec::with_capacity(AT_ONCE);
         let waiting = idle.lock().map_err(poisoned)?;
-        // Buffers first, so that the part that is needed next always has some; and no waiting for
-        // the second, which may come only when the first is done.
+        // Buffers are taken before the part, so that the part that is needed next always has some.
+        // The second are not waited for: they may come only when the first part is done.
         let mut free = waiting.recv().ok();
         while let Some(buffers) = free {
             match parts.lock().map_err(poisoned)?.take()? {
@@ -190,20 +209,20 @@ fn poisoned<T>(_: T) -> Error {
     anyhow!("another thread failed")
 }
 
-/// What parts become, where they do: an error may mean no more than that a start is an illusion.
-fn inflate(jobs: &mut [(Job, Buffers)]) -> Vec<Option<Inflated>> {
-    let mut runs: Vec<Option<Run>> = Vec::with_capacity(AT_ONCE);
+/// Inflates up to two parts. None stands for an error, which may mean no more than a false start.
+fn inflate(jobs: &mut [(PartInput, PartBuffers)]) -> Vec<Option<InflatedPart>> {
+    let mut runs: Vec<Option<PartInflater>> = Vec::with_capacity(AT_ONCE);
     for (job, buffers) in jobs {
         runs.push(match job.index {
-            0 => Some(Run::new(job, ZLIB_HEADER, Some(&[]), buffers)),
+            0 => Some(PartInflater::new(job, ZLIB_HEADER, Some(&[]), buffers)),
             _ => find_block(&job.part, 0)
-                .map(|bit| Run::new(job, job.start() + bit as u64, None, buffers)),
+                .map(|bit| PartInflater::new(job, job.start() + bit as u64, None, buffers)),
         });
     }
     match &mut runs[..] {
         [one @ Some(_), two @ Some(_)] => {
             let pair = one.take().zip(two.take());
-            let found = pair.map(|(one, two)| Run::both([one, two]));
+            let found = pair.map(|(one, two)| PartInflater::both([one, two]));
             found.into_iter().flatten().map(Result::ok).collect()
         }
         _ => runs
@@ -215,11 +234,11 @@ fn inflate(jobs: &mut [(Job, Buffers)]) -> Vec<Option<Inflated>> {
 
 /// The thread that joins the parts.
 struct Join<F> {
-    give: Sender<Buffers>,
+    give: Sender<PartBuffers>,
     out: Out<F>,
-    /// The bit of the stream that is reached.
+    /// The bit of the stream up to which the parts are joined.
     at: u64,
-    illusions: usize,
+    false_starts: usize,
 }
 
 impl<F: FnMut(&[u8]) -> Result<()>> Join<F> {
@@ -239,7 +258,7 @@ impl<F: FnMut(&[u8]) -> Result<()>> Join<F> {
         bail!("the last block is missing")
     }
 
-    /// Takes in the next part; says whether it was the last.
+    /// Joins the next part; returns whether it was the last.
     fn one(&mut self, done: Done) -> Result<bool> {
         let Done {
             job,
@@ -260,13 +279,13 @@ impl<F: FnMut(&[u8]) -> Result<()>> Join<F> {
                 return Ok(false);
             }
             _ => {
-                self.illusions += 1;
+                self.false_starts += 1;
                 ensure!(
-                    self.illusions <= ILLUSIONS + job.index / 2,
+                    self.false_starts <= FALSE_STARTS + job.index / 2,
                     "blocks cannot be found"
                 );
                 let window = out.window.clone();
-                Run::new(&job, self.at, Some(&window), &mut buffers)
+                PartInflater::new(&job, self.at, Some(&window), &mut buffers)
                     .hand_on(|bytes| out.hand_on(bytes, simd_adler32::adler32(&bytes)))?
             }
         };
@@ -280,10 +299,10 @@ impl<F: FnMut(&[u8]) -> Result<()>> Join<F> {
     }
 }
 
-/// Where inflated bytes go.
+/// The receiver of inflated bytes.
 struct Out<F> {
     take: F,
-    /// Up to 32 KiB before what comes next.
+    /// The last inflated bytes, up to 32 KiB.
     window: Vec<u8>,
     /// Bytes so far, their Adler-32, and how many there must be.
     made: usize,
@@ -300,8 +319,8 @@ impl<F: FnMut(&[u8]) -> Result<()>> Out<F> {
         (self.take)(bytes)?;
         self.adler = joined(self.adler, adler, bytes.len());
         self.made += bytes.len();
-        let last = &bytes[bytes.len().saturating_sub(HISTORY)..];
-        let surplus = (self.window.len() + last.len()).saturating_sub(HISTORY);
+        let last = &bytes[bytes.len().saturating_sub(WINDOW)..];
+        let surplus = (self.window.len() + last.len()).saturating_sub(WINDOW);
         self.window.drain(..surplus);
         self.window.extend_from_slice(last);
         Ok(())

@@ -1,36 +1,35 @@
-//! The zlib stream of the image data (RFC 1950) to scanlines, block by block.
+//! Inflates the image data, a zlib stream in IDAT chunks (PNG specification, section 10), to filtered
+//! scanlines.
 
-use super::block_header::Bits;
-use super::codes::Fault;
 use super::data::ImageData;
-use super::deflate::{Inflate, Step, Stream, read_both};
+use crate::deflate::WINDOW;
+use crate::deflate::inflate::parallel::Input;
+use crate::deflate::inflate::{BitReader, Fault, Inflater, Step, Stream, read_both};
+use crate::deflate::zlib::is_zlib;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use simd_adler32::Adler32;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-/// How far back a deflate stream refers; so much is kept before each block.
-pub const HISTORY: usize = 32 << 10;
-
-/// Bytes inflated at a time: a part of a level 2 cache.
+/// Bytes inflated at a time: a part of an L2 cache.
 const BLOCK: usize = 256 << 10;
 
-/// Blocks on their way between two threads: one inflated, one consumed, one waiting.
+/// Buffers between two threads: one being filled, one being consumed, one waiting.
 const BLOCKS: usize = 3;
 
-/// Turns compressed image data into scanlines.
-pub struct Inflater<'a> {
+/// Inflates compressed image data to filtered scanlines.
+pub struct ScanlineInflater<'a> {
     data: ImageData<'a>,
-    inflate: Inflate,
+    inflate: Inflater,
     adler: Adler32,
 }
 
-impl<'a> Inflater<'a> {
+impl<'a> ScanlineInflater<'a> {
     /// An inflater at the start of `data`.
-    pub fn new(data: ImageData<'a>) -> Inflater<'a> {
-        Inflater {
+    pub fn new(data: ImageData<'a>) -> ScanlineInflater<'a> {
+        ScanlineInflater {
             data,
-            inflate: Inflate::default(),
+            inflate: Inflater::default(),
             adler: Adler32::new(),
         }
     }
@@ -39,7 +38,7 @@ impl<'a> Inflater<'a> {
     /// then checks that the stream and the file end as they should.
     pub fn each(mut self, total: usize, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.header()?;
-        let mut block = Block::new(total);
+        let mut block = ScanlineBuffer::new(total);
         let mut left = total;
         while left > 0 {
             left -= self.next(&mut block, left)?;
@@ -49,7 +48,7 @@ impl<'a> Inflater<'a> {
         self.finish(block)
     }
 
-    /// As `each`, with `take` on a thread of its own, so that it works while this one inflates.
+    /// As `each`, with `take` on a thread of its own, which works while this one inflates.
     pub fn each_apart(
         mut self,
         total: usize,
@@ -57,8 +56,8 @@ impl<'a> Inflater<'a> {
     ) -> Result<()> {
         self.header()?;
         thread::scope(|scope| {
-            let (full, inflated) = sync_channel::<Block>(BLOCKS);
-            let (used, empty) = sync_channel::<Block>(BLOCKS);
+            let (full, inflated) = sync_channel::<ScanlineBuffer>(BLOCKS);
+            let (used, empty) = sync_channel::<ScanlineBuffer>(BLOCKS);
             let consumer = thread::Builder::new()
                 .spawn_scoped(scope, move || {
                     inflated.iter().try_for_each(|block| {
@@ -70,14 +69,14 @@ impl<'a> Inflater<'a> {
                 })
                 .context("no thread could be started")?;
             let mut fresh = BLOCKS - 1;
-            let mut block = Block::new(total);
+            let mut block = ScanlineBuffer::new(total);
             let mut left = total;
-            let mut produce = || -> Result<Option<Block>> {
+            let mut produce = || -> Result<Option<ScanlineBuffer>> {
                 while left > 0 {
                     left -= self.next(&mut block, left)?;
                     let mut next = if fresh > 0 {
                         fresh -= 1;
-                        Block::new(total)
+                        ScanlineBuffer::new(total)
                     } else {
                         match empty.recv() {
                             Ok(block) => block,
@@ -103,15 +102,15 @@ impl<'a> Inflater<'a> {
         })
     }
 
-    /// Starts one segment of a stream, from the one chunk at byte `start`. It refers to nothing
-    /// before itself. The first segment also has zlib's header, the last also the Adler-32 of all.
-    pub fn open_segment(&mut self, start: u64, place: Place) -> Result<()> {
+    /// Starts the segment whose chunk starts at byte `start` of the file. No match refers to bytes before
+    /// a segment. The first segment has zlib's header besides, the last the Adler-32 of all.
+    pub fn open_segment(&mut self, start: u64, place: SegmentPlace) -> Result<()> {
         let chunk = self.data.open_alone(start)?;
         ensure!(
             &chunk.kind == b"IDAT" && chunk.end() - start == place.chunk_len(),
             "{chunk} is not the segment that the index promises"
         );
-        self.inflate.restart(Bits::default());
+        self.inflate.restart(BitReader::default());
         self.adler = Adler32::new();
         if place.first {
             self.header()?;
@@ -119,9 +118,14 @@ impl<'a> Inflater<'a> {
         Ok(())
     }
 
-    /// Checks that a segment of `len` bytes is over: it ends where a block and a byte end, so that
-    /// all segments in a row mean the same as each by itself.
-    pub fn close_segment(&mut self, place: Place, len: usize, block: &mut Block) -> Result<Part> {
+    /// Checks that a segment of `len` bytes ends where a deflate block and a byte end, so that all
+    /// segments in a row inflate to the same bytes as each by itself.
+    pub fn close_segment(
+        &mut self,
+        place: SegmentPlace,
+        len: usize,
+        block: &mut ScanlineBuffer,
+    ) -> Result<SegmentEnd> {
         let end = self.fill(&mut block.bytes, block.start)?;
         let ended = self.inflate.between_blocks() && self.inflate.is_done() == place.last;
         let stated = match ended && place.last {
@@ -136,19 +140,20 @@ impl<'a> Inflater<'a> {
             "the segment before byte {} does not end with its chunk",
             self.data.position()
         );
-        Ok(Part {
+        Ok(SegmentEnd {
             len,
             adler: self.adler.finish(),
             stated,
         })
     }
 
-    /// Inflates two streams at once, as far as they go together, of what `next` would; `rooms` are
-    /// what is left of each.
-    pub fn ahead(pair: [(&mut Inflater, &mut Block, usize); 2]) -> Result<()> {
+    /// Inflates two streams in turns, as far as both go, so that `next` has less to do. The number beside
+    /// each buffer is how many bytes are left of that stream.
+    pub fn ahead(pair: [(&mut ScanlineInflater, &mut ScanlineBuffer, usize); 2]) -> Result<()> {
         let [(one, a, a_left), (two, b, b_left)] = pair;
         let rooms = [a.room(a_left), b.room(b_left)];
-        let is_over = |inflater: &Inflater, end, room| end == room || inflater.inflate.is_done();
+        let is_over =
+            |inflater: &ScanlineInflater, end, room| end == room || inflater.inflate.is_done();
         while !is_over(one, a.end, rooms[0]) && !is_over(two, b.end, rooms[1]) {
             let inputs = [one.data.peek()?, two.data.peek()?];
             let [one_step, two_step] = read_both([
@@ -168,8 +173,8 @@ impl<'a> Inflater<'a> {
             // Whose fault it is does not matter: without the index the stream is read again.
             let step = |step: Result<Step, Fault>| step.map_err(|fault| anyhow!(fault));
             let (one_step, two_step) = (step(one_step)?, step(two_step)?);
-            let at_end =
-                one_step.hungry && inputs[0].is_empty() || two_step.hungry && inputs[1].is_empty();
+            let at_end = one_step.needs_input && inputs[0].is_empty()
+                || two_step.needs_input && inputs[1].is_empty();
             one.data.consume(one_step.used)?;
             two.data.consume(two_step.used)?;
             a.end += one_step.made;
@@ -181,8 +186,8 @@ impl<'a> Inflater<'a> {
         Ok(())
     }
 
-    /// Inflates up to `left` more bytes into the block; says how many.
-    pub fn next(&mut self, block: &mut Block, left: usize) -> Result<usize> {
+    /// Inflates up to `left` more bytes into the buffer; returns how many.
+    pub fn next(&mut self, block: &mut ScanlineBuffer, left: usize) -> Result<usize> {
         let room = block.room(left);
         block.end = self.fill(&mut block.bytes[..room], block.end)?;
         let count = block.fresh().len();
@@ -194,15 +199,15 @@ impl<'a> Inflater<'a> {
         Ok(count)
     }
 
-    /// Fills `buffer` from `from` on, before which stands what was inflated last; says up to where.
-    /// It is filled fully unless the stream or the data end.
+    /// Inflates to `buffer[from..]`; the bytes before `from` are those inflated last. Returns where it
+    /// ended: before the buffer's end only if the stream or the image data ended.
     fn fill(&mut self, buffer: &mut [u8], from: usize) -> Result<usize> {
         let mut end = from;
         while end < buffer.len() && !self.inflate.is_done() {
             let input = self.data.peek()?;
             match self.inflate.read(input, buffer, end) {
                 Ok(step) => {
-                    let ended = step.hungry && input.is_empty();
+                    let ended = step.needs_input && input.is_empty();
                     self.data.consume(step.used)?;
                     end += step.made;
                     if ended {
@@ -215,8 +220,8 @@ impl<'a> Inflater<'a> {
         Ok(end)
     }
 
-    /// Checks that nothing but the end of the stream follows, its Adler-32, and the file's end.
-    fn finish(mut self, mut block: Block) -> Result<()> {
+    /// Checks that the stream ends here, its Adler-32, and the rest of the file.
+    fn finish(mut self, mut block: ScanlineBuffer) -> Result<()> {
         let end = self.fill(&mut block.bytes, block.start)?;
         if end > block.start {
             bail!(self.fault("it holds more than the image"));
@@ -243,7 +248,7 @@ impl<'a> Inflater<'a> {
         Ok(())
     }
 
-    /// The Adler-32 after the last block. What follows it in the same chunk does not matter.
+    /// The Adler-32 behind the last block. Bytes that follow it in the same chunk are ignored.
     fn trailer(&mut self) -> Result<u32> {
         let mut bits = self.inflate.rest();
         bits.align();
@@ -278,26 +283,26 @@ impl<'a> Inflater<'a> {
     }
 }
 
-/// What a segment turned out to be.
+/// What is known of a segment once it is inflated.
 #[derive(Clone, Copy)]
-pub struct Part {
+pub struct SegmentEnd {
     /// Bytes of its scanlines.
     pub len: usize,
     /// Their Adler-32.
     pub adler: u32,
-    /// In the last segment, the Adler-32 of all.
+    /// In the last segment, the Adler-32 that the file states for all.
     pub stated: u32,
 }
 
-/// Where a segment stands among the others, and the bytes of its deflate data.
+/// A segment's place among the others, and how many bytes its deflate data has.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct SegmentPlace {
     pub first: bool,
     pub last: bool,
     pub len: u32,
 }
 
-impl Place {
+impl SegmentPlace {
     /// Bytes of its IDAT chunk.
     pub fn chunk_len(&self) -> u64 {
         12 + 2 * u64::from(self.first) + u64::from(self.len) + self.trailer()
@@ -309,25 +314,25 @@ impl Place {
     }
 }
 
-/// A buffer of inflated bytes: some that were there before, then the fresh ones.
+/// A buffer of inflated bytes: up to 32 KiB that matches refer to, then the fresh ones.
 #[derive(Default)]
-pub struct Block {
+pub struct ScanlineBuffer {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-impl Block {
-    /// An empty block for a stream of `total` bytes, with room for at least one.
-    pub fn new(total: usize) -> Block {
-        Block {
-            bytes: vec![0; HISTORY + total.clamp(1, BLOCK)],
+impl ScanlineBuffer {
+    /// An empty buffer for a stream of `total` bytes, with room for at least one.
+    pub fn new(total: usize) -> ScanlineBuffer {
+        ScanlineBuffer {
+            bytes: vec![0; WINDOW + total.clamp(1, BLOCK)],
             start: 0,
             end: 0,
         }
     }
 
-    /// Where it ends when it is as full as it can be of `left` bytes.
+    /// Where the fresh bytes will end if `left` bytes are to come and all that fit are taken.
     fn room(&self, left: usize) -> usize {
         (self.start + left).min(self.bytes.len())
     }
@@ -336,16 +341,16 @@ impl Block {
         &self.bytes[self.start..self.end]
     }
 
-    /// What the next block may refer to.
+    /// The bytes that later matches may refer to.
     fn history(&self) -> std::ops::Range<usize> {
-        self.end.saturating_sub(HISTORY)..self.end
+        self.end.saturating_sub(WINDOW)..self.end
     }
 
     pub fn clear(&mut self) {
         (self.start, self.end) = (0, 0);
     }
 
-    /// Empties the block but for its history.
+    /// Drops all bytes but those that later matches may refer to.
     pub fn keep_history(&mut self) {
         let history = self.history();
         self.start = history.len();
@@ -353,19 +358,11 @@ impl Block {
         self.end = self.start;
     }
 
-    /// Makes this the empty block after `last`.
-    fn follow(&mut self, last: &Block) {
+    /// Makes this the empty buffer that follows `last`.
+    fn follow(&mut self, last: &ScanlineBuffer) {
         let history = &last.bytes[last.history()];
         self.bytes[..history.len()].copy_from_slice(history);
         self.start = history.len();
         self.end = self.start;
     }
-}
-
-/// Whether a stream may start so (RFC 1950, section 2.2): deflate, a window of at most 32 KiB, no
-/// preset dictionary.
-pub fn is_zlib(head: &[u8; 2]) -> bool {
-    let [method, flags] = *head;
-    let known = method & 15 == 8 && method >> 4 <= 7 && flags & 32 == 0;
-    known && u16::from_be_bytes(*head).is_multiple_of(31)
 }

@@ -1,9 +1,9 @@
-//! Bits packed into bytes, least significant first (RFC 1951, 3.1.1).
+//! Bits packed into bytes, least significant first (RFC 1951, section 3.1.1).
 
 /// A buffer that grows at its end by bits. Its memory is kept from one use to the next: only the
 /// first `pos` bytes of `bytes` count.
 #[derive(Default)]
-pub struct Bits {
+pub struct BitWriter {
     bytes: Vec<u8>,
     pos: usize,
     /// Bits not yet in `bytes`, fewer than 8 of them between calls.
@@ -11,7 +11,7 @@ pub struct Bits {
     count: u32,
 }
 
-impl Bits {
+impl BitWriter {
     /// Empties the buffer and keeps its memory.
     pub fn clear(&mut self) {
         (self.pos, self.waiting, self.count) = (0, 0, 0);
@@ -27,7 +27,7 @@ impl Bits {
         self.pos
     }
 
-    /// Takes the bytes from `at` on away; the last bit must lie at the end of a byte.
+    /// Removes the bytes from `at` on and returns them; the last bit must lie at the end of a byte.
     pub fn split_off(&mut self, at: usize) -> Vec<u8> {
         debug_assert_eq!(self.count, 0);
         let tail = self.bytes[at..self.pos].to_vec();
@@ -64,7 +64,7 @@ impl Bits {
             waiting: self.waiting,
             count: self.count,
             pos: self.pos,
-            home: self,
+            writer: self,
         }
     }
 
@@ -83,22 +83,22 @@ impl Bits {
     }
 }
 
-/// A `Bits` in use by a loop; what was put is kept when it is dropped.
+/// A `BitWriter` in use by a loop. Dropping it hands its state back.
 pub struct Packer<'a> {
-    home: &'a mut Bits,
+    writer: &'a mut BitWriter,
     waiting: u64,
     count: u32,
     pos: usize,
 }
 
 impl Packer<'_> {
-    /// As `Bits::put`.
+    /// As `BitWriter::put`.
     #[inline(always)]
     pub fn put(&mut self, bits: u64, count: u32) {
         self.waiting |= bits << self.count;
         self.count += count;
         // All eight bytes are stored and only the full ones counted: no branch on how many.
-        self.home.bytes[self.pos..self.pos + 8].copy_from_slice(&self.waiting.to_le_bytes());
+        self.writer.bytes[self.pos..self.pos + 8].copy_from_slice(&self.waiting.to_le_bytes());
         self.pos += (self.count / 8) as usize;
         self.waiting >>= self.count & 56;
         self.count &= 7;
@@ -106,10 +106,11 @@ impl Packer<'_> {
 }
 
 impl Packer<'_> {
-    /// As `put` of each, with one look at the room for all: there must be that of 128 bytes.
+    /// As eight calls of `put`, with one bounds check for all: `reserve` must have made room for 128
+    /// bytes more.
     #[inline(always)]
     pub fn put_eight(&mut self, bits: [u64; 8], counts: [u64; 8]) {
-        let room = &mut self.home.bytes[self.pos..self.pos + 128];
+        let room = &mut self.writer.bytes[self.pos..self.pos + 128];
         let mut at = 0;
         for (bits, count) in bits.into_iter().zip(counts) {
             self.waiting |= bits << self.count;
@@ -126,6 +127,7 @@ impl Packer<'_> {
 impl Drop for Packer<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        (self.home.waiting, self.home.count, self.home.pos) = (self.waiting, self.count, self.pos);
+        (self.writer.waiting, self.writer.count, self.writer.pos) =
+            (self.waiting, self.count, self.pos);
     }
 }

@@ -1,9 +1,9 @@
-//! Literals and matches, and the symbols that deflate has for them (RFC 1951, 3.2.5).
+//! Literals and matches, and the symbols that deflate has for them (RFC 1951, section 3.2.5).
 
 /// Distance symbols that can occur.
 pub const DISTANCES: usize = 30;
 
-/// The length of a match.
+/// Bytes of the shortest and of the longest match.
 pub const SHORTEST: usize = 3;
 pub const LONGEST: usize = 258;
 
@@ -36,7 +36,7 @@ impl Token {
     }
 }
 
-/// The symbol of a match of 3..=258 bytes and the value of its extra bits (RFC 1951, 3.2.5).
+/// The symbol of a match of 3..=258 bytes and the value of its extra bits (RFC 1951, section 3.2.5).
 pub fn length_code(len: usize) -> (usize, u32) {
     let over = len as u32 - 3;
     match over {

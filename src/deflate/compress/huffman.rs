@@ -1,17 +1,17 @@
 //! Length-limited Huffman codes, defined to the bit: the same weights give the same code anywhere.
 
-/// Symbols of the literal and length alphabet that can occur (RFC 1951, 3.2.5).
+/// Symbols of the literal and length alphabet that can occur (RFC 1951, section 3.2.5).
 pub const LITLEN: usize = 286;
 
 /// The length in bits of each symbol's code: 0 where the weight is 0, else 1..=`limit`. The code
 /// is complete, except that a lone symbol has one bit.
 ///
-/// Symbols are put in order of (weight, symbol), rarest first. Huffman's algorithm on that order
-/// (of two equal weights the leaf is taken before the node, and the older node first) says how
-/// many codes of each length there are. Longer ones than `limit` are set to it, and while that
-/// makes the code too large, a code of the greatest length below `limit` is exchanged for two
-/// that are one bit longer, the second taking the place of one of the longest. The lengths then
-/// are dealt out in that order, longest first. Weights add up to less than 2³².
+/// Symbols are sorted by (weight, symbol), rarest first. Huffman's algorithm on that order (of two
+/// equal weights the leaf is taken before the node, and the older node first) says how many codes of
+/// each length there are. Codes longer than `limit` get that length. While that overfills the code,
+/// a code of the greatest length below `limit` is replaced by two that are one bit longer, the second
+/// of which takes the place of one of the longest. The lengths are then dealt out in that order,
+/// longest first. Weights must add up to less than 2³².
 pub fn lengths(weights: &[u32], limit: usize, lengths: &mut [u8]) {
     lengths.fill(0);
     let mut order = [0u64; LITLEN];
@@ -36,7 +36,8 @@ pub fn lengths(weights: &[u32], limit: usize, lengths: &mut [u8]) {
     // Codes deeper than the limit, and by how much they overfill the code, in units of 2^-limit.
     let deep: u32 = counts[limit + 1..].iter().sum();
     counts[limit] += deep;
-    let mut total: u32 = (1..=limit).map(|len| counts[len] << (limit - len)).sum();
+    let filled = |len: usize| u64::from(counts[len]) << (limit - len);
+    let mut total: u64 = (1..=limit).map(filled).sum();
     while total > 1 << limit {
         let Some(len) = (1..limit).rev().find(|&len| counts[len] > 0) else {
             break; // unreachable: 2^limit ≥ LITLEN codes of the longest kind always fit
@@ -95,7 +96,7 @@ fn depths(order: &[u64]) -> [u32; LITLEN] {
     counts
 }
 
-/// The canonical code of each symbol (RFC 1951, 3.2.2), its bits reversed to be packed as they are.
+/// The canonical code of each symbol (RFC 1951, section 3.2.2), its bits reversed to be packed as they are.
 pub fn codes(lengths: &[u8], codes: &mut [u16]) {
     let mut next = [0u16; 17];
     for &len in lengths {

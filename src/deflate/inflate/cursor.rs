@@ -1,18 +1,19 @@
-//! The loops of inflating: literals, several a look-up, and matches, while there is ample input and
-//! output.
+//! The fast loops of inflating: literals, several a look-up, and matches, while there is ample input
+//! and output.
 
-use super::block_header::{Bits, Tables};
+use super::BitReader;
+use super::block_header::Tables;
 use super::codes::{DIST_BITS, Entry, Fault, LITLEN_BITS};
 use multiversion::multiversion;
 
-/// Room that the fast loop needs in the output: four entries of literals, then the longest match,
-/// both written in rounds that go a little too far.
+/// Symbols that the output must have room for: four entries of literals and the longest match, both
+/// written in steps that go a little too far.
 pub const ROOM: usize = 16 + 258 + 16;
 
-/// Input that the fast loop needs: three times what tops up its bits.
+/// Bytes of input that must be there: `bits` is filled up to three times, from 8 bytes each.
 pub const AMPLE: usize = 24;
 
-/// An inflated byte, or something that may stand for one.
+/// An inflated byte (u8), or a number that may stand for one that is not known yet (u16).
 pub trait Symbol: Copy + From<u8> {
     /// Four bytes, the lowest first, as symbols.
     fn four(bytes: u32) -> [Self; 4];
@@ -45,27 +46,27 @@ impl Symbol for u16 {
     }
 }
 
-/// Inflates while there is ample input and output; says whether the block has ended. The shifts by
-/// what a table says are most of the work, and BMI2 has better ones.
+/// Inflates while there is ample input and output; returns whether the block has ended. Most of the
+/// work are shifts by a variable count, which BMI2 does in one instruction.
 #[multiversion(targets("x86_64+bmi1+bmi2"))]
-pub fn run<T: Symbol>(home: &mut Lane<T>) -> Result<bool, Fault> {
-    let mut lane = home.lend();
+pub fn run<T: Symbol>(caller: &mut Cursor<T>) -> Result<bool, Fault> {
+    let mut cursor = caller.copied();
     let mut ended = Ok(false);
-    while ended == Ok(false) && lane.is_ready() {
-        lane.literals();
-        if lane.entry.literals() == 0 {
-            ended = lane.other();
+    while ended == Ok(false) && cursor.is_ready() {
+        cursor.literals();
+        if cursor.entry.literals() == 0 {
+            ended = cursor.other();
         }
     }
-    let place = lane.place();
-    home.return_to(place);
+    let place = cursor.place();
+    caller.return_to(place);
     ended
 }
 
-/// As `run`, in two streams by turns.
+/// As `run`, for two streams in turns.
 #[multiversion(targets("x86_64+bmi1+bmi2"))]
-pub fn run_both<T: Symbol>(one: &mut Lane<T>, two: &mut Lane<T>) -> [Result<bool, Fault>; 2] {
-    let (mut a, mut b) = (one.lend(), two.lend());
+pub fn run_both<T: Symbol>(one: &mut Cursor<T>, two: &mut Cursor<T>) -> [Result<bool, Fault>; 2] {
+    let (mut a, mut b) = (one.copied(), two.copied());
     let mut ended = [Ok(false), Ok(false)];
     while ended == [Ok(false), Ok(false)] && a.is_ready() && b.is_ready() {
         a.literals();
@@ -83,28 +84,28 @@ pub fn run_both<T: Symbol>(one: &mut Lane<T>, two: &mut Lane<T>) -> [Result<bool
     ended
 }
 
-/// A stream in the middle of a compressed block, in as few variables as a loop can keep at hand.
-pub struct Lane<'a, 'b, T> {
+/// A place in the middle of a compressed block, in as few variables as a loop can keep in registers.
+pub struct Cursor<'a, 'b, T> {
     pub tables: &'a Tables,
-    pub bits: Bits,
+    pub bits: BitReader,
     pub input: &'b [u8],
     pub output: &'a mut [T],
     pub at: usize,
-    /// What the next bits mean: looked up before the bits are topped up, to save the wait.
+    /// The table's entry for the next bits: looked up before `bits` is filled, to save the wait.
     pub entry: Entry,
 }
 
-impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
-    /// Goes on at `output[at..]`, with `bits` of what stands before `input`.
+impl<'a, 'b, T: Symbol> Cursor<'a, 'b, T> {
+    /// A cursor that goes on at `output[at..]`; `bits` come before `input`.
     pub fn new(
         tables: &'a Tables,
-        mut bits: Bits,
+        mut bits: BitReader,
         mut input: &'b [u8],
         output: &'a mut [T],
         at: usize,
     ) -> Self {
         bits.refill_slowly(&mut input);
-        Lane {
+        Cursor {
             tables,
             bits,
             input,
@@ -114,35 +115,35 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
         }
     }
 
-    /// The same in variables of its own, which a loop can keep in registers.
+    /// A copy for a loop, which can keep it in registers.
     #[inline(always)]
-    fn lend(&mut self) -> Lane<'_, 'b, T> {
-        Lane {
+    fn copied(&mut self) -> Cursor<'_, 'b, T> {
+        Cursor {
             output: &mut *self.output,
             ..*self
         }
     }
 
-    /// What tells where it is.
+    /// The fields that change on the way.
     #[inline(always)]
-    fn place(&self) -> (Bits, &'b [u8], usize, Entry) {
+    fn place(&self) -> (BitReader, &'b [u8], usize, Entry) {
         (self.bits, self.input, self.at, self.entry)
     }
 
-    /// Takes over where a copy of this has come.
+    /// Moves to where a copy of this cursor has come.
     #[inline(always)]
-    fn return_to(&mut self, place: (Bits, &'b [u8], usize, Entry)) {
+    fn return_to(&mut self, place: (BitReader, &'b [u8], usize, Entry)) {
         (self.bits, self.input, self.at, self.entry) = place;
     }
 
-    /// Goes on from elsewhere.
-    pub fn go_to(&mut self, bits: Bits, input: &'b [u8], at: usize) {
+    /// Moves to another place of the same block.
+    pub fn go_to(&mut self, bits: BitReader, input: &'b [u8], at: usize) {
         (self.bits, self.input, self.at) = (bits, input, at);
         self.bits.refill(&mut self.input);
         self.entry = lookup(&self.tables.litlen, self.bits);
     }
 
-    /// One entry of literals, or what else there is; says whether it was the block's end.
+    /// Decodes one entry of literals, or a match; returns whether it was the block's end.
     pub fn step(&mut self) -> Result<bool, Fault> {
         if self.entry.literals() == 0 {
             return self.other();
@@ -154,8 +155,9 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
         Ok(false)
     }
 
-    /// Bits at hand, the rest of the input, and the place in the output.
-    pub fn leave(self) -> (Bits, &'b [u8], usize) {
+    /// Ends the cursor: the bits read but not decoded, the rest of the input, and the place in the
+    /// output.
+    pub fn leave(self) -> (BitReader, &'b [u8], usize) {
         let mut bits = self.bits;
         bits.count &= 63;
         (bits, self.input, self.at)
@@ -167,7 +169,7 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
         self.input.len() >= AMPLE && self.output.len() - self.at >= ROOM
     }
 
-    /// Inflates up to three entries of literals.
+    /// Decodes up to three entries of literals.
     #[inline(always)]
     fn literals(&mut self) {
         let litlen = &self.tables.litlen;
@@ -195,7 +197,8 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
         }
     }
 
-    /// Inflates what is not in the table as literals; says whether it was the block's end.
+    /// Decodes a match, a literal with a long code word, or the block's end; returns whether it was
+    /// the end.
     #[inline(always)]
     pub fn other(&mut self) -> Result<bool, Fault> {
         let Tables { litlen, dist, .. } = self.tables;
@@ -246,7 +249,7 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
             let symbol = self.output[o - 1];
             self.output[o..o + length].fill(symbol);
         } else {
-            // Of each 16 symbols, as many are right as lie between source and target.
+            // Of the 16 symbols that are copied, the first `distance` are right.
             let mut i = o;
             while i < o + length {
                 self.output.copy_within(i - distance..i - distance + 16, i);
@@ -258,13 +261,13 @@ impl<'a, 'b, T: Symbol> Lane<'a, 'b, T> {
     }
 }
 
-/// What the next bits mean; there must be 12 of them.
+/// The table's entry for the next bits, of which there must be 12.
 #[inline(always)]
-pub fn lookup(litlen: &[u32; 1 << LITLEN_BITS], bits: Bits) -> Entry {
+pub fn lookup(litlen: &[u32; 1 << LITLEN_BITS], bits: BitReader) -> Entry {
     Entry(litlen[bits.buffer as usize % (1 << LITLEN_BITS)])
 }
 
-/// Writes the literals of an entry and moves on by as many as there are.
+/// Writes the literals of an entry and advances `at` by their number.
 #[inline(always)]
 pub fn emit<T: Symbol>(output: &mut [T], at: &mut usize, entry: Entry) {
     output[*at..*at + 4].copy_from_slice(&T::four(entry.bytes()));

@@ -1,12 +1,13 @@
-//! Finding where a block starts inside a deflate stream that is entered in its middle.
+//! Finding the start of a block in the middle of a deflate stream.
 
-use super::block_header::{Bits, has_dynamic_header};
+use super::BitReader;
+use super::block_header::has_dynamic_header;
 
-/// Bytes that must follow a start for its header to be whole.
+/// No header is longer than this, in bytes.
 const HEADER: usize = 600;
 
-/// The first bit from `from` on at which a block with its own Huffman codes, not the last one,
-/// seems to start: its header describes three complete codes. That is rare by chance, but happens.
+/// The first bit from `from` on at which a block with codes of its own, not the last one, seems to
+/// start: its header describes three complete codes. Other bits rarely do that, but it happens.
 pub fn find_block(bytes: &[u8], from: usize) -> Option<usize> {
     let last = bytes.len().checked_sub(HEADER)? * 8;
     let mut bit = from;
@@ -26,16 +27,16 @@ pub fn find_block(bytes: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// The bits of `word` at which a block header may start: not last, of dynamic codes (bits 0, 0, 1),
-/// and neither more than 286 literals and lengths nor 30 distances (fields of 5 bits below 30).
+/// The bits of `word` at which a header may start: not the last block, codes of its own (bits 0, 0,
+/// 1), at most 286 literals and lengths and 30 distances (fields of 5 bits below 30).
 fn starts(word: u64) -> u64 {
     let kind = !word & !(word >> 1) & (word >> 2);
     let most = |field: u64| field & (field >> 1) & (field >> 2) & (field >> 3);
     kind & !most(word >> 4) & !most(word >> 9)
 }
 
-/// What three lengths of 3 bits take of 128: 2^(7 − length) each, and nothing for length 0.
-const ROOM: [u16; 512] = {
+/// How much of a code three lengths of 3 bits fill, in 128ths: 2^(7 − length) each, length 0 nothing.
+const FILLED: [u16; 512] = {
     let mut table = [0; 512];
     let mut i = 0;
     while i < 512 {
@@ -55,13 +56,13 @@ fn is_start(bytes: &[u8], start: usize) -> bool {
     let count = (head >> 13 & 15) as u32 + 4;
     let at = start + 17;
     let lengths = word_at(bytes, at / 8) >> (at % 8) & ((1 << (3 * count)) - 1);
-    let room = |place: u32| ROOM[(lengths >> (9 * place)) as usize % ROOM.len()];
-    let total: u16 = (0..7).map(room).sum();
+    let filled = |place: u32| FILLED[(lengths >> (9 * place)) as usize % FILLED.len()];
+    let total: u16 = (0..7).map(filled).sum();
     if total != 0x80 {
         return false;
     }
     let (byte, skip) = (start / 8, start as u32 % 8);
-    let bits = Bits {
+    let bits = BitReader {
         buffer: u64::from(bytes[byte]) >> skip,
         count: 8 - skip,
     };

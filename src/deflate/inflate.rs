@@ -1,23 +1,37 @@
-//! Inflating deflate data (RFC 1951) for images.
+//! Inflating deflate data (RFC 1951).
 //!
 //! Noisy images are nearly all literals, and the time goes into the chain from one code word to the
-//! next; so one table entry gives up to three literals at once (`lane`), and a block is read in
-//! several places by turns (`ahead`). A stream can be entered at any bit at which a block starts, and symbols may be wider than bytes, to stand for what is not yet known.
+//! next. So one table entry gives up to three literals at once (`cursor`), and a block is decoded in
+//! several places in turns (`speculative`). Decoding can start at any bit at which a block starts,
+//! and to symbols wider than bytes, which can stand for bytes that are not known yet (`part`).
 
-use super::ahead::Ahead;
-use super::block_header::{Bits, Tables, read_lengths};
-use super::codes::{Entry, Fault};
-use super::lane::{AMPLE, Lane, ROOM, Symbol, emit, lookup, run_both};
+mod bit_reader;
+mod block_finder;
+mod block_header;
+mod codes;
+mod cursor;
+mod literal_cursor;
+pub mod parallel;
+mod part;
+mod speculative;
 
-/// What a call of `read` did.
+pub use bit_reader::BitReader;
+pub use codes::Fault;
+
+use block_header::{Tables, read_lengths};
+use codes::Entry;
+use cursor::{AMPLE, Cursor, ROOM, Symbol, emit, lookup, run_both};
+use speculative::Speculation;
+
+/// How far a call of `read` came.
 #[derive(Default)]
 pub struct Step {
     /// Bytes taken from the input.
     pub used: usize,
     /// Symbols added to the output.
     pub made: usize,
-    /// Whether it stopped because it needs more input.
-    pub hungry: bool,
+    /// Whether it stopped for lack of input.
+    pub needs_input: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -25,7 +39,7 @@ enum State {
     /// Before a block's header.
     #[default]
     Start,
-    /// In a stored block, with so many bytes to come.
+    /// In a stored block, of which this many bytes are to come.
     Stored(usize),
     /// In a compressed block.
     Codes,
@@ -33,24 +47,24 @@ enum State {
     End,
 }
 
-/// A deflate stream being inflated.
+/// A decoder of one deflate stream, fed piece by piece.
 #[derive(Default)]
-pub struct Inflate {
-    bits: Bits,
+pub struct Inflater {
+    bits: BitReader,
     state: State,
     /// Whether the block is the last one.
     last: bool,
-    /// Length and distance of what is left of a match that did not fit the output.
+    /// What is left of a match that did not fit into the output: length and distance.
     pending: (usize, usize),
-    /// Input of a header that was not all there.
+    /// The beginning of a header whose end has not come yet.
     header: Vec<u8>,
     tables: Tables,
-    ahead: Ahead,
+    speculation: Speculation,
 }
 
-impl Inflate {
-    /// Starts anew before a block, of which `bits` are at hand.
-    pub fn restart(&mut self, bits: Bits) {
+impl Inflater {
+    /// Starts anew before a block; `bits` come before the next input.
+    pub fn restart(&mut self, bits: BitReader) {
         self.bits = bits;
         self.state = State::Start;
         self.last = false;
@@ -58,12 +72,12 @@ impl Inflate {
         self.header.clear();
     }
 
-    /// Whether a block has ended and no other begun.
+    /// Whether a block has ended and no other has begun.
     pub fn between_blocks(&self) -> bool {
         matches!(self.state, State::Start | State::End) && self.header.is_empty()
     }
 
-    /// Whether a match goes on past what was room for.
+    /// Whether a match goes on behind the end of the last output.
     pub fn is_in_match(&self) -> bool {
         self.pending.0 > 0
     }
@@ -73,13 +87,16 @@ impl Inflate {
         self.state == State::End
     }
 
-    /// Bits taken from the input that belong to what follows.
-    pub fn rest(&self) -> Bits {
+    /// Bits taken from the input and not decoded: they belong to what follows.
+    pub fn rest(&self) -> BitReader {
         self.bits
     }
 
-    /// Inflates from `input` to `output[from..]` until one is exhausted or a block ends; to be
-    /// called again then. The symbols before `from` are those that matches refer to.
+    /// Inflates from `input` to `output[from..]` until one of them is exhausted or a block ends; call
+    /// it again then. Matches refer to the symbols before `from`.
+    ///
+    /// # Errors
+    /// What is wrong with the stream.
     pub fn read<T: Symbol>(
         &mut self,
         input: &[u8],
@@ -88,7 +105,7 @@ impl Inflate {
     ) -> Result<Step, Fault> {
         let mut rest = input;
         let mut at = from;
-        let hungry = match self.state {
+        let needs_input = match self.state {
             State::End => false,
             State::Start => !self.start(&mut rest)?,
             State::Stored(_) => self.stored(&mut rest, output, &mut at),
@@ -97,11 +114,11 @@ impl Inflate {
         Ok(Step {
             used: input.len() - rest.len(),
             made: at - from,
-            hungry,
+            needs_input,
         })
     }
 
-    /// Begins a block; false if its header is not all there, and then keeps what there is.
+    /// Begins a block. If its header is not all there, keeps what there is and returns false.
     fn start(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
         let begun = if self.header.is_empty() {
             let mut rest = *input;
@@ -133,7 +150,7 @@ impl Inflate {
         Ok(begun)
     }
 
-    /// As `start`, but changes nothing if the header is not all there.
+    /// As `start`, but takes nothing of a header that is not all there.
     fn begin(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
         let mut bits = self.bits;
         bits.refill_slowly(input);
@@ -171,7 +188,7 @@ impl Inflate {
             }
             _ => return Err("a block of unknown type"),
         }
-        self.ahead.start_block();
+        self.speculation.start_block();
         self.bits = bits;
         self.last = last;
         Ok(true)
@@ -184,7 +201,7 @@ impl Inflate {
         };
     }
 
-    /// Copies from a stored block; says whether it needs more input.
+    /// Copies from a stored block; returns whether it needs more input.
     fn stored<T: Symbol>(&mut self, input: &mut &[u8], output: &mut [T], at: &mut usize) -> bool {
         let State::Stored(mut left) = self.state else {
             return false;
@@ -209,7 +226,7 @@ impl Inflate {
         left > 0 && *at < output.len()
     }
 
-    /// Inflates from a compressed block; says whether it needs more input.
+    /// Decodes a compressed block; returns whether it needs more input.
     fn codes<T: Symbol>(
         &mut self,
         input: &mut &[u8],
@@ -224,7 +241,7 @@ impl Inflate {
                 self.end_block();
                 return Ok(false);
             }
-            // One symbol with all care, at the end of input or output.
+            // Near the end of input or output, one symbol at a time and with every check.
             if *at == output.len() {
                 return Ok(false);
             }
@@ -236,7 +253,7 @@ impl Inflate {
                 continue;
             }
             let mut bits = self.bits;
-            // Bits beyond those at hand are zero, so what they complete is found out by the count.
+            // Bits above `count` are zero and may complete a word that is not all there: its length tells.
             let Some((symbol, length)) = self.tables.litlen_code.find(bits.buffer) else {
                 return match bits.count < 15 {
                     true => Ok(true),
@@ -288,7 +305,8 @@ impl Inflate {
         }
     }
 
-    /// Repeats `length` symbols from `distance` back as far as the output goes; notes the rest.
+    /// Copies `length` symbols from `distance` back, as far as the output goes, and keeps the rest for
+    /// the next call.
     fn copy<T: Symbol>(
         &mut self,
         output: &mut [T],
@@ -306,30 +324,30 @@ impl Inflate {
         }
     }
 
-    /// Inflates while there is ample input and output; says whether the block has ended.
+    /// Decodes while there is ample input and output; returns whether the block has ended.
     fn fast<T: Symbol>(
         &mut self,
         input: &mut &[u8],
         output: &mut [T],
         at: &mut usize,
     ) -> Result<bool, Fault> {
-        let mut lane = Lane::new(&self.tables, self.bits, input, output, *at);
-        let ended = self.ahead.run(&mut lane);
-        (self.bits, *input, *at) = lane.leave();
+        let mut cursor = Cursor::new(&self.tables, self.bits, input, output, *at);
+        let ended = self.speculation.run(&mut cursor);
+        (self.bits, *input, *at) = cursor.leave();
         ended
     }
 }
 
-/// A stream with its input and output, to be read as by `Inflate::read`.
+/// The arguments of `Inflater::read`.
 pub struct Stream<'a, 'b, T> {
-    pub inflate: &'a mut Inflate,
+    pub inflate: &'a mut Inflater,
     pub input: &'b [u8],
     pub output: &'a mut [T],
     pub from: usize,
 }
 
 impl<'b, T: Symbol> Stream<'_, 'b, T> {
-    /// As `Inflate::read`.
+    /// As `Inflater::read`.
     pub fn read(&mut self) -> Result<Step, Fault> {
         self.inflate.read(self.input, self.output, self.from)
     }
@@ -342,13 +360,13 @@ impl<'b, T: Symbol> Stream<'_, 'b, T> {
             && self.output.len() - self.from >= ROOM
     }
 
-    fn lane(&mut self) -> Lane<'_, 'b, T> {
-        let Inflate { tables, bits, .. } = &*self.inflate;
-        Lane::new(tables, *bits, self.input, self.output, self.from)
+    fn cursor(&mut self) -> Cursor<'_, 'b, T> {
+        let Inflater { tables, bits, .. } = &*self.inflate;
+        Cursor::new(tables, *bits, self.input, self.output, self.from)
     }
 
-    /// Takes note of what its lane did.
-    fn took(&mut self, (bits, rest, at): (Bits, &[u8], usize), ended: bool) -> Step {
+    /// Moves to where the cursor came.
+    fn moved(&mut self, (bits, rest, at): (BitReader, &[u8], usize), ended: bool) -> Step {
         self.inflate.bits = bits;
         if ended {
             self.inflate.end_block();
@@ -356,24 +374,24 @@ impl<'b, T: Symbol> Stream<'_, 'b, T> {
         Step {
             used: self.input.len() - rest.len(),
             made: at - self.from,
-            hungry: false,
+            needs_input: false,
         }
     }
 }
 
-/// Reads on in two streams: in both by turns until something stops one of them, else in what is
-/// stopped. No symbol can be looked up before the one before it is, and while a processor waits for
-/// that it has time for another stream.
+/// Decodes two streams. If both are in a block with ample input and output, they take turns until one
+/// stops; otherwise those that are not go on alone. No symbol can be looked up before the one before
+/// it has been, and while a processor waits for that it has time for another stream.
 pub fn read_both<T: Symbol>(mut pair: [Stream<'_, '_, T>; 2]) -> [Result<Step, Fault>; 2] {
     let [one_ready, two_ready] = [pair[0].is_ready(), pair[1].is_ready()];
     let [one, two] = &mut pair;
     if one_ready && two_ready {
-        let (mut a, mut b) = (one.lane(), two.lane());
+        let (mut a, mut b) = (one.cursor(), two.cursor());
         let [a_ended, b_ended] = run_both(&mut a, &mut b);
         let (a, b) = (a.leave(), b.leave());
         [
-            a_ended.map(|ended| one.took(a, ended)),
-            b_ended.map(|ended| two.took(b, ended)),
+            a_ended.map(|ended| one.moved(a, ended)),
+            b_ended.map(|ended| two.moved(b, ended)),
         ]
     } else {
         [(one, one_ready), (two, two_ready)].map(|(stream, ready)| match ready {

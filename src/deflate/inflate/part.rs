@@ -1,35 +1,36 @@
-//! A part of a deflate stream, inflated without knowing what stands before it.
+//! A part of a deflate stream, inflated without knowing the bytes before it.
 //!
-//! In place of what matches take from before the start stand markers, numbers from `MARKER` on that
-//! say which byte of the 32 KiB before. As soon as 32 KiB are free of them, plain bytes follow.
+//! Where a match refers to a byte before the start, the output has a marker: a number from `MARKER` on
+//! that says which byte of the 32 KiB before. As soon as the last 32 KiB are free of markers, decoding
+//! goes on to plain bytes.
 
-use super::block_header::Bits;
-use super::deflate::{Inflate, Step, Stream, read_both};
-use super::inflate::HISTORY;
+use super::{BitReader, Inflater, Step, Stream, read_both};
+use crate::deflate::WINDOW;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::sync::Arc;
 
 /// Compressed bytes of a part.
 pub const PART: usize = 512 << 10;
 
-/// Inflated bytes that a part may become; one that makes more is inflated when its turn has come.
+/// InflatedPart bytes that a part may become. One that becomes more is inflated by the thread that joins
+/// the parts.
 const MOST: usize = 8 * PART;
 
-/// Symbols inflated between two looks for markers.
-const STRIDE: usize = HISTORY;
+/// Symbols inflated between two searches for markers.
+const STRIDE: usize = WINDOW;
 
-/// The symbol for the first byte of the unknown history.
+/// The marker of the first of the 32 KiB before the part.
 const MARKER: u16 = 0x8000;
 
 /// A part of the compressed data.
-pub struct Job {
+pub struct PartInput {
     pub index: usize,
     pub part: Arc<Vec<u8>>,
-    /// The part after it, into which its last block may reach; empty if there is none.
+    /// The bytes of the next part, into which its last block may reach; empty if there is none.
     pub beyond: Arc<Vec<u8>>,
 }
 
-impl Job {
+impl PartInput {
     /// The bit of the stream at which the part starts.
     pub fn start(&self) -> u64 {
         (self.index * PART) as u64 * 8
@@ -41,21 +42,21 @@ impl Job {
     }
 }
 
-/// Memory of a part, used again and again.
+/// The memory that a part needs, used again for the next.
 #[derive(Default)]
-pub struct Buffers {
-    inflate: Inflate,
-    /// Symbols that may be markers, after the markers of the whole history.
+pub struct PartBuffers {
+    inflate: Inflater,
+    /// Behind the 32 KiB of markers: symbols, markers among them.
     marked: Vec<u16>,
-    /// Plain bytes after their history.
+    /// Behind 32 KiB of bytes that matches refer to: plain bytes.
     plain: Vec<u8>,
 }
 
-impl Buffers {
+impl PartBuffers {
     fn prepare(&mut self) {
         if self.marked.is_empty() {
-            self.marked = vec![0; HISTORY + MOST];
-            self.plain = vec![0; HISTORY + MOST];
+            self.marked = vec![0; WINDOW + MOST];
+            self.plain = vec![0; WINDOW + MOST];
             for (symbol, marker) in self.marked.iter_mut().zip(MARKER..=u16::MAX) {
                 *symbol = marker;
             }
@@ -63,31 +64,32 @@ impl Buffers {
     }
 }
 
-/// What a part became.
-pub struct Inflated {
-    /// Bits of the stream at which it starts and ends.
+/// A part, inflated.
+pub struct InflatedPart {
+    /// The bits of the stream at which it starts and ends.
     pub start: u64,
     pub end: u64,
-    /// Symbols that may be markers, in `Buffers::marked` after the history.
+    /// How many symbols there are in `PartBuffers::marked`.
     marked: usize,
-    /// The bytes after them: where they lie in `Buffers::plain`, and their Adler-32.
+    /// The bytes after these symbols: their place in `PartBuffers::plain`, and their Adler-32.
     plain: std::ops::Range<usize>,
     pub adler: u32,
-    /// The Adler-32 that stands after the last block, if that was in the part.
+    /// The Adler-32 stated behind the stream's last block, if the part holds it.
     pub stated: Option<u32>,
 }
 
-impl Inflated {
-    /// The plain bytes, which follow all others.
-    pub fn plain<'a>(&self, buffers: &'a Buffers) -> &'a [u8] {
+impl InflatedPart {
+    /// The plain bytes, which come after the resolved ones.
+    pub fn plain<'a>(&self, buffers: &'a PartBuffers) -> &'a [u8] {
         &buffers.plain[self.plain.clone()]
     }
 
-    /// The bytes that stand before the plain ones, by what stood before the part: up to 32 KiB.
-    pub fn resolved(&self, buffers: &Buffers, history: &[u8]) -> Result<Vec<u8>> {
-        let symbols = &buffers.marked[HISTORY..HISTORY + self.marked];
-        let mut all = vec![0; HISTORY];
-        all[HISTORY - history.len()..].copy_from_slice(history);
+    /// The bytes before the plain ones, every marker replaced by the byte that it stands for in
+    /// `history`: the last bytes before the part, up to 32 KiB.
+    pub fn resolved(&self, buffers: &PartBuffers, history: &[u8]) -> Result<Vec<u8>> {
+        let symbols = &buffers.marked[WINDOW..WINDOW + self.marked];
+        let mut all = vec![0; WINDOW];
+        all[WINDOW - history.len()..].copy_from_slice(history);
         let mut least = u16::MAX;
         let resolve = |&symbol: &u16| {
             if symbol < MARKER {
@@ -98,59 +100,60 @@ impl Inflated {
         };
         let bytes = symbols.iter().map(resolve).collect();
         ensure!(
-            least == u16::MAX || usize::from(least - MARKER) >= HISTORY - history.len(),
+            least == u16::MAX || usize::from(least - MARKER) >= WINDOW - history.len(),
             "a reference to before the start"
         );
         Ok(bytes)
     }
 }
 
-/// A part being inflated, from some bit to the first block that starts in the next part, or to the
-/// end of the stream.
-pub struct Run<'a> {
+/// The inflating of one part, from a given bit to the first block that starts in the next part, or to
+/// the end of the stream.
+pub struct PartInflater<'a> {
     start: u64,
-    /// What is left of the part and of the one after it.
+    /// The bytes that are left of the part, and of the one after it.
     rest: [&'a [u8]; 2],
-    /// Bit of the stream at which both end, and at which the next part starts.
+    /// The bits of the stream at which the next part ends, and at which it starts.
     all: u64,
     next: u64,
-    buffers: &'a mut Buffers,
-    /// How far `Buffers::marked` and `Buffers::plain` are filled.
+    buffers: &'a mut PartBuffers,
+    /// How far `PartBuffers::marked` and `PartBuffers::plain` are filled.
     marked: usize,
     plain: usize,
-    /// Where in `Buffers::plain` that starts which was not known before.
+    /// Where the part's own bytes start in `PartBuffers::plain`.
     fresh: usize,
     /// Whether the last 32 KiB are free of markers.
     is_plain: bool,
     end: Option<u64>,
 }
 
-impl<'a> Run<'a> {
-    /// Starts at bit `start` of the stream; without `history` there are markers instead.
+impl<'a> PartInflater<'a> {
+    /// Starts at bit `start` of the stream. `history` are the last bytes before it, up to 32 KiB; none if
+    /// they are not known.
     pub fn new(
-        job: &'a Job,
+        job: &'a PartInput,
         start: u64,
         history: Option<&[u8]>,
-        buffers: &'a mut Buffers,
-    ) -> Run<'a> {
+        buffers: &'a mut PartBuffers,
+    ) -> PartInflater<'a> {
         buffers.prepare();
-        let fresh = history.map_or(HISTORY, <[u8]>::len);
+        let fresh = history.map_or(WINDOW, <[u8]>::len);
         if let Some(history) = history {
             buffers.plain[..fresh].copy_from_slice(history);
         }
         let skip = start.saturating_sub(job.start()) as usize;
         let mut first = job.part.get(skip / 8..).unwrap_or(&[]);
-        let mut bits = Bits::default();
+        let mut bits = BitReader::default();
         bits.refill_slowly(&mut first);
         bits.consume((skip as u32 % 8).min(bits.count));
         buffers.inflate.restart(bits);
-        Run {
+        PartInflater {
             start,
             rest: [first, &job.beyond],
             all: job.end() + job.beyond.len() as u64 * 8,
             next: job.end(),
             buffers,
-            marked: HISTORY,
+            marked: WINDOW,
             plain: fresh,
             fresh,
             is_plain: history.is_some(),
@@ -159,7 +162,7 @@ impl<'a> Run<'a> {
     }
 
     /// Inflates all of it.
-    pub fn all(mut self) -> Result<Inflated> {
+    pub fn all(mut self) -> Result<InflatedPart> {
         while self.end.is_none() {
             self.step()?;
             self.check_room()?;
@@ -167,8 +170,8 @@ impl<'a> Run<'a> {
         self.result()
     }
 
-    /// Inflates two parts at once.
-    pub fn both(mut pair: [Run; 2]) -> [Result<Inflated>; 2] {
+    /// Inflates two parts in turns.
+    pub fn both(mut pair: [PartInflater; 2]) -> [Result<InflatedPart>; 2] {
         let mut faults = [const { None }; 2];
         let [one, two] = &mut pair;
         while one.end.is_none() && two.end.is_none() {
@@ -179,28 +182,29 @@ impl<'a> Run<'a> {
                 (true, false) => [Ok(Step::default()), two.marked_stream().read()],
             };
             let [first, second] = steps.map(|step| step.map_err(|fault| anyhow!(fault)));
-            let took = |run: &mut Run, step: Result<Step>| {
-                run.took(step?)?;
+            let advance = |run: &mut PartInflater, step: Result<Step>| {
+                run.advance(step?)?;
                 run.check_room()
             };
-            faults = [took(one, first).err(), took(two, second).err()];
+            faults = [advance(one, first).err(), advance(two, second).err()];
             if faults.iter().any(Option::is_some) {
                 break;
             }
         }
         let [one, two] = pair;
         let [first, second] = faults;
-        let rest = |run: Run, fault: Option<anyhow::Error>| fault.map_or_else(|| run.all(), Err);
+        let rest =
+            |run: PartInflater, fault: Option<anyhow::Error>| fault.map_or_else(|| run.all(), Err);
         [rest(one, first), rest(two, second)]
     }
 
-    /// Inflates with known history, and hands all to `take`, however much it is.
-    pub fn hand_on(mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<Inflated> {
+    /// Inflates with known history, and hands all bytes to `take`, however many there are.
+    pub fn hand_on(mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<InflatedPart> {
         while self.end.is_none() {
             if self.plain == self.buffers.plain.len() {
                 take(&self.buffers.plain[self.fresh..])?;
-                self.buffers.plain.copy_within(self.plain - HISTORY.., 0);
-                (self.fresh, self.plain) = (HISTORY, HISTORY);
+                self.buffers.plain.copy_within(self.plain - WINDOW.., 0);
+                (self.fresh, self.plain) = (WINDOW, WINDOW);
             }
             self.step()?;
         }
@@ -214,7 +218,7 @@ impl<'a> Run<'a> {
             true => self.plain_stream().read(),
             false => self.marked_stream().read(),
         };
-        self.took(step.map_err(|fault| anyhow!(fault))?)
+        self.advance(step.map_err(|fault| anyhow!(fault))?)
     }
 
     fn plain_stream(&mut self) -> Stream<'_, 'a, u8> {
@@ -226,7 +230,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Goes as far as the next look for markers.
+    /// A stream that ends where markers are searched for next.
     fn marked_stream(&mut self) -> Stream<'_, 'a, u16> {
         let most = (self.marked / STRIDE + 1) * STRIDE;
         let most = most.min(self.buffers.marked.len());
@@ -238,10 +242,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes in what a stream did.
-    fn took(&mut self, step: Step) -> Result<()> {
+    /// Moves on by what a stream did.
+    fn advance(&mut self, step: Step) -> Result<()> {
         self.rest[0] = &self.rest[0][step.used..];
-        if step.hungry {
+        if step.needs_input {
             ensure!(!self.rest[1].is_empty(), "the last block is too long");
             self.rest = [self.rest[1], &[]];
         }
@@ -264,9 +268,9 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Goes on with plain bytes if no marker can be referred to any more.
+    /// Goes on to plain bytes if no match can refer to a marker any more.
     fn look_for_markers(&mut self) {
-        let last = &self.buffers.marked[self.marked - HISTORY..self.marked];
+        let last = &self.buffers.marked[self.marked - WINDOW..self.marked];
         if last.iter().all(|&symbol| symbol < MARKER) {
             for (byte, &symbol) in self.buffers.plain.iter_mut().zip(last) {
                 *byte = symbol as u8;
@@ -275,7 +279,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// An error if the part becomes too large.
+    /// Refuses a part that becomes too large.
     fn check_room(&self) -> Result<()> {
         let is_full = match self.is_plain {
             true => self.plain == self.buffers.plain.len(),
@@ -285,17 +289,17 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn result(self) -> Result<Inflated> {
+    fn result(self) -> Result<InflatedPart> {
         let inflate = &self.buffers.inflate;
         let stated = || {
             let mut rest = self.rest.into_iter().flatten();
             let word = inflate.rest().word(&mut rest);
             word.context("the Adler-32 is missing")
         };
-        Ok(Inflated {
+        Ok(InflatedPart {
             start: self.start,
             end: self.end.context("the part has not ended")?,
-            marked: self.marked - HISTORY,
+            marked: self.marked - WINDOW,
             plain: self.fresh..self.plain,
             adler: simd_adler32::adler32(&&self.buffers.plain[self.fresh..self.plain]),
             stated: inflate.is_done().then(stated).transpose()?,

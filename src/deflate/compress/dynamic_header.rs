@@ -1,31 +1,31 @@
-//! The head of a deflate block with codes of its own (RFC 1951, 3.2.7).
+//! The header of a deflate block with codes of its own (RFC 1951, section 3.2.7), as it is written.
 
-use super::bits::Bits;
+use super::bit_writer::BitWriter;
 use super::huffman::{self, LITLEN};
 use super::token::DISTANCES;
 
-/// The head of a dynamic block: the code lengths of both alphabets, themselves coded
-/// (RFC 1951, 3.2.7).
-pub struct Header {
-    /// (symbol, value of its extra bits), and how many there are.
+/// A header: the code lengths of both alphabets, themselves coded.
+pub struct DynamicHeader {
+    /// Pairs of symbol and value of its extra bits, and how many there are.
     symbols: [(u8, u8); LITLEN + DISTANCES],
     used: usize,
-    /// Literal and length codes told, and distance codes.
+    /// How many literal and length codes have their lengths in the header, and distance codes.
     litlen: usize,
     distances: usize,
     lengths: [u8; 19],
 }
 
-/// The order in which the lengths of the code length alphabet are told.
+/// The order in which a header gives the lengths of the code length code.
 const ORDER: [usize; 19] = [
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
 ];
 
-impl Header {
-    /// Repeats as zlib finds them: of each stretch of equal lengths, over both alphabets at once,
-    /// zeros go in pieces of up to 138 (symbol 18 from 11, 17 from 3 on), others in one length
-    /// and pieces of up to 6 (symbol 16, from 3 on); what is left is told one by one.
-    pub fn new(lengths: &[u8; LITLEN], distance_lengths: &[u8]) -> Header {
+impl DynamicHeader {
+    /// Codes the lengths as zlib does. Each run of equal lengths, over both alphabets at once, is cut:
+    /// zeros into pieces of up to 138 (symbol 18 for 11 and more, 17 for 3 and more), other lengths
+    /// into one length and pieces of up to 6 (symbol 16 for 3 and more). Pieces shorter than 3 are
+    /// written one by one.
+    pub fn new(lengths: &[u8; LITLEN], distance_lengths: &[u8]) -> DynamicHeader {
         let used = |lengths: &[u8]| {
             lengths
                 .iter()
@@ -33,17 +33,17 @@ impl Header {
                 .map_or(1, |at| at + 1)
         };
         let (litlen, distances) = (used(lengths), used(distance_lengths));
-        let mut told = [0; LITLEN + DISTANCES];
-        told[..litlen].copy_from_slice(&lengths[..litlen]);
-        told[litlen..litlen + distances].copy_from_slice(&distance_lengths[..distances]);
-        let mut header = Header {
+        let mut both = [0; LITLEN + DISTANCES];
+        both[..litlen].copy_from_slice(&lengths[..litlen]);
+        both[litlen..litlen + distances].copy_from_slice(&distance_lengths[..distances]);
+        let mut header = DynamicHeader {
             symbols: [(0, 0); LITLEN + DISTANCES],
             used: 0,
             litlen,
             distances,
             lengths: [0; 19],
         };
-        for stretch in told[..litlen + distances].chunk_by(|a, b| a == b) {
+        for stretch in both[..litlen + distances].chunk_by(|a, b| a == b) {
             let (len, mut left) = (stretch[0], stretch.len());
             if len > 0 {
                 header.push(len, 0);
@@ -61,7 +61,7 @@ impl Header {
             }
         }
         let mut weights = [0; 19];
-        for (symbol, _) in header.told() {
+        for (symbol, _) in header.symbols() {
             weights[usize::from(*symbol)] += 1;
         }
         huffman::lengths(&weights, 7, &mut header.lengths);
@@ -73,11 +73,11 @@ impl Header {
         self.used += 1;
     }
 
-    fn told(&self) -> &[(u8, u8)] {
+    fn symbols(&self) -> &[(u8, u8)] {
         &self.symbols[..self.used]
     }
 
-    /// How many lengths of the code length alphabet are told: at least 4.
+    /// How many lengths of the code length code the header gives: at least 4.
     fn ordered(&self) -> usize {
         let unused = ORDER.iter().rev().take_while(|&&at| self.lengths[at] == 0);
         19 - unused.count().min(15)
@@ -94,13 +94,14 @@ impl Header {
 
     /// Bits that `put` appends.
     pub fn bits(&self) -> u64 {
-        let symbols = self.told().iter().map(|&(symbol, _)| {
-            u64::from(self.lengths[usize::from(symbol)]) + u64::from(Header::extra(symbol))
+        let symbols = self.symbols().iter().map(|&(symbol, _)| {
+            u64::from(self.lengths[usize::from(symbol)]) + u64::from(DynamicHeader::extra(symbol))
         });
         17 + 3 * self.ordered() as u64 + symbols.sum::<u64>()
     }
 
-    pub fn put(&self, out: &mut Bits) {
+    /// Appends the header, with the three bits of the block's type before it.
+    pub fn put(&self, out: &mut BitWriter) {
         let ordered = self.ordered();
         // Not the last block, dynamic codes.
         out.put(0b100, 3);
@@ -112,10 +113,10 @@ impl Header {
         }
         let mut codes = [0; 19];
         huffman::codes(&self.lengths, &mut codes);
-        for &(symbol, extra) in self.told() {
+        for &(symbol, extra) in self.symbols() {
             let at = usize::from(symbol);
             out.put(codes[at].into(), self.lengths[at].into());
-            out.put(extra.into(), Header::extra(symbol));
+            out.put(extra.into(), DynamicHeader::extra(symbol));
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Deflate blocks (RFC 1951, 3.2) of filtered bytes: Huffman codes, and matches for runs of zeros.
+//! Deflate blocks (RFC 1951, section 3.2.3): stored, with Huffman codes and runs of zeros, or with
+//! given matches.
 
-use super::bits::Bits;
-use super::header::Header;
+use super::bit_writer::BitWriter;
+use super::dynamic_header::DynamicHeader;
 use super::huffman::{self, LITLEN};
 use super::put_simd;
 use super::token::{
@@ -10,25 +11,25 @@ use super::token::{
 };
 use multiversion::multiversion;
 
-/// Bytes of one block, the last of a segment less: long enough to make the table's 100 bytes
-/// and 5 µs small, short enough to follow the image.
+/// Bytes of one block: long enough to make the header's 100 bytes and 5 µs small, short enough to
+/// follow the image.
 const BLOCK: usize = 128 << 10;
 
-/// Longest code in use. Deflate allows 15; with 14 four symbols fit into one `put`. A sampled
-/// block gives every literal a code, and the longer those of the many that do not occur, the less
-/// they take from the others: with 12 images of few values are 3 to 9 % larger.
+/// Bits of the longest code in use. Deflate allows 15; with 14, four symbols fit into one `put`. A
+/// sampled block gives every literal a code, and the longer the codes of those that do not occur, the
+/// shorter the others: with 12, images of few values are 3 to 9 % larger.
 const LIMIT: usize = 14;
 
 /// The symbol that ends a block.
 const END: usize = 256;
 
-/// A symbol's code: its bits above its length in the low byte.
-type Entry = u32;
+/// A symbol's code: its length in the low byte, its bits above.
+type PackedCode = u32;
 
 /// The codes of a block.
 struct Codes {
-    table: [Entry; LITLEN],
-    /// Of the literals, byte by byte: lengths, low and high bytes of the codes.
+    table: [PackedCode; LITLEN],
+    /// For each literal its code's length, low byte and high byte.
     planes: [[u8; 256]; 3],
 }
 
@@ -48,7 +49,7 @@ impl Codes {
 }
 
 /// Appends bytes in blocks of `BLOCK`.
-pub fn fast_all(bytes: &[u8], out: &mut Bits) {
+pub fn fast_all(bytes: &[u8], out: &mut BitWriter) {
     for block in bytes.chunks(BLOCK) {
         fast(block, out);
     }
@@ -56,19 +57,19 @@ pub fn fast_all(bytes: &[u8], out: &mut Bits) {
 
 /// Appends one block of 1..=`BLOCK` bytes.
 ///
-/// Bytes are looked at in groups of 8 from the block's start; up to 7 at its end are the tail.
-/// 1. If at least one group in 64 is zero, *runs are coded*: the bytes of k neighbouring zero
-///    groups become one literal 0 and then, of the 8 k − 1 others, matches of distance 1 and
-///    length 258 while at least 258 are left, one match of the rest if that is at least 3, else
-///    literals. Every other byte is a literal.
-/// 2. Weights: with runs coded, or in a block of less than 32 KiB, the true number of each symbol.
-///    Else a sample: of every four groups i = 0.. (whole quadruples only) the group number
-///    i · 0x9e37_79b1 mod 2³² >> 30 is counted, every literal has 4 × its count, and one more so
-///    that each has a code. The end of the block has weight 1.
-/// 3. Codes by `huffman::lengths` with at most 14 bits; the header by `Header::new`.
-/// 4. If header and weights × lengths promise no less than 8 bits for each byte weighed, the block
-///    is stored instead.
-fn fast(block: &[u8], out: &mut Bits) {
+/// The bytes are divided into groups of 8 from the block's start; up to 7 at its end are the tail.
+/// 1. If at least one group in 64 is zero, *runs are coded*: k neighbouring zero groups become one
+///    literal 0, then matches of distance 1 and length 258 while at least 258 of the other 8 k − 1
+///    bytes are left, and for the rest one match if it has at least 3 bytes, else literals. Every
+///    other byte is a literal.
+/// 2. Weights: with runs coded, or in a block of less than 32 KiB, each symbol's frequency. Otherwise
+///    a sample: of every four groups (quadruple i = 0, 1, …; whole ones only) the group number
+///    (i · 0x9e37_79b1 mod 2³²) >> 30 is counted, and a literal's weight is 4 × its count and 1 more,
+///    so that each has a code. The end of the block has weight 1.
+/// 3. Codes by `huffman::lengths` with at most 14 bits; the header by `DynamicHeader::new`.
+/// 4. If runs are not coded and the bits of header and weights × lengths are 8 or more for each byte
+///    weighed, the block is stored instead.
+fn fast(block: &[u8], out: &mut BitWriter) {
     let (groups, tail) = block.as_chunks::<8>();
     let zero = groups.iter().filter(|group| **group == [0; 8]).count();
     let runs = zero * 64 >= groups.len().max(1);
@@ -83,7 +84,7 @@ fn fast(block: &[u8], out: &mut Bits) {
     weights[END] = 1;
     let mut lengths = [0; LITLEN];
     huffman::lengths(&weights, LIMIT, &mut lengths);
-    let header = Header::new(&lengths, &[1]);
+    let header = DynamicHeader::new(&lengths, &[1]);
     let mut bits = header.bits();
     let mut weighed = 0;
     for symbol in 0..LITLEN {
@@ -108,8 +109,8 @@ fn fast(block: &[u8], out: &mut Bits) {
     put(codes.table[END], out);
 }
 
-/// Appends `bytes`, which `tokens` stand for, as one block; stored if that is not longer.
-pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut Bits) {
+/// Appends one block of `tokens`, which stand for `bytes`; stored if that is not longer.
+pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut BitWriter) {
     let (mut weights, mut distance_weights) = ([0; LITLEN], [0; DISTANCES]);
     let mut of_len = [0; LONGEST + 1];
     for token in tokens {
@@ -129,9 +130,9 @@ pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut Bits) {
     huffman::lengths(&weights, LIMIT, &mut lengths);
     huffman::lengths(&distance_weights, 15, &mut distance_lengths);
     if distance_lengths == [0; DISTANCES] {
-        distance_lengths[0] = 1; // as without matches in `fast`
+        distance_lengths[0] = 1; // a code must have a word: as in `fast`
     }
-    let header = Header::new(&lengths, &distance_lengths);
+    let header = DynamicHeader::new(&lengths, &distance_lengths);
     let mut bits = header.bits();
     let cost = |weights: &[u32], lengths: &[u8], extra: fn(usize) -> u32| -> u64 {
         let each = weights.iter().zip(lengths).enumerate();
@@ -148,8 +149,8 @@ pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut Bits) {
     let codes = Codes::new(&lengths);
     let mut distance_codes = [0; DISTANCES];
     huffman::codes(&distance_lengths, &mut distance_codes);
-    // The code of each length with its extra bits.
-    let of_len: [Entry; LONGEST + 1] = std::array::from_fn(|len| {
+    // The code of each match length, with its extra bits.
+    let of_len: [PackedCode; LONGEST + 1] = std::array::from_fn(|len| {
         let (symbol, extra) = length_code(len.max(SHORTEST));
         let code = codes.table[symbol];
         code + (extra << (8 + (code & 0xff))) + extra_bits(symbol)
@@ -184,7 +185,7 @@ pub fn matched(bytes: &[u8], tokens: &[Token], out: &mut Bits) {
 }
 
 /// Appends bytes in stored blocks of up to 65535, none of them the last of the stream.
-pub fn stored(bytes: &[u8], out: &mut Bits) {
+pub fn stored(bytes: &[u8], out: &mut BitWriter) {
     for piece in bytes.chunks(u16::MAX.into()) {
         out.reserve(8);
         out.put(0, 3);
@@ -195,9 +196,9 @@ pub fn stored(bytes: &[u8], out: &mut Bits) {
     }
 }
 
-/// Ends a segment at a byte boundary with an empty stored block, as zlib's sync flush does;
-/// `last` says in it that the stream ends here.
-pub fn flush(last: bool, out: &mut Bits) {
+/// Appends an empty stored block, which ends at a whole byte, as zlib's sync flush does; `last` marks
+/// it as the stream's last block.
+pub fn flush(last: bool, out: &mut BitWriter) {
     out.reserve(8);
     out.put(last.into(), 3);
     out.align();
@@ -205,7 +206,7 @@ pub fn flush(last: bool, out: &mut Bits) {
 }
 
 fn weigh_bytes(bytes: &[u8], weights: &mut [u32; LITLEN]) {
-    // Four tables, since an increment must wait for the one before if it is of the same place.
+    // Four tables in turn, since two increments of the same place must wait for one another.
     let mut tables = [[0u32; 256]; 4];
     let (fours, rest) = bytes.as_chunks::<4>();
     for four in fours {
@@ -237,15 +238,15 @@ fn weigh_sample(groups: &[[u8; 8]], weights: &mut [u32; LITLEN]) {
     }
 }
 
-/// The groups as stretches of the same kind: (whether they are zero, the groups).
+/// Neighbouring groups that are all zero or all not: (whether they are zero, the groups).
 fn stretches(groups: &[[u8; 8]]) -> impl Iterator<Item = (bool, &[[u8; 8]])> {
     groups
         .chunk_by(|a, b| (*a == [0; 8]) == (*b == [0; 8]))
         .map(|stretch| (stretch[0] == [0; 8], stretch))
 }
 
-/// Splits a run of zeros behind its literal: (matches of 258, length of the match after them or
-/// 0, literals after it).
+/// Splits a run of zeros, without its first literal: (matches of 258, length of the match after them
+/// or 0, literals after it).
 fn split(run: usize) -> (usize, usize, usize) {
     match (run / 258, run % 258) {
         (full, rest @ 0..3) => (full, 0, rest),
@@ -272,19 +273,19 @@ fn weigh_runs(groups: &[[u8; 8]], tail: &[u8], weights: &mut [u32; LITLEN]) {
 }
 
 #[inline(always)]
-fn put(entry: Entry, out: &mut Bits) {
-    out.put((entry >> 8).into(), entry & 0xff);
+fn put(code: PackedCode, out: &mut BitWriter) {
+    out.put((code >> 8).into(), code & 0xff);
 }
 
 /// Appends groups as literals.
-fn put_literals(groups: &[[u8; 8]], codes: &Codes, out: &mut Bits) {
+fn put_literals(groups: &[[u8; 8]], codes: &Codes, out: &mut BitWriter) {
     let done = put_simd::put_literals(groups, &codes.planes, out);
     put_literals_plain(&groups[done..], &codes.table, out);
 }
 
 // For the shifts of BMI2, which take any register.
 #[multiversion(targets("x86_64+avx2+bmi2"))]
-fn put_literals_plain(groups: &[[u8; 8]], table: &[Entry; LITLEN], out: &mut Bits) {
+fn put_literals_plain(groups: &[[u8; 8]], table: &[PackedCode; LITLEN], out: &mut BitWriter) {
     let mut out = out.packer();
     for group in groups {
         for half in group.as_chunks::<4>().0 {
@@ -298,7 +299,7 @@ fn put_literals_plain(groups: &[[u8; 8]], table: &[Entry; LITLEN], out: &mut Bit
 }
 
 #[inline(always)]
-fn join(a: Entry, b: Entry) -> (u64, u32) {
+fn join(a: PackedCode, b: PackedCode) -> (u64, u32) {
     let len = a & 0xff;
     (
         u64::from(a >> 8) | u64::from(b >> 8) << len,
@@ -306,7 +307,7 @@ fn join(a: Entry, b: Entry) -> (u64, u32) {
     )
 }
 
-fn put_runs(groups: &[[u8; 8]], codes: &Codes, out: &mut Bits) {
+fn put_runs(groups: &[[u8; 8]], codes: &Codes, out: &mut BitWriter) {
     for (zero, stretch) in stretches(groups) {
         if !zero {
             put_literals(stretch, codes, out);
@@ -326,8 +327,8 @@ fn put_runs(groups: &[[u8; 8]], codes: &Codes, out: &mut Bits) {
     }
 }
 
-/// A match of distance 1, the only distance there is: code 0, one bit.
-fn put_match(len: usize, codes: &Codes, out: &mut Bits) {
+/// Appends a match of distance 1, the only distance in such a block: code 0, one bit.
+fn put_match(len: usize, codes: &Codes, out: &mut BitWriter) {
     let (symbol, extra) = length_code(len);
     put(codes.table[symbol], out);
     out.put(extra.into(), extra_bits(symbol) + 1);
@@ -364,8 +365,8 @@ mod tests {
                     })
                 })
                 .collect();
-            let written = |put: &dyn Fn(&mut Bits)| {
-                let mut out = Bits::default();
+            let written = |put: &dyn Fn(&mut BitWriter)| {
+                let mut out = BitWriter::default();
                 out.reserve(groups.len() * 14 + 64);
                 out.put(1, 1 + round % 8);
                 put(&mut out);

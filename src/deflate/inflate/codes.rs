@@ -1,15 +1,15 @@
-//! Huffman codes of deflate (RFC 1951, section 3.2) and the tables that decode them.
+//! Huffman codes (RFC 1951, section 3.2.2) and the tables that decode them.
 
-/// What is wrong with a stream, in a few words.
+/// A few words that say what is wrong with a stream.
 pub type Fault = &'static str;
 
-/// Bits that index the table of literals and lengths: 16 KiB, half of a small level 1 cache.
+/// Bits that index the table of literals and lengths, which has 16 KiB: half of a small L1 cache.
 pub const LITLEN_BITS: u32 = 12;
 
 /// Bits that index the table of distances.
 pub const DIST_BITS: u32 = 9;
 
-/// The longest code word.
+/// Bits of the longest code word.
 const LONGEST: usize = 15;
 
 /// A canonical Huffman code: how many words of each length, and the symbols in order of words.
@@ -28,10 +28,11 @@ impl<const SYMBOLS: usize> Default for Code<SYMBOLS> {
 }
 
 impl<const SYMBOLS: usize> Code<SYMBOLS> {
-    /// The code of these word lengths (0 for none). It must be complete, but for the code with one
-    /// word of one bit, and the one without words, which no stream may then use.
+    /// Sets the code to that with these word lengths (0: no word). Refuses codes that are not complete,
+    /// except the one with a single word of one bit, and the one without words, none of whose symbols
+    /// can then occur.
     pub fn set(&mut self, lengths: &[u8]) -> Result<(), Fault> {
-        // Two tables, since an increment must wait for the one before if it is of the same place.
+        // Two tables in turn, since two increments of the same place must wait for one another.
         let mut odd = [0; LONGEST + 1];
         self.counts = [0; LONGEST + 1];
         for pair in lengths.chunks(2) {
@@ -67,7 +68,8 @@ impl<const SYMBOLS: usize> Code<SYMBOLS> {
         Ok(())
     }
 
-    /// The symbol whose word `bits` starts with, and the word's length: bit by bit.
+    /// The symbol whose word `bits` starts with, and the word's length, found bit by bit; none if there
+    /// is no such word.
     pub fn find(&self, bits: u64) -> Option<(u16, u32)> {
         let (mut word, mut first, mut index) = (0, 0, 0);
         for length in 1..=LONGEST {
@@ -86,8 +88,8 @@ impl<const SYMBOLS: usize> Code<SYMBOLS> {
         None
     }
 
-    /// The symbols whose words are `length` bits long, each with its word as it comes in a stream:
-    /// the first bit lowest.
+    /// The symbols whose words are `length` bits long, each with its word as a stream has it: the first
+    /// bit lowest.
     fn words(&self, length: u32) -> impl Iterator<Item = (u16, usize)> {
         let (mut word, mut index) = (0u32, 0);
         for &count in &self.counts[1..length as usize] {
@@ -102,12 +104,12 @@ impl<const SYMBOLS: usize> Code<SYMBOLS> {
             .zip(words)
     }
 
-    /// Fills a table indexed by the next bits with the entry of the symbol that they start with;
-    /// 0 where the word is longer than the index, or there is none.
+    /// Fills a table that is indexed by the next bits with the entry of the symbol whose word they start
+    /// with; 0 where there is none, or its word is longer than the index.
     pub fn fill(&self, table: &mut [u32], entry: impl Fn(u16, u32) -> u32) {
         table[0] = 0;
         for length in 1..=table.len().trailing_zeros() {
-            // What a shorter word starts repeats with every bit more of index.
+            // With one more bit of index, the entries of shorter words repeat.
             let half = 1 << (length - 1);
             table.copy_within(..half, half);
             for (symbol, word) in self.words(length) {
@@ -117,43 +119,49 @@ impl<const SYMBOLS: usize> Code<SYMBOLS> {
     }
 }
 
-/// An entry of the table of literals and lengths. Literals: bits 0–5 say how many bits they take,
-/// bits 30–31 how many there are (1–3), bits 6–29 which. Lengths, with 0 in their places: base in
-/// bits 6–20, extra bits in bits 21–24, and in bits 25–29 how many bits they take, extra bits
-/// included; so that to pass one as literals changes nothing. 0: decode bit by bit.
+/// An entry of a decoding table, in 32 bits.
+///
+/// | bits | literals | length or distance |
+/// |---|---|---|
+/// | 0–5 | bits of their words together | 0 |
+/// | 6–29 | the literals, the first lowest | 6–20 base; 21–24 number of extra bits; 25–29 bits of the word and extra bits |
+/// | 30–31 | how many, 1–3 | 0 |
+///
+/// Treated as literals, a length is therefore none, of no bits. 0 stands for a word that must be
+/// decoded bit by bit.
 #[derive(Clone, Copy)]
 pub struct Entry(pub u32);
 
 impl Entry {
-    /// Where the literals begin, and their number.
+    /// The first bit of the literals, and of their number.
     const FIRST: u32 = 6;
     const NUMBER: u32 = 30;
 
-    /// Literals that it gives: 0–3.
+    /// How many literals it gives: 0–3.
     #[inline(always)]
     pub fn literals(self) -> usize {
         (self.0 >> Entry::NUMBER) as usize
     }
 
-    /// Bits that its literals take.
+    /// Bits of its literals' words.
     #[inline(always)]
     pub fn taken(self) -> u32 {
         self.0 & 63
     }
 
-    /// The literals themselves in the low bytes, and something above.
+    /// The literals in the low bytes; the bytes above them mean nothing.
     #[inline(always)]
     pub fn bytes(self) -> u32 {
         self.0 >> Entry::FIRST
     }
 
-    /// Bits that a length or distance takes.
+    /// Bits of a length or distance, extra bits included.
     #[inline(always)]
     pub fn bits(self) -> u32 {
         self.0 >> 25 & 31
     }
 
-    /// The base and the extra bits of a length or distance that starts `bits`.
+    /// The length or distance itself, whose word and extra bits `bits` starts with.
     #[inline(always)]
     pub fn value(self, bits: u64) -> usize {
         let extra = self.0 >> 21 & 15;
@@ -198,13 +206,12 @@ impl Entry {
     }
 }
 
-/// One or two literals that may follow another in an entry.
+/// One or two literals that may follow another in the same entry.
 #[derive(Clone, Copy, Default)]
 pub struct Rest {
     /// Their words.
     word: u32,
-    /// What they add to the entry: themselves behind the first, and how many literals there are
-    /// then.
+    /// Their share of the entry: the literals behind the first, and the number of all.
     entry: u32,
 }
 
@@ -216,26 +223,26 @@ impl Rest {
         }
     }
 
-    /// The one literal as the first of an entry.
+    /// This single literal as the first of an entry.
     #[inline(always)]
     fn first(self) -> u32 {
         self.entry >> 8 & 0xFF << Entry::FIRST
     }
 }
 
-/// Fills the table of literals and lengths; where several literals fit the index, they share one
-/// entry. What `twos` holds does not matter.
+/// Fills the table of literals and lengths. Up to three literals whose words fit the index together
+/// share one entry. `twos` is scratch memory.
 pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS], twos: &mut Vec<Rest>) {
     const MOST: usize = LITLEN_BITS as usize;
     let mut ones = [Rest::default(); 256];
-    // Where in `ones` and `twos` those of a number of bits start.
+    // Where in `ones` and `twos` the words of a number of bits start.
     let mut one_starts = [0; MOST + 2];
     let mut two_starts = [0; MOST + 2];
     twos.clear();
     table[0] = 0;
     let mut shortest = MOST;
     for bits in 1..=MOST {
-        // What fewer bits mean they mean with any other bit behind.
+        // With one more bit of index, the entries of shorter words repeat.
         let half = 1 << (bits - 1);
         table.copy_within(..half, half);
         let mut end = one_starts[bits];
@@ -276,7 +283,7 @@ pub fn fill_litlen(code: &Code<288>, table: &mut [u32; 1 << LITLEN_BITS], twos: 
     }
 }
 
-/// Calls `with` for every pair; the inner loop is the longer one.
+/// Calls `with` for every pair; the longer list makes the inner loop.
 #[inline(always)]
 fn each_of(firsts: &[Rest], seconds: &[Rest], mut with: impl FnMut(Rest, Rest)) {
     if firsts.len() < seconds.len() {
