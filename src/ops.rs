@@ -9,7 +9,6 @@ pub mod depth;
 mod extremes;
 pub mod flip;
 pub mod histogram;
-mod list;
 pub mod normalize;
 pub mod of_set;
 pub mod rotate;
@@ -17,6 +16,7 @@ pub mod statistics;
 pub mod sum;
 pub mod symmetry;
 pub mod transpose;
+mod verb;
 
 use crate::device::Work;
 use crate::device::cuda;
@@ -29,8 +29,23 @@ use histogram::Counts;
 use std::fmt;
 use sum::Totals;
 
-pub use list::{Entry, OPS, Verb, examples};
 pub use statistics::{Statistic, Statistics};
+pub use verb::{Entry, Verb};
+
+/// The operations, in the order in which `--help` names them.
+pub const OPS: &[Entry] = &[
+    Entry::of::<normalize::Normalize>(),
+    Entry::of::<transpose::Transpose>(),
+    Entry::of::<rotate::Rotate>(),
+    Entry::of::<flip::Flip>(),
+    Entry::of::<sum::Sum>(),
+    Entry::of::<histogram::Histogram>(),
+];
+
+/// All operations with the options worth testing.
+pub fn examples() -> Vec<Box<dyn Operation>> {
+    OPS.iter().flat_map(|entry| (entry.examples)()).collect()
+}
 
 /// One operation with its options.
 pub trait Operation: Sync + fmt::Debug {

@@ -1,24 +1,8 @@
-//! The list of operations: a line for each. The command line, the shared tests and `verify --devices`
-//! take them from here.
+//! What a line of the list of operations holds: the command line, the shared tests and
+//! `verify --devices` take operations from there.
 
 use super::Operation;
-use super::flip::Flip;
-use super::histogram::Histogram;
-use super::normalize::Normalize;
-use super::rotate::Rotate;
-use super::sum::Sum;
-use super::transpose::Transpose;
 use clap::{ArgMatches, Args, Command};
-
-/// The operations, in the order in which `--help` names them.
-pub const OPS: &[Entry] = &[
-    Entry::of::<Normalize>(),
-    Entry::of::<Transpose>(),
-    Entry::of::<Rotate>(),
-    Entry::of::<Flip>(),
-    Entry::of::<Sum>(),
-    Entry::of::<Histogram>(),
-];
 
 /// What a user types for an operation: its word and its options, whose doc comments are the help.
 pub trait Verb: Args {
@@ -47,11 +31,13 @@ pub struct Entry {
     pub measures: bool,
     augment: fn(Command) -> Command,
     parse: fn(&ArgMatches) -> Result<Box<dyn Operation>, clap::Error>,
-    examples: fn() -> Vec<Box<dyn Operation>>,
+    /// Operations that between them reach every branch.
+    pub(super) examples: fn() -> Vec<Box<dyn Operation>>,
 }
 
 impl Entry {
-    const fn of<V: Verb>() -> Entry {
+    /// The line of an operation.
+    pub(super) const fn of<V: Verb>() -> Entry {
         Entry {
             name: V::NAME,
             makes_images: V::MAKES_IMAGES,
@@ -71,9 +57,4 @@ impl Entry {
     pub fn parse(&self, matches: &ArgMatches) -> Result<Box<dyn Operation>, clap::Error> {
         (self.parse)(matches)
     }
-}
-
-/// All operations with the options worth testing.
-pub fn examples() -> Vec<Box<dyn Operation>> {
-    OPS.iter().flat_map(|entry| (entry.examples)()).collect()
 }
