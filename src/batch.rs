@@ -144,7 +144,10 @@ pub fn measure_set(
             Some(counts) => set.add(&counts, 1).with_context(|| {
                 format!("cannot count {}", batch.items.items[index].input.display())
             }),
-            None => Ok(()),
+            None => {
+                set.failed += 1;
+                Ok(())
+            }
         }
     })?;
     Ok((set, outcome))

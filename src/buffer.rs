@@ -15,6 +15,9 @@ const LARGE: usize = 4 << 20;
 /// Blocks smaller than this are not worth a place on a shelf.
 const SHELVED: usize = 64 << 10;
 
+/// What debug builds fill memory with that is to be written.
+pub const POISON: u8 = 0xa5;
+
 /// A fixed number of samples; used as a slice.
 pub struct Buffer<T> {
     len: usize,
@@ -134,7 +137,19 @@ impl<T: Pod> Buffer<T> {
 
     /// `len` samples of any value, for those who write every one: the memory may be an earlier
     /// image's. An error if the system will not give it.
+    ///
+    /// In debug builds, and so in the tests, every byte is `POISON`, whatever the size and wherever
+    /// the memory is from: a sample that is left unwritten shows.
     pub fn any(len: usize) -> Result<Buffer<T>> {
+        let mut buffer = Buffer::recycled(len)?;
+        if cfg!(debug_assertions) {
+            bytemuck::cast_slice_mut::<T, u8>(&mut buffer).fill(POISON);
+        }
+        Ok(buffer)
+    }
+
+    /// Memory that another image had, or new memory.
+    fn recycled(len: usize) -> Result<Buffer<T>> {
         let bytes = len.saturating_mul(size_of::<T>());
         let shelved = (bytes >= SHELVED)
             .then(|| SHELF.with_borrow_mut(|shelf| shelf.as_mut()?.take(bytes)))

@@ -101,7 +101,7 @@ pub enum Verb {
     },
     /// Join the histograms of the parts of a set
     Merge {
-        /// Files of `gpuimg histogram`, one of each part
+        /// Files of `gpuimg histogram`, one of each part, or folders of them
         #[arg(required = true)]
         inputs: Vec<PathBuf>,
         /// File to write

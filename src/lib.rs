@@ -107,7 +107,13 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
 fn make_images(images: &Images, common: &Common) -> Result<Outcome> {
     let Images { op, set, files } = images;
     let counted = match (&set.range_from, set.across) {
-        (Some(path), _) => Set::read(path)?,
+        (Some(path), _) => {
+            let set = Set::read(path)?;
+            if !files.batch.voice.quiet {
+                set.mention_failed(path);
+            }
+            set
+        }
         (None, true) => {
             let inputs = &files.paths[..files.paths.len().saturating_sub(1)];
             let first = batch::options::Options {

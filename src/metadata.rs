@@ -3,7 +3,8 @@
 //! What both formats can say is told once, in plain fields; everything else is carried as the
 //! format it came from has it (`Own`), to be written back to that format word for word.
 
-use crate::image::{Depth, Shape, Values};
+use crate::image::{Depth, Samples, Shape, Values};
+use rayon::prelude::*;
 
 /// What a page says of itself beside its samples.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -152,6 +153,11 @@ pub struct Story {
 }
 
 impl Story {
+    /// Whether samples have other values than before.
+    pub fn changes_values(&self) -> bool {
+        self.effect == Effect::Values || self.from.depth != self.to.depth
+    }
+
     /// Whether rows became columns.
     pub fn is_transposed(&self) -> bool {
         matches!(self.effect, Effect::Turn(turn) if turn.transposed)
@@ -256,13 +262,26 @@ impl Metadata {
     /// Keeps the plain fields true after the samples' depth changed.
     pub fn follow_depth(&mut self, from: Depth, to: Depth) {
         let bits = to.bits() as u8;
-        self.maxval = None;
+        // A maxval needs so many bits.
+        let before =
+            (self.maxval.take()).map_or(from.bits(), |most| u16::BITS - most.leading_zeros());
         if let Some(significant) = &mut self.significant {
             significant
                 .iter_mut()
                 .for_each(|told| *told = bits.min(*told));
-        } else if from.bits() < to.bits() {
-            self.significant = Some(vec![from.bits() as u8; 4]);
+        } else if before < to.bits() {
+            self.significant = Some(vec![before as u8; 4]);
+        }
+    }
+
+    /// Forgets a maximum value that a sample of the image exceeds: some files tell an untrue one.
+    pub fn check_maxval(&mut self, samples: &Samples) {
+        let exceeded = |most: u16| match samples {
+            Samples::U8(samples) => samples.par_iter().any(|&sample| u16::from(sample) > most),
+            Samples::U16(samples) => samples.par_iter().any(|&sample| sample > most),
+        };
+        if self.maxval.is_some_and(exceeded) {
+            self.maxval = None;
         }
     }
 

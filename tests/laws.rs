@@ -135,7 +135,10 @@ fn totals_do_not_overflow_and_survive_turning() {
 #[test]
 fn eight_bits_come_back_from_sixteen() {
     let bytes = image(256, 3, 1, Depth::Eight, Kind::Noise);
-    assert_eq!(depth::narrow(depth::widen(bytes.clone()), &[]), bytes);
+    assert_eq!(
+        depth::narrow(depth::widen(bytes.clone(), 255), &[], 65535),
+        bytes
+    );
 }
 
 /// The ranges that values are stretched from, against the colours' samples in order.

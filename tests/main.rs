@@ -38,6 +38,8 @@ mod pnm;
 mod pretended_gpu;
 /// Ranges of values: signed ones, and such as go with another depth.
 mod ranges;
+/// Memory that one image leaves to the next.
+mod recycled;
 /// Files that once went wrong, each named after what happened.
 mod regressions;
 /// Runs that are stopped, and going on.
@@ -50,3 +52,5 @@ mod series;
 mod stacks;
 /// TIFF read and written, and hostile files.
 mod tiff;
+/// Wrong pixels and untrue metadata that once came out.
+mod untrue;

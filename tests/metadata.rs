@@ -14,11 +14,11 @@ fn value(file: &[u8], number: u16) -> Option<Value> {
     decoder.find_tag(Tag::from_u16_exhaustive(number)).unwrap()
 }
 
-fn text(file: &[u8], number: u16) -> Option<String> {
+pub fn text(file: &[u8], number: u16) -> Option<String> {
     value(file, number).map(|value| value.into_string().unwrap())
 }
 
-fn doubles(file: &[u8], number: u16) -> Option<Vec<f64>> {
+pub fn doubles(file: &[u8], number: u16) -> Option<Vec<f64>> {
     value(file, number).map(|value| value.into_f64_vec().unwrap())
 }
 

@@ -1,11 +1,13 @@
 //! The histogram of a whole set of images: measured over files and machines, merged, and made the
 //! range by which all are normalized.
 //!
-//! A `.hist` file is one JSON object: what kind of images were counted, how many, which part of a
-//! set that was, and of each channel `[value, count]` for every value that occurs.
+//! A `.hist` file is one JSON object: what kind of images were counted, how many, how many could not
+//! be read, which part of a set that was, and of each channel `[value, count]` for every value that
+//! occurs.
 
 use super::measure_set;
 use super::options::Options;
+use super::plan::counted;
 use super::shard::Shard;
 use crate::cli::Common;
 use crate::files::{Source, Target};
@@ -14,6 +16,7 @@ use crate::ops::histogram::Counts;
 use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Version of the files.
@@ -26,6 +29,8 @@ pub struct Set {
     pub counts: Option<Counts>,
     /// How many images.
     pub images: u64,
+    /// How many more could not be read, and so are not in the counts.
+    pub failed: u64,
     /// The parts of the set that are in it, in order, and of how many; (1 of 1) is a whole set.
     parts: Vec<u64>,
     of: u64,
@@ -38,6 +43,7 @@ impl Set {
         Set {
             counts: None,
             images: 0,
+            failed: 0,
             parts: vec![part],
             of,
         }
@@ -80,6 +86,7 @@ impl Set {
             self.parts.extend(&other.parts);
             self.parts.sort_unstable();
         }
+        self.failed = self.failed.saturating_add(other.failed);
         match &other.counts {
             Some(counts) => self.add(counts, other.images),
             None => Ok(()),
@@ -115,6 +122,7 @@ impl Set {
         json!({
             "gpuimg_histogram": SCHEMA,
             "images": self.images,
+            "failed": self.failed,
             "depth": values.map(|values| values.depth.bits()),
             "signed": values.map(|values| values.signed),
             "parts": self.parts,
@@ -168,6 +176,7 @@ impl Set {
         Ok(Set {
             counts,
             images: value["images"].as_u64().unwrap_or(0),
+            failed: value["failed"].as_u64().unwrap_or(0),
             parts,
             of,
         })
@@ -179,8 +188,23 @@ impl Set {
         read().with_context(|| format!("cannot read {}", path.display()))
     }
 
+    /// Says on standard error how many images the file at `path` leaves out, if any.
+    pub fn mention_failed(&self, path: &Path) {
+        if self.failed > 0 {
+            eprintln!(
+                "gpuimg: {} leaves out {} that could not be read",
+                path.display(),
+                counted(self.failed as usize, "image")
+            );
+        }
+    }
+
+    /// Writes a `.hist` file, and makes its folder first.
     fn write(&self, path: &Path, overwrite: bool) -> Result<()> {
         let write = || {
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
             let target = Target::create(path, overwrite)?;
             let text = format!("{}\n", self.json());
             target.write_at(text.as_bytes(), 0)?;
@@ -191,8 +215,9 @@ impl Set {
     }
 }
 
-/// Counts all that `inputs` and the options name, and writes the histogram to `output`. A file that
-/// cannot be read leaves no histogram: a range of most of a set would not be the set's.
+/// Counts all that `inputs` and the options name, and writes the histogram to `output`. An image that
+/// cannot be read is named and told in the outcome, and the histogram is that of the others: the rest
+/// of a set need not wait for it. Images of different kinds leave no histogram.
 pub fn histogram(
     inputs: &[PathBuf],
     output: &Path,
@@ -204,21 +229,19 @@ pub fn histogram(
     if options.dry_run {
         return Ok(outcome);
     }
-    if outcome != Outcome::Done {
-        bail!(
-            "{} is not written, since not all images could be counted",
-            output.display()
-        );
-    }
     set.write(output, overwrite)?;
+    if !options.voice.quiet {
+        set.mention_failed(output);
+    }
     Ok(outcome)
 }
 
-/// Joins the histograms of the parts of a set.
+/// Joins the histograms of the parts of a set: files, or folders of them.
 pub fn merge(inputs: &[PathBuf], output: &Path, overwrite: bool) -> Result<Outcome> {
-    let (first, others) = inputs
+    let parts = parts(inputs, output)?;
+    let (first, others) = parts
         .split_first()
-        .context("nothing to merge")
+        .context("nothing to merge: no .hist file in the folder")
         .map_err(usage)?;
     let mut all = Set::read(first)?;
     for path in others {
@@ -232,7 +255,35 @@ pub fn merge(inputs: &[PathBuf], output: &Path, overwrite: bool) -> Result<Outco
     all.parts = vec![1];
     all.of = 1;
     all.write(output, overwrite)?;
+    all.mention_failed(output);
     Ok(Outcome::Done)
+}
+
+/// The files that `inputs` name; of a folder its `.hist` files in the order of their names. An
+/// `output` of an earlier merge in that folder is no part.
+fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
+    let earlier = fs::canonicalize(output).ok();
+    let mut parts = Vec::new();
+    for input in inputs {
+        if !input.is_dir() {
+            parts.push(input.clone());
+            continue;
+        }
+        let list = || -> Result<Vec<PathBuf>> {
+            let entries = fs::read_dir(input)?.map(|entry| Ok(entry?.path()));
+            entries.collect()
+        };
+        let mut found = list().with_context(|| format!("cannot read {}", input.display()))?;
+        found.retain(|path| {
+            let is_part = path
+                .extension()
+                .is_some_and(|extension| extension == "hist");
+            is_part && (earlier.is_none() || fs::canonicalize(path).ok() != earlier)
+        });
+        found.sort();
+        parts.extend(found);
+    }
+    Ok(parts)
 }
 
 #[cfg(test)]

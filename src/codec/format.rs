@@ -115,6 +115,14 @@ pub trait Decoder {
         Ok(false)
     }
 
+    /// Refuses a page that is a smaller copy of an image inside it, as cameras write it.
+    ///
+    /// # Errors
+    /// The size of the full image, and what to do.
+    fn check_full(&self, _page: usize) -> Result<()> {
+        Ok(())
+    }
+
     /// Turns to a page, counted from 0. A decoder begins at page 0.
     ///
     /// # Errors
@@ -255,6 +263,11 @@ pub fn check(format: &dyn Format, shape: &Shape, metadata: &Metadata) -> Result<
         metadata.alpha != Alpha::Associated || can.alpha.contains(&Alpha::Associated),
         "{name} has no alpha that colours are multiplied by ({})",
         those(|can| can.alpha.contains(&Alpha::Associated), "has", "have")
+    );
+    ensure!(
+        metadata.alpha != Alpha::Unspecified || can.alpha.contains(&Alpha::Unspecified),
+        "{name} has no channel of no stated meaning, which its last one is ({})",
+        those(|can| can.alpha.contains(&Alpha::Unspecified), "has", "have")
     );
     ensure!(
         can.depths.contains(&shape.depth),

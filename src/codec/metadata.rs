@@ -17,6 +17,9 @@ const TEXTS: [(&str, u16); 6] = [
     ("Creation Time", 306),
 ];
 
+/// XMP (XMP specification, part 3): TIFF's field, and the keyword of PNG's iTXt.
+const XMP: u16 = 700;
+const XMP_KEYWORD: &str = "XML:com.adobe.xmp";
 /// TIFF's field of an ICC profile (ICC.1, annex B.4).
 const ICC: u16 = 34675;
 /// Fields that Exif's first directory has (Exif 2.32, section 4.6.4), beside those of `TEXTS`.
@@ -122,6 +125,10 @@ fn to_chunks(
             (Value::Bytes(profile), None) if field.tag == ICC => {
                 add(b"iCCP", [b"ICC profile\0\0", &packed(profile)[..]].concat());
             }
+            (Value::Bytes(packet), None) if field.tag == XMP && str::from_utf8(packet).is_ok() => {
+                let (kind, data) = international(XMP_KEYWORD, packet);
+                add(kind, data);
+            }
             _ if EXIF.contains(&field.tag) => exif.push(field),
             _ => leave(format!("tag {}", field.tag)),
         }
@@ -140,13 +147,15 @@ fn to_chunks(
 fn text_chunk(keyword: &str, bytes: &[u8]) -> (&'static [u8; 4], Vec<u8>) {
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     match str::from_utf8(text) {
-        Ok(utf8) if !utf8.is_ascii() => {
-            // Not compressed, no language, no translated keyword.
-            let head = [keyword.as_bytes(), b"\0\0\0\0\0"].concat();
-            (b"iTXt", [&head, text].concat())
-        }
+        Ok(utf8) if !utf8.is_ascii() => international(keyword, text),
         _ => (b"tEXt", [keyword.as_bytes(), b"\0", text].concat()),
     }
+}
+
+/// A text in UTF-8: not compressed, of no language, its keyword not translated.
+fn international(keyword: &str, text: &[u8]) -> (&'static [u8; 4], Vec<u8>) {
+    let head = [keyword.as_bytes(), b"\0\0\0\0\0"].concat();
+    (b"iTXt", [&head, text].concat())
 }
 
 /// Chunks as fields of a TIFF directory.
@@ -165,6 +174,7 @@ fn to_fields(chunks: Vec<Chunk>, leave: &mut dyn FnMut(String)) -> Own {
     for chunk in chunks {
         match &chunk.kind {
             b"tEXt" | b"zTXt" | b"iTXt" => match text(&chunk) {
+                Some((XMP, packet)) => add(XMP, tiff::BYTE, packet),
                 Some((tag, text)) => add(tag, tiff::ASCII, text),
                 None => {
                     let keyword = chunk.data.split(|&byte| byte == 0).next();
@@ -223,12 +233,16 @@ fn to_fields(chunks: Vec<Chunk>, leave: &mut dyn FnMut(String)) -> Own {
     }
 }
 
-/// The tag and the text of a text chunk (sections 11.3.3.2 to 11.3.3.4), in UTF-8 with a zero.
+/// The tag and the text of a text chunk (sections 11.3.3.2 to 11.3.3.4), in UTF-8; with a zero, but for
+/// XMP.
 fn text(chunk: &Chunk) -> Option<(u16, Vec<u8>)> {
     let zero = chunk.data.iter().position(|&byte| byte == 0)?;
     let (keyword, rest) = (&chunk.data[..zero], &chunk.data[zero + 1..]);
-    let (_, tag) = TEXTS
+    let is_xmp = &chunk.kind == b"iTXt" && keyword == XMP_KEYWORD.as_bytes();
+    let (_, tag) = [(XMP_KEYWORD, XMP)]
         .iter()
+        .filter(|_| is_xmp)
+        .chain(&TEXTS)
         .find(|(known, _)| known.as_bytes() == keyword)?;
     let latin = |bytes: &[u8]| -> Vec<u8> {
         let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
@@ -249,7 +263,9 @@ fn text(chunk: &Chunk) -> Option<(u16, Vec<u8>)> {
             }
         }
     };
-    text.push(0);
+    if !is_xmp {
+        text.push(0);
+    }
     Some((*tag, text))
 }
 

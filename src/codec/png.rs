@@ -50,7 +50,7 @@ impl Format for Png {
             depths: &[Depth::Eight, Depth::Sixteen],
             signed: false,
             white_is_zero: false,
-            alpha: &[Alpha::Independent, Alpha::Unspecified],
+            alpha: &[Alpha::Independent],
             fields: &[Field::Significant, Field::Orientation, Field::Resolution],
         }
     }

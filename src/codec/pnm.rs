@@ -173,7 +173,7 @@ impl Decoder for PnmDecoder<'_> {
     fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
         let (shape, depth) = (self.shape, self.shape.depth);
         let mut samples = match self.there == shape.bytes() {
-            true => Samples::any(&shape)?,
+            true => salvage.samples(&shape)?,
             false => Samples::zeroed(&shape)?,
         };
         // Whole samples.

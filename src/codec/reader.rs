@@ -70,6 +70,11 @@ impl<'a> Reader<'a> {
             salvage: Salvage::new(reading.keep_going),
         };
         reader.skip_reduced()?;
+        if reading.pages.is_none() {
+            for &page in &reader.pages {
+                (reader.decoder.check_full(page)).with_context(|| of_page(page))?;
+            }
+        }
         for (shape, _) in reader.surveys()? {
             ensure!(
                 shape.pixels() as u64 <= reading.max_pixels,

@@ -11,6 +11,8 @@ mod description;
 mod encode;
 pub(super) mod exif;
 mod fields;
+mod gdal;
+mod geo;
 mod ifd;
 mod imagej;
 mod lzw;
@@ -23,7 +25,7 @@ mod shape;
 mod unpack;
 
 pub use encode::{TiffEncoder, encode};
-pub(super) use fields::{ASCII, RATIONAL, UNDEFINED};
+pub(super) use fields::{ASCII, BYTE, RATIONAL, UNDEFINED};
 pub use pack::Compression;
 
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
@@ -32,7 +34,7 @@ use super::{Options, metadata as conversion, raw};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
 use crate::metadata::{Alpha, Metadata, Own, Remarks};
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use ifd::{Chain, Ifd, tag};
 use page::Page;
 
@@ -97,8 +99,7 @@ impl Format for Tiff {
 }
 
 /// A TIFF file, open at one of its pages: compression none, LZW, deflate, zstd or PackBits, with or
-/// without horizontal differencing, in either byte order, interleaved or in planes; 1, 2, 4, 8, 10,
-/// 12, 14 or 16 bits.
+/// without horizontal differencing, in either byte order, interleaved or in planes; 1 to 16 bits.
 ///
 /// An error names what is not supported (floating point and other depths, colour spaces and
 /// compressions), or where the file is damaged.
@@ -106,9 +107,11 @@ struct TiffDecoder<'a> {
     source: &'a Source,
     chain: Chain,
     /// Images that lie one behind the other although the directory tells of the first alone
-    /// (ImageJ); 1 elsewhere.
+    /// (`behind`); 1 elsewhere.
     frames: usize,
     index: usize,
+    /// The first page that is turned to: it speaks for all that are read.
+    first: Option<usize>,
     page: Page,
     damaged: bool,
 }
@@ -123,28 +126,19 @@ impl<'a> TiffDecoder<'a> {
         }
         let first = chain.page(source, 0)?;
         let page = Page::read(&first, source.len(), damaged)?;
-        let told = first.text(tag::IMAGE_DESCRIPTION);
         let mut reader = TiffDecoder {
             frames: 1,
             source,
             chain,
             index: 0,
+            first: None,
             page,
             damaged,
         };
-        if let Some(frames) = told.as_deref().and_then(description::images)
+        if let Some(behind) = Behind::read(&first, &reader.page)
             && reader.chain.offsets.len() == 1
-            && frames > 1
-            && reader.page.is_contiguous()
         {
-            let end =
-                reader.page.spans[0].offset as u128 + frames as u128 * reader.page.bytes() as u128;
-            ensure!(
-                damaged || end <= u128::from(source.len()),
-                "truncated at byte {} of {end} (image {frames} of an ImageJ stack)",
-                source.len()
-            );
-            reader.frames = frames;
+            reader.frames = behind.frames(&first, &reader.page, source.len(), damaged)?;
         }
         Ok(reader)
     }
@@ -171,19 +165,38 @@ impl Decoder for TiffDecoder<'_> {
             self.page = Page::read(&ifd, self.source.len(), self.damaged)?;
         }
         self.index = index;
+        self.first.get_or_insert(index);
         Ok(())
     }
 
     /// The metadata are the page's directory and all values in it.
     fn survey(&self, index: usize) -> Result<(Shape, u64)> {
         let ifd = self.directory(index)?;
-        Ok((shape::form(&ifd)?.shape, ifd.weight()))
+        let form = shape::form(&ifd)?;
+        let planes = ifd.value(tag::IMAGE_DEPTH)?.unwrap_or(1);
+        ensure!(
+            planes <= 1 || self.frames > 1,
+            "{planes} planes behind one directory (ImageDepth) are not supported: write each as a page"
+        );
+        Ok((form.shape, ifd.weight()))
     }
 
     fn is_reduced(&self, index: usize) -> Result<bool> {
-        let kind = self.directory(index)?.value(tag::NEW_SUBFILE_TYPE)?;
-        // Bit 0: a smaller copy; bit 2: a transparency mask.
-        Ok(kind.unwrap_or(0) & 0b101 != 0)
+        let ifd = self.directory(index)?;
+        let subfile = ifd.value(tag::NEW_SUBFILE_TYPE)?.unwrap_or(0);
+        // Bit 0: a smaller copy; bit 2: a transparency mask, which has a photometric interpretation of its own.
+        Ok(subfile & 0b101 != 0 || ifd.value(tag::PHOTOMETRIC)? == Some(4))
+    }
+
+    fn check_full(&self, index: usize) -> Result<()> {
+        let ifd = self.directory(index)?;
+        if let Some((width, height)) = fields::larger_inside(&ifd, &shape::form(&ifd)?) {
+            bail!(
+                "its full image, {width}×{height} pixels, is inside the page (SubIFD), which is not \
+                 supported: convert it first (--pages N takes the smaller copy)"
+            );
+        }
+        Ok(())
     }
 
     fn shape(&self) -> Shape {
@@ -191,15 +204,20 @@ impl Decoder for TiffDecoder<'_> {
     }
 
     fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
-        // The directory of an ImageJ stack speaks for its first image.
-        if self.frames > 1 && self.index > 0 {
-            return Ok(fields::meaning(&self.page.form));
+        let speaks = self.first.unwrap_or(0) == self.index;
+        let ifd = self.directory(self.index)?;
+        if self.frames > 1 && !speaks {
+            // What one directory says of all images is said once more by each only as far as it
+            // tells how to see it.
+            let told = fields::read(&ifd, &self.page.form, &mut Remarks::default());
+            let own = Own::None;
+            return Ok(Metadata { own, ..told });
         }
-        Ok(fields::read(
-            &self.directory(self.index)?,
-            &self.page.form,
-            remarks,
-        ))
+        let mut metadata = fields::read(&ifd, &self.page.form, remarks);
+        if speaks && self.frames == 1 && self.index > 0 {
+            fields::adopt(&mut metadata, &self.directory(0)?, remarks);
+        }
+        Ok(metadata)
     }
 
     fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
@@ -211,6 +229,101 @@ impl Decoder for TiffDecoder<'_> {
         }
         Ok(Image::new(form.shape, samples))
     }
+}
+
+/// Images behind one directory, by who tells of them.
+enum Behind {
+    /// ImageJ, in its description.
+    ImageJ(u64),
+    /// tifffile, in its description.
+    Shaped(u64),
+    /// MetaMorph, in as many values of its own tag.
+    MetaMorph(u64),
+    /// The ImageDepth tag.
+    Depth(u64),
+}
+
+impl Behind {
+    fn read(ifd: &Ifd, page: &Page) -> Option<Behind> {
+        let planes = ifd.value(tag::IMAGE_DEPTH).ok().flatten().unwrap_or(1);
+        let told = || ifd.text(tag::IMAGE_DESCRIPTION);
+        let samples = page.form.shape.samples() as u64;
+        let behind = match ifd.count(tag::UIC2) {
+            _ if planes > 1 => Behind::Depth(planes),
+            2.. => Behind::MetaMorph(ifd.count(tag::UIC2)),
+            _ => {
+                let told = told()?;
+                let images = description::images(&told).map(|images| images as u64);
+                images
+                    .map(Behind::ImageJ)
+                    .or_else(|| description::truncated(&told, samples).map(Behind::Shaped))?
+            }
+        };
+        (behind.count() > 1).then_some(behind)
+    }
+
+    fn count(&self) -> u64 {
+        match *self {
+            Behind::ImageJ(n) | Behind::Shaped(n) | Behind::MetaMorph(n) | Behind::Depth(n) => n,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Behind::ImageJ(_) => "an ImageJ stack",
+            Behind::Shaped(_) => "a stack of tifffile's",
+            Behind::MetaMorph(_) => "a MetaMorph stack",
+            Behind::Depth(_) => "an image with ImageDepth",
+        }
+    }
+
+    /// How many of them can be read: they must lie in the file as one piece, uncompressed. Where they
+    /// do not, a description is taken to be left over from another file; a tag is not.
+    fn frames(&self, ifd: &Ifd, page: &Page, len: u64, damaged: bool) -> Result<usize> {
+        let (count, bytes) = (self.count(), page.bytes());
+        let contiguous =
+            page.is_contiguous() && (!self.has_strips() || follow_on(ifd, page, count)?);
+        if !contiguous {
+            ensure!(
+                matches!(self, Behind::ImageJ(_) | Behind::Shaped(_)),
+                "it is {} of {count} planes behind one directory, which are read only if they lie \
+                 uncompressed one behind the other: write each as a page",
+                self.name()
+            );
+            return Ok(1);
+        }
+        let start = page.spans[0].offset;
+        let end = u128::from(start) + u128::from(count) * u128::from(bytes);
+        let whole = end <= u128::from(len);
+        ensure!(
+            damaged || whole,
+            "truncated at byte {len} of {end} (image {count} of {})",
+            self.name()
+        );
+        // Of a damaged file, those that begin within it, and one that tells that more are missing.
+        let begun = len.saturating_sub(start).div_ceil(bytes) + 1;
+        Ok(if whole { count } else { count.min(begun) } as usize)
+    }
+
+    /// Whether the strips of all images are listed.
+    fn has_strips(&self) -> bool {
+        matches!(self, Behind::Depth(_))
+    }
+}
+
+/// Whether the directory lists the strips of so many images, each of which lies behind the one before.
+fn follow_on(ifd: &Ifd, page: &Page, count: u64) -> Result<bool> {
+    let (strips, bytes) = (page.spans.len() as u64, page.bytes());
+    let offsets = ifd.values(tag::STRIP_OFFSETS, strips.saturating_mul(count))?;
+    let offsets = offsets.unwrap_or_default();
+    let place = |i: usize| {
+        let (image, strip) = (i as u64 / strips, i as u64 % strips);
+        page.spans[strip as usize]
+            .offset
+            .checked_add(image.checked_mul(bytes)?)
+    };
+    let all = offsets.len() as u64 == strips.saturating_mul(count);
+    Ok(all && (offsets.iter().enumerate()).all(|(i, &offset)| place(i) == Some(offset)))
 }
 
 /// Reads the image of a file of one page.

@@ -58,10 +58,11 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// All channels together.
+    /// All colours together; alpha is never counted among them.
     pub fn together(&self) -> Total {
         let both = |a: Total, b: Total| a.with(&b);
-        self.channels.iter().copied().reduce(both).unwrap_or(Total {
+        let colours = self.channels.iter().take(self.shape.colours());
+        colours.copied().reduce(both).unwrap_or(Total {
             sum: 0,
             range: None,
         })
@@ -74,14 +75,14 @@ impl Totals {
         }
     }
 
-    /// One line for people: the file, the total of all samples, and each channel's.
+    /// One line for people: the file, the total of its colours, and each channel's.
     pub fn text(&self, input: &Path) -> String {
         let page = self.page.map(|page| format!(", page {page}"));
         let mut line = format!(
             "{}{}: {}",
             input.display(),
             page.unwrap_or_default(),
-            self.told(&self.together(), self.shape.channels)
+            self.told(&self.together(), self.shape.colours())
         );
         if self.shape.channels > 1 {
             let channels = self
@@ -103,7 +104,7 @@ impl Totals {
             }
             object
         };
-        let mut line = object(&self.together(), self.shape.channels);
+        let mut line = object(&self.together(), self.shape.colours());
         line["file"] = input.to_string_lossy().into();
         if let Some(page) = self.page {
             line["page"] = page.into();

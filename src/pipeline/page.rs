@@ -76,16 +76,21 @@ impl PageProcessor<'_, '_> {
             if to.auto_orient {
                 page = self.upright(page, story, &mut remarks)?;
             }
-            page = self.widened(page, to)?;
+            page = self.at_depth(page, to, story.effect)?;
         }
-        story.from = page.pixels.shape();
-        types.depth = story.from.depth;
+        let worked_on = page.pixels.shape();
+        // As it was read, but upright.
+        story.from = Shape {
+            depth: shape.depth,
+            ..worked_on
+        };
+        types.depth = worked_on.depth;
         let task = Task {
             op,
             types,
             statistics,
         };
-        let form = self.form(story.from);
+        let form = self.form(worked_on);
         let executed = self.executor.run(&task, page.pixels, form);
         let Executed { result, summary } =
             executed.map_err(|error| failed(error, op, self.input))?;
@@ -134,9 +139,11 @@ impl PageProcessor<'_, '_> {
         let mut read = || -> Result<_> {
             self.reader.turn_to(index)?;
             let image = self.reader.decode()?;
+            let mut metadata = self.reader.metadata(remarks)?;
+            metadata.check_maxval(image.samples());
             Ok(Page {
                 pixels: Pixels::Host(image),
-                metadata: self.reader.metadata(remarks)?,
+                metadata,
                 index: self.reader.pages()[index],
             })
         };
@@ -179,17 +186,42 @@ impl PageProcessor<'_, '_> {
         })
     }
 
-    /// 8 bits as 16 where the output shall have them, so that the result has all 16.
-    fn widened(&mut self, mut page: Page, output: &Destination) -> Result<Page> {
-        let from = page.pixels.shape();
-        if output.depth == Some(Depth::Sixteen) && from.depth == Depth::Eight {
-            page.metadata.follow_depth(Depth::Eight, Depth::Sixteen);
-            let image = self.executor.on_host(page.pixels)?;
-            let bytes = 3 * from.bytes() as u64;
-            let timeline = &mut self.executor.timeline;
-            page.pixels = Pixels::Host(timeline.host("widen", bytes, || depth::widen(image)));
-        }
-        Ok(page)
+    /// 8 bits as 16 where the output shall have them, so that the result has all 16; and where values
+    /// are to be stretched to all bits, alpha with all of them.
+    fn at_depth(&mut self, page: Page, output: &Destination, effect: Effect) -> Result<Page> {
+        let Page {
+            pixels,
+            mut metadata,
+            index,
+        } = page;
+        let from = pixels.shape();
+        let stretches = effect == Effect::Values;
+        let pixels = match (output.depth, metadata.maxval) {
+            (Some(Depth::Sixteen), maxval) if from.depth == Depth::Eight => {
+                metadata.follow_depth(Depth::Eight, Depth::Sixteen);
+                let image = self.executor.on_host(pixels)?;
+                // What is to be stretched keeps the steps by which its range is told.
+                let most = maxval.filter(|_| !stretches).unwrap_or(Depth::Eight.full());
+                let bytes = 3 * from.bytes() as u64;
+                let timeline = &mut self.executor.timeline;
+                Pixels::Host(timeline.host("widen", bytes, || depth::widen(image, most)))
+            }
+            // Narrowed, alpha is brought there with the colours.
+            (depth, Some(most))
+                if stretches
+                    && depth != Some(Depth::Eight)
+                    && metadata.alpha != Alpha::Unspecified =>
+            {
+                let image = self.executor.on_host(pixels)?;
+                Pixels::Host(depth::with_full_alpha(image, most))
+            }
+            _ => pixels,
+        };
+        Ok(Page {
+            pixels,
+            metadata,
+            index,
+        })
     }
 
     /// 16 bits as 8 where the output shall have them, after the operation, which has stretched values
@@ -202,11 +234,12 @@ impl PageProcessor<'_, '_> {
     ) -> Result<Page> {
         let from = page.pixels.shape();
         if output.depth == Some(Depth::Eight) && from.depth == Depth::Sixteen {
+            let most = page.metadata.maxval.unwrap_or(Depth::Sixteen.full());
             page.metadata.follow_depth(Depth::Sixteen, Depth::Eight);
             let image = self.executor.on_host(page.pixels)?;
             let bytes = 3 * from.samples() as u64;
             let timeline = &mut self.executor.timeline;
-            let narrow = || depth::narrow(image, ranges);
+            let narrow = || depth::narrow(image, ranges, most);
             page.pixels = Pixels::Host(timeline.host("narrow", bytes, narrow));
         }
         Ok(page)
@@ -272,7 +305,12 @@ impl PageProcessor<'_, '_> {
 
 /// What the user of an operation might not think of, where samples mean this.
 fn warning(op: &dyn Operation, metadata: &Metadata) -> Option<String> {
-    let warns = op.effect() == Effect::Values && metadata.alpha == Alpha::Associated;
-    let warning = "colours are multiplied by alpha (associated), and are stretched as they are";
-    warns.then(|| warning.into())
+    let warning = match metadata.alpha {
+        Alpha::Associated => {
+            "colours are multiplied by alpha (associated), and are stretched as they are"
+        }
+        Alpha::Unspecified => "its last channel, of no stated meaning, is left as it is",
+        Alpha::Independent => return None,
+    };
+    (op.effect() == Effect::Values).then(|| warning.into())
 }

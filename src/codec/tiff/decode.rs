@@ -139,7 +139,8 @@ impl<'a> Worker<'a> {
         self.salvaged.take(unpacked)?;
         if self.page.predictor {
             self.page.undo(out);
-        } else if self.page.form.bits >= 8 {
+        } else if self.page.form.has_whole_samples() {
+            // Packed samples are a stream of bits, the same in either byte order.
             raw::reorder(out, self.page.form.shape.depth, self.page.order);
         }
         Ok(())

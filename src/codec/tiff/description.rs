@@ -2,7 +2,7 @@
 //! OME-XML, tifffile's JSON), kept true of the output.
 
 use crate::image::{Depth, Shape};
-use crate::metadata::{Effect, Story};
+use crate::metadata::Story;
 use serde_json::{Value, json};
 
 /// What becomes of a description.
@@ -21,6 +21,29 @@ pub fn images(description: &str) -> Option<usize> {
     let rest = description.strip_prefix("ImageJ=")?;
     let line = rest.lines().find_map(|line| line.strip_prefix("images="));
     line?.trim().parse().ok()
+}
+
+/// How many images a description of tifffile's tells of, that lie one behind the other although the
+/// directory is that of the first alone; each has so many `samples`.
+pub fn truncated(description: &str, samples: u64) -> Option<u64> {
+    if !description.starts_with('{') {
+        return None;
+    }
+    let told: Value = serde_json::from_str(description).ok()?;
+    told["truncated"].as_bool().filter(|&truncated| truncated)?;
+    let sizes = told["shape"].as_array()?;
+    let product = sizes
+        .iter()
+        .try_fold(1u64, |product, size| product.checked_mul(size.as_u64()?));
+    product
+        .filter(|all| all.is_multiple_of(samples))
+        .map(|all| all / samples)
+}
+
+/// Whether a description tells of all pages of its file, and not of its own alone.
+pub fn is_of_all_pages(description: &str) -> bool {
+    let is_shape = description.starts_with('{') && description.contains("\"shape\":");
+    description.starts_with("ImageJ=") || description.contains("<OME") || is_shape
 }
 
 /// The description after what happened to the image.
@@ -49,7 +72,7 @@ pub fn retell(description: &str, story: &Story) -> Retold {
 
 /// Lines of `key=value`.
 fn imagej(description: &str, story: &Story) -> String {
-    let values = story.effect == Effect::Values || story.from.depth != story.to.depth;
+    let values = story.changes_values();
     let mut lines = Vec::new();
     for line in description.lines() {
         let (key, _) = line.split_once('=').unwrap_or((line, ""));
@@ -105,7 +128,7 @@ fn pixels(element: &str, story: &Story) -> String {
         };
         element = element.replace(from, to);
     }
-    if story.effect == Effect::Values || story.from.depth != story.to.depth {
+    if story.changes_values() {
         element = set(&element, "SignificantBits", story.to.depth.bits());
     }
     element
@@ -157,7 +180,9 @@ fn shaped(description: &str, story: &Story) -> Option<String> {
     if channels > 1 {
         new.push(channels as u64);
     }
-    if new == sizes {
+    // Every page is written with a directory.
+    let truncated = told.as_object_mut()?.remove("truncated");
+    if new == sizes && truncated.is_none() {
         return Some(description.into());
     }
     if new.len() != sizes.len() || !story.whole {
@@ -170,7 +195,7 @@ fn shaped(description: &str, story: &Story) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Turn;
+    use crate::metadata::{Effect, Turn};
 
     fn story(effect: Effect, pages: usize) -> Story {
         let from = Shape {

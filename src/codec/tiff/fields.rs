@@ -2,11 +2,13 @@
 
 use super::ifd::{Ifd, tag};
 use super::shape::Form;
+use super::{description, imagej};
 use crate::codec::raw::Order;
 use crate::image::Shape;
 use crate::metadata::{Alpha, Field, Metadata, Own, Remarks, Resolution, Unit, Value};
 
 /// Types of values; TIFF 6.0, section 2, and BigTIFF.
+pub const BYTE: u16 = 1;
 pub const ASCII: u16 = 2;
 pub const SHORT: u16 = 3;
 pub const LONG: u16 = 4;
@@ -22,8 +24,19 @@ pub fn is_layout(tag: u16) -> bool {
     matches!(
         tag,
         254..=259 | 262..=266 | 273 | 274 | 277..=279 | 281..=284 | 288..=290 | 292 | 293 | 296
-            | 317 | 320 | 322..=325 | 330 | 338 | 339 | 347 | 512..=521 | 529..=531
+            | 317 | 320 | 322..=325 | 330 | 338 | 339 | 347 | 512..=521 | 529..=531 | 32997 | 32998
     )
+}
+
+/// Whose fields hold places in the file, which mean nothing in another: MetaMorph's, Zeiss's (LSM),
+/// Olympus's (SIS).
+fn holder_of_places(tag: u16) -> Option<&'static str> {
+    match tag {
+        33628..=33631 => Some("MetaMorph's own metadata (UIC, tags 33628 to 33631)"),
+        34412 => Some("Zeiss's own metadata (LSM, tag 34412)"),
+        33560 => Some("Olympus's own metadata (SIS, tag 33560)"),
+        _ => None,
+    }
 }
 
 /// What the samples mean, without any field that only tells about them.
@@ -47,14 +60,15 @@ pub fn read(ifd: &Ifd, form: &Form, remarks: &mut Remarks) -> Metadata {
     metadata.orientation = number(tag::ORIENTATION)
         .map(|value| value as u16)
         .filter(|value| (1..=8).contains(value));
-    // Of unsigned samples of 16 bits it can tell what the format has no other word for.
-    if !form.signed
-        && let Some(max) = number(tag::MAX_SAMPLE_VALUE)
-        && max > 0
-        && max < form.shape.depth.full().into()
-    {
-        metadata.maxval = metadata.maxval.or(Some(max as u16));
-    }
+    // A number of bits is told so, for which the format has no other word; any other value is what one
+    // image happens to have at most, and says nothing of the range (section 8, MaxSampleValue).
+    let below_full = |max: &u64| (1..form.shape.depth.full().into()).contains(max);
+    let most = number(tag::MAX_SAMPLE_VALUE).filter(below_full);
+    let most = most.filter(|_| !form.signed && metadata.maxval.is_none());
+    metadata.maxval = metadata.maxval.or(most
+        .filter(|max| (max + 1).is_power_of_two())
+        .map(|max| max as u16));
+    let is_statistic = most.is_some() && metadata.maxval.is_none();
     let unit = match number(tag::RESOLUTION_UNIT).unwrap_or(2) {
         2 => Unit::Inch,
         3 => Unit::Centimetre,
@@ -63,10 +77,27 @@ pub fn read(ifd: &Ifd, form: &Form, remarks: &mut Remarks) -> Metadata {
     let fractions = (ifd.fraction(tag::X_RESOLUTION)).zip(ifd.fraction(tag::Y_RESOLUTION));
     metadata.resolution = fractions.map(|(x, y)| Resolution { x, y, unit });
     if number(tag::SUB_IFDS).is_some() {
-        let thumbnails = "smaller copies of the image inside the page (SubIFDs) are left out";
+        let thumbnails = match larger_inside(ifd, form) {
+            None => "smaller copies of the image inside the page (SubIFDs) are left out",
+            Some(_) => "a larger image inside the page (SubIFDs) is left out",
+        };
         remarks.warnings.push(thumbnails.into());
     }
-    let (fields, lost) = ifd.fields(is_layout);
+    let mut held = Vec::new();
+    let (mut fields, lost) = ifd.fields(|tag| {
+        let kept = tag == tag::MAX_SAMPLE_VALUE && is_statistic;
+        is_layout(tag) && !kept
+    });
+    fields.retain(|field| {
+        let holder = holder_of_places(field.tag);
+        held.extend(holder);
+        holder.is_none()
+    });
+    held.dedup();
+    for whose in held {
+        let warning = format!("{whose} are left out: they hold places in the file as it was");
+        remarks.warnings.push(warning);
+    }
     for tag in lost {
         let warning = format!("tag {tag} cannot be read and is left out");
         remarks.warnings.push(warning);
@@ -76,6 +107,35 @@ pub fn read(ifd: &Ifd, form: &Form, remarks: &mut Remarks) -> Metadata {
         fields,
     };
     metadata
+}
+
+/// Takes from the first directory what it says of all pages, for a page behind it that says no such
+/// thing: the first one that is taken speaks for the rest.
+pub fn adopt(metadata: &mut Metadata, first: &Ifd, remarks: &mut Remarks) {
+    let Some(told) = first.text(tag::IMAGE_DESCRIPTION) else {
+        return;
+    };
+    let Own::Tiff { fields, .. } = &mut metadata.own else {
+        return;
+    };
+    if !description::is_of_all_pages(&told) {
+        let note = "the description of page 1, which is not taken, is left out";
+        remarks.notes.push(note.into());
+        return;
+    }
+    let of_all = [tag::IMAGE_DESCRIPTION, imagej::LENGTHS, imagej::ENTRIES];
+    if fields.iter().any(|field| of_all.contains(&field.tag)) {
+        return;
+    }
+    fields.extend(first.fields(|tag| !of_all.contains(&tag)).0);
+    fields.sort_by_key(|field| field.tag);
+}
+
+/// Width and height of an image inside the page (a SubIFD) that has more pixels than the page itself.
+pub fn larger_inside(ifd: &Ifd, form: &Form) -> Option<(u64, u64)> {
+    let larger =
+        |&(width, height): &(u64, u64)| width.saturating_mul(height) > form.shape.pixels() as u64;
+    ifd.inner_images().into_iter().find(larger)
 }
 
 /// A field of numbers in a byte order: a RATIONAL is two, a DOUBLE is its bits.

@@ -39,6 +39,10 @@ pub mod tag {
     pub const EXIF: u16 = 34665;
     pub const GPS: u16 = 34853;
     pub const INTEROPERABILITY: u16 = 40965;
+    /// SGI's: planes of an image that has a third side.
+    pub const IMAGE_DEPTH: u16 = 32997;
+    /// MetaMorph's, with as many values as images lie behind the directory.
+    pub const UIC2: u16 = 33629;
 }
 
 /// Pages that a file may have: more than any has, and a bound on what a hostile one can cost.
@@ -250,6 +254,28 @@ impl<'a> Ifd<'a> {
         Ok(self
             .values(tag, 1)?
             .and_then(|values| values.first().copied()))
+    }
+
+    /// How many values a tag has; 0 if it is not there.
+    pub fn count(&self, tag: u16) -> u64 {
+        let entry = self.entries.iter().find(|entry| entry.tag == tag);
+        entry.map_or(0, |entry| entry.count)
+    }
+
+    /// Width and height of the images inside this page, as far as they can be read.
+    pub fn inner_images(&self) -> Vec<(u64, u64)> {
+        /// More than any file has.
+        const MOST: u64 = 64;
+        let offsets = self.values(tag::SUB_IFDS, MOST).ok().flatten();
+        let inner = offsets
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|offset| {
+                let inner = Ifd::entries(self.source, self.format, offset).ok()?;
+                let side = |tag| inner.value(tag).ok().flatten();
+                side(tag::IMAGE_WIDTH).zip(side(tag::IMAGE_LENGTH))
+            });
+        inner.collect()
     }
 
     /// Bytes of the directory and of all values in it, those past the file's end not counted.

@@ -15,9 +15,17 @@ pub const ENTRIES: u16 = 50839;
 const MAGIC: usize = 4;
 const KIND: usize = 8;
 
-/// Leaves out entries of the kinds that `keep` refuses; says whether there were any. `None` if the
-/// fields make no sense.
-pub fn filter(fields: &mut Vec<Field>, order: Order, keep: impl Fn(&str) -> bool) -> Option<bool> {
+/// Leaves out entries of the kinds that `keep` refuses; false if the fields make no sense, and stay
+/// as they are.
+pub fn filter(fields: &mut Vec<Field>, order: Order, keep: impl FnMut(&str) -> bool) -> bool {
+    filtered(fields, order, keep).is_some()
+}
+
+fn filtered(
+    fields: &mut Vec<Field>,
+    order: Order,
+    mut keep: impl FnMut(&str) -> bool,
+) -> Option<()> {
     let bytes_of = |tag| {
         let field = fields.iter().find(|field| field.tag == tag)?;
         match &field.value {
@@ -55,7 +63,6 @@ pub fn filter(fields: &mut Vec<Field>, order: Order, keep: impl Fn(&str) -> bool
             (next, at) = (next + 1, at + length);
         }
     }
-    let dropped = new_lengths.len() < lengths.len();
     new_lengths[0] = new_head.len() as u64;
     new_head.append(&mut entries);
     fields.retain(|field| field.tag != LENGTHS && field.tag != ENTRIES);
@@ -67,5 +74,5 @@ pub fn filter(fields: &mut Vec<Field>, order: Order, keep: impl Fn(&str) -> bool
             value: Value::Bytes(new_head),
         });
     }
-    Some(dropped)
+    Some(())
 }

@@ -1,12 +1,12 @@
-//! Samples that lie in the file otherwise than in memory: of 1, 2, 4, 10, 12 or 14 bits, the most
-//! significant bit first and each row from a byte on (TIFF 6.0, section 3), or one plane a channel.
+//! Samples that lie in the file otherwise than in memory: of fewer than 8 bits or of 9 to 15, the
+//! most significant bit first and each row from a byte on (TIFF 6.0, section 3), or one plane a channel.
 
 use super::shape::Form;
 use crate::image::Depth;
 
-/// Puts a row of a chunk, in the machine's byte order, into its place in the image: all channels,
-/// or those of one plane. Fewer than 8 bits are scaled to 8, v·255/(2ⁿ−1), as PNG's are; 10 to 14
-/// keep their values.
+/// Puts a row of a chunk, whole samples in the machine's byte order, into its place in the image: all
+/// channels, or those of one plane. Fewer than 8 bits are scaled to 8, v·255/(2ⁿ−1) and rounded, as
+/// PNG's are; 9 to 15 keep their values.
 pub fn spread(row: &[u8], out: &mut [u8], form: &Form, plane: usize) {
     let (all, here) = (form.shape.channels, form.channels());
     // The sample that the i-th of the row is.
@@ -19,9 +19,9 @@ pub fn spread(row: &[u8], out: &mut [u8], form: &Form, plane: usize) {
             }
         }
         (Depth::Eight, bits) => {
-            let scale = 255 / ((1 << bits) - 1);
+            let most = (1 << bits) - 1;
             for (i, value) in (Bits::of(row, bits)).take(count).enumerate() {
-                out[place(i)] = (value * scale) as u8;
+                out[place(i)] = ((value * 255 + most / 2) / most) as u8;
             }
         }
         (Depth::Sixteen, bits) => {

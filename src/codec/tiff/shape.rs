@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 pub struct Form {
     /// The image in memory.
     pub shape: Shape,
-    /// Bits of a sample in the file: 1, 2, 4, 8, 10, 12, 14 or 16.
+    /// Bits of a sample in the file: 1 to 16.
     pub bits: u32,
     /// Whether each channel has chunks of its own.
     pub planar: bool,
@@ -40,9 +40,14 @@ impl Form {
         samples / 8 * bits + (samples % 8 * bits).div_ceil(8)
     }
 
+    /// Whether a sample takes as many bytes in the file as in memory, and is not packed.
+    pub fn has_whole_samples(&self) -> bool {
+        self.bits == self.shape.depth.bits()
+    }
+
     /// Whether a chunk's rows lie in the file as in memory, but for byte order and sign.
     pub fn is_plain(&self) -> bool {
-        self.planes() == 1 && self.bits == self.shape.depth.bits()
+        self.planes() == 1 && self.has_whole_samples()
     }
 }
 
@@ -98,11 +103,9 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         _ if bits.iter().any(|&other| other != bits[0]) => {
             bail!("channels of different depths are not supported")
         }
-        1 | 2 | 4 | 8 => Depth::Eight,
-        10 | 12 | 14 | 16 => Depth::Sixteen,
-        other => bail!(
-            "{other}-bit samples are not supported (1, 2, 4, 8, 10, 12, 14 and 16 bits are): {wanted}"
-        ),
+        1..=8 => Depth::Eight,
+        9..=16 => Depth::Sixteen,
+        other => bail!("{other}-bit samples are not supported (1 to 16 bits are): {wanted}"),
     };
     let bits = bits[0] as u32;
     ensure!(

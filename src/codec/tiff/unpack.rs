@@ -90,6 +90,8 @@ impl Unpacker {
                 Some(filled) => filled,
                 None if whole > out.len() => {
                     let mut spare = std::mem::take(&mut self.spare);
+                    // Of an earlier chunk nothing stays, wherever this one ends.
+                    spare.clear();
                     spare.resize(whole, 0);
                     let filled = self.block(packed, &mut spare)?;
                     out.copy_from_slice(&spare[..out.len()]);

@@ -171,7 +171,8 @@ impl Prelude {
             others: Vec::new(),
             data: 0,
         };
-        let mut palette = false;
+        // How many colours it has; and whether a tRNS was passed over.
+        let (mut palette, mut ignored) = (None, false);
         loop {
             chunk = chunks.at(chunk.end())?;
             match &chunk.kind {
@@ -193,8 +194,23 @@ impl Prelude {
                     );
                 }
                 b"tRNS" => {
-                    prelude.transparent = true;
                     let values = chunks.data(&chunk)?;
+                    // One that does not fit the image is ignored, as libpng has it: its other
+                    // readers show no transparency either.
+                    let fits = match header.colour {
+                        Colour::Grey => values.len() == 2,
+                        Colour::Rgb => values.len() == 6,
+                        Colour::Palette => {
+                            palette.is_some_and(|colours| (1..=colours).contains(&values.len()))
+                        }
+                        Colour::GreyAlpha | Colour::Rgba => false,
+                    };
+                    ensure!(!ignored, "{chunk} is a second tRNS");
+                    ignored = !fits;
+                    if !fits || prelude.transparent {
+                        continue;
+                    }
+                    prelude.transparent = true;
                     // Programs disagree on what a value means that no sample can have.
                     let beyond =
                         |pair: &[u8; 2]| u32::from(u16::from_be_bytes(*pair)) >> header.bits > 0;
@@ -213,8 +229,8 @@ impl Prelude {
                         "{chunk} is no palette of 1 to 256 colours ({} bytes)",
                         chunk.len
                     );
-                    ensure!(!palette, "{chunk} is a second palette");
-                    palette = true;
+                    ensure!(palette.is_none(), "{chunk} is a second palette");
+                    palette = Some(chunk.len as usize / 3);
                 }
                 kind if is_critical(kind) => bail!("{chunk} is out of place or unknown"),
                 _ => prelude.others.push(chunk),

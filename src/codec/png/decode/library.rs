@@ -3,7 +3,7 @@
 use crate::codec::salvage::Salvage;
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape};
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use png::{DecodeOptions, Decoder, DecodingError, Limits, Transformations};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
@@ -19,20 +19,34 @@ pub fn decode(source: &Source, shape: Shape, salvage: &Salvage) -> Result<Image>
     decoder.set_limits(Limits { bytes: usize::MAX });
     decoder.set_transformations(Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(plain)?;
-    ensure!(
-        reader.output_buffer_size() == Some(shape.bytes()),
-        "its chunks contradict one another"
-    );
-    let mut samples = salvage.samples(&shape)?;
+    // The crate makes alpha of a tRNS that is to be ignored.
+    let with_alpha = Shape {
+        channels: shape.channels + 1,
+        ..shape
+    };
+    let made = match reader.output_buffer_size() {
+        size if size == Some(shape.bytes()) => shape,
+        size if !shape.has_alpha() && size == Some(with_alpha.bytes()) => with_alpha,
+        _ => bail!("its chunks contradict one another"),
+    };
+    let mut samples = salvage.samples(&made)?;
     let frame = reader.next_frame(samples.as_bytes_mut()).map_err(plain);
     let checked = frame.and_then(|frame| {
         ensure!(
-            frame.buffer_size() == shape.bytes() && frame.width as usize == shape.width,
+            frame.buffer_size() == made.bytes() && frame.width as usize == made.width,
             "its chunks contradict one another"
         );
         Ok(())
     });
     salvage.take(checked)?;
+    if made != shape {
+        let all = std::mem::replace(&mut samples, Samples::any(&shape)?);
+        let pixels = all.as_bytes().chunks_exact(made.pixel_bytes());
+        let places = samples.as_bytes_mut().chunks_exact_mut(shape.pixel_bytes());
+        for (place, pixel) in places.zip(pixels) {
+            place.copy_from_slice(&pixel[..place.len()]);
+        }
+    }
     if let Samples::U16(samples) = &mut samples {
         samples.iter_mut().for_each(|s| *s = u16::from_be(*s));
     }

@@ -1,0 +1,193 @@
+//! The fields that tell where pixels lie on the earth, kept true after a turn: GeoTIFF's
+//! transformation, and rational polynomial coefficients.
+
+use super::fields::{DOUBLE, SHORT, field};
+use crate::codec::raw::Order;
+use crate::metadata::{Field, Remarks, Story, Turn, Value};
+
+/// GeoTIFF's ways to tell where pixels lie on the earth (GeoTIFF 1.1, section 7.1).
+const PIXEL_SCALE: u16 = 33550;
+const TIEPOINT: u16 = 33922;
+const TRANSFORMATION: u16 = 34264;
+/// GeoTIFF's keys, which mean nothing without one of those.
+const GEO_KEYS: std::ops::RangeInclusive<u16> = 34735..=34737;
+/// The directory of keys: four numbers of its own, then four a key (section 7.1.2).
+const KEY_DIRECTORY: u16 = 34735;
+/// The key that says whether whole numbers are the corners of pixels or (2) their centres.
+const RASTER_TYPE: u16 = 1025;
+const PIXEL_IS_POINT: u16 = 2;
+/// Intergraph's transformation, older than GeoTIFF.
+const INTERGRAPH: u16 = 33920;
+/// Rational polynomial coefficients (the extension of GeoTIFF, "RPCs in GeoTIFF"): 92 numbers.
+const RPC: u16 = 50844;
+
+/// Makes what tells the place of the pixels true after a turn, or leaves it out.
+pub fn follow(
+    fields: &mut Vec<Field>,
+    order: Order,
+    turn: Turn,
+    story: &Story,
+    remarks: &mut Remarks,
+) {
+    place(fields, order, turn, story, remarks);
+    rational_polynomials(fields, order, turn, story, remarks);
+    let before = fields.len();
+    fields.retain(|field| field.tag != INTERGRAPH);
+    if fields.len() < before {
+        let warning = format!(
+            "its place on the earth (tag {INTERGRAPH}) is left out: it tells of places as they were"
+        );
+        remarks.warnings.push(warning);
+    }
+}
+
+/// Makes GeoTIFF's place of the pixels true after a turn, or leaves it out.
+fn place(fields: &mut Vec<Field>, order: Order, turn: Turn, story: &Story, remarks: &mut Remarks) {
+    let is_place = |tag| matches!(tag, PIXEL_SCALE | TIEPOINT | TRANSFORMATION);
+    if !fields.iter().any(|field| is_place(field.tag)) {
+        return;
+    }
+    let (matrix, is_point) = (matrix(fields, order), is_point(fields, order));
+    fields.retain(|field| !is_place(field.tag));
+    let Some(matrix) = matrix else {
+        fields.retain(|field| !GEO_KEYS.contains(&field.tag));
+        let warning =
+            "its place on the earth (GeoTIFF) is left out: it cannot be told of the turned image";
+        remarks.warnings.push(warning.into());
+        return;
+    };
+    // Where numbers are of the pixels' corners, what was at column x is at width − x if mirrored;
+    // where they are of their centres, at width − 1 − x.
+    let off = if is_point { 1.0 } else { 0.0 };
+    let (width, height) = (story.to.width as f64 - off, story.to.height as f64 - off);
+    let source = |x: f64, y: f64| {
+        let x = if turn.mirror_x { width - x } else { x };
+        let y = if turn.mirror_y { height - y } else { y };
+        if turn.transposed { (y, x) } else { (x, y) }
+    };
+    let (origin, across, down) = (source(0.0, 0.0), source(1.0, 0.0), source(0.0, 1.0));
+    let mut new = matrix;
+    for row in 0..3 {
+        let along = |to: (f64, f64)| {
+            matrix[4 * row] * (to.0 - origin.0) + matrix[4 * row + 1] * (to.1 - origin.1)
+        };
+        new[4 * row] = along(across);
+        new[4 * row + 1] = along(down);
+        new[4 * row + 3] += matrix[4 * row] * origin.0 + matrix[4 * row + 1] * origin.1;
+    }
+    let values: Vec<u64> = new.iter().map(|value| value.to_bits()).collect();
+    fields.push(field(order, TRANSFORMATION, DOUBLE, &values));
+}
+
+/// Whether whole numbers stand for the centres of pixels (section 7.2.2, PixelIsPoint).
+fn is_point(fields: &[Field], order: Order) -> bool {
+    let keys = fields.iter().find(|field| field.tag == KEY_DIRECTORY);
+    let Some(Field {
+        kind: SHORT,
+        value: Value::Bytes(bytes),
+        ..
+    }) = keys
+    else {
+        return false;
+    };
+    let number = |bytes: &[u8; 2]| match order {
+        Order::Little => u16::from_le_bytes(*bytes),
+        Order::Big => u16::from_be_bytes(*bytes),
+    };
+    let numbers: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(number).collect();
+    // The key, where its value is (0: here), how many, the value.
+    let keys = numbers.as_chunks::<4>().0.iter().skip(1);
+    keys.into_iter()
+        .any(|key| key == &[RASTER_TYPE, 0, 1, PIXEL_IS_POINT])
+}
+
+/// Makes rational polynomials true after a turn. They give line and sample, divided by a scale and
+/// counted from an offset, of the centres of pixels: a mirrored coordinate has the negative numerator
+/// and its offset from the other side; a transposed image has both exchanged.
+fn rational_polynomials(
+    fields: &mut Vec<Field>,
+    order: Order,
+    turn: Turn,
+    story: &Story,
+    remarks: &mut Remarks,
+) {
+    let Some(at) = fields.iter().position(|field| field.tag == RPC) else {
+        return;
+    };
+    let told = doubles(fields, order, RPC).and_then(|told| <[f64; 92]>::try_from(told).ok());
+    let Some(mut told) = told else {
+        fields.remove(at);
+        let warning = "its rational polynomials (tag 50844) are left out: they are damaged";
+        remarks.warnings.push(warning.into());
+        return;
+    };
+    // Behind two errors: offsets of line, sample and three more, scales of the same, and of line and
+    // of sample 20 coefficients of a numerator and 20 of a denominator each.
+    const OFFSET: [usize; 2] = [2, 3];
+    const SCALE: [usize; 2] = [7, 8];
+    const POLYNOMIALS: [usize; 2] = [12, 52];
+    if turn.transposed {
+        told.swap(OFFSET[0], OFFSET[1]);
+        told.swap(SCALE[0], SCALE[1]);
+        for i in 0..40 {
+            told.swap(POLYNOMIALS[0] + i, POLYNOMIALS[1] + i);
+        }
+    }
+    let sides = [story.to.height, story.to.width];
+    for (i, mirrored) in [turn.mirror_y, turn.mirror_x].into_iter().enumerate() {
+        if mirrored {
+            told[OFFSET[i]] = sides[i] as f64 - 1.0 - told[OFFSET[i]];
+            for coefficient in &mut told[POLYNOMIALS[i]..POLYNOMIALS[i] + 20] {
+                *coefficient = -*coefficient;
+            }
+        }
+    }
+    fields[at] = field(order, RPC, DOUBLE, &told.map(f64::to_bits));
+}
+
+/// The values of a field of DOUBLEs.
+fn doubles(fields: &[Field], order: Order, tag: u16) -> Option<Vec<f64>> {
+    let field = fields.iter().find(|field| field.tag == tag)?;
+    let Value::Bytes(bytes) = &field.value else {
+        return None;
+    };
+    let number = |bytes: &[u8; 8]| match order {
+        Order::Little => f64::from_le_bytes(*bytes),
+        Order::Big => f64::from_be_bytes(*bytes),
+    };
+    (field.kind == DOUBLE).then(|| bytes.as_chunks::<8>().0.iter().map(number).collect())
+}
+
+/// The affine map from pixels to the earth, row by row, of the 4×4 that GeoTIFF has.
+fn matrix(fields: &[Field], order: Order) -> Option<[f64; 16]> {
+    let numbers = |tag| doubles(fields, order, tag);
+    if let Some(matrix) = numbers(TRANSFORMATION) {
+        return matrix.try_into().ok();
+    }
+    // One tie point and a scale; several tie points are no affine map.
+    let (scale, tie) = (numbers(PIXEL_SCALE)?, numbers(TIEPOINT)?);
+    let &[sx, sy, sz] = &scale[..] else {
+        return None;
+    };
+    let &[i, j, k, x, y, z] = &tie[..] else {
+        return None;
+    };
+    Some([
+        sx,
+        0.0,
+        0.0,
+        x - i * sx, //
+        0.0,
+        -sy,
+        0.0,
+        y + j * sy, //
+        0.0,
+        0.0,
+        sz,
+        z - k * sz, //
+        0.0,
+        0.0,
+        0.0,
+        1.0,
+    ])
+}
