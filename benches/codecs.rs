@@ -6,6 +6,11 @@
 //! One core is a pool of one thread, by processor time, which tells what a core would need even on
 //! a busy machine; all cores by the clock on the wall. Every figure is the best of several runs.
 //! Files are in memory where the system has such a place.
+
+#![allow(
+    clippy::disallowed_macros,
+    reason = "a bench prints to whoever started it"
+)]
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

@@ -2,6 +2,11 @@
 //! parallel copy (or, for `sum`, a parallel read) of the same bytes gives in the same run.
 //! `cargo bench --bench memory [-- SIDE]`
 
+#![allow(
+    clippy::disallowed_macros,
+    reason = "a bench prints to whoever started it"
+)]
+
 use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::Operation;

@@ -3,6 +3,11 @@
 //! from device memory to compressed bytes in host memory, and the file beside the CPU's; then the
 //! same on several lanes at once, uploads counted. Files stay in FOLDER if one is named (with a
 //! slash), for others to be measured on their data. `once`: one image, CUDA's start counted.
+
+#![allow(
+    clippy::disallowed_macros,
+    reason = "a bench prints to whoever started it"
+)]
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

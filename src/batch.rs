@@ -13,6 +13,7 @@ pub mod shard;
 mod totals;
 
 use crate::cli::{Common, StatsForm};
+use crate::console;
 use crate::device::{self, Choice, estimate};
 use crate::ops::Operation;
 use crate::ops::histogram::Histogram;
@@ -213,9 +214,14 @@ impl Batch<'_> {
                     fatal.get_or_insert(error);
                 }
             },
-        );
-        if let Some(error) = fatal {
-            return Err(error);
+        )?;
+        match fatal {
+            // A reader who has enough does not make up for files that failed before.
+            Some(error) if failed > 0 && error.is::<console::ReaderGone>() => {
+                return Ok(Outcome::SomeFailed);
+            }
+            Some(error) => return Err(error),
+            None => {}
         }
         if self.aloud {
             progress.finish(skipped);
@@ -241,6 +247,10 @@ impl Batch<'_> {
         if verdict == Verdict::Done {
             return Fate::Skipped;
         }
+        let resources = &Resources {
+            only_files: item.listed,
+            ..*resources
+        };
         let work = || -> Result<Done> {
             let Some((template, path)) = self.template.zip(item.output.as_ref()) else {
                 return one_image(self.op, &item.input, None, resources);
@@ -337,8 +347,8 @@ impl Batch<'_> {
     fn tell_times(&self, totals: &Totals, wall: Duration, threads: usize) {
         match self.common.stats {
             None => {}
-            Some(StatsForm::Text) => eprint!("{}", totals.text(wall, threads)),
-            Some(StatsForm::Json) => eprintln!("{}", totals.json(wall, threads)),
+            Some(StatsForm::Text) => console::tell_lines(&totals.text(wall, threads)),
+            Some(StatsForm::Json) => console::tell(&totals.json(wall, threads).to_string()),
         }
     }
 }

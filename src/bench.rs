@@ -22,6 +22,7 @@ pub mod report;
 mod transfer;
 mod transpose;
 
+use crate::console;
 use crate::device::cuda::Gpu;
 use crate::device::{Choice, Unusable};
 use crate::outcome::Outcome as Exit;
@@ -167,7 +168,6 @@ pub struct Options {
 pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
     let earlier = options.compare.as_deref().map(compare::read).transpose()?;
     let report = measured(options, choice)?;
-    let mut out = io::stdout();
     let text = if options.json {
         format!("{}\n", report.json())
     } else if options.describe {
@@ -175,8 +175,7 @@ pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
     } else {
         report.text()
     };
-    out.write_all(text.as_bytes())
-        .context("cannot write to standard output")?;
+    console::print_lines(&text)?;
     if let Some(path) = &options.html {
         std::fs::write(path, html::page(&report))
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -190,9 +189,9 @@ pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
         let comparison = compare::Comparison::of(&earlier, &report, options.tolerance);
         // Where standard output is JSON, it stays one object.
         if options.json {
-            eprint!("{}", comparison.text());
+            console::tell_lines(&comparison.text());
         } else {
-            print!("{}", comparison.text());
+            console::print_lines(&comparison.text())?;
         }
         if comparison.slower() > 0 {
             exit = Exit::SomeFailed;

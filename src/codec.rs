@@ -11,6 +11,7 @@ mod reader;
 pub mod salvage;
 pub mod tiff;
 mod writer;
+mod xmp;
 
 use crate::files::{Source, Target};
 use crate::image::Image;

@@ -2,6 +2,7 @@
 //! of it.
 
 use crate::buffer::Buffer;
+use crate::console;
 use crate::device::cuda::Gpu;
 use crate::device::link::{self, Link};
 use crate::device::{Choice, Devices, Unusable};
@@ -10,10 +11,9 @@ use crate::ops;
 use crate::ops::normalize::Normalize;
 use crate::outcome::Outcome;
 use crate::stats::Timeline;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Instant;
 
@@ -41,9 +41,7 @@ pub fn run(choice: Choice) -> Result<Outcome> {
         }
     }
     decisions(&mut out, choice)?;
-    io::stdout()
-        .write_all(out.as_bytes())
-        .context("cannot write to standard output")?;
+    console::print_lines(&out)?;
     match (choice, healthy) {
         (Choice::Gpu(_), Err(error)) => Err(error),
         // A card that is there and fails is worth an exit status; none at all is not.

@@ -2,11 +2,16 @@
 //! output only when everything is in it. Both can be used from many threads and keep the time
 //! that the operating system took, so that `--stats` can tell reading from decoding.
 
+mod replaced;
 mod unfinished;
 
+use crate::console;
+use crate::limits;
 use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -93,16 +98,41 @@ enum Data {
 }
 
 impl Source {
-    /// Opens a file; `-` reads standard input to its end, and so is anything read that is not a
-    /// regular file (a pipe, a device).
+    /// Opens a file, or reads a pipe to its end; `-` is standard input. A device is refused: it may
+    /// have no end.
     pub fn open(path: &Path) -> Result<Source> {
         if path == Path::new("-") {
+            let about = rustix::fs::fstat(rustix::stdio::stdin()).map_err(io::Error::from);
+            let kind = FileType::from_raw_mode(about.map_err(plain)?.st_mode);
+            ensure!(!kind.is_char_device(), "{DEVICE}");
             return Source::drain(io::stdin().lock());
         }
-        let file = File::open(path).map_err(plain)?;
-        let about = file.metadata().map_err(plain)?;
-        ensure!(!about.is_dir(), "it is a directory");
-        if !about.is_file() {
+        Source::found(path, true)
+    }
+
+    /// Opens what was listed as a file, and nothing else: what has become a pipe since would be waited
+    /// for without end.
+    pub fn open_file(path: &Path) -> Result<Source> {
+        Source::found(path, false)
+    }
+
+    fn found(path: &Path, pipe: bool) -> Result<Source> {
+        // Looked at first, since opening may wait; and what was looked at is opened, whatever gets the
+        // name in between.
+        let looked = OFlags::PATH | OFlags::CLOEXEC;
+        let held = rustix::fs::open(path, looked, Mode::empty()).map_err(io::Error::from);
+        let held = File::from(held.map_err(plain)?);
+        let about = held.metadata().map_err(plain)?;
+        let kind = about.file_type();
+        ensure!(!kind.is_dir(), "it is a directory");
+        ensure!(
+            !kind.is_char_device() && !kind.is_block_device(),
+            "{DEVICE}"
+        );
+        ensure!(kind.is_file() || pipe, "it is no file any more");
+        let own = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+        let file = File::open(if own.exists() { &own } else { path }).map_err(plain)?;
+        if !kind.is_file() {
             return Source::drain(file);
         }
         Ok(Source {
@@ -121,12 +151,17 @@ impl Source {
         }
     }
 
-    fn drain(mut stream: impl Read) -> Result<Source> {
+    fn drain(stream: impl Read) -> Result<Source> {
         let traffic = Traffic::default();
         let mut bytes = Vec::new();
+        let most = limits::free_memory();
         traffic
-            .count(0, || stream.read_to_end(&mut bytes))
+            .count(0, || stream.take(most + 1).read_to_end(&mut bytes))
             .map_err(plain)?;
+        ensure!(
+            bytes.len() as u64 <= most,
+            "it goes on after {most} bytes, half of the memory that is free"
+        );
         traffic.bytes.store(bytes.len() as u64, Ordering::Relaxed);
         Ok(Source {
             len: bytes.len() as u64,
@@ -184,6 +219,9 @@ impl Source {
     }
 }
 
+/// What is said of a device that is to be read.
+const DEVICE: &str = "it is a terminal or another device, no file and no pipe";
+
 /// Where an output goes: a file that gets its name by `commit`; or a stream.
 #[derive(Debug)]
 pub struct Target {
@@ -217,6 +255,7 @@ impl Target {
             bytes: Mutex::default(),
         };
         let place = if path == Path::new("-") {
+            console::check_output().map_err(plain)?;
             stream(path)
         } else {
             match fs::metadata(path) {
@@ -224,33 +263,28 @@ impl Target {
                 Ok(about) if is_stream(&about) => stream(path),
                 Ok(_) if !overwrite => bail!("it exists already (--overwrite replaces it)"),
                 // Through a link, so that the link stays and its file is replaced.
-                Ok(about) => Target::beside(&fs::canonicalize(path)?, about.permissions(), true)?,
-                Err(_) => Target::beside(path, fs::Permissions::from_mode(0o666), overwrite)?,
+                Ok(about) => {
+                    let path = fs::canonicalize(path)?;
+                    let mode = about.permissions().mode() & 0o777;
+                    let unfinished = unfinished_beside(&path, mode)?;
+                    replaced::inherit(unfinished.file(), &path, &about).map_err(plain)?;
+                    Place::File {
+                        unfinished,
+                        path,
+                        overwrite,
+                    }
+                }
+                Err(_) => Place::File {
+                    unfinished: unfinished_beside(path, 0o666)?,
+                    path: path.into(),
+                    overwrite,
+                },
             }
         };
         Ok(Target {
             place,
             sync: false,
             traffic: Traffic::default(),
-        })
-    }
-
-    fn beside(path: &Path, permissions: fs::Permissions, overwrite: bool) -> Result<Place> {
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        let unfinished =
-            Unfinished::in_folder(folder, permissions).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => {
-                    anyhow::anyhow!("there is no folder {}", folder.display())
-                }
-                _ => anyhow::anyhow!("folder {}: {}", folder.display(), reason(&error)),
-            })?;
-        Ok(Place::File {
-            unfinished,
-            path: path.into(),
-            overwrite,
         })
     }
 
@@ -327,8 +361,7 @@ impl Target {
                 traffic
                     .count(bytes.len(), || {
                         if path == Path::new("-") {
-                            let mut out = io::stdout().lock();
-                            out.write_all(&bytes).and_then(|()| out.flush())
+                            console::output_bytes(&bytes)
                         } else {
                             fs::OpenOptions::new()
                                 .write(true)
@@ -343,6 +376,19 @@ impl Target {
     }
 }
 
+/// A file without a name in the folder of `path`.
+fn unfinished_beside(path: &Path, mode: u32) -> Result<Unfinished> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let permissions = fs::Permissions::from_mode(mode);
+    Unfinished::in_folder(folder, permissions).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => anyhow::anyhow!("there is no folder {}", folder.display()),
+        _ => anyhow::anyhow!("folder {}: {}", folder.display(), reason(&error)),
+    })
+}
+
 fn is_stream(about: &fs::Metadata) -> bool {
     let kind = about.file_type();
     kind.is_fifo() || kind.is_char_device() || kind.is_socket()
@@ -350,18 +396,19 @@ fn is_stream(about: &fs::Metadata) -> bool {
 
 /// An operating system's error in the user's words, without its number.
 fn plain(error: io::Error) -> anyhow::Error {
-    // For `main` to know it again.
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        return error.into();
-    }
     anyhow::anyhow!(reason(&error))
 }
 
-fn reason(error: &io::Error) -> String {
+/// What an operating system's error says, in the user's words.
+pub fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),
         io::ErrorKind::StorageFull => "no space left on the disk".into(),
+        io::ErrorKind::FileTooLarge => {
+            "larger than the file system or a limit (ulimit -f) allows".into()
+        }
+        io::ErrorKind::BrokenPipe => "its reader has gone".into(),
         io::ErrorKind::AlreadyExists => "it exists already (--overwrite replaces it)".into(),
         _ => {
             let text = error.to_string();

@@ -13,6 +13,8 @@
 //! `main → lib → cli, batch → pipeline → exec → codec, ops → device → stats, image`. Operations never
 //! print and never touch files, codecs know no device, operations no codec, devices neither, and only
 //! `main` exits, or `interrupt` when asked to.
+//! All that is printed goes through `console`; what the process may use of the machine is asked in
+//! `limits`.
 //! An operation is defined once, by its naive version; the CPU's and the GPU's give the same bytes.
 
 pub mod batch;
@@ -20,6 +22,7 @@ pub mod bench;
 pub mod buffer;
 pub mod cli;
 pub mod codec;
+pub mod console;
 mod deflate;
 pub mod device;
 pub mod doctor;
@@ -27,6 +30,7 @@ pub mod exec;
 pub mod files;
 pub mod image;
 mod interrupt;
+mod limits;
 pub mod metadata;
 pub mod ops;
 mod outcome;
@@ -50,12 +54,12 @@ pub use outcome::Outcome;
 use outcome::usage;
 use pipeline::{Destination, Done, Resources, one_image};
 use stats::Report;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Does what was typed.
 pub fn run(cli: &Cli) -> Result<Outcome> {
-    interrupt::listen();
+    interrupt::listen()?;
+    start_threads()?;
     let common = &cli.common;
     match &cli.verb {
         Verb::Images(images) => make_images(images, common),
@@ -92,7 +96,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "gpuimg", &mut script);
-            io::stdout().write_all(&script)?;
+            console::print_lines(&String::from_utf8(script)?)?;
             Ok(Outcome::Done)
         }
         Verb::Man { folder } => {
@@ -101,6 +105,18 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             Ok(Outcome::Done)
         }
     }
+}
+
+/// Starts the threads that all work shares: as many as this process may use, or as the user says.
+fn start_threads() -> Result<()> {
+    // 0 leaves it to rayon, which asks its variable.
+    let threads = match std::env::var_os("RAYON_NUM_THREADS") {
+        Some(_) => 0,
+        None => limits::cores(),
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build_global()
+        .map_err(|_| anyhow!(interrupt::NO_THREAD))
 }
 
 /// Runs an operation on each image by itself, or with the statistic of a whole set.
@@ -187,6 +203,7 @@ fn convert(op: &dyn Operation, files: &Files, common: &Common) -> Result<Outcome
         devices: &devices,
         room: None,
         reading: common.reading,
+        only_files: false,
     };
     let done = one_image(op, &inputs[0], Some(&destination), &resources)?;
     if !batch.voice.quiet {
@@ -210,7 +227,7 @@ fn sum(
                 true => totals.json(input).to_string(),
                 false => totals.text(input),
             };
-            writeln!(io::stdout(), "{line}").context("cannot write to standard output")?;
+            console::print(&line)?;
         }
         Ok(())
     };
@@ -225,6 +242,7 @@ fn sum(
         devices: &devices,
         room: None,
         reading: common.reading,
+        only_files: false,
     };
     let done = one_image(op, input, None, &resources)?;
     print(input, &done)?;
@@ -239,10 +257,10 @@ fn sum(
 fn mention(input: &Path, done: &Done, common: &Common) {
     let file = input.display().to_string();
     for sentence in done.sentences(common.verbose) {
-        eprintln!("gpuimg: {}", sentence.replace("{file}", &file));
+        console::tell(&format!("gpuimg: {}", sentence.replace("{file}", &file)));
     }
     if common.verbose && common.stats.is_none() {
-        eprintln!("gpuimg: {file}: {}", done.device);
+        console::tell(&format!("gpuimg: {file}: {}", done.device));
     }
 }
 
@@ -264,28 +282,20 @@ fn tell_times(
         .unwrap_or_default();
     let title = format!("{} {}{arrow}: {}", op.name(), input.display(), done.shape);
     let report = Report {
-        title: &title,
+        title: &console::printable(&title),
         device: &done.device,
         timeline: &timeline,
         wall,
     };
     match form {
-        StatsForm::Text => eprint!("{}", report.text()),
-        StatsForm::Json => eprintln!("{}", report.json()),
+        StatsForm::Text => console::tell_lines(&report.text()),
+        StatsForm::Json => console::tell(&report.json().to_string()),
     }
 }
 
 /// Prints an error, once, in one line.
 pub fn complain(error: &anyhow::Error) {
-    eprintln!("gpuimg: {error:#}");
-}
-
-/// Whether an error is only that a pipe's other end is closed.
-pub fn nobody_listens(error: &anyhow::Error) -> bool {
-    let broken = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref().is_some_and(broken))
+    console::tell(&format!("gpuimg: {error:#}"));
 }
 
 /// The exit status that an error stands for: 2 wrong usage, 3 the GPU asked for cannot be used, 1

@@ -62,12 +62,16 @@ pub struct Resources<'a> {
     pub room: Option<&'a Room>,
     /// How inputs are read.
     pub reading: Reading,
+    /// Whether an input must be a regular file: it was one when it was listed.
+    pub only_files: bool,
 }
 
-/// Bytes of memory that an image takes on its way: its samples, those of the result, and at most as
-/// much again of file.
-pub fn memory(shape: &Shape) -> u64 {
-    3 * shape.bytes() as u64
+/// Bytes of memory that a page takes on its way: its samples, those of the result, and at most as
+/// much again of file; and the same of its `metadata`, which have so many bytes in the file.
+pub fn memory((shape, metadata): &(Shape, u64)) -> u64 {
+    (shape.bytes() as u64)
+        .saturating_add(*metadata)
+        .saturating_mul(3)
 }
 
 /// What was done with an image.
@@ -169,13 +173,17 @@ fn attempt(
 ) -> Result<Done> {
     let (since, timeline) = (Instant::now(), Timeline::default());
     let target = output.map(create).transpose()?;
-    let source = Source::open(input).with_context(|| unread(input))?;
+    let source = match resources.only_files {
+        true => Source::open_file(input),
+        false => Source::open(input),
+    };
+    let source = source.with_context(|| unread(input))?;
     let mut reader = Reader::open(&source, &resources.reading).with_context(|| unread(input))?;
     let surveys = reader.surveys().with_context(|| unread(input))?;
     for (shape, _) in &surveys {
         op.check(shape).with_context(|| undone(op, input))?;
     }
-    let largest = surveys.iter().map(|(shape, _)| memory(shape)).max();
+    let largest = surveys.iter().map(memory).max();
     let _place = resources.room.map(|room| room.take(largest.unwrap_or(0)));
     let (shape, pages) = (surveys[0].0, surveys.len());
     let writer = output.zip(target.as_ref()).map(|(output, target)| {

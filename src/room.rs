@@ -1,6 +1,5 @@
 //! Room in memory for several images at once: bounded, and waited for.
 
-use std::fs;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Memory shared by the images on their way: who would take more than there is waits for the
@@ -33,7 +32,7 @@ impl Room {
     pub fn take(&self, bytes: u64) -> Place<'_> {
         // Poisoned only if a thread panicked between two lines that cannot.
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = |taken: &mut u64| *taken > 0 && *taken + bytes > self.most;
+        let full = |taken: &mut u64| *taken > 0 && taken.saturating_add(bytes) > self.most;
         let mut taken = self
             .given_back
             .wait_while(taken, full)
@@ -72,26 +71,6 @@ pub fn size(text: &str) -> Result<u64, String> {
         .filter(|&number| number > 0)
         .and_then(|number| number.checked_mul(1 << unit))
         .ok_or_else(|| "expected a size as 8G, 500M or 65536".into())
-}
-
-/// Memory that is supposed free where the system does not say.
-const UNKNOWN: u64 = 4 << 30;
-
-/// Half of the memory that is free, of the machine's and of the control group's.
-pub fn free_memory() -> u64 {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-        Some(kib << 10)
-    });
-    let number = |path: &str| -> Option<u64> { fs::read_to_string(path).ok()?.trim().parse().ok() };
-    let group = number("/sys/fs/cgroup/memory.max")
-        .zip(number("/sys/fs/cgroup/memory.current"))
-        .map(|(most, used)| most.saturating_sub(used));
-    let free = [machine, group].into_iter().flatten().min();
-    free.unwrap_or(UNKNOWN).max(64 << 20) / 2
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Whether two images are the same, or one image on two devices: sample by sample.
 
 use crate::codec::{Reader, Reading};
+use crate::console;
 use crate::device::cuda::Gpu;
 use crate::exec;
 use crate::files::Source;
@@ -12,7 +13,6 @@ use crate::stats::Timeline;
 use anyhow::{Context, Error, Result};
 use serde_json::{Value, json};
 use std::fmt;
-use std::io::{self, Write};
 use std::path::Path;
 
 /// How two images differ.
@@ -138,7 +138,7 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
     };
     let equal = object["equal"] == true;
     let line = if json { object.to_string() } else { line };
-    writeln!(io::stdout(), "{line}")?;
+    console::print(&line)?;
     Ok(match equal {
         true => Outcome::Done,
         false => Outcome::SomeFailed,
@@ -187,7 +187,7 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
         if told != "equal" {
             outcome = Outcome::SomeFailed;
         }
-        writeln!(io::stdout(), "{op:?}: {told}")?;
+        console::print(&format!("{op:?}: {told}"))?;
     }
     Ok(outcome)
 }

@@ -22,6 +22,8 @@ mod contract;
 mod devices;
 /// Laws that the operations obey, and literals small enough to check by hand.
 mod laws;
+/// What a process may use of the machine, and hostile inputs.
+mod limits;
 /// What files say beside their samples: kept, made true, carried over, or told.
 mod metadata;
 /// PNG read: every colour type, depth and filter, and hostile files.
@@ -48,6 +50,8 @@ mod resume;
 mod rounding;
 /// One range for a set of files.
 mod series;
+/// Signals, lost terminals and lost outputs.
+mod signals;
 /// Files of several pages.
 mod stacks;
 /// TIFF read and written, and hostile files.

@@ -103,7 +103,7 @@ fn files() -> Vec<(String, Vec<u8>, Option<Vec<u16>>)> {
 /// One worker does file after file, each in the memory of the ones before, which were of all bits set;
 /// alone, each gives the same.
 #[test]
-fn an_earlier_image_showed_in_what_was_not_written() {
+fn nothing_of_an_earlier_image_shows() {
     let files = files();
     let mut all: Vec<(String, Vec<u8>)> = Vec::new();
     for (name, file, _) in &files {

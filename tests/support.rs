@@ -227,7 +227,8 @@ pub fn on_small_disk(folder: &Path, kib: usize, script: &str, what: &str) -> Opt
     }
 }
 
-fn told(output: Output) -> Run {
+/// A run as text.
+pub fn told(output: Output) -> Run {
     Run {
         code: output.status.code().expect("an exit status"),
         stdout: String::from_utf8(output.stdout).expect("text"),

@@ -705,3 +705,37 @@ fn alpha_was_counted_in_the_sum() {
     assert_eq!(told["mean"], 3.5);
     assert_eq!(told["channels"][3]["sum"], 510);
 }
+
+/// XMP repeats the orientation and the sides, and told of them as they were.
+#[test]
+fn xmp_told_of_the_image_as_it_was() {
+    let packet = |orientation: u32, x: u32, y: u32| {
+        format!(
+            "<x:xmpmeta><rdf:Description tiff:Orientation=\"{orientation}\" tiff:ImageWidth=\"{x}\">\
+             <tiff:ImageLength>{y}</tiff:ImageLength></rdf:Description></x:xmpmeta>"
+        )
+    };
+    let bytes: Vec<u64> = packet(6, 6, 4).bytes().map(u64::from).collect();
+    let build = Build::default().tag(700, 1, &bytes).tag(274, 3, &[6]);
+    let file = build.file(&picture(6, 4, 1, Depth::Sixteen));
+    let told = |file: &[u8]| -> String {
+        let bytes = tag(file, 700).unwrap();
+        bytes.iter().map(|&byte| byte as u8 as char).collect()
+    };
+    let turned = told(&made("in.tif", &file, &FLIP, "out.tif"));
+    assert_eq!(turned, packet(8, 6, 4));
+    let args = ["flip", "vertical", "--auto-orient"];
+    let upright = told(&made("in.tif", &file, &args, "out.tif"));
+    // The names have traded places: 6 is now the length.
+    let exchanged = |orientation| {
+        let packet = packet(orientation, 6, 4).replace("tiff:ImageWidth", "#");
+        let packet = packet.replace("tiff:ImageLength", "tiff:ImageWidth");
+        packet.replace('#', "tiff:ImageLength")
+    };
+    assert_eq!(upright, exchanged(1));
+    let turned = told(&made("in.tif", &file, &["rotate", "90"], "out.tif"));
+    assert_eq!(turned, exchanged(6));
+    let png = made("in.tif", &file, &["normalize"], "out.png");
+    let flipped = made("in.png", &png, &FLIP, "out.tif");
+    assert_eq!(told(&flipped), packet(8, 6, 4));
+}

@@ -5,8 +5,10 @@ use super::inputs::Item;
 use crate::buffer;
 use crate::codec::Reading;
 use crate::device::{Choice, Devices, Fleet};
+use crate::interrupt::NO_THREAD;
 use crate::pipeline::Resources;
 use crate::room::Room;
+use anyhow::{Result, bail};
 use rayon::ThreadPoolBuilder;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -54,19 +56,22 @@ impl Crew {
 
     /// Does `work` on every item, and hands each result with its item's number to `tell` on this
     /// thread, in the order in which they get done.
+    ///
+    /// # Errors
+    /// No thread can be started.
     pub fn each<R: Send>(
         &self,
         items: &[Item],
         work: impl Fn(&Item, &Resources) -> R + Sync,
         mut tell: impl FnMut(usize, R),
-    ) {
+    ) -> Result<()> {
         let threads = self.threads(items.len());
         let next = AtomicUsize::new(0);
         let (results, told) = mpsc::channel();
         thread::scope(|scope| {
             for seat in 0..threads {
                 let (results, next, work) = (results.clone(), &next, &work);
-                scope.spawn(move || {
+                let seated = thread::Builder::new().spawn_scoped(scope, move || {
                     self.take_seat(seat, threads, |resources| {
                         while !self.stopped.load(Ordering::Relaxed) {
                             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -77,12 +82,19 @@ impl Crew {
                         }
                     });
                 });
+                match seated {
+                    Ok(_) => {}
+                    // Fewer threads take all items, too.
+                    Err(_) if seat > 0 => break,
+                    Err(_) => bail!(NO_THREAD),
+                }
             }
             drop(results);
             for (index, result) in told {
                 tell(index, result);
             }
-        });
+            Ok(())
+        })
     }
 
     /// Gives this thread its share of the cores, a queue on a card, and a shelf for its memory.
@@ -107,6 +119,7 @@ impl Crew {
                 devices: &devices,
                 room: Some(&self.room),
                 reading: self.reading,
+                only_files: false,
             });
         });
     }

@@ -8,19 +8,27 @@
 use super::measure_set;
 use super::options::Options;
 use super::plan::counted;
-use super::shard::Shard;
+use super::shard::{MOST_PARTS, Shard};
 use crate::cli::Common;
+use crate::console;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Values};
 use crate::ops::histogram::Counts;
 use crate::outcome::{Outcome, usage};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Version of the files.
 const SCHEMA: u64 = 1;
+
+/// The most bytes that a file has: four channels of 65,536 values take a tenth of it.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// How many missing parts are named.
+const NAMED: usize = 8;
 
 /// The histogram of a set of images of one kind, or of some parts of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +39,8 @@ pub struct Set {
     pub images: u64,
     /// How many more could not be read, and so are not in the counts.
     pub failed: u64,
-    /// The parts of the set that are in it, in order, and of how many; (1 of 1) is a whole set.
-    parts: Vec<u64>,
+    /// The parts of the set that are in it, and of how many; (1 of 1) is a whole set.
+    parts: BTreeSet<u64>,
     of: u64,
 }
 
@@ -44,16 +52,18 @@ impl Set {
             counts: None,
             images: 0,
             failed: 0,
-            parts: vec![part],
+            parts: BTreeSet::from([part]),
             of,
         }
     }
 
     /// Adds the counts of an image, or of several; another kind of image is an error.
     pub fn add(&mut self, counts: &Counts, images: u64) -> Result<()> {
-        self.images += images;
+        let sum = self.images.checked_add(images);
+        let sum = sum.context("they have more images than can be counted")?;
         let Some(all) = &mut self.counts else {
             self.counts = Some(counts.clone());
+            self.images = sum;
             return Ok(());
         };
         let kind = |counts: &Counts| {
@@ -66,7 +76,13 @@ impl Set {
             kind(counts),
             kind(all)
         );
+        let total = samples(&all.bins) + samples(&counts.bins);
+        ensure!(
+            u64::try_from(total).is_ok(),
+            "they have more samples than can be counted"
+        );
         all.add(counts);
+        self.images = sum;
         Ok(())
     }
 
@@ -80,11 +96,10 @@ impl Set {
         );
         // Whole sets may be joined as one likes; a part must not count twice.
         if self.of > 1 {
-            if let Some(twice) = other.parts.iter().find(|part| self.parts.contains(part)) {
+            if let Some(twice) = other.parts.intersection(&self.parts).next() {
                 bail!("part {twice} of {} is in it and in another file", self.of);
             }
             self.parts.extend(&other.parts);
-            self.parts.sort_unstable();
         }
         self.failed = self.failed.saturating_add(other.failed);
         match &other.counts {
@@ -93,21 +108,28 @@ impl Set {
         }
     }
 
-    /// The parts that are not in it.
-    fn missing(&self) -> Vec<String> {
+    /// Fails if parts are not in it, and names them, or the first of many.
+    fn whole(&self) -> Result<()> {
         let missing = (1..=self.of).filter(|part| !self.parts.contains(part));
-        missing.map(|part| part.to_string()).collect()
+        let named: Vec<String> = missing.take(NAMED).map(|part| part.to_string()).collect();
+        let more = self.of - self.parts.len() as u64 - named.len() as u64;
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        ensure!(
+            named.is_empty(),
+            "part {}{more} of {} is missing",
+            named.join(", "),
+            self.of
+        );
+        Ok(())
     }
 
     /// The counts of the whole set. Errors: a part is missing, or has no image.
     pub fn into_counts(self) -> Result<Counts> {
-        let missing = self.missing();
-        ensure!(
-            missing.is_empty(),
-            "part {} of {} is missing (gpuimg merge joins them)",
-            missing.join(", "),
-            self.of
-        );
+        let whole = self.whole();
+        whole.map_err(|missing| anyhow!("{missing} (gpuimg merge joins them)"))?;
         self.counts.context("no image was counted")
     }
 
@@ -158,9 +180,21 @@ impl Set {
                         let (value, count) = pair.context("a bin is not [value, count]")?;
                         let bin = usize::try_from(value.saturating_sub(least)).ok();
                         let bin = bin.and_then(|bin| bins.get_mut(bin));
-                        *bin.with_context(|| format!("value {value} is beyond its depth"))? = count;
+                        let bin =
+                            bin.with_context(|| format!("value {value} is beyond its depth"))?;
+                        ensure!(*bin == 0, "value {value} is counted twice");
+                        *bin = count;
                     }
                 }
+                let each: Vec<u128> = counts.each().map(samples).collect();
+                ensure!(
+                    each.iter().all(|other| *other == each[0]),
+                    "its channels differ in how many samples they have"
+                );
+                ensure!(
+                    u64::try_from(samples(&counts.bins)).is_ok(),
+                    "it has more samples than can be counted"
+                );
                 Some(counts)
             }
             _ => bail!("its depth or its channels are none of ours"),
@@ -169,33 +203,41 @@ impl Set {
         let of = value["of"]
             .as_u64()
             .context("it does not say of how many parts")?;
+        ensure!(of <= MOST_PARTS, "{of} parts are more than {MOST_PARTS}");
         ensure!(
             !parts.is_empty() && parts.iter().all(|part| (1..=of).contains(part)),
             "it has parts that its set does not have"
         );
+        let distinct = BTreeSet::from_iter(parts.iter().copied());
+        ensure!(distinct.len() == parts.len(), "it names a part twice");
+        let images = value["images"].as_u64();
         Ok(Set {
             counts,
-            images: value["images"].as_u64().unwrap_or(0),
+            images: images.context("it does not say how many images were counted")?,
             failed: value["failed"].as_u64().unwrap_or(0),
-            parts,
+            parts: distinct,
             of,
         })
     }
 
     /// Reads a `.hist` file.
     pub fn read(path: &Path) -> Result<Set> {
-        let read = || Set::parse(&Source::open(path)?.read_all()?);
+        let read = || {
+            let source = Source::open(path)?;
+            ensure!(source.len() <= MOST_BYTES, "it is too long for a histogram");
+            Set::parse(&source.read_all()?)
+        };
         read().with_context(|| format!("cannot read {}", path.display()))
     }
 
     /// Says on standard error how many images the file at `path` leaves out, if any.
     pub fn mention_failed(&self, path: &Path) {
         if self.failed > 0 {
-            eprintln!(
+            console::tell(&format!(
                 "gpuimg: {} leaves out {} that could not be read",
                 path.display(),
                 counted(self.failed as usize, "image")
-            );
+            ));
         }
     }
 
@@ -248,11 +290,8 @@ pub fn merge(inputs: &[PathBuf], output: &Path, overwrite: bool) -> Result<Outco
         all.join(&Set::read(path)?)
             .with_context(|| format!("cannot merge {}", path.display()))?;
     }
-    let missing = all.missing();
-    if !missing.is_empty() {
-        bail!("part {} of {} is missing", missing.join(", "), all.of);
-    }
-    all.parts = vec![1];
+    all.whole()?;
+    all.parts = BTreeSet::from([1]);
     all.of = 1;
     all.write(output, overwrite)?;
     all.mention_failed(output);
@@ -284,6 +323,11 @@ fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
         parts.extend(found);
     }
     Ok(parts)
+}
+
+/// How many samples `bins` count; in bits that no counts exceed.
+fn samples(bins: &[u64]) -> u128 {
+    bins.iter().map(|&count| u128::from(count)).sum()
 }
 
 #[cfg(test)]
@@ -331,7 +375,7 @@ mod tests {
         all.join(&part(1, 3, 70)).expect("valid");
         assert!(all.join(&part(1, 3, 70)).is_err(), "the same part twice");
         assert!(all.join(&part(1, 2, 70)).is_err(), "a part of another set");
-        assert_eq!(all.missing(), ["2"]);
+        assert!(all.whole().is_err(), "part 2 is missing");
         let mut nothing = Set::new(Some(Shard { index: 2, of: 3 }));
         nothing.images = 0;
         all.join(&nothing).expect("valid");

@@ -58,6 +58,9 @@ pub struct Item {
     pub key: PathBuf,
     /// What is written, if anything.
     pub output: Option<PathBuf>,
+    /// Whether it was found or listed as a file, and so may be nothing else; an input that is named
+    /// may be a pipe.
+    pub listed: bool,
 }
 
 /// The files of a batch, and how many were passed over because they are no images.
@@ -104,6 +107,7 @@ impl Item {
             input,
             key,
             output: None,
+            listed: false,
         }
     }
 }
@@ -248,9 +252,10 @@ fn directory(
             Some(false) if !looks_like_an_image(entry.path()) => {
                 found.passed_over.push(entry.path().into());
             }
-            Some(_) => found
-                .items
-                .push(Item::new(entry.path().into(), below.into())),
+            Some(_) => found.items.push(Item {
+                listed: true,
+                ..Item::new(entry.path().into(), below.into())
+            }),
         }
     }
     Ok(())
@@ -259,7 +264,7 @@ fn directory(
 /// Whether a file is an image by its content, or is called one and so has to answer for it.
 fn looks_like_an_image(path: &Path) -> bool {
     format::of_extension(path).is_ok()
-        || Source::open(path).is_ok_and(|source| format::of_content(&source).is_ok())
+        || Source::open_file(path).is_ok_and(|source| format::of_content(&source).is_ok())
 }
 
 /// The files of a list, separated by NUL if there is one in it, by line ends if not.
@@ -294,7 +299,10 @@ fn listed(list: &Path) -> Result<Vec<Item>> {
                 .collect(),
             false => path.file_name().map_or_else(|| path.clone(), PathBuf::from),
         };
-        Ok(Item::new(path, key))
+        Ok(Item {
+            listed: true,
+            ..Item::new(path, key)
+        })
     };
     names.filter(|name| !name.is_empty()).map(item).collect()
 }

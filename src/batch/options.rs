@@ -2,6 +2,7 @@
 
 use super::inputs::Selection;
 use super::progress::Voice;
+use crate::limits;
 use crate::room;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -66,6 +67,6 @@ impl Options {
 
     /// The most memory that images under way take together, in bytes; one that needs more goes alone.
     pub fn memory(&self) -> u64 {
-        self.mem_limit.unwrap_or_else(room::free_memory)
+        self.mem_limit.unwrap_or_else(limits::free_memory)
     }
 }

@@ -1,14 +1,15 @@
 //! What a batch would be: its files, pixels, memory and time, from the headers alone.
 
 use super::Batch;
+use super::inputs::Item;
 use crate::codec::Reader;
+use crate::console;
 use crate::files::Source;
 use crate::image::Shape;
 use crate::outcome::Outcome;
 use crate::pipeline::memory;
 use anyhow::{Context, Result};
 use rayon::prelude::*;
-use std::io::{self, Write};
 
 /// Bytes of samples a second that one core carries from PNG to PNG; other formats are faster.
 const CORE_RATE: f64 = 170e6;
@@ -16,32 +17,36 @@ const CORE_RATE: f64 = 170e6;
 impl Batch<'_> {
     /// Tells on standard output what would be done.
     pub(super) fn tell_plan(&self) -> Result<Outcome> {
-        let shape = |path| -> Result<Shape> {
-            let source = Source::open(path)?;
-            Ok(Reader::open(&source, &self.common.reading)?.shape())
+        let survey = |item: &Item| -> Result<(Shape, u64)> {
+            let source = match item.listed {
+                true => Source::open_file(&item.input)?,
+                false => Source::open(&item.input)?,
+            };
+            let surveys = Reader::open(&source, &self.common.reading)?.surveys()?;
+            let largest = surveys.into_iter().max_by_key(memory);
+            largest.context("it has no page")
         };
         let items = &self.items.items;
-        let shapes: Vec<Result<Shape>> = items
+        let surveys: Vec<Result<(Shape, u64)>> = items
             .par_iter()
             .map(|item| {
-                shape(&item.input).with_context(|| format!("cannot read {}", item.input.display()))
+                survey(item).with_context(|| format!("cannot read {}", item.input.display()))
             })
             .collect();
-        let mut out = io::stdout().lock();
-        for (item, shape) in items.iter().zip(&shapes) {
+        for (item, survey) in items.iter().zip(&surveys) {
             let arrow = item
                 .output
                 .as_ref()
                 .map(|path| format!(" → {}", path.display()));
             let (input, arrow) = (item.input.display(), arrow.unwrap_or_default());
-            match shape {
-                Ok(shape) => writeln!(out, "{input}{arrow}: {shape}")?,
-                Err(error) => writeln!(out, "{error:#}")?,
+            match survey {
+                Ok((shape, _)) => console::print(&format!("{input}{arrow}: {shape}"))?,
+                Err(error) => console::print(&format!("{error:#}"))?,
             }
         }
-        let good = || shapes.iter().flatten();
-        let pixels: u64 = good().map(|shape| shape.pixels() as u64).sum();
-        let bytes: u64 = good().map(|shape| shape.bytes() as u64).sum();
+        let good = || surveys.iter().flatten();
+        let pixels: u64 = good().map(|(shape, _)| shape.pixels() as u64).sum();
+        let bytes: u64 = good().map(|(shape, _)| shape.bytes() as u64).sum();
         let crew = self.crew();
         let threads = crew.threads(items.len());
         let mut each: Vec<u64> = good().map(memory).collect();
@@ -49,17 +54,16 @@ impl Batch<'_> {
         let at_once: u64 = each.iter().take(threads).sum();
         let limit = self.options.memory();
         let largest = each.first().copied().unwrap_or(0);
-        writeln!(
-            out,
+        console::print(&format!(
             "{} files ({} unreadable), {:.3} Gpx, {:.2} GB of samples; {threads} threads, at most {} of memory; about {:.0} s if all were PNG",
             items.len(),
-            shapes.iter().filter(|shape| shape.is_err()).count(),
+            surveys.iter().filter(|survey| survey.is_err()).count(),
             pixels as f64 / 1e9,
             bytes as f64 / 1e9,
             told(at_once.min(limit.max(largest))),
             bytes as f64 / CORE_RATE / threads as f64
-        )?;
-        Ok(match shapes.iter().all(Result::is_ok) {
+        ))?;
+        Ok(match surveys.iter().all(Result::is_ok) {
             true => Outcome::Done,
             false => Outcome::SomeFailed,
         })

@@ -1,6 +1,7 @@
 //! How far a batch is, on standard error: a bar where a person watches, a line now and then where
 //! none does.
 
+use crate::console;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::env;
 use std::io::{IsTerminal, stderr};
@@ -76,13 +77,13 @@ impl Progress {
             self.told = Instant::now();
             let left = self.begun.elapsed().as_secs_f64() / self.done as f64
                 * (self.files - self.done) as f64;
-            eprintln!(
+            console::tell(&format!(
                 "gpuimg: {} of {} files, {}, {} left",
                 self.done,
                 self.files,
                 self.rate(),
                 HumanDuration(Duration::from_secs_f64(left))
-            );
+            ));
         }
     }
 
@@ -97,7 +98,7 @@ impl Progress {
 
     /// Prints a line on standard error, clear of the bar.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.bar.suspend(|| console::tell(line));
     }
 
     /// The same, unless `-q`.
@@ -122,10 +123,10 @@ impl Progress {
         if self.failed > 0 {
             line += &format!(", {} failed", self.failed);
         }
-        eprintln!(
+        console::tell(&format!(
             "{line}; {time:.2} s, {:.1} files/s, {:.0} MB/s of pixels",
             fine as f64 / time,
             self.bytes as f64 / time / 1e6
-        );
+        ));
     }
 }

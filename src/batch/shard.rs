@@ -8,6 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::str::FromStr;
 
+/// The most parts that a set has: more than the largest clusters have jobs (Slurm: 4 million).
+pub const MOST_PARTS: u64 = 1 << 22;
+
 /// Part `index` of `of`, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
@@ -28,6 +31,7 @@ impl Shard {
             (1..=of).contains(&index),
             "part {index} of {of} (parts are counted from 1)"
         );
+        ensure!(of <= MOST_PARTS, "{of} parts are more than {MOST_PARTS}");
         Ok(Shard { index, of })
     }
 
@@ -42,13 +46,13 @@ impl Shard {
             let of =
                 number("SLURM_ARRAY_TASK_COUNT")?.context("SLURM_ARRAY_TASK_COUNT is not set")?;
             let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
-            return Shard::checked((id + 1).saturating_sub(first), of);
+            return Shard::checked(id.saturating_add(1).saturating_sub(first), of);
         }
         if let Some(index) = number("JOB_COMPLETION_INDEX")? {
             let of = number("JOB_COMPLETIONS")?.context(
                 "JOB_COMPLETIONS is not set (give it the value of the job's .spec.completions)",
             )?;
-            return Shard::checked(index + 1, of);
+            return Shard::checked(index.saturating_add(1), of);
         }
         anyhow::bail!("neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set")
     }
@@ -105,6 +109,9 @@ mod tests {
         );
         assert!(environment(&kubernetes[..1]).is_err());
         assert!(environment(&[]).is_err());
+        let last = u64::MAX.to_string();
+        let beyond = [("JOB_COMPLETION_INDEX", &*last), ("JOB_COMPLETIONS", "4")];
+        assert!(environment(&beyond).is_err());
     }
 
     #[test]
@@ -119,5 +126,6 @@ mod tests {
         assert!("0/3".parse::<Shard>().is_err());
         assert!("4/3".parse::<Shard>().is_err());
         assert!("1/0".parse::<Shard>().is_err());
+        assert!("1/18446744073709551615".parse::<Shard>().is_err());
     }
 }

@@ -129,7 +129,8 @@ pub(super) fn copied(lab: &Lab, from: &cuda::Buffer, len: usize) -> Result<Time>
         Arg::Buffer(&out),
         Arg::U64(len as u64 / 16),
     ];
-    let launch = || lab.gpu.launch_grid(&kernel, one_vector_each(len), &args);
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    let launch = || unsafe { lab.gpu.launch_grid(&kernel, one_vector_each(len), &args) };
     lab.check(&out, &expected, launch)?;
     lab.time(launch)
 }
@@ -144,8 +145,11 @@ fn write_wide(lab: &Lab) -> Result<Time> {
         Arg::U32(word),
     ];
     let launch = || {
-        lab.gpu
-            .launch_grid(&kernel, one_vector_each(out.len()), &args)
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe {
+            lab.gpu
+                .launch_grid(&kernel, one_vector_each(out.len()), &args)
+        }
     };
     lab.check(&out, &expected, launch)?;
     lab.time(launch)

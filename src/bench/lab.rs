@@ -269,8 +269,8 @@ impl<'a> Lab<'a> {
         let count = self.gpu.words(&[0u64])?;
         let words = Arg::U64(a.len() as u64 / 4);
         let args = [Arg::Buffer(a), Arg::Buffer(b), words, Arg::Buffer(&count)];
-        self.gpu
-            .launch_grid(&self.differing, self.filled(), &args)
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { self.gpu.launch_grid(&self.differing, self.filled(), &args) }
             .context("the check")?;
         Ok(self.gpu.read_words::<u64>(&count)?[0])
     }
@@ -305,7 +305,8 @@ impl<'a> Lab<'a> {
         sums: &'b cuda::Buffer,
     ) -> Result<Time> {
         let args = args(Arg::Buffer(sums));
-        let launch = || self.gpu.launch_grid(kernel, grid, &args);
+        // SAFETY: the tables give a kernel the arguments of its header, and the counts of its buffers.
+        let launch = || unsafe { self.gpu.launch_grid(kernel, grid, &args) };
         self.check_sum(sums, expected, launch)?;
         self.time(launch)
     }

@@ -108,7 +108,8 @@ fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
             let kernel = lab.kernel("papers/memory", "copy")?;
             let (out, [count, piece]) = (lab.poisoned(lab.input.len())?, pieces(lab, PIECE));
             let args = [Arg::Buffer(&lab.input), Arg::Buffer(&out), count, piece];
-            let launch = || lab.gpu.launch_grid(&kernel, threads.grid(lab), &args);
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            let launch = || unsafe { lab.gpu.launch_grid(&kernel, threads.grid(lab), &args) };
             lab.check(&out, &lab.input, launch)?;
             Ok(lab.time(launch)?.into())
         },
@@ -200,8 +201,11 @@ fn indexed(
         Arg::Buffer(&order),
     ];
     let launch = || {
-        lab.gpu
-            .launch_grid(&kernel, grid, &args[..2 + levels as usize + 1])
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe {
+            lab.gpu
+                .launch_grid(&kernel, grid, &args[..2 + levels as usize + 1])
+        }
     };
     lab.check_sum(&sums, lab.host.sample_sum, launch)?;
     Ok(lab.time(launch)?.into())
@@ -310,7 +314,8 @@ fn records(sizes: Sizes) -> Vec<Case> {
                 .for_each(|abc| abc[2] = abc[0].wrapping_add(abc[1]));
             let (expected, abc) = (lab.gpu.words(&expected)?, lab.changeable(12 * n)?);
             let args = [Arg::Buffer(&abc), Arg::U64(n as u64)];
-            let launch = || lab.gpu.launch_grid(&kernel, lab.filled(), &args);
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            let launch = || unsafe { lab.gpu.launch_grid(&kernel, lab.filled(), &args) };
             lab.check(&abc, &expected, launch)?;
             Ok(lab.time(launch)?.into())
         },
@@ -337,7 +342,8 @@ fn records(sizes: Sizes) -> Vec<Case> {
                 Arg::Buffer(&c),
                 Arg::U64(n as u64),
             ];
-            let launch = || lab.gpu.launch_grid(&kernel, lab.filled(), &args);
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            let launch = || unsafe { lab.gpu.launch_grid(&kernel, lab.filled(), &args) };
             lab.check(&c, &expected, launch)?;
             Ok(lab.time(launch)?.into())
         },
@@ -403,7 +409,8 @@ fn gather(sizes: Sizes, scattered: bool) -> Case {
                 Arg::Buffer(&out),
                 Arg::U64(n as u64),
             ];
-            let launch = || lab.gpu.launch_grid(&kernel, lab.filled(), &args);
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            let launch = || unsafe { lab.gpu.launch_grid(&kernel, lab.filled(), &args) };
             lab.check(&out, &expected, launch)?;
             Ok(lab.time(launch)?.into())
         },
@@ -451,7 +458,8 @@ fn column(sizes: Sizes, stored_transposed: bool) -> Case {
                 blocks: [lines.div_ceil(256) as u32, 1],
                 threads: [256, 1],
             };
-            let launch = || lab.gpu.launch_grid(&kernel, grid, &args);
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            let launch = || unsafe { lab.gpu.launch_grid(&kernel, grid, &args) };
             lab.check(&sums, &expected, launch)?;
             Ok(lab.time(launch)?.into())
         },
@@ -535,7 +543,8 @@ fn local(sizes: Sizes, n: usize, kernel: &'static str) -> Case {
                 blocks: [threads.div_ceil(128) as u32, 1],
                 threads: [128, 1],
             };
-            let launch = || lab.gpu.launch_grid(&kernel, grid, &args);
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            let launch = || unsafe { lab.gpu.launch_grid(&kernel, grid, &args) };
             lab.check(&out, &expected, launch)?;
             Ok(lab.time(launch)?.into())
         },

@@ -129,7 +129,8 @@ fn rows(table: Table, sizes: Sizes, kernels: &[Kernel]) -> Vec<Case> {
                 checked(lab, depth, |range| {
                     let [count, piece] = pieces(lab, PIECE);
                     let args = [Arg::Buffer(&lab.input), count, piece, range];
-                    lab.gpu.launch_grid(&kernel, threads.grid(lab), &args)
+                    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+                    unsafe { lab.gpu.launch_grid(&kernel, threads.grid(lab), &args) }
                 })
             };
             let (id, name) = (threads.id(id), threads.name(name));
@@ -174,7 +175,8 @@ pub(super) fn own(lab: &Lab, from: &cuda::Buffer, len: usize) -> Result<Measured
     let count = Arg::U64(len as u64 / 2);
     let args = [Arg::Buffer(from), count, Arg::Buffer(&ranges)];
     let grid = lab.gpu.reduction_grid(len as u64);
-    let launch = || lab.gpu.launch(&kernel, grid, &args);
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    let launch = || unsafe { lab.gpu.launch(&kernel, grid, &args) };
     launch()?;
     let words = lab.gpu.read_words::<u32>(&ranges)?;
     let noise = &lab.host.noise;

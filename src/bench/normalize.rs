@@ -101,7 +101,8 @@ fn in_place(
     args.extend(constants);
     let values: Vec<u16> = lab.host.noise.par_iter().map(|&p| value(p)).collect();
     let expected = lab.gpu.words(&values)?;
-    let launch = || lab.gpu.launch_grid(&kernel, threads.grid(lab), &args);
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    let launch = || unsafe { lab.gpu.launch_grid(&kernel, threads.grid(lab), &args) };
     lab.check(&data, &expected, launch)?;
     Ok(lab.time(launch)?.into())
 }
@@ -177,9 +178,11 @@ pub(super) fn own(lab: &Lab, from: &cuda::Buffer, len: usize, both: bool) -> Res
         if both {
             lab.gpu.fill(&ranges, 0xff)?;
             let grid = lab.gpu.reduction_grid(len as u64);
-            lab.gpu.launch(&minmax, grid, &first)?;
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            unsafe { lab.gpu.launch(&minmax, grid, &first) }?;
         }
-        lab.gpu.launch(&scale, len.div_ceil(4096) as u32, &second)
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { lab.gpu.launch(&scale, len.div_ceil(4096) as u32, &second) }
     };
     lab.check(&out, &expected, launch)?;
     Ok(lab.time(launch)?.into())

@@ -175,7 +175,8 @@ fn passes(
             Arg::Buffer(&partial[to]),
             Arg::U32(left as u32),
         ];
-        lab.gpu.launch_grid(kernel, grid, &args)?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { lab.gpu.launch_grid(kernel, grid, &args) }?;
         if blocks == 1 {
             return Ok(to);
         }
@@ -209,8 +210,11 @@ pub(super) fn own(
     let total = lab.gpu.words(&[0u64; 4])?;
     let args = [Arg::Buffer(from), Arg::U64(n as u64), Arg::Buffer(&total)];
     let launch = || {
-        lab.gpu
-            .launch(&kernel, lab.gpu.reduction_grid(bytes as u64), &args)
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe {
+            lab.gpu
+                .launch(&kernel, lab.gpu.reduction_grid(bytes as u64), &args)
+        }
     };
     launch()?;
     let found = lab.gpu.read_words::<u64>(&total)?[0];

@@ -202,7 +202,8 @@ fn variant(
             blocks: [side.div_ceil(x), side.div_ceil(y)],
             threads: [x, y],
         };
-        let launch = || lab.gpu.launch_grid(&kernel, grid, &args);
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        let launch = || unsafe { lab.gpu.launch_grid(&kernel, grid, &args) };
         lab.check(&out, &expected, launch)?;
         Ok(lab.time(launch)?.into())
     })
@@ -306,7 +307,8 @@ fn own(lab: &Lab, width: usize, height: usize, pixel: usize) -> Result<Measured>
         Arg::U32(0),
     ];
     let grid = symmetry::grid(width, height, pixel, true);
-    let launch = || lab.gpu.launch(&kernel, grid, &args);
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    let launch = || unsafe { lab.gpu.launch(&kernel, grid, &args) };
     lab.check(&out, &expected, launch)?;
     Ok(lab.time(launch)?.into())
 }

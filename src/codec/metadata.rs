@@ -1,7 +1,7 @@
 //! Metadata kept true after an operation, and carried from one format to the other.
 
 use super::format::{Field as Neutral, Format};
-use super::{png, tiff};
+use super::{png, tiff, xmp};
 use crate::metadata::{Chunk, Effect, Field, Metadata, Own, Remarks, Story, Value};
 
 /// The most bytes that compressed metadata are unpacked to.
@@ -39,9 +39,21 @@ pub fn follow(metadata: &mut Metadata, story: &Story, remarks: &mut Remarks) {
             if story.is_transposed() {
                 exif.for_each(|chunk| tiff::exif::exchange_sides(&mut chunk.data));
             }
+            for chunk in chunks.iter_mut() {
+                let head = [XMP_KEYWORD.as_bytes(), b"\0\0"].concat();
+                // Not compressed, as XMP is to be.
+                if &chunk.kind == b"iTXt" && chunk.data.starts_with(&head) {
+                    xmp::follow(&mut chunk.data, story, metadata.orientation);
+                }
+            }
         }
         Own::Tiff { big_endian, fields } => {
             tiff::metadata::follow(fields, *big_endian, story, remarks);
+            for field in fields.iter_mut().filter(|field| field.tag == XMP) {
+                if let Value::Bytes(packet) = &mut field.value {
+                    xmp::follow(packet, story, metadata.orientation);
+                }
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
-//! One NVIDIA GPU: its context, its memory, pinned host memory, copies and launches. The only file
-//! with `unsafe` beside the PNG encoder's SIMD, and long for that reason: every driver call with a pointer is here. Knows no
+//! One NVIDIA GPU: its context, its memory, pinned host memory, copies and launches. Every
+//! driver call with a pointer is here, and so is all `unsafe` but the PNG encoder's SIMD, the launches,
+//! whose arguments only operations know, and a line in `console.rs`; therefore it is long. Knows no
 //! operation; `job.rs` puts these calls in order and times them.
 
 use super::modules::Modules;
@@ -571,18 +572,26 @@ impl Gpu {
         })
     }
 
-    /// Queues `kernel` with `grid` blocks of the threads that it was compiled for. `args` are those
-    /// of its header comment, in order.
-    pub fn launch(&self, kernel: &Kernel, grid: u32, args: &[Arg]) -> Result<()> {
+    /// Queues `kernel` with `grid` blocks of the threads that it was compiled for.
+    ///
+    /// # Safety
+    /// As for `launch_grid`.
+    pub unsafe fn launch(&self, kernel: &Kernel, grid: u32, args: &[Arg]) -> Result<()> {
         let grid = Grid {
             blocks: [grid, 1],
             threads: [kernel.threads, 1],
         };
-        self.launch_grid(kernel, grid, args)
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.launch_grid(kernel, grid, args) }
     }
 
     /// Queues `kernel`, cut as `grid` says.
-    pub fn launch_grid(&self, kernel: &Kernel, grid: Grid, args: &[Arg]) -> Result<()> {
+    ///
+    /// # Safety
+    /// `args` are those of the kernel's header comment, in order, and what they say of how much is in
+    /// a buffer is true. A kernel that is told of more reads and writes past the buffer; and since
+    /// pinned host memory has addresses on the card too, that may be the host's memory.
+    pub unsafe fn launch_grid(&self, kernel: &Kernel, grid: Grid, args: &[Arg]) -> Result<()> {
         let mut builder = self.stream.launch_builder(&kernel.function);
         for arg in args {
             match arg {
@@ -597,9 +606,9 @@ impl Gpu {
             block_dim: (grid.threads[0], grid.threads[1], 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: the kernels are the project's own and reach no memory but the device buffers given
-        // here, whose lengths they are told. A wrong argument list could spoil device memory or stop
-        // the context, never the host's memory; the tests run every kernel, under a checker too.
+        // SAFETY: the kernels are the project's own, and reach no memory but the buffers given here,
+        // as far as they are told that these go: which is the caller's promise. The tests run every
+        // kernel, under a checker too.
         unsafe { builder.launch(config) }.map_err(|error| anyhow!("{}", said(&error)))?;
         Ok(())
     }

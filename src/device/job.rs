@@ -177,9 +177,20 @@ impl Job<'_, '_> {
     }
 
     /// Queues a kernel of `grid` blocks that must read and write `bytes` in device memory.
-    pub fn launch(&mut self, kernel: &Kernel, grid: u32, bytes: u64, args: &[Arg]) -> Result<()> {
+    ///
+    /// # Safety
+    /// `args` are those of the kernel's header comment, in order, and what they say of how much is in
+    /// a buffer is true (`Gpu::launch_grid` says why).
+    pub unsafe fn launch(
+        &mut self,
+        kernel: &Kernel,
+        grid: u32,
+        bytes: u64,
+        args: &[Arg],
+    ) -> Result<()> {
         self.timed(kernel.name, bytes, Limit::DeviceMemory, |job| {
-            job.gpu.launch(kernel, grid, args)
+            // SAFETY: the caller's promise is the same.
+            unsafe { job.gpu.launch(kernel, grid, args) }
         })
     }
 

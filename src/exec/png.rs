@@ -72,17 +72,22 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
     let source = [Arg::Buffer(&filtered), Arg::U64(stride as u64)];
     let [per_segment, records_arg] = [Arg::U32(blocks as u32), Arg::Buffer(&records)];
 
-    job.launch(&choose, of_segments, 0, &pixels)?;
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&choose, of_segments, 0, &pixels) }?;
     let tail = [source[0], source[1], Arg::U32(tiles as u32)];
     let args = [&pixels[..], &tail].concat();
-    job.launch(&filter, (count * tiles) as u32, 2 * raw, &args)?;
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&filter, (count * tiles) as u32, 2 * raw, &args) }?;
     let args = [&rows[..], &source, &[Arg::Buffer(&segments)]].concat();
-    job.launch(&promise, of_segments, 0, &args)?;
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&promise, of_segments, 0, &args) }?;
     let args = [&rows[..], &source, &[per_segment, records_arg]].concat();
-    job.launch(&histogram, of_blocks, raw, &args)?;
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&histogram, of_blocks, raw, &args) }?;
     let args = [&rows[..], &[per_segment, records_arg]].concat();
     let record_bytes = (count * blocks * BLOCK_RECORD) as u64;
-    job.launch(&codes, of_blocks, record_bytes, &args)?;
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&codes, of_blocks, record_bytes, &args) }?;
     let tail = [
         Arg::U32(of_segments),
         per_segment,
@@ -90,7 +95,8 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
         Arg::Buffer(&segments),
     ];
     let args = [&rows[..], &tail].concat();
-    job.launch(&place, count.div_ceil(THREADS) as u32, 0, &args)?;
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&place, count.div_ceil(THREADS) as u32, 0, &args) }?;
 
     // How long the data is decides how much memory it needs, and which segments are the CPU's.
     let told: Vec<u64> = job.read_words(&segments)?;
@@ -119,7 +125,8 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
             Arg::Buffer(&packed),
         ];
         let args = [&rows[..], &source, &tail].concat();
-        job.launch(&pack, of_blocks, raw + packed_bytes, &args)?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&pack, of_blocks, raw + packed_bytes, &args) }?;
     }
 
     let mut parts: Vec<(&Buffer, Range<usize>)> = Vec::with_capacity(count);

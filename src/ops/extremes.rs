@@ -92,7 +92,9 @@ impl DeviceExtremes {
             Arg::U64(shape.samples() as u64),
             Arg::Buffer(&words),
         ];
-        job.launch(&minmax, job.reduction_grid(bytes), bytes, &args)?;
+        let grid = job.reduction_grid(bytes);
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&minmax, grid, bytes, &args) }?;
         Ok(DeviceExtremes { shape, words })
     }
 

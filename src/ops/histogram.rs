@@ -235,7 +235,8 @@ impl Histogram {
             Arg::Buffer(&bins),
         ];
         let grid = job.reduction_grid(bytes);
-        job.launch(&kernel, grid, bytes, &args)?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&kernel, grid, bytes, &args) }?;
         counts.bins = job.read_words(&bins)?;
         Ok(counts)
     }

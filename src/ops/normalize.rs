@@ -271,7 +271,8 @@ impl Bound for Stretch<'_> {
             Arg::U32(hi.into()),
         ];
         let grid = u32::try_from(bytes.div_ceil(4096))?;
-        job.launch(&scale, grid, 2 * bytes, &args)?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&scale, grid, 2 * bytes, &args) }?;
         Ok(OpResult::Image(image))
     }
 

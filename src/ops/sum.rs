@@ -257,16 +257,20 @@ impl Bound for Sum {
         );
         let grid = job.reduction_grid(bytes);
         let sums = job.words(&[0u64; 4])?;
-        job.launch(&sum, grid, bytes, &[samples, count, Arg::Buffer(&sums)])?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&sum, grid, bytes, &[samples, count, Arg::Buffer(&sums)]) }?;
         let ranges = job.words(&[u32::MAX; 8])?;
         if self.all {
             let [minmax] = job.kernels("normalize", ["minmax"], &form)?;
-            job.launch(
-                &minmax,
-                grid,
-                bytes,
-                &[samples, count, Arg::Buffer(&ranges)],
-            )?;
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            unsafe {
+                job.launch(
+                    &minmax,
+                    grid,
+                    bytes,
+                    &[samples, count, Arg::Buffer(&ranges)],
+                )
+            }?;
         }
         let (sums, ranges) = (
             job.read_words::<u64>(&sums)?,

@@ -178,7 +178,8 @@ impl Bound for Symmetry {
             Arg::U32(reverse_y.into()),
         ];
         let grid = grid(width, height, pixel, transposed);
-        job.launch(&kernel, grid, 2 * from.bytes() as u64, &args)?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&kernel, grid, 2 * from.bytes() as u64, &args) }?;
         let shape = self.parts().of(from);
         Ok(OpResult::Image(DeviceImage { shape, samples }))
     }

@@ -83,19 +83,23 @@ pub fn each<I: Input + Send>(
     let idle = Mutex::new(idle);
     thread::scope(|scope| {
         let (send, finished) = channel();
-        for _ in 0..threads {
+        for seat in 0..threads {
             let send = send.clone();
             let (parts, idle) = (&parts, &idle);
-            thread::Builder::new()
-                .spawn_scoped(scope, move || {
-                    // A panic must not leave the joining thread waiting.
-                    let worked = catch_unwind(AssertUnwindSafe(|| work(parts, idle, &send)));
-                    let worked = worked.unwrap_or_else(|_| Err(anyhow!("a thread failed")));
-                    if let Err(error) = worked {
-                        let _ = send.send(Err(error));
-                    }
-                })
-                .context("no thread could be started")?;
+            let seated = thread::Builder::new().spawn_scoped(scope, move || {
+                // A panic must not leave the joining thread waiting.
+                let worked = catch_unwind(AssertUnwindSafe(|| work(parts, idle, &send)));
+                let worked = worked.unwrap_or_else(|_| Err(anyhow!("a thread failed")));
+                if let Err(error) = worked {
+                    let _ = send.send(Err(error));
+                }
+            });
+            match seated {
+                Ok(_) => {}
+                // Fewer threads take all parts, too.
+                Err(_) if seat > 0 => break,
+                Err(error) => return Err(error).context("no thread could be started"),
+            }
         }
         drop(send);
         // Dropped at the end of this closure, also after an error; the workers stop then.
