@@ -5,6 +5,7 @@ mod crew;
 pub mod histogram;
 pub mod inputs;
 mod journal;
+pub mod key;
 pub mod options;
 mod plan;
 mod progress;
@@ -15,20 +16,21 @@ mod totals;
 use crate::cli::{Common, StatsForm};
 use crate::console;
 use crate::device::{self, Choice, estimate};
+use crate::files::{self, Identity};
 use crate::ops::Operation;
 use crate::ops::histogram::Histogram;
 use crate::outcome::{Outcome, usage};
-use crate::pipeline::{Destination, Done, Resources, one_image};
-use anyhow::{Context, Result};
+use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
+use anyhow::{Context, Result, bail};
 use crew::Crew;
 use histogram::Set;
 use inputs::{Item, Items, Naming};
-use journal::{Journal, Stamp, Verdict};
+use journal::{Journal, Sight, Verdict};
+use key::Job;
 use options::Options;
 use progress::Progress;
 use report::{Outcome as Fate, Report};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use totals::Totals;
@@ -50,9 +52,11 @@ pub struct Batch<'a> {
     pub aloud: bool,
 }
 
-/// Does `op` to all that `paths` and the options name, results where `naming` says.
+/// Does `op` to all that `paths` and the options name, results where `naming` says; `job` is what
+/// that is, for later runs.
 pub fn convert(
     op: &dyn Operation,
+    job: Job,
     paths: &[PathBuf],
     naming: &Naming,
     template: &Destination,
@@ -72,17 +76,18 @@ pub fn convert(
         return batch.tell_plan();
     }
     let folder = naming.folder();
-    fs::create_dir_all(folder).with_context(|| format!("cannot write {}", folder.display()))?;
-    // What a result depends on beside its input: a run with other options does not resume this one.
-    let job = format!(
-        "{} {op:?} {:?}",
-        env!("CARGO_PKG_VERSION"),
-        (template.format, template.options, template.depth)
-    );
+    files::make_folder(folder, template.sync)
+        .with_context(|| format!("cannot write {}", folder.display()))?;
+    let (shard, resume) = (options.selection.shard, options.resume);
     // Beside a single file none is expected, unless it is asked for.
-    let keeps = options.resume || matches!(naming, Naming::Folder { .. });
-    let journal = keeps.then(|| Journal::open(folder, job, options.resume));
-    batch.run(journal.transpose()?.as_ref(), |_, _| Ok(()))
+    let keeps = resume || matches!(naming, Naming::Folder { .. });
+    let journal = keeps.then(|| Journal::open(folder, shard, job, resume, template.sync));
+    let journal = journal.transpose()?;
+    if resume {
+        let outputs = batch.items.items.iter().flat_map(|item| &item.output);
+        files::remove_leftovers(outputs.map(|path| files::parent(path).into()).collect());
+    }
+    batch.run(journal.as_ref(), |_, _| Ok(()))
 }
 
 /// Measures all that `paths` and the options name; `print` gets what was found in the order of the
@@ -242,44 +247,58 @@ impl Batch<'_> {
 
     /// One file, unless it is done already.
     fn one(&self, item: &Item, resources: &Resources, journal: Option<&Journal>) -> Fate {
-        let stamp = Stamp::of(&item.input);
-        let verdict = journal.map_or(Verdict::Unknown, |journal| journal.verdict(item, stamp));
-        if verdict == Verdict::Done {
-            return Fate::Skipped;
+        match self.attempt(item, resources, journal) {
+            Ok(Some(done)) => Fate::Done(Box::new(done)),
+            Ok(None) => Fate::Skipped,
+            // Two runs may go on with one folder.
+            Err(_) if journal.is_some_and(|it| it.was_done_meanwhile(item)) => Fate::Skipped,
+            Err(error) => Fate::Failed(error),
         }
+    }
+
+    /// One file; none if it is done already.
+    fn attempt(
+        &self,
+        item: &Item,
+        resources: &Resources,
+        journal: Option<&Journal>,
+    ) -> Result<Option<Done>> {
         let resources = &Resources {
             only_files: item.listed,
             ..*resources
         };
-        let work = || -> Result<Done> {
-            let Some((template, path)) = self.template.zip(item.output.as_ref()) else {
-                return one_image(self.op, &item.input, None, resources);
-            };
-            let destination = Destination {
-                path: path.clone(),
-                overwrite: template.overwrite || verdict == Verdict::Ours,
-                ..template.clone()
-            };
-            // Our own only if nothing of others' is there.
-            let free = destination.overwrite || !path.exists();
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)
-                    .with_context(|| format!("cannot write {}", path.display()))?;
-            }
-            if let Some(journal) = journal.filter(|_| free) {
-                journal.began(item, stamp)?;
-            }
-            let done = one_image(self.op, &item.input, Some(&destination), resources)?;
-            // What is damaged is begun only, so that --resume does it, and names it, again.
-            if let Some(journal) = journal.filter(|_| done.damage.is_none()) {
-                journal.done(item, stamp)?;
-            }
-            Ok(done)
+        let Some((template, path)) = self.template.zip(item.output.as_ref()) else {
+            return one_image(self.op, &item.input, None, resources).map(Some);
         };
-        match work() {
-            Ok(done) => Fate::Done(Box::new(done)),
-            Err(error) => Fate::Failed(error),
-        }
+        let sight = Sight::of(item);
+        let verdict = match journal {
+            Some(journal) => journal.verdict(item, &sight, template.overwrite)?,
+            None => sight.verdict(template.overwrite),
+        };
+        let replaced = match verdict {
+            Verdict::Done => return Ok(None),
+            Verdict::Make(replaced) => replaced,
+            Verdict::Refused(why) => {
+                let (name, input) = (self.op.name(), item.input.display());
+                bail!("cannot {name} {input}: {why}")
+            }
+        };
+        let destination = Destination {
+            path: path.clone(),
+            overwrite: replaced.something(),
+            ..template.clone()
+        };
+        files::make_folder(files::parent(path), template.sync)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        let announce = |made: Identity, damaged: bool| {
+            replaced.check(path)?;
+            match journal {
+                Some(journal) => journal.announce(item, sight.input, made, damaged),
+                None => Ok(()),
+            }
+        };
+        let output = Some(&destination);
+        one_image_announced(self.op, &item.input, output, resources, &announce).map(Some)
     }
 
     /// With `auto`, the cards are started once their help to the images that are left is worth it.

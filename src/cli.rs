@@ -89,12 +89,9 @@ pub enum Verb {
         /// Images to count together, or folders of them
         #[arg(required_unless_present = "files_from")]
         inputs: Vec<PathBuf>,
-        /// File to write
-        #[arg(short, long, value_name = "FILE")]
-        output: PathBuf,
-        /// Replace the output if it exists
-        #[arg(long)]
-        overwrite: bool,
+        /// What is written.
+        #[command(flatten)]
+        output: Counted,
         /// How many files are done.
         #[command(flatten)]
         batch: Options,
@@ -104,12 +101,9 @@ pub enum Verb {
         /// Files of `gpuimg histogram`, one of each part, or folders of them
         #[arg(required = true)]
         inputs: Vec<PathBuf>,
-        /// File to write
-        #[arg(short, long, value_name = "FILE")]
-        output: PathBuf,
-        /// Replace the output if it exists
-        #[arg(long)]
-        overwrite: bool,
+        /// What is written.
+        #[command(flatten)]
+        output: Counted,
     },
     /// Compare two images sample by sample, or one image's results on the CPU and on a GPU
     Verify {
@@ -141,6 +135,22 @@ pub enum Verb {
         /// The folder, which must exist
         folder: PathBuf,
     },
+}
+
+/// The histogram that is written.
+#[derive(Args, Clone, Debug)]
+pub struct Counted {
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+
+    /// Replace the output if it exists
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Have the output on the disk itself before it gets its name, and the name when this ends
+    #[arg(long)]
+    pub sync: bool,
 }
 
 /// Where the range of a whole set comes from.
@@ -183,7 +193,7 @@ pub struct Files {
     #[arg(long)]
     pub overwrite: bool,
 
-    /// Have every output on the disk itself before it gets its name
+    /// Have every output on the disk itself before it gets its name, and the name before it is done
     #[arg(long)]
     pub sync: bool,
 

@@ -2,6 +2,9 @@
 //! output only when everything is in it. Both can be used from many threads and keep the time
 //! that the operating system took, so that `--stats` can tell reading from decoding.
 
+mod durable;
+mod identity;
+mod leftovers;
 mod replaced;
 mod unfinished;
 
@@ -17,6 +20,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+pub use durable::{make_folder, parent, sync_folder};
+pub use identity::{Identity, same_file};
+pub use leftovers::remove_leftovers;
 use unfinished::Unfinished;
 pub use unfinished::forget_unfinished;
 
@@ -226,7 +233,8 @@ const DEVICE: &str = "it is a terminal or another device, no file and no pipe";
 #[derive(Debug)]
 pub struct Target {
     place: Place,
-    /// Whether `commit` waits until the bytes are on the disk itself before it gives them their name.
+    /// Whether `commit` waits until the bytes are on the disk itself before it gives them their name,
+    /// and then until the name is.
     pub sync: bool,
     /// What writing cost so far.
     pub traffic: Traffic,
@@ -333,6 +341,16 @@ impl Target {
 
     /// Makes the output real, `len` bytes long. Until this returns, the target is as it was.
     pub fn commit(self, len: u64) -> Result<Traffic> {
+        self.commit_announced(len, |_| Ok(()))
+    }
+
+    /// The same; `announce` is told which file is about to get its name, and may refuse. A stream is
+    /// not announced, since it cannot be known again.
+    pub fn commit_announced(
+        self,
+        len: u64,
+        announce: impl FnOnce(Identity) -> Result<()>,
+    ) -> Result<Traffic> {
         let Target {
             place,
             sync,
@@ -347,10 +365,21 @@ impl Target {
                 traffic
                     .count(0, || {
                         unfinished.file().set_len(len)?;
-                        if sync {
-                            unfinished.file().sync_all()?;
+                        match sync {
+                            true => unfinished.file().sync_all(),
+                            false => Ok(()),
                         }
-                        unfinished.name(&path, overwrite)
+                    })
+                    .map_err(plain)?;
+                let about = unfinished.file().metadata().map_err(plain)?;
+                announce(Identity::from(&about))?;
+                traffic
+                    .count(0, || {
+                        unfinished.name(&path, overwrite)?;
+                        match sync {
+                            true => sync_folder(parent(&path)),
+                            false => Ok(()),
+                        }
                     })
                     .map_err(plain)?;
             }
@@ -378,10 +407,7 @@ impl Target {
 
 /// A file without a name in the folder of `path`.
 fn unfinished_beside(path: &Path, mode: u32) -> Result<Unfinished> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
+    let folder = parent(path);
     let permissions = fs::Permissions::from_mode(mode);
     Unfinished::in_folder(folder, permissions).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => anyhow::anyhow!("there is no folder {}", folder.display()),

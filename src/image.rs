@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 /// Bits a sample has in memory and in the file written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum Depth {
     /// 0..=255
     Eight,
@@ -47,7 +47,7 @@ impl Depth {
 
 /// What samples stand for: the whole numbers of a depth, from 0 or with sign. Signed ones are in memory
 /// offset by half their range, so that their order is that of unsigned ones: −32768 is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Values {
     /// Bits a sample.
     pub depth: Depth,

@@ -42,6 +42,7 @@ pub mod verify;
 use anyhow::{Context, Result, anyhow};
 use batch::histogram::{self, Set};
 use batch::inputs::Naming;
+use batch::key::Job;
 use clap::CommandFactory;
 use cli::{Cli, Common, Files, Images, StatsForm, Verb};
 use codec::format;
@@ -72,14 +73,9 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Verb::Histogram {
             inputs,
             output,
-            overwrite,
             batch,
-        } => histogram::histogram(inputs, output, *overwrite, batch, common),
-        Verb::Merge {
-            inputs,
-            output,
-            overwrite,
-        } => histogram::merge(inputs, output, *overwrite),
+        } => histogram::histogram(inputs, output, batch, common),
+        Verb::Merge { inputs, output } => histogram::merge(inputs, output),
         Verb::Verify {
             images,
             devices,
@@ -142,16 +138,20 @@ fn make_images(images: &Images, common: &Common) -> Result<Outcome> {
             let (set, _) = batch::measure_set(inputs, &first, common, false)?;
             set
         }
-        (None, false) => return convert(&**op, files, common),
+        (None, false) => return convert(&**op, false, files, common),
     };
     let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
-    let counts = counted.into_counts();
-    let counts = counts.with_context(|| format!("no range from {}", of.display()))?;
-    convert(&OfSet::new(&**op, counts), files, common)
+    let of_set = counted
+        .into_counts()
+        .and_then(|counts| OfSet::new(&**op, counts));
+    let op = of_set.with_context(|| format!("no range from {}", of.display()))?;
+    convert(&op, set.across, files, common)
 }
 
-/// An image to an image, or many to a folder.
-fn convert(op: &dyn Operation, files: &Files, common: &Common) -> Result<Outcome> {
+/// An image to an image, or many to a folder; `across` says that the range in `op` was measured in
+/// the inputs.
+fn convert(op: &dyn Operation, across: bool, files: &Files, common: &Common) -> Result<Outcome> {
+    let job = Job::new(op, across, files, common)?;
     let mut inputs = files.paths.clone();
     let output = inputs.pop().unwrap_or_default();
     if inputs.is_empty() && files.batch.selection.files_from.is_none() {
@@ -187,7 +187,7 @@ fn convert(op: &dyn Operation, files: &Files, common: &Common) -> Result<Outcome
             pattern: files.name.clone(),
             format: files.format,
         };
-        return batch::convert(op, &inputs, &naming, &destination, batch, common);
+        return batch::convert(op, job, &inputs, &naming, &destination, batch, common);
     }
     if destination.format.is_none() {
         let told = told.map_err(usage);
@@ -196,7 +196,7 @@ fn convert(op: &dyn Operation, files: &Files, common: &Common) -> Result<Outcome
     }
     if batch.wanted() {
         let naming = Naming::File(output);
-        return batch::convert(op, &inputs, &naming, &destination, batch, common);
+        return batch::convert(op, job, &inputs, &naming, &destination, batch, common);
     }
     let devices = Devices::new(common.device);
     let resources = Resources {

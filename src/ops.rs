@@ -48,7 +48,7 @@ pub fn examples() -> Vec<Box<dyn Operation>> {
 }
 
 /// One operation with its options.
-pub trait Operation: Sync + fmt::Debug {
+pub trait Operation: Options + Sync + fmt::Debug {
     /// The word a user types.
     fn name(&self) -> &'static str;
 
@@ -85,6 +85,22 @@ pub trait Operation: Sync + fmt::Debug {
     ) -> Result<Box<dyn Bound + 'a>>;
 }
 
+/// The options of an operation as JSON: a resumed run goes on with another's outputs only if all of
+/// them are the same. Every operation that can be serialized has them.
+pub trait Options {
+    /// The options.
+    ///
+    /// # Errors
+    /// None that can occur: options are plain numbers and words.
+    fn options(&self) -> Result<serde_json::Value>;
+}
+
+impl<T: serde::Serialize> Options for T {
+    fn options(&self) -> Result<serde_json::Value> {
+        Ok(serde_json::to_value(self)?)
+    }
+}
+
 /// An operation that knows all it needs: it runs on each piece of an image by itself.
 pub trait Bound: Sync {
     /// The definition: serial, plain, without regard to speed.
@@ -117,7 +133,7 @@ pub enum Access {
 }
 
 /// Of what a statistic is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 pub enum Scope {
     /// Each page's own range
     Page,

@@ -8,7 +8,7 @@ mod stack;
 use crate::codec::{self, Format, Reader, Reading, Writer};
 use crate::device::{Devices, Failed, Unusable, Work};
 use crate::exec::Executor;
-use crate::files::{Source, Target};
+use crate::files::{Identity, Source, Target};
 use crate::image::{Depth, Shape};
 use crate::metadata::Remarks;
 use crate::ops::Operation;
@@ -35,7 +35,7 @@ pub struct Destination {
     pub options: codec::Options,
     /// Whether an existing file may be replaced.
     pub overwrite: bool,
-    /// Whether the file must be on the disk itself before it gets its name.
+    /// Whether the file must be on the disk itself before it gets its name, and the name after.
     pub sync: bool,
     /// The depth asked for, where it is not the input's.
     pub depth: Option<Depth>,
@@ -142,6 +142,10 @@ impl Done {
     }
 }
 
+/// Is told which file is about to get the output's name, and whether what was read was damaged; an
+/// error keeps the file from its name.
+pub type Announce<'a> = &'a dyn Fn(Identity, bool) -> Result<()>;
+
 /// Runs `op` on the image file `input`, to `output` or to numbers. Where `auto` chose a GPU and it
 /// fails, all is done again on the CPU.
 pub fn one_image(
@@ -150,14 +154,25 @@ pub fn one_image(
     output: Option<&Destination>,
     resources: &Resources,
 ) -> Result<Done> {
-    let found = attempt(op, input, output, resources);
+    one_image_announced(op, input, output, resources, &|_, _| Ok(()))
+}
+
+/// The same, and `announce` is told before the output appears.
+pub fn one_image_announced(
+    op: &dyn Operation,
+    input: &Path,
+    output: Option<&Destination>,
+    resources: &Resources,
+    announce: Announce,
+) -> Result<Done> {
+    let found = attempt(op, input, output, resources, announce);
     let failed = found.as_ref().is_err_and(|error| error.is::<Failed>());
     // Standard input cannot be read twice.
     if !failed || input == Path::new("-") || !resources.devices.falls_back() {
         return found;
     }
     let cause = found.err().map(|error| error.root_cause().to_string());
-    let mut done = attempt(op, input, output, resources)?;
+    let mut done = attempt(op, input, output, resources, announce)?;
     let cause = cause.unwrap_or_default();
     done.warnings
         .push(format!("done on the CPU, since the GPU failed: {cause}"));
@@ -170,6 +185,7 @@ fn attempt(
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
+    announce: Announce,
 ) -> Result<Done> {
     let (since, timeline) = (Instant::now(), Timeline::default());
     let target = output.map(create).transpose()?;
@@ -226,7 +242,10 @@ fn attempt(
         )
     };
     if let Some(((output, target), length)) = output.zip(target).zip(length) {
-        let traffic = target.commit(length).with_context(|| unwritten(output))?;
+        let damaged = reader.damage().is_some();
+        let traffic = target
+            .commit_announced(length, |made| announce(made, damaged))
+            .with_context(|| unwritten(output))?;
         executor.timeline.encoded(since, last, &traffic);
     }
     let Remarks { warnings, notes } = diagnostics.finish();

@@ -18,7 +18,7 @@ pub fn pgm(width: usize, height: usize, seed: u64) -> Vec<u8> {
     file
 }
 
-/// All files below a folder with their bytes, but for the journal.
+/// All files below a folder with their bytes, but for the journals.
 pub fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
@@ -27,13 +27,18 @@ pub fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
             let path = folder.join(name);
             if path.is_dir() {
                 folders.push(path);
-            } else if !path.ends_with(JOURNAL) {
+            } else if !is_journal(&path) {
                 let below = path.strip_prefix(root).expect("below").to_path_buf();
                 files.insert(below, fs::read(&path).expect("file"));
             }
         }
     }
     files
+}
+
+fn is_journal(path: &Path) -> bool {
+    let name = path.file_name().expect("name").to_string_lossy();
+    name.starts_with(JOURNAL)
 }
 
 pub fn names(root: &Path) -> Vec<String> {

@@ -20,6 +20,10 @@ mod command;
 mod contract;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
+/// The journal: what it takes for done, whose files it replaces, and that it can be trusted.
+mod journal;
+/// Killed at random moments, whatever is made and however.
+mod kills;
 /// Laws that the operations obey, and literals small enough to check by hand.
 mod laws;
 /// What a process may use of the machine, and hostile inputs.
@@ -54,6 +58,8 @@ mod series;
 mod signals;
 /// Files of several pages.
 mod stacks;
+/// What is on the disk, and when, with `--sync`.
+mod sync;
 /// TIFF read and written, and hostile files.
 mod tiff;
 /// Wrong pixels and untrue metadata that once came out.

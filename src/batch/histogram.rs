@@ -9,9 +9,9 @@ use super::measure_set;
 use super::options::Options;
 use super::plan::counted;
 use super::shard::{MOST_PARTS, Shard};
-use crate::cli::Common;
+use crate::cli::{Common, Counted};
 use crate::console;
-use crate::files::{Source, Target};
+use crate::files::{Source, Target, make_folder};
 use crate::image::{Depth, Values};
 use crate::ops::histogram::Counts;
 use crate::outcome::{Outcome, usage};
@@ -242,12 +242,14 @@ impl Set {
     }
 
     /// Writes a `.hist` file, and makes its folder first.
-    fn write(&self, path: &Path, overwrite: bool) -> Result<()> {
+    fn write(&self, output: &Counted) -> Result<()> {
+        let path = &output.output;
         let write = || {
             if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)?;
+                make_folder(folder, output.sync)?;
             }
-            let target = Target::create(path, overwrite)?;
+            let mut target = Target::create(path, output.overwrite)?;
+            target.sync = output.sync;
             let text = format!("{}\n", self.json());
             target.write_at(text.as_bytes(), 0)?;
             target.commit(text.len() as u64)
@@ -262,8 +264,7 @@ impl Set {
 /// of a set need not wait for it. Images of different kinds leave no histogram.
 pub fn histogram(
     inputs: &[PathBuf],
-    output: &Path,
-    overwrite: bool,
+    output: &Counted,
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
@@ -271,16 +272,16 @@ pub fn histogram(
     if options.dry_run {
         return Ok(outcome);
     }
-    set.write(output, overwrite)?;
+    set.write(output)?;
     if !options.voice.quiet {
-        set.mention_failed(output);
+        set.mention_failed(&output.output);
     }
     Ok(outcome)
 }
 
 /// Joins the histograms of the parts of a set: files, or folders of them.
-pub fn merge(inputs: &[PathBuf], output: &Path, overwrite: bool) -> Result<Outcome> {
-    let parts = parts(inputs, output)?;
+pub fn merge(inputs: &[PathBuf], output: &Counted) -> Result<Outcome> {
+    let parts = parts(inputs, &output.output)?;
     let (first, others) = parts
         .split_first()
         .context("nothing to merge: no .hist file in the folder")
@@ -293,8 +294,8 @@ pub fn merge(inputs: &[PathBuf], output: &Path, overwrite: bool) -> Result<Outco
     all.whole()?;
     all.parts = BTreeSet::from([1]);
     all.of = 1;
-    all.write(output, overwrite)?;
-    all.mention_failed(output);
+    all.write(output)?;
+    all.mention_failed(&output.output);
     Ok(Outcome::Done)
 }
 

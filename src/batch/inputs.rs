@@ -6,7 +6,7 @@ use crate::files::Source;
 use anyhow::{Context, Result, bail, ensure};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -134,24 +134,45 @@ impl Naming {
                 format,
             } => (folder, pattern, format),
         };
-        let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
-        let stem = text(key.file_stem());
+        let stem = key.file_stem().unwrap_or_default();
         let extension = match format {
-            Some(format) => format.extensions()[0].into(),
-            None => text(key.extension()),
+            Some(format) => OsStr::new(format.extensions()[0]),
+            None => key.extension().unwrap_or_default(),
         };
-        let name = pattern
-            .replace("{stem}", &stem)
-            .replace("{ext}", &extension);
+        let mut name = filled(pattern, stem, extension).into_vec();
         // A file without an extension stays without.
-        let name = match extension.is_empty() {
-            true => name.trim_end_matches('.'),
-            false => &name,
-        };
+        while extension.is_empty() && name.last() == Some(&b'.') {
+            name.pop();
+        }
+        let name = OsString::from_vec(name);
         folder
             .join(key.parent().unwrap_or(Path::new("")))
             .join(name)
     }
+}
+
+/// A pattern with the stem and the extension of a name, whatever their bytes.
+fn filled(pattern: &str, stem: &OsStr, extension: &OsStr) -> OsString {
+    let mut name = OsString::new();
+    let mut rest = pattern;
+    while let Some(at) = rest.find('{') {
+        name.push(&rest[..at]);
+        rest = &rest[at..];
+        let placeholders = [
+            ("{stem}", stem),
+            ("{ext}", extension),
+            ("{", OsStr::new("{")),
+        ];
+        for (placeholder, value) in placeholders {
+            if let Some(after) = rest.strip_prefix(placeholder) {
+                name.push(value);
+                rest = after;
+                break;
+            }
+        }
+    }
+    name.push(rest);
+    name
 }
 
 fn one_output_each(items: &[Item]) -> Result<()> {
@@ -282,7 +303,7 @@ fn listed(list: &Path) -> Result<Vec<Item>> {
             b'\n' => name.strip_suffix(b"\r").unwrap_or(name),
             _ => name,
         };
-        let path = PathBuf::from(std::ffi::OsString::from_vec(name.to_vec()));
+        let path = PathBuf::from(OsString::from_vec(name.to_vec()));
         ensure!(
             !path.is_dir(),
             "it lists {}, which is a directory",

@@ -9,7 +9,7 @@ use crate::metadata::{Metadata, Remarks};
 use anyhow::{Context, Result, ensure};
 
 /// A range of pages, counted from 1, both ends in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Pages {
     /// The first.
     pub first: usize,

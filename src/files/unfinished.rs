@@ -1,21 +1,27 @@
 //! A file that has no name yet, in the folder where it is to get one. Linux keeps such files
 //! (`O_TMPFILE`) and removes them itself, however the process ends; on file systems that cannot,
-//! the file is called `.gpuimg-…` until then.
+//! the file has a temporary name until then, which `leftovers` knows again.
+//!
+//! `GPUIMG_NO_TMPFILE=1` makes every file system one of those that cannot, for tests.
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use super::leftovers;
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use std::collections::BTreeSet;
+use std::env;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// The temporary names in use, to be removed should the process be asked to end.
 static NAMES: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// What temporary names begin with.
-const PREFIX: &str = ".gpuimg-";
+/// Whether files without a name may be had.
+static NAMELESS: LazyLock<bool> = LazyLock::new(|| {
+    Path::new("/proc/self/fd").is_dir() && env::var_os("GPUIMG_NO_TMPFILE").is_none()
+});
 
 /// Removes files that have a temporary name only. For a process about to end.
 pub fn forget_unfinished() {
@@ -38,17 +44,19 @@ impl Unfinished {
     pub fn in_folder(folder: &Path, permissions: Permissions) -> io::Result<Unfinished> {
         let mode = Mode::from_raw_mode(permissions.mode());
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        match rustix::fs::open(folder, flags, mode) {
-            Ok(file) if Path::new("/proc/self/fd").is_dir() => {
-                Ok(Unfinished::Nameless(file.into(), folder.into()))
-            }
-            _ => {
-                let named = tempfile::Builder::new()
-                    .prefix(PREFIX)
-                    .permissions(permissions)
-                    .tempfile_in(folder)?;
+        if *NAMELESS && let Ok(file) = rustix::fs::open(folder, flags, mode) {
+            return Ok(Unfinished::Nameless(file.into(), folder.into()));
+        }
+        loop {
+            let named = tempfile::Builder::new()
+                .prefix(&leftovers::prefix())
+                .permissions(permissions.clone())
+                .tempfile_in(folder)?;
+            hold(named.as_file());
+            // Between its creation and the lock, another run may have taken it for a leftover.
+            if named.as_file().metadata()?.nlink() > 0 {
                 note(named.path(), true);
-                Ok(Unfinished::Named(named))
+                return Ok(Unfinished::Named(named));
             }
         }
     }
@@ -72,8 +80,9 @@ impl Unfinished {
                 match link(path) {
                     // A link cannot replace a file, only a name can: so a temporary one, at once renamed.
                     Err(rustix::io::Errno::EXIST) if overwrite => {
+                        hold(&file);
                         let temporary = tempfile::Builder::new()
-                            .prefix(PREFIX)
+                            .prefix(&leftovers::prefix())
                             .make_in(&folder, |path| Ok(link(path)?))?;
                         temporary.into_temp_path().persist(path)?;
                         Ok(())
@@ -92,6 +101,12 @@ impl Unfinished {
             }
         }
     }
+}
+
+/// Locks a file that has a temporary name, for as long as it is open: it is no leftover. Where files
+/// cannot be locked, none is ever taken for one.
+fn hold(file: &File) {
+    let _ = rustix::fs::flock(file, FlockOperation::LockExclusive);
 }
 
 fn note(path: &Path, in_use: bool) {

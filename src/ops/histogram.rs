@@ -109,7 +109,7 @@ fn values(depth: Depth) -> usize {
 ///
 /// With the N samples in order, counted from 0, the lower is the one at ⌊p·(N − 1)⌋ and the upper
 /// the one at ⌈p·(N − 1)⌉: no sample between two is invented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Clip {
     low: u64,
     high: u64,
@@ -191,7 +191,7 @@ fn percent(text: &str) -> Result<u64, String> {
 }
 
 /// Count how often each value occurs, exactly, in each channel
-#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[derive(clap::Args, Clone, Copy, Debug, Default, serde::Serialize)]
 #[group(skip)]
 pub struct Histogram;
 

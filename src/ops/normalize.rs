@@ -29,7 +29,7 @@ pub use range::{Range, Ranges};
 use scale::Scale;
 
 /// Stretch the range of values to the full depth, exactly rounded
-#[derive(clap::Args, Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default, serde::Serialize)]
 #[group(skip)]
 pub struct Normalize {
     /// Take this input range instead of the image's own minimum and maximum; values outside are clamped to it. Signed images have signed values

@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Add up the samples, exactly, in each channel and together
-#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[derive(clap::Args, Clone, Copy, Debug, Default, serde::Serialize)]
 #[group(skip)]
 pub struct Sum {
     /// Tell the minimum, maximum and mean too

@@ -18,7 +18,7 @@ use crate::stats::Timeline;
 use anyhow::Result;
 
 /// A turn or a mirroring of the image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum Symmetry {
     /// Rows become columns: mirrored at the diagonal from top left.
     Transpose,

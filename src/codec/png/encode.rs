@@ -32,7 +32,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// How PNG data is compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 pub enum Mode {
     /// The smallest files of noisy images, at gigabytes a second; smooth ones a little larger
     #[default]

@@ -5,7 +5,7 @@ use crate::deflate::zlib;
 use anyhow::Result;
 
 /// How a TIFF file is compressed when written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 pub enum Compression {
     /// Not at all: the fastest, and every program reads it
     #[default]

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use std::str::FromStr;
 
 /// A range of values, `MIN:MAX` with MIN below MAX, from −32768 to 65535.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Range {
     /// The smallest value.
     pub min: i32,
