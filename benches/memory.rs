@@ -7,11 +7,12 @@
     reason = "a bench prints to whoever started it"
 )]
 
+use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::ops::Op;
+use gpuimg::ops::Operation;
 use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::orient::Orient;
 use gpuimg::ops::sum::Sum;
+use gpuimg::ops::symmetry::Symmetry;
 use gpuimg::stats::Timeline;
 use rayon::prelude::*;
 use std::hint::black_box;
@@ -90,11 +91,11 @@ fn table(image: &Image) {
     let normalize = Normalize::default();
     operation("normalize", &normalize, image, copied + read, "copy + read");
     for (name, op) in [
-        ("rotate 180", Orient::Rotate180),
-        ("flip horizontal", Orient::FlipHorizontal),
-        ("flip vertical", Orient::FlipVertical),
-        ("transpose", Orient::Transpose),
-        ("rotate 90", Orient::Rotate90),
+        ("rotate 180", Symmetry::Rotate180),
+        ("flip horizontal", Symmetry::FlipHorizontal),
+        ("flip vertical", Symmetry::FlipVertical),
+        ("transpose", Symmetry::Transpose),
+        ("rotate 90", Symmetry::Rotate90),
     ] {
         operation(name, &op, image, copied, "copy");
     }
@@ -105,8 +106,8 @@ fn table(image: &Image) {
         ..shape
     });
     for (name, op) in [
-        ("transpose, not square", Orient::Transpose),
-        ("rotate 90, not square", Orient::Rotate90),
+        ("transpose, not square", Symmetry::Transpose),
+        ("rotate 90, not square", Symmetry::Rotate90),
     ] {
         operation(name, &op, &oblong, fresh, "copy, fresh");
     }
@@ -132,11 +133,11 @@ fn mixed(words: &[u64]) -> u64 {
 }
 
 /// The times are the operation's own spans: the clone that it works on is not timed.
-fn operation(name: &str, op: &dyn Op, image: &Image, ceiling: Duration, of: &str) {
+fn operation(name: &str, op: &dyn Operation, image: &Image, ceiling: Duration, of: &str) {
     let mut moved = 0.0;
     let time = median(|| {
         let mut timeline = Timeline::default();
-        black_box(op.cpu(image.clone(), &mut timeline).is_ok());
+        black_box(exec::on_cpu(op, image.clone(), &mut timeline).is_ok());
         let spans = timeline.spans();
         moved = spans.iter().map(|span| span.bytes as f64).sum();
         spans.iter().map(|span| span.time).sum()

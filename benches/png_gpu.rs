@@ -19,6 +19,7 @@ mod words;
 
 use gpuimg::codec::png::{self, Mode};
 use gpuimg::device::cuda::Gpu;
+use gpuimg::exec;
 use gpuimg::files::Target;
 use gpuimg::image::{Image, Shape};
 use gpuimg::metadata::Metadata;
@@ -135,7 +136,7 @@ fn compressed(
     image: &mut Image,
     times: usize,
     timeline: &mut Timeline,
-) -> (png::Compressed, Duration) {
+) -> (png::Segments, Duration) {
     let shape: Shape = image.shape();
     let memory = image.samples_mut().as_bytes_mut();
     let work = gpu.job(memory, timeline, |job| {
@@ -148,7 +149,7 @@ fn compressed(
         let mut result = None;
         for _ in 0..times {
             let start = Instant::now();
-            result = Some(png::compress(&resident, job)?);
+            result = Some(exec::png::compress(&resident, job)?);
             best = best.min(start.elapsed());
         }
         Ok((result.unwrap(), best))
@@ -187,7 +188,7 @@ fn lanes(gpu: &Gpu, image: &Image, count: usize) {
                         }
                         // Of what the last round left, in the place of the next image.
                         job.upload()?;
-                        png::compress(&resident, job)?;
+                        exec::png::compress(&resident, job)?;
                     }
                     Ok(())
                 });

@@ -22,7 +22,7 @@ use crate::codec::{Format, format};
 use crate::console;
 use crate::device::{self, Choice, estimate};
 use crate::files::{self, Identity, reason};
-use crate::ops::Op;
+use crate::ops::Operation;
 use crate::ops::histogram::Histogram;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
@@ -48,7 +48,7 @@ use totals::Totals;
 #[derive(Debug)]
 pub struct Batch<'a> {
     /// What is done with every file.
-    pub op: &'a dyn Op,
+    pub op: &'a dyn Operation,
     /// The files.
     pub items: &'a Items,
     /// How results are written; their places are the items' own.
@@ -65,7 +65,7 @@ pub struct Batch<'a> {
 
 /// Does `op` to all that is asked for; `job` is what that is, for later runs.
 pub fn convert(
-    op: &dyn Op,
+    op: &dyn Operation,
     job: Job,
     asked: &Conversion,
     template: &Destination,
@@ -119,7 +119,7 @@ pub fn convert(
 /// Measures all that `paths` and the options name; `print` gets what was found in the order of the
 /// names, as soon as it is its turn.
 pub fn measure(
-    op: &dyn Op,
+    op: &dyn Operation,
     paths: &[PathBuf],
     options: &Options,
     common: &Common,

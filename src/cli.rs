@@ -1,16 +1,18 @@
 //! What can be typed: clap types only.
 
+mod images;
+
 use crate::batch::naming::Pattern;
 use crate::batch::options::Options;
 use crate::bench;
 use crate::codec::{self, Format, format};
 use crate::device::Choice;
 use crate::image::Depth;
-use crate::ops::normalize::Normalize;
-use crate::ops::orient::Orient;
 use crate::ops::sum::Sum;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+
+pub use images::Images;
 
 /// Normalize, turn and sum 16-bit images on an NVIDIA GPU or on the CPU: the same bytes from both
 ///
@@ -65,41 +67,9 @@ pub enum StatsForm {
 /// The verbs.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
-    /// Stretch the range of values to the full depth, exactly rounded
-    Normalize {
-        /// Its options.
-        #[command(flatten)]
-        op: Normalize,
-        /// A range for a whole set.
-        #[command(flatten)]
-        set: WholeSet,
-        /// Input and output.
-        #[command(flatten)]
-        files: Files,
-    },
-    /// Exchange rows and columns
-    Transpose {
-        /// Input and output.
-        #[command(flatten)]
-        files: Files,
-    },
-    /// Turn clockwise by 90, 180 or 270 degrees
-    Rotate {
-        /// Degrees, clockwise
-        #[arg(value_name = "90|180|270")]
-        angle: Angle,
-        /// Input and output.
-        #[command(flatten)]
-        files: Files,
-    },
-    /// Mirror left to right (horizontal) or top to bottom (vertical)
-    Flip {
-        /// Which way
-        axis: Axis,
-        /// Input and output.
-        #[command(flatten)]
-        files: Files,
-    },
+    /// The operations that make images.
+    #[command(flatten)]
+    Images(Images),
     /// Add up the samples, exactly, in each channel and together
     Sum {
         /// Its options.
@@ -188,11 +158,16 @@ pub struct Counted {
 #[derive(Args, Clone, Debug, Default)]
 pub struct WholeSet {
     /// Take the range of the set that `gpuimg histogram` counted in FILE
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["range", "across"], help_heading = "Many files")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "across",
+        help_heading = "Many files"
+    )]
     pub range_from: Option<PathBuf>,
 
     /// Measure all inputs first, and give all of them the same range
-    #[arg(long, conflicts_with_all = ["range", "shard"], help_heading = "Many files")]
+    #[arg(long, conflicts_with = "shard", help_heading = "Many files")]
     pub across: bool,
 }
 
@@ -234,48 +209,6 @@ pub struct Files {
     /// How each format is compressed.
     #[command(flatten)]
     pub options: codec::Options,
-}
-
-/// The angles of `rotate`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Angle {
-    /// A quarter turn clockwise
-    #[value(name = "90")]
-    Quarter,
-    /// A half turn
-    #[value(name = "180")]
-    Half,
-    /// A quarter turn anticlockwise
-    #[value(name = "270")]
-    ThreeQuarters,
-}
-
-impl From<Angle> for Orient {
-    fn from(angle: Angle) -> Orient {
-        match angle {
-            Angle::Quarter => Orient::Rotate90,
-            Angle::Half => Orient::Rotate180,
-            Angle::ThreeQuarters => Orient::Rotate270,
-        }
-    }
-}
-
-/// The ways of `flip`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Axis {
-    /// Left and right change places
-    Horizontal,
-    /// Top and bottom change places
-    Vertical,
-}
-
-impl From<Axis> for Orient {
-    fn from(axis: Axis) -> Orient {
-        match axis {
-            Axis::Horizontal => Orient::FlipHorizontal,
-            Axis::Vertical => Orient::FlipVertical,
-        }
-    }
 }
 
 /// The depths of `--depth`.

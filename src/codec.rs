@@ -1,6 +1,5 @@
 //! File bytes ⇄ `Image`. A format is recognised by its first bytes, and chosen for the output by the
-//! file's extension. One file or folder a format, and one line in `FORMATS`; no codec knows a device,
-//! but for png/cuda.rs.
+//! file's extension. One file or folder a format, and one line in `FORMATS`; no codec knows a device.
 
 pub mod format;
 pub mod metadata;

@@ -211,6 +211,11 @@ impl Devices {
         auto
     }
 
+    /// The GPU, where one is in use.
+    pub fn opened(&self) -> Option<&Gpu> {
+        self.gpu.get()
+    }
+
     /// The card's peaks, where a GPU was used.
     pub fn peaks(&self) -> Peaks {
         self.gpu.get().map(Gpu::peaks).unwrap_or_default()

@@ -7,7 +7,7 @@ use crate::device::cuda::Gpu;
 use crate::device::link::{self, Link};
 use crate::device::{Choice, Devices, Unusable};
 use crate::image::{Depth, Shape};
-use crate::ops::Op;
+use crate::ops;
 use crate::ops::normalize::Normalize;
 use crate::outcome::Outcome;
 use crate::stats::Timeline;
@@ -278,7 +278,7 @@ fn decisions(out: &mut String, choice: Choice) -> Result<()> {
             channels: 1,
             depth: Depth::Sixteen,
         };
-        let work = Normalize::default().work(&shape);
+        let work = ops::work(&Normalize::default(), &shape);
         let why = if choice == Choice::Cpu {
             "CPU, as asked".into()
         } else {

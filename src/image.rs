@@ -6,6 +6,7 @@ mod dynamic;
 
 use crate::buffer::Buffer;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 /// Bits a sample has in memory and in the file written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -303,5 +304,36 @@ impl Image {
     /// The samples alone, for reuse of their memory.
     pub fn into_samples(self) -> Samples {
         self.samples
+    }
+}
+
+/// The memory of samples as plain bytes, whatever they hold: devices copy to and from it.
+#[derive(Debug)]
+pub struct HostMemory(Samples);
+
+impl From<Samples> for HostMemory {
+    fn from(samples: Samples) -> HostMemory {
+        HostMemory(samples)
+    }
+}
+
+impl HostMemory {
+    /// The bytes as the samples of an image of this shape, of as many bytes of the same depth.
+    pub fn into_image(self, shape: Shape) -> Image {
+        Image::new(shape, self.0)
+    }
+}
+
+impl Deref for HostMemory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl DerefMut for HostMemory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.0.as_bytes_mut()
     }
 }

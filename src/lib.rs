@@ -3,18 +3,18 @@
 //! A pixel's way, and the files in the order it meets them:
 //!
 //! ```text
-//!   file ──► codec ──► Image ──► ops ──► device ──► ops ──► Image ──► codec ──► file
-//!  files.rs  codec/   image.rs  ops/*.rs  cuda.rs (kernels/*.cu) or cpu.rs (rayon)
+//!   file ──► codec ──► Image ──► exec: ops on a device ──► Image ──► codec ──► file
+//!  files.rs  codec/   image.rs   exec/, ops/*.rs on cuda.rs (kernels/*.cu) or cpu.rs (rayon)
 //! ```
 //!
-//! `pipeline::one_image` opens a file, and `pipeline/way.rs` names every station of a page in order: read
-//! them first. `batch` does it to many
-//! files at once. Arrows run one way:
-//! `main → lib → cli, batch → pipeline → codec, ops → device → stats, image`. Operations never print and
-//! never touch files, codecs know no device (but for `codec/png/cuda.rs`, by which pixels leave a
-//! card compressed), devices know no operation, and only `main` exits, or
-//! `interrupt` when asked to. All that is printed goes through `console`; what the process may use of
-//! the machine is asked in `limits`.
+//! `pipeline::one_image` opens a file, and the page processor (`pipeline/page.rs`) names every step of
+//! a page in order: read them first. `exec` runs an operation: whole, in bands, and for a PNG deflated on
+//! the GPU. `batch` does it to many files at once. Arrows run one way:
+//! `main → lib → cli, batch → pipeline → exec → codec, ops → device → stats, image`. Operations never
+//! print and never touch files, codecs know no device, operations no codec, devices neither, and only
+//! `main` exits, or `interrupt` when asked to.
+//! All that is printed goes through `console`; what the process may use of the machine is asked in
+//! `limits`.
 //! An operation is defined once, by its naive version; the CPU's and the GPU's give the same bytes.
 
 pub mod batch;
@@ -26,6 +26,7 @@ pub mod console;
 mod deflate;
 pub mod device;
 pub mod doctor;
+pub mod exec;
 pub mod files;
 pub mod image;
 mod interrupt;
@@ -45,17 +46,15 @@ use batch::key::Job;
 use batch::naming::Naming;
 use batch::places;
 use clap::CommandFactory;
-use cli::{Cli, Common, Files, StatsForm, Verb, WholeSet};
+use cli::{Cli, Common, Files, Images, StatsForm, Verb};
 use device::Devices;
 use image::Depth;
-use ops::Op;
-use ops::normalize::Normalize;
-use ops::orient::Orient;
+use ops::Operation;
+use ops::of_set::OfSet;
 use ops::sum::Sum;
 pub use outcome::Outcome;
 use outcome::usage;
 use pipeline::{Destination, Done, Resources, one_image};
-use serde::Serialize;
 use stats::Report;
 use std::path::{Path, PathBuf};
 
@@ -65,10 +64,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
     start_threads()?;
     let common = &cli.common;
     match &cli.verb {
-        Verb::Normalize { op, set, files } => normalize(op, set, files, common),
-        Verb::Transpose { files } => convert(&Orient::Transpose, files, common),
-        Verb::Rotate { angle, files } => convert(&Orient::from(*angle), files, common),
-        Verb::Flip { axis, files } => convert(&Orient::from(*axis), files, common),
+        Verb::Images(images) => make_images(images, common),
         Verb::Sum {
             op,
             json,
@@ -120,9 +116,9 @@ fn start_threads() -> Result<()> {
         .map_err(|_| anyhow!(interrupt::NO_THREAD))
 }
 
-/// Normalizes by each image's own range, or by that of a whole set.
-fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> Result<Outcome> {
-    let mut op = op.clone();
+/// Runs an operation on each image by itself, or with the statistic of a whole set.
+fn make_images(images: &Images, common: &Common) -> Result<Outcome> {
+    let Images { op, set, files } = images;
     let asked = Conversion::of(files).map_err(usage)?;
     let batch = &files.batch;
     if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {
@@ -131,13 +127,13 @@ fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> 
     if set.across {
         asked.items.can_be_read_twice().map_err(usage)?;
     }
-    let whole = match (&set.range_from, set.across) {
+    let counted = match (&set.range_from, set.across) {
         (Some(path), _) => {
             let set = Set::read(path)?;
             if !batch.voice.quiet {
                 set.mention_failed(path);
             }
-            Some(set)
+            set
         }
         // A plan needs no range, unless it is to tell what was done before by the same one.
         (None, true) if !batch.dry_run || batch.resume => {
@@ -153,27 +149,22 @@ fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> 
                 // Nothing could be: once more, to say why.
                 return Ok(batch::measure_set(&asked.items, &first, common, true)?.1);
             }
-            Some(set)
+            set
         }
-        (None, _) => None,
+        (None, _) => return convert(&**op, set.across, &asked, files, common),
     };
-    if let Some(whole) = whole {
-        let range = whole.range(op.clip, op.per_channel);
-        let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
-        op.set = Some(range.with_context(|| format!("no range from {}", of.display()))?);
-    }
-    convert_these(&op, set.across, &asked, files, common)
+    let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
+    let of_set = counted
+        .into_counts()
+        .and_then(|counts| OfSet::new(&**op, counts));
+    let op = of_set.with_context(|| format!("no range from {}", of.display()))?;
+    convert(&op, set.across, &asked, files, common)
 }
 
-/// An image to an image, or many to a folder.
-fn convert(op: &(impl Op + Serialize), files: &Files, common: &Common) -> Result<Outcome> {
-    let asked = Conversion::of(files).map_err(usage)?;
-    convert_these(op, false, &asked, files, common)
-}
-
-/// The same once it is known which; `across` says that the range in `op` was measured in the inputs.
-fn convert_these(
-    op: &(impl Op + Serialize),
+/// An image to an image, or many to a folder; `across` says that the range in `op` was measured in
+/// the inputs.
+fn convert(
+    op: &dyn Operation,
     across: bool,
     asked: &Conversion,
     files: &Files,
@@ -263,7 +254,7 @@ fn mention(input: &Path, done: &Done, common: &Common) {
 
 /// The timeline on standard error, where `--stats` asks for it.
 fn tell_times(
-    op: &dyn Op,
+    op: &dyn Operation,
     input: &Path,
     output: Option<&PathBuf>,
     done: &Done,

@@ -1,27 +1,28 @@
-//! One image from file to file: opened, prepared, and sent page by page on its way (`way.rs`), which
-//! names every station in order.
+//! One image from file to file: opened, measured if its pages share a statistic, and sent page by page
+//! through the page processor (`page.rs`), which names every step in order.
 
+mod diagnostics;
+mod page;
 mod stack;
-mod station;
-mod way;
 
 use crate::codec::{self, Format, Reader, Reading, Writer};
-use crate::device::{Devices, Failed, Work};
+use crate::device::{Devices, Failed, Unusable, Work};
+use crate::exec::Executor;
 use crate::files::{Identity, Source, Target};
 use crate::image::{Depth, Shape};
 use crate::metadata::Remarks;
-use crate::ops::Op;
+use crate::ops::Operation;
 use crate::ops::histogram::Counts;
 use crate::ops::sum::Totals;
 use crate::outcome::Outcome;
 use crate::room::Room;
 use crate::stats::Timeline;
-use anyhow::{Context, Result};
-use stack::{Shared, Told};
-use station::Station;
+use anyhow::{Context, Error, Result};
+use diagnostics::Diagnostics;
+use page::PageProcessor;
+use stack::StackStatistics;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use way::Way;
 
 /// Where an output goes and how it is written.
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ impl Destination {
     }
 }
 
-/// What an image needs on its way: a device, and room in memory.
+/// What an image needs: a device, and room in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources<'a> {
     /// The devices to choose from.
@@ -145,10 +146,10 @@ impl Done {
 /// error keeps the file from its name.
 pub type Announce<'a> = &'a dyn Fn(Identity, bool) -> Result<()>;
 
-/// Carries one image from `input` to `output` (or to numbers) through `op`. Where `auto` chose a GPU
-/// and it fails, all is done again on the CPU.
+/// Runs `op` on the image file `input`, to `output` or to numbers. Where `auto` chose a GPU and it
+/// fails, all is done again on the CPU.
 pub fn one_image(
-    op: &dyn Op,
+    op: &dyn Operation,
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
@@ -158,7 +159,7 @@ pub fn one_image(
 
 /// The same, and `announce` is told before the output appears.
 pub fn one_image_announced(
-    op: &dyn Op,
+    op: &dyn Operation,
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
@@ -178,15 +179,15 @@ pub fn one_image_announced(
     Ok(done)
 }
 
-/// What all pages need is prepared, and each is sent on its way.
+/// What all pages need is prepared, and each is processed.
 fn attempt(
-    op: &dyn Op,
+    op: &dyn Operation,
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
     announce: Announce,
 ) -> Result<Done> {
-    let (since, mut timeline) = (Instant::now(), Timeline::default());
+    let (since, timeline) = (Instant::now(), Timeline::default());
     let target = output.map(create).transpose()?;
     let source = match resources.only_files {
         true => Source::open_file(input),
@@ -209,34 +210,35 @@ fn attempt(
         Writer::new(format, &output.options, target, &room).with_context(|| unwritten(output))
     });
     let writer = writer.transpose()?;
-    let shared = Shared::measure(op, input, &mut reader, resources, &mut timeline)?;
+    let mut executor = Executor::new(resources.devices, timeline);
+    let stack = StackStatistics::measure(op, input, &mut reader, &mut executor)?;
 
     // In a scope of its own, at whose end nothing borrows the target any more.
-    let (length, reader, mut station, told, found, since, last) = {
-        let mut way = Way {
+    let (length, reader, mut executor, diagnostics, found, since, last) = {
+        let mut processor = PageProcessor {
             input,
             output: output.zip(target.as_ref()),
             source: &source,
-            told: Told::new(reader.left_out(), pages),
+            diagnostics: Diagnostics::new(reader.left_out(), pages),
             reader,
             writer,
-            station: Station::new(input, resources, timeline),
+            executor,
             found: Found::default(),
             since,
             last: 0,
         };
         for index in 0..pages {
-            way.page(op, &shared, index)?;
+            processor.page(op, &stack, index)?;
         }
-        let length = way.writer.map(|writer| writer.length());
+        let length = processor.writer.map(|writer| writer.length());
         (
             length,
-            way.reader,
-            way.station,
-            way.told,
-            way.found,
-            way.since,
-            way.last,
+            processor.reader,
+            processor.executor,
+            processor.diagnostics,
+            processor.found,
+            processor.since,
+            processor.last,
         )
     };
     if let Some(((output, target), length)) = output.zip(target).zip(length) {
@@ -244,18 +246,18 @@ fn attempt(
         let traffic = target
             .commit_announced(length, |made| announce(made, damaged))
             .with_context(|| unwritten(output))?;
-        station.timeline.encoded(since, last, &traffic);
+        executor.timeline.encoded(since, last, &traffic);
     }
-    let Remarks { warnings, notes } = told.sentences();
+    let Remarks { warnings, notes } = diagnostics.finish();
     Ok(Done {
         shape,
         found,
         warnings,
         notes,
         damage: reader.damage(),
-        device: station.device,
-        work: station.work,
-        timeline: station.timeline,
+        device: executor.device,
+        work: executor.work,
+        timeline: executor.timeline,
     })
 }
 
@@ -272,8 +274,16 @@ fn unread(input: &Path) -> String {
     format!("cannot read {}", name(input))
 }
 
-fn undone(op: &dyn Op, input: &Path) -> String {
+fn undone(op: &dyn Operation, input: &Path) -> String {
     format!("cannot {} {}", op.name(), name(input))
+}
+
+/// Says which operation failed on which file; that a GPU cannot be used is no fault of theirs.
+fn failed(error: Error, op: &dyn Operation, input: &Path) -> Error {
+    match error.is::<Unusable>() {
+        true => error,
+        false => error.context(undone(op, input)),
+    }
 }
 
 fn unwritten(output: &Destination) -> String {

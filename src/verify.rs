@@ -3,10 +3,11 @@
 use crate::codec::{Reader, Reading};
 use crate::console;
 use crate::device::cuda::Gpu;
+use crate::exec;
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape, Values};
 use crate::metadata::Remarks;
-use crate::ops::{self, Product};
+use crate::ops::{self, OpResult};
 use crate::outcome::Outcome;
 use crate::stats::Timeline;
 use anyhow::{Context, Error, Result};
@@ -175,11 +176,11 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
         if op.check(&image.shape()).is_err() {
             continue;
         }
-        let cpu = op.cpu(image.clone(), &mut Timeline::default())?;
-        let cuda = ops::on_gpu(&*op, image.clone(), &gpu, &mut Timeline::default())?;
-        let told = match (&cpu.product, &cuda.product) {
+        let cpu = exec::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
+        let cuda = exec::on_gpu(&*op, image.clone(), &gpu, &mut Timeline::default())?;
+        let told = match (&cpu.result, &cuda.result) {
             _ if cpu == cuda => "equal".into(),
-            (Product::Image(a), Product::Image(b)) => difference(a, b, values)
+            (OpResult::Image(a), OpResult::Image(b)) => difference(a, b, values)
                 .map_or("other ranges or warnings".into(), |found| found.to_string()),
             _ => "other numbers".into(),
         };

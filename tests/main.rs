@@ -42,6 +42,8 @@ mod png_files;
 mod png_gpu;
 /// PNM read and written.
 mod pnm;
+/// Bands on a GPU that the CPU pretends to be.
+mod pretended_gpu;
 /// Ranges of values: signed ones, and such as go with another depth.
 mod ranges;
 /// Memory that one image leaves to the next.

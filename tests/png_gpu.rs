@@ -2,8 +2,9 @@
 
 use crate::png_encode::{KINDS, encoded, image};
 use crate::support::{SIZES, gpu};
-use gpuimg::codec::png::{self, Mode};
+use gpuimg::codec::png::Mode;
 use gpuimg::device::cuda::Gpu;
+use gpuimg::exec::png;
 use gpuimg::files::Target;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::metadata::Metadata;

@@ -1,8 +1,9 @@
 //! What the tests share: images of every shape, and the GPU where there is one.
 
 use gpuimg::device::cuda::Gpu;
+use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::ops::{Op, Product};
+use gpuimg::ops::{OpResult, Operation};
 use gpuimg::stats::Timeline;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -104,13 +105,12 @@ pub fn grey<const W: usize, const H: usize>(rows: [[u16; W]; H]) -> Image {
 }
 
 /// The image that `op` makes on the CPU.
-pub fn on_cpu(op: &dyn Op, image: &Image) -> Image {
-    match op
-        .cpu(image.clone(), &mut Timeline::default())
+pub fn on_cpu(op: &dyn Operation, image: &Image) -> Image {
+    match exec::on_cpu(op, image.clone(), &mut Timeline::default())
         .expect("memory")
-        .product
+        .result
     {
-        Product::Image(image) => image,
+        OpResult::Image(image) => image,
         _ => panic!("an image was expected"),
     }
 }

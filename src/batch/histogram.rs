@@ -13,8 +13,7 @@ use crate::cli::{Common, Counted};
 use crate::console;
 use crate::files::{Source, Target, make_folder};
 use crate::image::{Depth, Values};
-use crate::ops::histogram::{Clip, Counts};
-use crate::ops::normalize::SetRange;
+use crate::ops::histogram::Counts;
 use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
@@ -127,17 +126,11 @@ impl Set {
         Ok(())
     }
 
-    /// The range of the whole set.
-    pub fn range(&self, clip: Option<Clip>, per_channel: bool) -> Result<SetRange> {
+    /// The counts of the whole set. Errors: a part is missing, or has no image.
+    pub fn into_counts(self) -> Result<Counts> {
         let whole = self.whole();
         whole.map_err(|missing| anyhow!("{missing} (gpuimg merge joins them)"))?;
-        let counts = self.counts.as_ref().context("no image was counted")?;
-        Ok(SetRange {
-            channels: counts.channels,
-            values: counts.kind().1,
-            ranges: counts.ranges(clip.unwrap_or(Clip::NONE), per_channel),
-            own: false,
-        })
+        self.counts.context("no image was counted")
     }
 
     fn json(&self) -> Value {
@@ -349,6 +342,7 @@ fn samples(bins: &[u64]) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::histogram::Clip;
 
     fn part(index: u64, of: u64, value: usize) -> Set {
         let mut set = Set::new(Some(Shard { index, of }));
@@ -386,7 +380,7 @@ mod tests {
     #[test]
     fn parts_make_a_whole() {
         let mut all = part(3, 3, 9);
-        assert!(all.range(None, false).is_err());
+        assert!(all.clone().into_counts().is_err());
         all.join(&part(1, 3, 70)).expect("valid");
         assert!(all.join(&part(1, 3, 70)).is_err(), "the same part twice");
         assert!(all.join(&part(1, 2, 70)).is_err(), "a part of another set");
@@ -394,7 +388,8 @@ mod tests {
         let mut nothing = Set::new(Some(Shard { index: 2, of: 3 }));
         nothing.images = 0;
         all.join(&nothing).expect("valid");
-        assert_eq!(all.range(None, false).expect("valid").ranges, [(9, 70)]);
+        let counts = all.into_counts().expect("valid");
+        assert_eq!(counts.ranges(Clip::NONE, false), [(9, 70)]);
         let mut rgb = Set::new(None);
         rgb.add(&Counts::new(3, Depth::Sixteen), 1).expect("valid");
         assert!(

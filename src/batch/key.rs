@@ -4,16 +4,16 @@
 use crate::cli::{Common, Files};
 use crate::codec::{self, Pages, Reading, png, tiff};
 use crate::image::Depth;
-use crate::ops::Op;
+use crate::ops::Operation;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 /// Every option that changes an output's bytes. Its JSON text is the key.
 #[derive(Serialize)]
-struct Key<'a, O> {
+struct Key {
     /// The operation with its options.
-    op: &'a O,
+    op: serde_json::Value,
     /// Whether the range in `op` is that of the very inputs.
     across: bool,
     format: Option<&'static str>,
@@ -41,12 +41,7 @@ impl Job {
     ///
     /// # Errors
     /// None that can occur: the options are plain numbers and words.
-    pub fn new(
-        op: &(impl Op + Serialize),
-        across: bool,
-        files: &Files,
-        common: &Common,
-    ) -> Result<Job> {
+    pub fn new(op: &dyn Operation, across: bool, files: &Files, common: &Common) -> Result<Job> {
         // All options are named here, so that a new one does not compile until it is decided on.
         let Files {
             paths: _,
@@ -74,7 +69,7 @@ impl Job {
                 },
         } = common;
         let key = Key {
-            op,
+            op: op.options()?,
             across,
             format: format.map(|format| format.id()),
             depth: depth.map(Depth::from),
@@ -96,38 +91,34 @@ impl Job {
 mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
-    use crate::image::Values;
-    use crate::ops::normalize::SetRange;
+    use crate::ops::histogram::Counts;
+    use crate::ops::of_set::OfSet;
     use clap::Parser;
     use std::collections::BTreeSet;
 
     /// The key of `normalize` with some options, and with the range of a set.
-    fn key(options: &[&str], set: Option<SetRange>) -> serde_json::Value {
+    fn key(options: &[&str], set: Option<Counts>) -> serde_json::Value {
         let line = ["gpuimg", "normalize", "a", "b"].iter().chain(options);
         let cli = Cli::try_parse_from(line).expect("valid");
-        let Verb::Normalize {
-            mut op,
-            files,
-            set: whole,
-        } = cli.verb
-        else {
+        let Verb::Images(typed) = cli.verb else {
             unreachable!()
         };
-        op.set = set;
-        let job = Job::new(&op, whole.across, &files, &cli.common).expect("plain");
-        serde_json::from_str(job.key.get()).expect("JSON")
+        let job = |op: &dyn Operation| {
+            let job = Job::new(op, typed.set.across, &typed.files, &cli.common).expect("plain");
+            serde_json::from_str(job.key.get()).expect("JSON")
+        };
+        match set {
+            Some(counts) => job(&OfSet::new(&*typed.op, counts).expect("fits")),
+            None => job(&*typed.op),
+        }
     }
 
     #[test]
     fn every_option_that_changes_bytes_changes_the_key() {
-        let set = |most| SetRange {
-            channels: 1,
-            values: Values {
-                depth: Depth::Sixteen,
-                signed: false,
-            },
-            ranges: vec![(0, most)],
-            own: false,
+        let set = |most: usize| {
+            let mut counts = Counts::new(1, Depth::Sixteen);
+            (counts.bins[0], counts.bins[most]) = (1, 1);
+            Some(counts)
         };
         let options: [&[&str]; 13] = [
             &["--range", "1:9"],
@@ -144,8 +135,7 @@ mod tests {
             &["--keep-going"],
             &["--pages", "2-3"],
         ];
-        let mut keys: Vec<_> = options.iter().map(|options| key(options, None)).collect();
-        keys.push(key(&[], Some(set(9))));
+        let keys: Vec<_> = options.iter().map(|options| key(options, None)).collect();
         let plain = key(&[], None);
         let names = |value: &serde_json::Value| {
             let object = value.as_object().expect("an object");
@@ -163,7 +153,10 @@ mod tests {
             changed.extend(found);
         }
         assert_eq!(changed.len(), outer.len() - 1 + inner.len(), "{changed:?}");
-        assert_ne!(key(&[], Some(set(9))), key(&[], Some(set(10))));
+        assert_ne!(key(&[], set(9)), plain);
+        assert_ne!(key(&[], set(9)), key(&[], set(10)));
+        assert_ne!(key(&["--to", "0:9"], set(9)), key(&[], set(9)));
+        assert_eq!(key(&[], set(9)), key(&[], set(9)));
         assert_ne!(key(&["--pages", "2"], None), key(&["--pages", "2-3"], None));
         for same in [
             &["-j", "3"][..],

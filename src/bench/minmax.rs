@@ -7,8 +7,9 @@ use super::context::{BenchContext, Host, Sizes};
 use super::memory::{PIECE, Threads, pieces};
 use super::normalize::range;
 use crate::device::cuda::{self, Arg};
+use crate::exec;
+use crate::ops::OpResult;
 use crate::ops::sum::Sum;
-use crate::ops::{Op, Product};
 use crate::stats::Timeline;
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
@@ -191,7 +192,8 @@ fn on_cpu(host: &Host) -> Result<Measured> {
     let op = Sum { all: true };
     let (time, _) = super::normalize::cpu_passes(host, &op)?;
     let image = super::normalize::image(host);
-    let Product::Totals(totals) = op.cpu(image, &mut Timeline::default())?.product else {
+    let OpResult::Totals(totals) = exec::on_cpu(&op, image, &mut Timeline::default())?.result
+    else {
         bail!("no totals");
     };
     let total = &totals.channels[0];

@@ -6,9 +6,10 @@ use super::case::{Case, Ceiling, Figure, Measured, Time};
 use super::context::{BenchContext, Host, Sizes};
 use super::memory::{PIECE, Threads, pieces};
 use crate::device::cuda::{self, Arg};
+use crate::exec;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::normalize::{Normalize, Range};
-use crate::ops::{Op, Product};
+use crate::ops::{OpResult, Operation};
 use crate::stats::Timeline;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
@@ -211,13 +212,13 @@ pub(super) fn image(host: &Host) -> Image {
 }
 
 /// Runs `op` on the CPU again and again: the seconds of its own passes, and the last image.
-pub(super) fn cpu_passes(host: &Host, op: &dyn Op) -> Result<(Time, Option<Image>)> {
+pub(super) fn cpu_passes(host: &Host, op: &dyn Operation) -> Result<(Time, Option<Image>)> {
     let (mut seconds, mut last) = (Vec::new(), None);
     for _ in 0..host.sizes.runs.clamp(1, 7) {
         let image = image(host);
         let mut timeline = Timeline::default();
-        let product = op.cpu(image, &mut timeline)?.product;
-        if let Product::Image(image) = product {
+        let result = exec::on_cpu(op, image, &mut timeline)?.result;
+        if let OpResult::Image(image) = result {
             last = Some(image);
         }
         let spans = timeline.spans();

@@ -7,9 +7,10 @@ use super::ceilings::{copied, read};
 use super::context::{BenchContext, Sizes};
 use super::{minmax, normalize, reduce};
 use crate::device::cuda::{self, Arg, Grid};
+use crate::exec;
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::ops::orient::{self, Orient};
-use crate::ops::{Op, Product};
+use crate::ops::OpResult;
+use crate::ops::symmetry::{self, Symmetry};
 use crate::stats::Timeline;
 use anyhow::{Result, bail};
 use std::rc::Rc;
@@ -95,8 +96,8 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         (8191, 4, Depth::Sixteen),
     ] {
         for (op, what) in [
-            (Orient::Transpose, "transpose"),
-            (Orient::Rotate90, "rotate 90"),
+            (Symmetry::Transpose, "transpose"),
+            (Symmetry::Rotate90, "rotate 90"),
         ] {
             let shape = |side| Shape {
                 width: side,
@@ -155,7 +156,7 @@ fn large(lab: &BenchContext, sizes: Sizes) -> Result<Rc<cuda::Buffer>> {
 }
 
 /// One of the turns, against the same on the CPU, which the tests hold against its definition.
-fn turned(lab: &BenchContext, sizes: Sizes, op: Orient, shape: Shape) -> Result<Measured> {
+fn turned(lab: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> Result<Measured> {
     let words: Vec<u32> = lab
         .host
         .repeated_words(shape.bytes().next_multiple_of(4))
@@ -164,7 +165,8 @@ fn turned(lab: &BenchContext, sizes: Sizes, op: Orient, shape: Shape) -> Result<
     let bytes = samples.as_bytes_mut();
     bytes.copy_from_slice(&bytemuck::cast_slice(&words)[..bytes.len()]);
     let image = Image::new(shape, samples);
-    let Product::Image(expected) = op.cpu(image, &mut Timeline::default())?.product else {
+    let OpResult::Image(expected) = exec::on_cpu(&op, image, &mut Timeline::default())?.result
+    else {
         bail!("no image");
     };
     let input = large(lab, sizes)?;
@@ -180,9 +182,9 @@ fn turned(lab: &BenchContext, sizes: Sizes, op: Orient, shape: Shape) -> Result<
         Arg::U64(shape.width as u64),
         Arg::U64(shape.height as u64),
         Arg::U32(0),
-        Arg::U32((op == Orient::Rotate90).into()),
+        Arg::U32((op == Symmetry::Rotate90).into()),
     ];
-    let grid = orient::grid(shape.width, shape.height, pixel, true);
+    let grid = symmetry::grid(shape.width, shape.height, pixel, true);
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     let launch = || unsafe { lab.gpu.launch(&kernel, grid, &args) };
     lab.check(&out, &expected, launch)?;

@@ -5,8 +5,9 @@ use super::Table;
 use super::case::{Case, Ceiling, Figure, Measured};
 use super::context::{BenchContext, Host, Sizes, wrapping_sum};
 use crate::device::cuda::{self, Arg, Grid, Kernel};
+use crate::exec;
+use crate::ops::OpResult;
 use crate::ops::sum::Sum;
-use crate::ops::{Op, Product};
 use crate::stats::Timeline;
 use anyhow::{Result, bail, ensure};
 
@@ -225,7 +226,8 @@ fn on_cpu(host: &Host) -> Result<Measured> {
     let op = Sum { all: false };
     let (time, _) = super::normalize::cpu_passes(host, &op)?;
     let image = super::normalize::image(host);
-    let Product::Totals(totals) = op.cpu(image, &mut Timeline::default())?.product else {
+    let OpResult::Totals(totals) = exec::on_cpu(&op, image, &mut Timeline::default())?.result
+    else {
         bail!("no totals");
     };
     let expected: u64 = host.noise.iter().map(|&p| u64::from(p)).sum();

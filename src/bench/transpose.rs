@@ -8,7 +8,7 @@ use super::context::{BenchContext, Host, Sizes, transposed};
 use super::normalize::{cpu_passes, image};
 use crate::device::cuda::{self, Arg, Grid};
 use crate::image::Samples;
-use crate::ops::orient::{self, Orient};
+use crate::ops::symmetry::{self, Symmetry};
 use anyhow::{Context, Result, bail, ensure};
 use std::rc::Rc;
 
@@ -306,7 +306,7 @@ fn own(lab: &BenchContext, width: usize, height: usize, pixel: usize) -> Result<
         Arg::U32(0),
         Arg::U32(0),
     ];
-    let grid = orient::grid(width, height, pixel, true);
+    let grid = symmetry::grid(width, height, pixel, true);
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     let launch = || unsafe { lab.gpu.launch(&kernel, grid, &args) };
     lab.check(&out, &expected, launch)?;
@@ -314,7 +314,7 @@ fn own(lab: &BenchContext, width: usize, height: usize, pixel: usize) -> Result<
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {
-    let (time, out) = cpu_passes(host, &Orient::Transpose)?;
+    let (time, out) = cpu_passes(host, &Symmetry::Transpose)?;
     let out = out.context("no image")?;
     let Samples::U16(samples) = out.samples() else {
         bail!("another depth");

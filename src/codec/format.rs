@@ -160,16 +160,11 @@ pub trait Encoder {
         false
     }
 
-    /// As `page`, of PNG data that a GPU left in the image's memory.
+    /// As `page`, of one that is deflated already.
     ///
     /// # Errors
     /// As `page`'s.
-    fn deflated_page(
-        &mut self,
-        _memory: &[u8],
-        _data: &super::png::Compressed,
-        _metadata: &Metadata,
-    ) -> Result<()> {
+    fn deflated_page(&mut self, _page: &super::png::Deflated, _metadata: &Metadata) -> Result<()> {
         bail!("deflated pixels belong into a PNG")
     }
 

@@ -1,14 +1,16 @@
 //! PNG (W3C PNG specification, third edition): a decoder and an encoder of our own, since PNG is
 //! what users wait for; the `png` crate reads the rare kinds.
 
-mod cuda;
 mod decode;
+mod deflated;
 mod encode;
 pub(super) mod metadata;
 pub(super) mod neutral;
 
-pub use cuda::{Compressed, compress, device_memory};
 pub use decode::decode;
+pub(crate) use deflated::Segment;
+pub use deflated::{Deflated, Segments};
+pub(crate) use encode::Layout;
 pub use encode::{Mode, encode};
 
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};

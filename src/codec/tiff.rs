@@ -37,6 +37,9 @@ use crate::metadata::{Alpha, Metadata, Own, Remarks};
 use anyhow::{Result, bail, ensure};
 use ifd::{Chain, Ifd, tag};
 use page::Page;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Tagged Image File Format.
 #[derive(Debug)]
@@ -117,7 +120,20 @@ struct TiffDecoder<'a> {
     first: Option<usize>,
     page: Page,
     damaged: bool,
+    directories: RefCell<Directories<'a>>,
 }
+
+/// Directories that have been parsed, by page: most are asked for several times.
+#[derive(Default)]
+struct Directories<'a> {
+    known: HashMap<usize, Rc<Ifd<'a>>>,
+    /// Entries in all of them.
+    entries: usize,
+}
+
+/// Entries that are kept at most, so that a hostile file gets a few megabytes; the directories of a
+/// stack of thousands of pages have fewer.
+const KEPT_ENTRIES: usize = 1 << 16;
 
 impl<'a> TiffDecoder<'a> {
     /// Reads and checks the directory of the first page, and follows the list of pages. `damaged`
@@ -137,18 +153,35 @@ impl<'a> TiffDecoder<'a> {
             first: None,
             page,
             damaged,
+            directories: RefCell::default(),
         };
         if let Some(behind) = Behind::read(&first, &reader.page)
             && reader.chain.offsets.len() == 1
         {
             reader.frames = behind.frames(&first, &reader.page, source.len(), damaged)?;
         }
+        reader.keep(0, first);
         Ok(reader)
     }
 
-    fn directory(&self, index: usize) -> Result<Ifd<'a>> {
-        self.chain
-            .page(self.source, if self.frames > 1 { 0 } else { index })
+    /// The directory of a page, parsed once.
+    fn directory(&self, index: usize) -> Result<Rc<Ifd<'a>>> {
+        let index = if self.frames > 1 { 0 } else { index };
+        let known = self.directories.borrow().known.get(&index).cloned();
+        match known {
+            Some(ifd) => Ok(ifd),
+            None => Ok(self.keep(index, self.chain.page(self.source, index)?)),
+        }
+    }
+
+    fn keep(&self, index: usize, ifd: Ifd<'a>) -> Rc<Ifd<'a>> {
+        let ifd = Rc::new(ifd);
+        let mut directories = self.directories.borrow_mut();
+        if directories.entries + ifd.len() <= KEPT_ENTRIES {
+            directories.entries += ifd.len();
+            directories.known.insert(index, ifd.clone());
+        }
+        ifd
     }
 }
 
@@ -218,7 +251,8 @@ impl Decoder for TiffDecoder<'_> {
         }
         let mut metadata = fields::read(&ifd, &self.page.form, remarks);
         if speaks && self.frames == 1 && self.index > 0 {
-            fields::adopt(&mut metadata, &self.directory(0)?, remarks);
+            let first = self.directory(0)?;
+            fields::adopt(&mut metadata, &first, remarks);
         }
         Ok(metadata)
     }

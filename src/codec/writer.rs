@@ -40,28 +40,36 @@ impl<'a> Writer<'a> {
         self.encoder.takes_deflated()
     }
 
-    /// Adds a page that an operation of this effect made. If it comes `compressed` from a GPU, the
-    /// image's memory holds what that left there.
+    /// Adds a page that an operation of this effect made.
     ///
     /// # Errors
     /// The file's, and an image that the format cannot hold.
     pub fn page(
         &mut self,
         image: Image,
-        compressed: Option<png::Compressed>,
         mut metadata: Metadata,
         effect: Effect,
         remarks: &mut Remarks,
     ) -> Result<()> {
         metadata::carry(&mut metadata, self.format, effect, remarks);
         format::check(self.format, &image.shape(), &metadata)?;
-        match compressed {
-            Some(data) => {
-                let memory = image.samples().as_bytes();
-                self.encoder.deflated_page(memory, &data, &metadata)
-            }
-            None => self.encoder.page(Cow::Owned(image), &metadata),
-        }
+        self.encoder.page(Cow::Owned(image), &metadata)
+    }
+
+    /// The same of a page that has been deflated already, for a PNG.
+    ///
+    /// # Errors
+    /// The file's, and an image that the format cannot hold.
+    pub fn deflated(
+        &mut self,
+        page: &png::Deflated,
+        mut metadata: Metadata,
+        effect: Effect,
+        remarks: &mut Remarks,
+    ) -> Result<()> {
+        metadata::carry(&mut metadata, self.format, effect, remarks);
+        format::check(self.format, &page.shape(), &metadata)?;
+        self.encoder.deflated_page(page, &metadata)
     }
 
     /// How long the file is; the caller commits it.

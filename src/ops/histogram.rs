@@ -1,6 +1,8 @@
 //! Histogram: how often each value occurs in each channel, exactly; and the percentiles that follow.
 
-use super::{DeviceImage, Op, Output, Product, with_samples};
+use super::{
+    Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, with_samples,
+};
 use crate::device::Work;
 use crate::device::cpu::Sample;
 use crate::device::cuda::Arg;
@@ -10,13 +12,14 @@ use crate::metadata::Effect;
 use crate::stats::Timeline;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
+use std::fmt;
 use std::str::FromStr;
 
 /// Samples that are worth counting in a table of their own.
 const PART: usize = 1 << 21;
 
 /// How often each value occurs in each channel of some images of one kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Counts {
     /// Samples a pixel of these images: 1–4, alpha last.
     pub channels: usize,
@@ -82,6 +85,19 @@ impl Counts {
             each.push(sum);
         }
         each.iter().map(|bins| clip.range(bins)).collect()
+    }
+}
+
+/// The bins by their CRC-32: a resumed run compares by this text whether its set is the same.
+impl fmt::Debug for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let bins = crc32fast::hash(bytemuck::cast_slice(&self.bins));
+        f.debug_struct("Counts")
+            .field("channels", &self.channels)
+            .field("depth", &self.depth)
+            .field("signed", &self.signed)
+            .field("bins", &format_args!("{bins:08x}"))
+            .finish()
     }
 }
 
@@ -175,10 +191,23 @@ fn percent(text: &str) -> Result<u64, String> {
 }
 
 /// Count how often each value occurs, exactly, in each channel
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(clap::Args, Clone, Copy, Debug, Default, serde::Serialize)]
+#[group(skip)]
 pub struct Histogram;
 
 impl Histogram {
+    /// Counts by the definition.
+    pub(super) fn count_naively(image: &Image) -> Counts {
+        let shape = image.shape();
+        let mut counts = Counts::new(shape.channels, shape.depth);
+        with_samples!(image.samples(), samples => {
+            for (i, sample) in samples.iter().enumerate() {
+                counts.bins[i % shape.channels * values(shape.depth) + usize::from(sample.value())] += 1;
+            }
+        });
+        counts
+    }
+
     /// Counts on all cores.
     pub(super) fn count(image: &Image, timeline: &mut Timeline) -> Counts {
         let shape = image.shape();
@@ -213,9 +242,26 @@ impl Histogram {
     }
 }
 
-impl Op for Histogram {
+impl Verb for Histogram {
+    const NAME: &'static str = "histogram";
+    const MAKES_IMAGES: bool = false;
+
+    fn operation(self) -> Box<dyn Operation> {
+        Box::new(self)
+    }
+
+    fn examples() -> Vec<Box<dyn Operation>> {
+        vec![Box::new(Histogram)]
+    }
+}
+
+impl Operation for Histogram {
     fn name(&self) -> &'static str {
-        "histogram"
+        Histogram::NAME
+    }
+
+    fn access(&self) -> Access {
+        Access::Reduction
     }
 
     fn effect(&self) -> Effect {
@@ -232,23 +278,22 @@ impl Op for Histogram {
         }
     }
 
-    fn naive(&self, image: &Image) -> Output {
-        let shape = image.shape();
-        let mut counts = Counts::new(shape.channels, shape.depth);
-        with_samples!(image.samples(), samples => {
-            for (i, sample) in samples.iter().enumerate() {
-                counts.bins[i % shape.channels * values(shape.depth) + usize::from(sample.value())] += 1;
-            }
-        });
-        Product::Counts(counts).into()
+    fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {
+        Ok(Box::new(*self))
+    }
+}
+
+impl Bound for Histogram {
+    fn naive(&self, image: &Image) -> Result<OpResult> {
+        Ok(OpResult::Counts(Histogram::count_naively(image)))
     }
 
-    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output> {
-        Ok(Product::Counts(Histogram::count(&image, timeline)).into())
+    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
+        Ok(OpResult::Counts(Histogram::count(&image, timeline)))
     }
 
-    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
-        Ok(Product::Counts(Histogram::count_on_gpu(&image, job)?).into())
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+        Ok(OpResult::Counts(Histogram::count_on_gpu(&image, job)?))
     }
 }
 

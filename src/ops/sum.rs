@@ -1,9 +1,10 @@
 //! Sum: exact 64-bit totals of the samples, a channel each and together; minimum and maximum too
 //! when asked for. REDUCE's step 7: many elements a thread before the tree.
 
-use super::normalize::lanes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
-use super::normalize::range::{Ranges, joined};
-use super::{DeviceImage, Op, Output, Product, with_samples};
+use super::extremes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
+use super::{
+    Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, with_samples,
+};
 use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
 use crate::device::cuda::Arg;
@@ -17,7 +18,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Add up the samples, exactly, in each channel and together
-#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[derive(clap::Args, Clone, Copy, Debug, Default, serde::Serialize)]
 #[group(skip)]
 pub struct Sum {
     /// Tell the minimum, maximum and mean too
@@ -72,12 +73,6 @@ impl Totals {
         for (total, more) in self.channels.iter_mut().zip(&other.channels) {
             *total = total.with(more);
         }
-    }
-
-    /// The ranges of the colours, where they were looked for: one for all, or one for each.
-    pub fn ranges(&self, per_channel: bool) -> Ranges {
-        let colours = self.channels.iter().take(self.shape.colours());
-        joined(colours.filter_map(|total| total.range), per_channel)
     }
 
     /// One line for people: the file, the total of its colours, and each channel's.
@@ -168,9 +163,26 @@ impl Totals {
     }
 }
 
-impl Op for Sum {
+impl Verb for Sum {
+    const NAME: &'static str = "sum";
+    const MAKES_IMAGES: bool = false;
+
+    fn operation(self) -> Box<dyn Operation> {
+        Box::new(self)
+    }
+
+    fn examples() -> Vec<Box<dyn Operation>> {
+        vec![Box::new(Sum { all: false }), Box::new(Sum { all: true })]
+    }
+}
+
+impl Operation for Sum {
     fn name(&self) -> &'static str {
-        "sum"
+        Sum::NAME
+    }
+
+    fn access(&self) -> Access {
+        Access::Reduction
     }
 
     fn effect(&self) -> Effect {
@@ -186,7 +198,13 @@ impl Op for Sum {
         }
     }
 
-    fn naive(&self, image: &Image) -> Output {
+    fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {
+        Ok(Box::new(*self))
+    }
+}
+
+impl Bound for Sum {
+    fn naive(&self, image: &Image) -> Result<OpResult> {
         let shape = image.shape();
         let mut channels = vec![
             Total {
@@ -201,10 +219,10 @@ impl Op for Sum {
             total.sum += u64::from(value);
             total.range = total.range.map(|(min, max)| (min.min(value), max.max(value)));
         });
-        finished(shape, channels)
+        Ok(finished(shape, channels))
     }
 
-    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output> {
+    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
         let shape = image.shape();
         let lanes = timeline.host(
             "sum",
@@ -228,7 +246,7 @@ impl Op for Sum {
         Ok(finished(shape, channels))
     }
 
-    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
         let shape = image.shape;
         let bytes = shape.bytes() as u64;
         let form = shape.sample_form();
@@ -269,14 +287,14 @@ impl Op for Sum {
     }
 }
 
-fn finished<I>(shape: Shape, channels: Vec<Total>) -> Output<I> {
+fn finished<I>(shape: Shape, channels: Vec<Total>) -> OpResult<I> {
     let totals = Totals {
         shape,
         channels,
         page: None,
         zero: 0,
     };
-    Product::Totals(totals).into()
+    OpResult::Totals(totals)
 }
 
 /// Totals of each lane: of the samples whose index leaves the same remainder.

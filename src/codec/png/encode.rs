@@ -18,7 +18,7 @@
 
 mod filter;
 
-use super::{Compressed, INDEX, metadata};
+use super::{Deflated, INDEX, metadata};
 use crate::codec::Encoder;
 use crate::codec::ordered::ordered;
 use crate::deflate::compress::{BitWriter, Fast, Matcher, flush, stored};
@@ -87,13 +87,8 @@ impl Encoder for PngEncoder<'_> {
         self.mode == Mode::Fast
     }
 
-    fn deflated_page(
-        &mut self,
-        memory: &[u8],
-        data: &Compressed,
-        metadata: &Metadata,
-    ) -> Result<()> {
-        self.length = data.write(memory, metadata, self.target)?;
+    fn deflated_page(&mut self, page: &Deflated, metadata: &Metadata) -> Result<()> {
+        self.length = page.write(metadata, self.target)?;
         Ok(())
     }
 
@@ -145,7 +140,7 @@ pub(super) fn write(
 
 /// How an image's rows are divided.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     pub shape: Shape,
     /// Filtered bytes of a row, its filter byte among them.
     pub row: usize,

@@ -278,6 +278,11 @@ impl<'a> Ifd<'a> {
         inner.collect()
     }
 
+    /// Its entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Bytes of the directory and of all values in it, those past the file's end not counted.
     pub fn weight(&self) -> u64 {
         let values = self.entries.iter().map(|entry| {

@@ -1,13 +1,14 @@
-//! Orient: the symmetries of a rectangle, which move pixels and change none. LXF's variant 3: a
-//! tile is read along rows, turned in fast memory, and written along rows.
+//! The symmetries of a rectangle, which move pixels and change none: what `transpose`, `rotate`, `flip`
+//! and `--auto-orient` do. LXF's variant 3: a tile is read along rows, turned in fast memory, and
+//! written along rows.
 //!
 //! Every symmetry is a choice of three: take the transposed image or the image itself, mirror its
 //! columns or not, mirror its rows or not. With the output's pixel (x, y), mirrored where said, the
 //! input's pixel is (x, y), or (y, x) where transposed.
 
-mod turn;
+mod cpu;
 
-use super::{DeviceImage, Op, Output, Product};
+use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics};
 use crate::device::Work;
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
@@ -18,7 +19,7 @@ use anyhow::Result;
 
 /// A turn or a mirroring of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub enum Orient {
+pub enum Symmetry {
     /// Rows become columns: mirrored at the diagonal from top left.
     Transpose,
     /// A quarter turn clockwise.
@@ -35,28 +36,28 @@ pub enum Orient {
     Transverse,
 }
 
-impl Orient {
+impl Symmetry {
     /// Every symmetry but the identity.
-    pub const ALL: [Orient; 7] = [
-        Orient::Transpose,
-        Orient::Rotate90,
-        Orient::Rotate180,
-        Orient::Rotate270,
-        Orient::FlipHorizontal,
-        Orient::FlipVertical,
-        Orient::Transverse,
+    pub const ALL: [Symmetry; 7] = [
+        Symmetry::Transpose,
+        Symmetry::Rotate90,
+        Symmetry::Rotate180,
+        Symmetry::Rotate270,
+        Symmetry::FlipHorizontal,
+        Symmetry::FlipVertical,
+        Symmetry::Transverse,
     ];
 
     /// Whether rows become columns, and whether the output's columns and rows are mirrored.
     fn parts(self) -> Turn {
         let (transposed, mirror_x, mirror_y) = match self {
-            Orient::Transpose => (true, false, false),
-            Orient::Rotate90 => (true, true, false),
-            Orient::Rotate180 => (false, true, true),
-            Orient::Rotate270 => (true, false, true),
-            Orient::FlipHorizontal => (false, true, false),
-            Orient::FlipVertical => (false, false, true),
-            Orient::Transverse => (true, true, true),
+            Symmetry::Transpose => (true, false, false),
+            Symmetry::Rotate90 => (true, true, false),
+            Symmetry::Rotate180 => (false, true, true),
+            Symmetry::Rotate270 => (true, false, true),
+            Symmetry::FlipHorizontal => (false, true, false),
+            Symmetry::FlipVertical => (false, false, true),
+            Symmetry::Transverse => (true, true, true),
         };
         Turn {
             transposed,
@@ -66,22 +67,26 @@ impl Orient {
     }
 
     /// What brings an image of this orientation (TIFF 6.0, 1 to 8) upright; none if it is.
-    pub fn upright(orientation: u16) -> Option<Orient> {
+    pub fn upright(orientation: u16) -> Option<Symmetry> {
         let turn = Turn::of_orientation(orientation)?;
-        Orient::ALL
+        Symmetry::ALL
             .into_iter()
-            .find(|orient| orient.parts() == turn)
+            .find(|symmetry| symmetry.parts() == turn)
     }
 }
 
-impl Op for Orient {
+impl Operation for Symmetry {
     fn name(&self) -> &'static str {
         match self {
-            Orient::Transpose => "transpose",
-            Orient::Rotate90 | Orient::Rotate180 | Orient::Rotate270 => "rotate",
-            Orient::FlipHorizontal | Orient::FlipVertical => "flip",
-            Orient::Transverse => "transverse",
+            Symmetry::Transpose => "transpose",
+            Symmetry::Rotate90 | Symmetry::Rotate180 | Symmetry::Rotate270 => "rotate",
+            Symmetry::FlipHorizontal | Symmetry::FlipVertical => "flip",
+            Symmetry::Transverse => "transverse",
         }
+    }
+
+    fn access(&self) -> Access {
+        Access::Permutation(self.parts())
     }
 
     fn effect(&self) -> Effect {
@@ -97,7 +102,13 @@ impl Op for Orient {
         }
     }
 
-    fn naive(&self, image: &Image) -> Output {
+    fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {
+        Ok(Box::new(*self))
+    }
+}
+
+impl Bound for Symmetry {
+    fn naive(&self, image: &Image) -> Result<OpResult> {
         let (from, to) = (image.shape(), self.parts().of(image.shape()));
         let Turn {
             transposed,
@@ -117,13 +128,13 @@ impl Op for Orient {
         }
         let mut samples = image.samples().clone();
         samples.as_bytes_mut().copy_from_slice(&bytes);
-        Product::Image(Image::new(to, samples)).into()
+        Ok(OpResult::Image(Image::new(to, samples)))
     }
 
-    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output> {
+    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
         let (from, to) = (image.shape(), self.parts().of(image.shape()));
         let mut samples = image.into_samples();
-        timeline.host("orient", 2 * from.bytes() as u64, || {
+        timeline.host(self.name(), 2 * from.bytes() as u64, || {
             match from.pixel_bytes() {
                 1 => turn::<1>(self.parts(), from, &mut samples),
                 2 => turn::<2>(self.parts(), from, &mut samples),
@@ -133,10 +144,10 @@ impl Op for Orient {
                 _ => turn::<8>(self.parts(), from, &mut samples),
             }
         })?;
-        Ok(Product::Image(Image::new(to, samples)).into())
+        Ok(OpResult::Image(Image::new(to, samples)))
     }
 
-    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
         let from = image.shape;
         let Turn {
             transposed,
@@ -170,7 +181,7 @@ impl Op for Orient {
         // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
         unsafe { job.launch(&kernel, grid, 2 * from.bytes() as u64, &args) }?;
         let shape = self.parts().of(from);
-        Ok(Product::Image(DeviceImage { shape, samples }).into())
+        Ok(OpResult::Image(DeviceImage { shape, samples }))
     }
 }
 
@@ -203,17 +214,17 @@ fn turn<const N: usize>(parts: Turn, from: Shape, samples: &mut Samples) -> Resu
     if transposed && from.width != from.height {
         let mut output = Samples::any(&from)?;
         let (turned, _) = output.as_bytes_mut().as_chunks_mut::<N>();
-        turn::transpose(pixels, turned, from.width, mirror_x, mirror_y);
+        cpu::transpose(pixels, turned, from.width, mirror_x, mirror_y);
         *samples = output;
         return Ok(());
     }
     if transposed {
-        turn::transpose_square(pixels, from.width);
+        cpu::transpose_square(pixels, from.width);
     }
     match (mirror_x, mirror_y) {
-        (true, true) => turn::reverse(pixels),
-        (true, false) => turn::mirror_columns(pixels, from.width),
-        (false, true) => turn::mirror_rows(pixels, from.width),
+        (true, true) => cpu::reverse(pixels),
+        (true, false) => cpu::mirror_columns(pixels, from.width),
+        (false, true) => cpu::mirror_rows(pixels, from.width),
         (false, false) => (),
     }
     Ok(())

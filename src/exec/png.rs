@@ -1,13 +1,10 @@
-//! PNG compressed on a GPU, to the very bytes of `encode` with `Mode::Fast`: the pixels stay on the
-//! card, and deflate data comes down. The one place where a codec knows a device; the kernels are
-//! kernels/png_*.cu.
+//! PNG compressed on a GPU, to the very bytes that the CPU's encoder writes with `Mode::Fast`: the
+//! pixels stay in device memory, and deflate data comes down. The kernels are kernels/png_*.cu.
 
-use super::encode::{Layout, write};
+use crate::codec::png::{Layout, Segment, Segments};
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
-use crate::files::Target;
 use crate::image::{Depth, Shape};
-use crate::metadata::Metadata;
 use crate::ops::DeviceImage;
 use anyhow::Result;
 use std::ops::Range;
@@ -26,26 +23,6 @@ const THREADS: usize = 256;
 /// The modulus of Adler-32.
 const BASE: u64 = 65521;
 
-/// An image as a card compressed it, in the memory that the job had for the image.
-#[derive(Debug)]
-pub struct Compressed {
-    layout: Layout,
-    segments: Vec<Segment>,
-    /// Bytes that lie in the job's memory; those behind them are here.
-    inside: usize,
-    rest: Vec<u8>,
-}
-
-#[derive(Debug)]
-struct Segment {
-    /// Its bytes, counted from the beginning of the job's memory.
-    at: Range<usize>,
-    /// Whether they are deflate data, or filtered bytes in which matches may pay: matches are
-    /// found on the CPU.
-    deflated: bool,
-    adler: u32,
-}
-
 /// Device memory, in bytes, that `compress` takes beside the image's own, unless codes fitted to
 /// samples are very wrong.
 pub fn device_memory(shape: &Shape) -> u64 {
@@ -54,9 +31,9 @@ pub fn device_memory(shape: &Shape) -> u64 {
 }
 
 /// Compresses an image in device memory. The result overwrites the job's memory, which it may
-/// exceed by a little or leave in large part as it was. Errors: the card's, and an image that PNG
+/// exceed by a little or leave in large part as it was. Errors: the GPU's, and an image that PNG
 /// cannot hold.
-pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Compressed> {
+pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
     let shape = &image.shape;
     let layout = Layout::new(shape)?;
     let [choose, filter, promise] = job.kernels(
@@ -172,30 +149,10 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Compressed> {
         end += len;
     }
     let (inside, rest) = job.gather(&parts)?;
-    Ok(Compressed {
+    Ok(Segments {
         layout,
         segments: found,
         inside,
         rest,
     })
-}
-
-impl Compressed {
-    /// Writes the file to `target`, on all threads, and returns its length, which the caller commits.
-    /// `memory` is what the job had, unchanged since. Errors: the target's, and samples that mean
-    /// what PNG cannot say.
-    pub fn write(&self, memory: &[u8], metadata: &Metadata, target: &Target) -> Result<u64> {
-        write(&self.layout, metadata, target, |index, piece| {
-            let Segment {
-                at,
-                deflated,
-                adler,
-            } = &self.segments[index];
-            let bytes = match at.end <= self.inside {
-                true => &memory[at.clone()],
-                false => &self.rest[at.start - self.inside..at.end - self.inside],
-            };
-            piece.take(bytes, *deflated, *adler);
-        })
-    }
 }

@@ -1,0 +1,367 @@
+//! Bands: an image that a GPU's memory does not hold at once goes through it in parts, several at a
+//! time, so that one comes while another is worked on and a third goes.
+//!
+//! An operation's access says how it may be cut. Pointwise operations and reductions do with any run
+//! of pixels. The bands of a permutation are rows of its result, for which rows of the image are sent,
+//! or parts of all rows where it is transposed. The statistic is measured before, in bands as well.
+
+use super::Task;
+use crate::device::NoMemory;
+use crate::device::cuda::Gpu;
+use crate::device::job::Job;
+use crate::image::{HostMemory, Image, Samples, Shape};
+use crate::metadata::Turn;
+use crate::ops::{Access, DeviceImage, Executed, Join, OpResult, Statistic, Statistics};
+use crate::stats::{Limit, Timeline};
+use anyhow::{Context, Result, anyhow};
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+use std::{panic, thread};
+
+/// Bytes of a band: a copy of so many is as fast as a longer one, and those of all lanes fit into
+/// the smallest GPU that is in use.
+pub const BYTES: usize = 64 << 20;
+
+/// A band that does not fit is halved down to this; with less free the GPU is of no use.
+const LEAST: usize = 64 << 10;
+
+/// Lanes: one for each direction of the link, and one for the kernels.
+const LANES: usize = 3;
+
+/// Bytes that the system gives at a time, at least.
+const PAGE: usize = 4096;
+
+/// How an image is cut: which samples make which bytes of the result.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    shape: Shape,
+    /// How pixels move; nothing where the result takes the image's own memory.
+    turn: Option<Turn>,
+    /// Bytes of what is not cut: a row of the result, or a pixel.
+    unit: usize,
+}
+
+/// What becomes a band of the result.
+#[derive(Debug)]
+pub struct Piece<'a> {
+    /// Its shape.
+    pub shape: Shape,
+    /// Where its samples are; nothing where they are in the band's own memory.
+    pub from: Option<Columns<'a>>,
+}
+
+/// A part of every row.
+#[derive(Debug)]
+pub struct Columns<'a> {
+    /// Whole rows.
+    pub rows: &'a [u8],
+    /// Bytes of a row.
+    pub pitch: usize,
+    /// The bytes of each row that are meant.
+    pub part: Range<usize>,
+}
+
+impl Plan {
+    /// How an image of this shape is cut for an operation of this access. Errors: a `NoMemory` where
+    /// it must not be.
+    pub fn new(shape: Shape, access: Access) -> Result<Plan> {
+        let (turn, unit) = match access {
+            Access::Pointwise | Access::Reduction => (None, shape.pixel_bytes()),
+            Access::Permutation(turn) => {
+                let to = turn.of(shape);
+                (Some(turn), to.row() * to.depth.bytes())
+            }
+            Access::WholeImage => {
+                return Err(anyhow!("it needs the whole image at once").context(NoMemory));
+            }
+        };
+        Ok(Plan { shape, turn, unit })
+    }
+
+    /// What becomes the `units` from unit `first` on; `input` are the image's samples.
+    fn piece<'a>(&self, first: usize, units: usize, input: &'a [u8]) -> Piece<'a> {
+        let all = self.shape;
+        let Some(turn) = self.turn else {
+            let shape = Shape {
+                width: units,
+                height: 1,
+                ..all
+            };
+            return Piece { shape, from: None };
+        };
+        let (pitch, pixel) = (all.row() * all.depth.bytes(), all.pixel_bytes());
+        let across = match turn.transposed {
+            true => all.width,
+            false => all.height,
+        };
+        let first = match turn.mirror_y {
+            true => across - first - units,
+            false => first,
+        };
+        let (shape, rows, part) = match turn.transposed {
+            true => (
+                Shape {
+                    width: units,
+                    ..all
+                },
+                input,
+                first * pixel..(first + units) * pixel,
+            ),
+            false => (
+                Shape {
+                    height: units,
+                    ..all
+                },
+                &input[first * pitch..(first + units) * pitch],
+                0..pitch,
+            ),
+        };
+        let from = Some(Columns { rows, pitch, part });
+        Piece { shape, from }
+    }
+}
+
+/// One of the threads that work on bands, with what it needs: a GPU's stream, or in tests less.
+pub trait Lane: Send {
+    /// The numbers that a band gives.
+    type Found: Join + Send;
+
+    /// Makes a band of its piece, in its `memory`. Errors: a `NoMemory` where less would do.
+    fn run(&mut self, piece: &Piece, memory: &mut [u8]) -> Result<Self::Found>;
+}
+
+/// The numbers of all bands, and the lanes that made them.
+pub type FoundBy<L> = (<L as Lane>::Found, Vec<L>);
+
+/// Makes all of `memory` of an image's samples, in bands of about `bytes`. Where the plan moves no
+/// pixel `memory` has the samples itself, and `input` is empty.
+pub fn in_bands<L: Lane>(
+    plan: &Plan,
+    input: &[u8],
+    memory: &mut [u8],
+    bytes: usize,
+    lane: impl Fn() -> Result<L> + Sync,
+) -> Result<FoundBy<L>> {
+    let units = (bytes / plan.unit).max(1);
+    // The bands that no lane has taken yet.
+    let left = Mutex::new(memory.chunks_mut(units * plan.unit).enumerate());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || -> Result<(L, Vec<L::Found>)> {
+        let (mut lane, mut found) = (lane()?, Vec::new());
+        while let Some((index, memory)) = next() {
+            let band = band(plan, input, &mut lane, index * units, memory);
+            if band.is_err() {
+                while next().is_some() {}
+            }
+            found.push(band?);
+        }
+        Ok((lane, found))
+    };
+    let ended = thread::scope(|scope| {
+        let threads = [(); LANES].map(|()| scope.spawn(work));
+        let ended = threads.into_iter().map(|thread| thread.join());
+        let ended = ended.map(|end| end.unwrap_or_else(|cause| panic::resume_unwind(cause)));
+        ended.collect::<Result<Vec<_>>>()
+    })?;
+    let (lanes, found): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
+    Ok((joined(found.into_iter().flatten())?, lanes))
+}
+
+/// A band that begins at unit `first`; its halves, if it does not fit.
+fn band<L: Lane>(
+    plan: &Plan,
+    input: &[u8],
+    lane: &mut L,
+    first: usize,
+    memory: &mut [u8],
+) -> Result<L::Found> {
+    let units = memory.len() / plan.unit;
+    let whole = lane.run(&plan.piece(first, units, input), memory);
+    let full = whole.as_ref().is_err_and(|error| error.is::<NoMemory>());
+    if !full || units < 2 || memory.len() <= LEAST {
+        return whole;
+    }
+    let (head, tail) = memory.split_at_mut(units / 2 * plan.unit);
+    joined([
+        band(plan, input, lane, first, head)?,
+        band(plan, input, lane, first + units / 2, tail)?,
+    ])
+}
+
+/// What was found in all parts.
+fn joined<T: Join>(parts: impl IntoIterator<Item = T>) -> Result<T> {
+    let mut parts = parts.into_iter();
+    let mut all = parts.next().context("an image without parts")?;
+    for part in parts {
+        all.join(&part)?;
+    }
+    Ok(all)
+}
+
+/// Each direction is one lane's at a time: sharing it, all would come and then all go.
+#[derive(Debug, Default)]
+struct Link {
+    up: Mutex<()>,
+    down: Mutex<()>,
+}
+
+fn alone<R>(direction: &Mutex<()>, copy: impl FnOnce() -> R) -> R {
+    let _mine = direction.lock().unwrap_or_else(PoisonError::into_inner);
+    copy()
+}
+
+/// A stream of a GPU, and what is done there with each piece: an image, or none, and numbers.
+struct GpuLane<'a, W> {
+    gpu: Gpu,
+    timeline: Timeline,
+    link: &'a Link,
+    work: &'a W,
+}
+
+impl<T, W> Lane for GpuLane<'_, W>
+where
+    T: Join + Send,
+    W: Fn(DeviceImage, &mut Job) -> Result<(Option<DeviceImage>, T)> + Sync,
+{
+    type Found = T;
+
+    fn run(&mut self, piece: &Piece, memory: &mut [u8]) -> Result<T> {
+        let (link, work) = (self.link, self.work);
+        self.gpu.job(&mut [], &mut self.timeline, |job| {
+            let samples = alone(&link.up, || match &piece.from {
+                None => job.send(memory, memory.len(), 0..memory.len()),
+                Some(from) => job.send(from.rows, from.pitch, from.part.clone()),
+            })?;
+            let shape = piece.shape;
+            let (image, found) = work(DeviceImage { shape, samples }, job)?;
+            if let Some(image) = image {
+                alone(&link.down, || job.fetch(&image.samples, memory))?;
+            }
+            Ok(found)
+        })
+    }
+}
+
+/// The same on a GPU; host memory is pinned.
+fn on_gpu<T: Join + Send>(
+    plan: &Plan,
+    (input, memory): (&[u8], &mut [u8]),
+    bytes: usize,
+    gpu: &Gpu,
+    timeline: &mut Timeline,
+    work: impl Fn(DeviceImage, &mut Job) -> Result<(Option<DeviceImage>, T)> + Sync,
+) -> Result<T> {
+    let link = Link::default();
+    let lane = || {
+        Ok(GpuLane {
+            gpu: gpu.lane(true)?,
+            timeline: Timeline::default(),
+            link: &link,
+            work: &work,
+        })
+    };
+    let (found, lanes) = in_bands(plan, input, memory, bytes, lane)?;
+    let beside: Vec<Timeline> = lanes.into_iter().map(|lane| lane.timeline).collect();
+    timeline.join(&beside);
+    Ok(found)
+}
+
+/// Measures a statistic of the image in `memory`, in bands. Errors: the GPU's.
+pub fn measure(
+    statistic: Statistic,
+    shape: Shape,
+    memory: &mut HostMemory,
+    gpu: &Gpu,
+    timeline: &mut Timeline,
+) -> Result<Statistics> {
+    pinned(memory, gpu, timeline, |memory, timeline| {
+        measured(statistic, shape, memory, BYTES, gpu, timeline)
+    })
+}
+
+/// The same of samples in pinned memory.
+fn measured(
+    statistic: Statistic,
+    shape: Shape,
+    memory: &mut [u8],
+    bytes: usize,
+    gpu: &Gpu,
+    timeline: &mut Timeline,
+) -> Result<Statistics> {
+    if statistic == Statistic::None {
+        return Ok(Statistics::None);
+    }
+    let plan = Plan::new(shape, Access::Reduction)?;
+    on_gpu(&plan, (&[], memory), bytes, gpu, timeline, |image, job| {
+        Ok((None, statistic.cuda(&image, job)?.on_host(job)?))
+    })
+}
+
+/// Runs an operation in bands of about `bytes`. The result is the same as at once, but in new memory
+/// where pixels move. Errors: the GPU's, and an operation that must not be cut.
+pub fn run(
+    task: &Task,
+    image: Image,
+    gpu: &Gpu,
+    timeline: &mut Timeline,
+    bytes: usize,
+) -> Result<Executed> {
+    let shape = image.shape();
+    let plan = Plan::new(shape, task.op.access())?;
+    let mut memory = HostMemory::from(image.into_samples());
+    let mut moved = match plan.turn {
+        Some(turn) => {
+            let mut moved = HostMemory::from(Samples::any(&turn.of(shape))?);
+            // By all cores at once; the driver would touch one page after the other to pin them.
+            let pages = moved.par_chunks_mut(PAGE);
+            pages.for_each(|page| page[0] = 0);
+            Some(moved)
+        }
+        None => None,
+    };
+    let (mut found, summary) = pinned(&mut memory, gpu, timeline, |memory, timeline| {
+        let own = measured(task.statistic(), shape, memory, bytes, gpu, timeline)?;
+        let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
+        let work = |image: DeviceImage, job: &mut Job| {
+            Ok(match bound.cuda(image, job)? {
+                OpResult::Image(image) => (Some(image), OpResult::Image(())),
+                OpResult::Totals(totals) => (None, OpResult::Totals(totals)),
+                OpResult::Counts(counts) => (None, OpResult::Counts(counts)),
+            })
+        };
+        let found = match &mut moved {
+            None => on_gpu(&plan, (&[], memory), bytes, gpu, timeline, work),
+            Some(moved) => pinned(moved, gpu, timeline, |moved, timeline| {
+                on_gpu(&plan, (memory, moved), bytes, gpu, timeline, work)
+            }),
+        };
+        Ok::<_, anyhow::Error>((found?, bound.summary()))
+    })?;
+    if let OpResult::Totals(totals) = &mut found {
+        totals.shape = shape;
+    }
+    let image = match plan.turn.zip(moved) {
+        Some((turn, moved)) => moved.into_image(turn.of(shape)),
+        None => memory.into_image(shape),
+    };
+    Ok(Executed {
+        result: found.try_map(|()| Ok(image))?,
+        summary,
+    })
+}
+
+/// Runs `work` with memory that a GPU reaches directly.
+fn pinned<R>(
+    memory: &mut [u8],
+    gpu: &Gpu,
+    timeline: &mut Timeline,
+    work: impl FnOnce(&mut [u8], &mut Timeline) -> R,
+) -> R {
+    let (start, size) = (Instant::now(), memory.len() as u64);
+    gpu.with_locked(memory, |memory| {
+        timeline.push("pin", start, start.elapsed(), size, Limit::Host);
+        work(memory, timeline)
+    })
+}

@@ -1,0 +1,110 @@
+//! An operation whose statistic is that of a whole set of images, measured before: `--across` and
+//! `--range-from`.
+
+use super::histogram::Counts;
+use super::{Access, Bound, Operation, SampleTypes, Statistics};
+use crate::device::Work;
+use crate::image::{Depth, Shape, Values};
+use crate::metadata::Effect;
+use anyhow::{Result, ensure};
+use serde::ser::Error;
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
+/// The operation, and what its set was counted to be. Images of another kind are refused.
+#[derive(Debug)]
+pub struct OfSet<'a> {
+    op: &'a dyn Operation,
+    counts: Statistics,
+    kind: SetKind,
+    /// What values are stretched from.
+    ranges: Vec<(i32, i32)>,
+}
+
+/// What the images of a set have in common.
+#[derive(Clone, Copy, Debug)]
+struct SetKind {
+    channels: usize,
+    values: Values,
+}
+
+impl<'a> OfSet<'a> {
+    /// `op` with the counts of a set. Errors: options that fit no file of such images.
+    pub fn new(op: &'a dyn Operation, counts: Counts) -> Result<OfSet<'a>> {
+        let (channels, values) = counts.kind();
+        let counts = Statistics::Histogram(counts);
+        // The ranges are the same whatever is written; not all of that has a sign.
+        let types = |signed| SampleTypes {
+            channels,
+            depth: values.depth,
+            read: values,
+            written: Values {
+                depth: Depth::Sixteen,
+                signed,
+            },
+        };
+        let bound = op.bind(types(values.signed), &counts);
+        let ranges = bound.or_else(|_| op.bind(types(false), &counts))?.summary();
+        Ok(OfSet {
+            op,
+            kind: SetKind { channels, values },
+            ranges: ranges.ranges,
+            counts,
+        })
+    }
+}
+
+/// The operation's own options, and the set as far as it decides on the result: its kind and its ranges.
+impl Serialize for OfSet<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let options = self.op.options().map_err(S::Error::custom)?;
+        let SetKind { channels, values } = self.kind;
+        let key = json!({
+            "options": options,
+            "channels": channels,
+            "depth": values.depth.bits(),
+            "signed": values.signed,
+            "ranges": self.ranges,
+        });
+        key.serialize(serializer)
+    }
+}
+
+impl Operation for OfSet<'_> {
+    fn name(&self) -> &'static str {
+        self.op.name()
+    }
+
+    fn access(&self) -> Access {
+        self.op.access()
+    }
+
+    fn effect(&self) -> Effect {
+        self.op.effect()
+    }
+
+    fn work(&self, shape: &Shape) -> Work {
+        self.op.work(shape)
+    }
+
+    fn check(&self, shape: &Shape) -> Result<()> {
+        let SetKind { channels, values } = self.kind;
+        ensure!(
+            (shape.channels, shape.depth) == (channels, values.depth),
+            "it is {} with {} bits, and the range is that of images of another kind",
+            shape.kind(),
+            shape.depth.bits()
+        );
+        self.op.check(shape)
+    }
+
+    fn bind<'b>(&'b self, types: SampleTypes, _: &'b Statistics) -> Result<Box<dyn Bound + 'b>> {
+        ensure!(
+            self.kind.values == types.read,
+            "it has {}, and the range is that of images of {}",
+            types.read,
+            self.kind.values
+        );
+        self.op.bind(types, &self.counts)
+    }
+}
