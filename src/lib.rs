@@ -35,7 +35,7 @@ pub mod metadata;
 pub mod ops;
 mod outcome;
 pub mod pipeline;
-pub mod room;
+pub mod memory_budget;
 pub mod stats;
 pub mod verify;
 
@@ -189,7 +189,7 @@ fn convert(
     let devices = Devices::new(common.device);
     let resources = Resources {
         devices: &devices,
-        room: None,
+        budget: None,
         reading: common.reading,
         only_files: false,
     };
@@ -228,7 +228,7 @@ fn sum(
     let devices = Devices::new(common.device);
     let resources = Resources {
         devices: &devices,
-        room: None,
+        budget: None,
         reading: common.reading,
         only_files: false,
     };

@@ -15,7 +15,7 @@ use crate::ops::Operation;
 use crate::ops::histogram::Counts;
 use crate::ops::sum::Totals;
 use crate::outcome::Outcome;
-use crate::room::Room;
+use crate::memory_budget::MemoryBudget;
 use crate::stats::Timeline;
 use anyhow::{Context, Error, Result};
 use diagnostics::Diagnostics;
@@ -59,7 +59,7 @@ pub struct Resources<'a> {
     /// The devices to choose from.
     pub devices: &'a Devices,
     /// The memory that images on their way at the same time share, if it is limited.
-    pub room: Option<&'a Room>,
+    pub budget: Option<&'a MemoryBudget>,
     /// How inputs are read.
     pub reading: Reading,
     /// Whether an input must be a regular file: it was one when it was listed.
@@ -200,7 +200,7 @@ fn attempt(
         op.check(shape).with_context(|| undone(op, input))?;
     }
     let largest = surveys.iter().map(memory).max();
-    let _place = resources.room.map(|room| room.take(largest.unwrap_or(0)));
+    let _place = resources.budget.map(|room| room.take(largest.unwrap_or(0)));
     let (shape, pages) = (surveys[0].0, surveys.len());
     let writer = output.zip(target.as_ref()).map(|(output, target)| {
         let format = output.format.unwrap_or(reader.format());

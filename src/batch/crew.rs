@@ -7,7 +7,7 @@ use crate::codec::Reading;
 use crate::device::{Choice, Devices, Fleet};
 use crate::interrupt::NO_THREAD;
 use crate::pipeline::Resources;
-use crate::room::Room;
+use crate::memory_budget::MemoryBudget;
 use anyhow::{Result, bail};
 use rayon::ThreadPoolBuilder;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ pub struct Crew {
     pub jobs: usize,
     /// The cards, started when they pay.
     pub fleet: Arc<Fleet>,
-    room: Room,
+    budget: MemoryBudget,
     memory: u64,
     reading: Reading,
     stopped: AtomicBool,
@@ -37,7 +37,7 @@ impl Crew {
             choice,
             jobs,
             fleet: Arc::new(Fleet::new(choice)),
-            room: Room::new(memory),
+            budget: MemoryBudget::new(memory),
             memory,
             reading,
             stopped: AtomicBool::new(false),
@@ -117,7 +117,7 @@ impl Crew {
         buffer::with_shelf(memory, block, || {
             work(&Resources {
                 devices: &devices,
-                room: Some(&self.room),
+                budget: Some(&self.budget),
                 reading: self.reading,
                 only_files: false,
             });

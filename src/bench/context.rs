@@ -311,7 +311,7 @@ impl<'a> BenchContext<'a> {
         self.time(launch)
     }
 
-    /// Room for a sum of each of the grid's threads.
+    /// MemoryBudget for a sum of each of the grid's threads.
     pub fn sums(&self, grid: Grid) -> Result<cuda::Buffer> {
         self.gpu
             .alloc(4 * (grid.blocks[0] * grid.threads[0]) as usize)

@@ -659,7 +659,7 @@ fn limit() -> Result<Option<usize>> {
         return Ok(None);
     };
     let text = text.to_string_lossy();
-    let bytes = room::size(&text).map_err(|error| anyhow!("{LIMIT}={text}: {error}"))?;
+    let bytes = memory_budget::size(&text).map_err(|error| anyhow!("{LIMIT}={text}: {error}"))?;
     Ok(Some(usize::try_from(bytes)?))
 }
 
