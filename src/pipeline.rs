@@ -200,14 +200,14 @@ fn attempt(
         op.check(shape).with_context(|| undone(op, input))?;
     }
     let largest = surveys.iter().map(memory).max();
-    let _place = resources.budget.map(|room| room.take(largest.unwrap_or(0)));
+    let _reservation = resources.budget.map(|budget| budget.reserve(largest.unwrap_or(0)));
     let (shape, pages) = (surveys[0].0, surveys.len());
     let writer = output.zip(target.as_ref()).map(|(output, target)| {
         let format = output.format.unwrap_or(reader.format());
         let surveys = surveys.into_iter();
-        let room = surveys.map(|(shape, told)| (output.grown(shape), told));
-        let room: Vec<_> = room.collect();
-        Writer::new(format, &output.options, target, &room).with_context(|| unwritten(output))
+        let pages = surveys.map(|(shape, bytes)| (output.grown(shape), bytes));
+        let pages: Vec<_> = pages.collect();
+        Writer::new(format, &output.options, target, &pages).with_context(|| unwritten(output))
     });
     let writer = writer.transpose()?;
     let mut executor = Executor::new(resources.devices, timeline);

@@ -3,7 +3,7 @@
 use super::inputs::Selection;
 use super::progress::Voice;
 use crate::limits;
-use crate::room;
+use crate::memory_budget;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
