@@ -232,7 +232,7 @@ impl Devices {
         }
         let gpu = self.fleet.card(self.seat, timeline)?;
         // From now on the thread's memory is to be page-locked.
-        buffer::restock();
+        buffer::clear_pool();
         Ok(self.gpu.get_or_init(|| gpu))
     }
 }

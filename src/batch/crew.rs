@@ -97,7 +97,7 @@ impl Crew {
         })
     }
 
-    /// Gives this thread its share of the cores, a queue on a card, and a shelf for its memory.
+    /// Gives this thread its share of the cores, a queue on a card, and a buffer pool.
     fn take_seat(&self, seat: usize, threads: usize, work: impl FnOnce(&Resources)) {
         // One thread an image wastes nothing; only where there are fewer images than cores does an
         // image get several. Should the pool not start, rayon's own serves all.
@@ -114,7 +114,7 @@ impl Crew {
                 Some(Box::new(mapped) as buffer::Block)
             })
         };
-        buffer::with_shelf(memory, block, || {
+        buffer::with_pool(memory, block, || {
             work(&Resources {
                 devices: &devices,
                 budget: Some(&self.budget),
