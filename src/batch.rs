@@ -2,7 +2,7 @@
 //! be trusted: a bad file is named and the rest goes on, and what was done need not be done again.
 
 pub mod conversion;
-mod crew;
+mod workers;
 pub mod folder;
 pub mod histogram;
 pub mod inputs;
@@ -28,7 +28,7 @@ use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
 use anyhow::{Context, Result, anyhow, ensure};
 use conversion::Conversion;
-use crew::Crew;
+use workers::Workers;
 use folder::PassedOver;
 use histogram::Set;
 use inputs::{Item, Items};
@@ -206,12 +206,12 @@ impl Batch<'_> {
         mut take: impl FnMut(usize, Option<Done>) -> Result<()>,
     ) -> Result<Outcome> {
         let items = &self.items.items;
-        let crew = self.crew();
+        let workers = self.workers();
         let mut report = self.open_report()?;
         let unread = &self.items.unread;
         let mut progress = Progress::new(items.len() + unread.len(), self.options.voice);
         if self.aloud {
-            self.introduce(&progress, &crew);
+            self.introduce(&progress, &workers);
         }
 
         let begun = Instant::now();
@@ -228,7 +228,7 @@ impl Batch<'_> {
                 report.add(&item, &Fate::Failed(error), Duration::ZERO)?;
             }
         }
-        crew.each(
+        workers.each(
             items,
             |item, resources| {
                 let start = Instant::now();
@@ -243,7 +243,7 @@ impl Batch<'_> {
                     Fate::Done(done) => {
                         totals.add(&done.timeline);
                         self.mention(item, &done, &progress);
-                        self.consider_cards(&crew, &done, items.len() - index);
+                        self.consider_gpus(&workers, &done, items.len() - index);
                         progress.add(done.shape.bytes() as u64, done.damage.is_some());
                         failed += usize::from(done.damage.is_some());
                         take(index, Some(*done))
@@ -265,7 +265,7 @@ impl Batch<'_> {
                     }
                 };
                 if let Err(error) = told.and(taken) {
-                    crew.stop();
+                    workers.stop();
                     fatal.get_or_insert(error);
                 }
             },
@@ -281,7 +281,7 @@ impl Batch<'_> {
         if self.aloud {
             progress.finish(skipped);
         }
-        self.tell_times(&totals, begun.elapsed(), crew.threads(items.len()));
+        self.tell_times(&totals, begun.elapsed(), workers.threads(items.len()));
         Ok(match failed {
             0 => Outcome::Done,
             _ => Outcome::SomeFailed,
@@ -289,10 +289,10 @@ impl Batch<'_> {
     }
 
     /// The threads and the memory of the batch.
-    fn crew(&self) -> Crew {
+    fn workers(&self) -> Workers {
         let (options, common) = (self.options, self.common);
         let (jobs, memory) = (options.threads(), options.memory());
-        Crew::new(common.device, jobs, memory, common.reading)
+        Workers::new(common.device, jobs, memory, common.reading)
     }
 
     /// One file, unless it is done already.
@@ -360,12 +360,12 @@ impl Batch<'_> {
     }
 
     /// With `auto`, the cards are started once their help to the images that are left is worth it.
-    fn consider_cards(&self, crew: &Crew, done: &Done, left: usize) {
+    fn consider_gpus(&self, workers: &Workers, done: &Done, left: usize) {
         if self.common.device == Choice::Auto {
             let (cpu, gpu) = estimate(&done.work, 1, true);
-            let saved = (cpu - gpu) * left as f64 / crew.jobs as f64;
+            let saved = (cpu - gpu) * left as f64 / workers.jobs as f64;
             if saved > device::WORTH_STARTING {
-                crew.fleet.start();
+                workers.gpus.start();
             }
         }
     }
@@ -377,12 +377,12 @@ impl Batch<'_> {
     }
 
     /// Says what is about to begin, and in how much memory.
-    fn introduce(&self, progress: &Progress, crew: &Crew) {
+    fn introduce(&self, progress: &Progress, workers: &Workers) {
         let count = self.items.items.len();
         progress.mention(&format!(
             "gpuimg: {} on {}, within {} of memory",
             plan::counted(count, "file"),
-            plan::counted(crew.threads(count), "thread"),
+            plan::counted(workers.threads(count), "thread"),
             plan::told(self.options.memory())
         ));
         self.tell_passed_over(progress);

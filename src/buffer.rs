@@ -152,7 +152,7 @@ impl<T: Pod> Buffer<T> {
     fn recycled(len: usize) -> Result<Buffer<T>> {
         let bytes = len.saturating_mul(size_of::<T>());
         let shelved = (bytes >= POOLED)
-            .then(|| POOL.with_borrow_mut(|pool| pool.as_mut()?.take(bytes)))
+            .then(|| POOL.with_borrow_mut(|pool| pool.as_mut()?.acquire(bytes)))
             .flatten();
         match shelved {
             Some((block, generation)) => Ok(Buffer {

@@ -129,9 +129,9 @@ pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
 #[derive(Debug)]
 pub struct Devices {
     choice: Choice,
-    fleet: Arc<Fleet>,
-    /// Which card of the fleet this thread uses, if it works in a batch.
-    seat: Option<usize>,
+    gpus: Arc<GpuSet>,
+    /// Which worker of a batch this thread is, and so which GPU of the set it uses; none outside a batch.
+    worker: Option<usize>,
     gpu: OnceLock<Gpu>,
     broken: AtomicBool,
 }
@@ -139,20 +139,20 @@ pub struct Devices {
 impl Devices {
     /// Prepares for `choice`.
     pub fn new(choice: Choice) -> Devices {
-        Devices::in_fleet(choice, Arc::new(Fleet::new(choice)), None)
+        Devices::in_set(choice, Arc::new(GpuSet::new(choice)), None)
     }
 
-    /// The devices of thread `seat` of a batch: a queue of its own on a card of `fleet`. With `auto`
+    /// The devices of thread `worker` of a batch: a queue of its own on a card of `gpus`. With `auto`
     /// the CPU works until the cards are ready.
-    pub fn seated(choice: Choice, fleet: &Arc<Fleet>, seat: usize) -> Devices {
-        Devices::in_fleet(choice, fleet.clone(), Some(seat))
+    pub fn of_worker(choice: Choice, gpus: &Arc<GpuSet>, worker: usize) -> Devices {
+        Devices::in_set(choice, gpus.clone(), Some(worker))
     }
 
-    fn in_fleet(choice: Choice, fleet: Arc<Fleet>, seat: Option<usize>) -> Devices {
+    fn in_set(choice: Choice, gpus: Arc<GpuSet>, worker: Option<usize>) -> Devices {
         Devices {
             choice,
-            fleet,
-            seat,
+            gpus,
+            worker,
             gpu: OnceLock::new(),
             broken: AtomicBool::new(false),
         }
@@ -174,10 +174,10 @@ impl Devices {
                 if self.broken.load(Ordering::Relaxed) {
                     return on_cpu("chosen by auto: the GPU has failed".into());
                 }
-                if self.seat.is_some() && !self.fleet.ready() {
+                if self.worker.is_some() && !self.gpus.ready() {
                     return on_cpu("chosen by auto: no GPU is started".into());
                 }
-                let started = self.seat.is_some() || self.gpu.get().is_some();
+                let started = self.worker.is_some() || self.gpu.get().is_some();
                 let (cpu, gpu) = estimate(work, cores, started);
                 let start = if started { "" } else { " with its start" };
                 let compared = format!(
@@ -230,7 +230,7 @@ impl Devices {
         if let Some(gpu) = self.gpu.get() {
             return Ok(gpu);
         }
-        let gpu = self.fleet.card(self.seat, timeline)?;
+        let gpu = self.gpus.stream(self.worker, timeline)?;
         // From now on the thread's memory is to be page-locked.
         buffer::clear_pool();
         Ok(self.gpu.get_or_init(|| gpu))
@@ -239,24 +239,24 @@ impl Devices {
 
 /// The cards of this machine that a run may use, started once, in the background.
 #[derive(Debug)]
-pub struct Fleet {
+pub struct GpuSet {
     choice: Choice,
     starting: Mutex<Option<JoinHandle<Result<Vec<Gpu>>>>>,
     cards: OnceLock<Result<Vec<Gpu>>>,
 }
 
-impl Fleet {
-    /// The fleet for `choice`; cards that were asked for start at once.
-    pub fn new(choice: Choice) -> Fleet {
-        let fleet = Fleet {
+impl GpuSet {
+    /// The GPUs for `choice`; those that were asked for start at once.
+    pub fn new(choice: Choice) -> GpuSet {
+        let gpus = GpuSet {
             choice,
             starting: Mutex::default(),
             cards: OnceLock::new(),
         };
         if let Choice::Gpu(_) = choice {
-            fleet.start();
+            gpus.start();
         }
-        fleet
+        gpus
     }
 
     /// Starts the cards in the background, unless that has been done.
@@ -266,7 +266,7 @@ impl Fleet {
         };
         if starting.is_none() && self.cards.get().is_none() {
             let choice = self.choice;
-            hush();
+            silence_panics();
             let thread = thread::Builder::new().name(STARTER.into());
             *starting = thread.spawn(move || open_all(choice)).ok();
         }
@@ -301,16 +301,16 @@ impl Fleet {
     }
 
     /// A queue on a card: the first card's, or for a thread of a batch the one that is its turn.
-    fn card(&self, seat: Option<usize>, timeline: &mut Timeline) -> Result<Gpu> {
+    fn stream(&self, worker: Option<usize>, timeline: &mut Timeline) -> Result<Gpu> {
         let cards = self
             .wait()
             .map_err(|error| anyhow!("{:#}", error.root_cause()).context(Unusable))?;
-        let gpu = &cards[seat.unwrap_or(0) % cards.len()];
-        if seat.is_none_or(|seat| seat == 0) {
+        let gpu = &cards[worker.unwrap_or(0) % cards.len()];
+        if worker.is_none_or(|worker| worker == 0) {
             let (start, time) = gpu.opened;
             timeline.push("device start", start, time, 0, Limit::Host);
         }
-        gpu.lane(seat.is_some())
+        gpu.lane(worker.is_some())
             .map_err(|error| error.context(Unusable))
     }
 }
@@ -319,7 +319,7 @@ impl Fleet {
 const STARTER: &str = "gpu";
 
 /// A library that lacks what a driver has makes the binding panic. That is told as an error.
-fn hush() {
+fn silence_panics() {
     let others = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if thread::current().name() != Some(STARTER) {

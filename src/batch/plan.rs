@@ -164,7 +164,7 @@ impl Batch<'_> {
         let pages = || todo.iter().copied().flatten();
         let pixels: u64 = pages().map(|(shape, _)| shape.pixels() as u64).sum();
         let bytes: u64 = pages().map(|(shape, _)| shape.bytes() as u64).sum();
-        let threads = self.crew().threads(todo.len());
+        let threads = self.workers().threads(todo.len());
         // Of a stack one page at a time is in memory.
         let largest = |pages: &&[(Shape, u64)]| pages.iter().map(memory).max().unwrap_or(0);
         let mut each: Vec<u64> = todo.iter().map(largest).collect();
