@@ -1,7 +1,7 @@
 // What the three parts of the PNG encoder share: its records in device memory, and where things lie. Together they
 // make PNG's deflate data from an image in device memory, bit for bit what src/codec/png/encode.rs and
-// src/deflate/compress say. Their words
-// (segment, window, group, run, weight, sample) are used here; their definitions are not repeated.
+// src/deflate/compress say. Their words (segment, window, group, run, weight, sample) are used here; their definitions
+// are not repeated.
 //
 // Arguments that all kernels have: `row` bytes of a row, `height`, `rows` of a segment. Filtered bytes of segment s lie
 // from filtered + s·stride on; the stride and the address are multiples of 16. `blocks` is how many deflate blocks a
@@ -12,7 +12,7 @@
 struct Segment {
     u64 sum, weighted; // of its filtered bytes d[i], i < n: Σ d[i], and Σ (n − i)·d[i], each term modulo 65521
     u64 filters;       // of its first row, and of the others in the next byte
-    u64 promised;      // whether matches could pay
+    u64 matches;       // the match estimate: whether matches could pay
     u64 bytes;         // of its deflate data
 };
 

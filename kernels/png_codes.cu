@@ -208,13 +208,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     if (threadIdx.x == 0) litlen = 0, ordered = 4;
     __syncthreads();
     make_code<LITLEN, LIMIT>(weights, tree);
-    u32 promised = 0, weighed = 0, bits = 0;
+    u32 coded = 0, weighed = 0, bits = 0;
     for (u32 symbol = threadIdx.x; symbol < LITLEN; symbol += BLOCK) {
         const u32 len = tree.lengths[symbol], all = len + extra_bits(symbol);
         lengths[symbol] = len;
         own.codes[symbol] = tree.codes[symbol];
         if (len > 0) atomicMax(&litlen, symbol + 1);
-        promised += weights[symbol] * all;
+        coded += weights[symbol] * all;
         weighed += weights[symbol];
         bits += own.counts[symbol] * (all + (symbol > END)); // a match has its distance's one bit
     }
@@ -246,12 +246,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     if (threadIdx.x < ordered) put_bits(header, 17 + 3 * threadIdx.x, tree.lengths[TOLD_ORDER[threadIdx.x]]);
     if (threadIdx.x == 0) put_bits(header, 0, 4 | (litlen - 257) << 3 | (ordered - 4) << 13);
     const auto plus = [](u32 a, u32 b) { return a + b; };
-    promised = reduce_block(promised, parts[1], 0u, plus);
+    coded = reduce_block(coded, parts[1], 0u, plus);
     weighed = reduce_block(weighed, parts[2], 0u, plus);
     bits = reduce_block(bits, parts[3], 0u, plus); // and all see the header
     if (threadIdx.x < HEADER) own.header[threadIdx.x] = header[threadIdx.x];
     if (threadIdx.x == 0) {
-        if (kind != RUNS && header_bits + promised >= 8 * weighed) own.kind = STORED;
+        if (kind != RUNS && header_bits + coded >= 8 * weighed) own.kind = STORED;
         own.header_bits = header_bits;
         own.bits = header_bits + bits;
     }

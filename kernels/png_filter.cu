@@ -5,8 +5,8 @@
 //   png_filter(the same, u8 *filtered, u64 stride, u32 tiles)
 //       The filtered bytes, up to 3 zeros behind those of a segment, and their sums for Adler-32.
 //       Grid: segments·tiles blocks of 256, tiles = ceil(bytes of a segment / TILE).
-//   png_promise(row, height, rows, const u8 *filtered, stride, Segment *segments)
-//       Whether matches could pay. Grid: a block of 256 a segment.
+//   png_estimate(row, height, rows, const u8 *filtered, stride, Segment *segments)
+//       The match estimate: whether matches could pay. Grid: a block of 256 a segment.
 // pixel: bytes of a pixel. swap: 1 for samples of 16 bits, else 0. `segments` is zero before png_choose.
 //
 // Two numbers, for b bytes of image: filter reads b and writes b; some 20 instructions a byte.
@@ -121,7 +121,7 @@ static __device__ __forceinline__ u32 four_bytes(const u8 *at) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    png_promise(u32 row, u32 height, u32 rows, const u8 *filtered, u64 stride, Segment *segments) {
+    png_estimate(u32 row, u32 height, u32 rows, const u8 *filtered, u64 stride, Segment *segments) {
     constexpr u32 WINDOWS = 8, SAMPLE = 512, STRINGS = SAMPLE - 3, ALL_STRINGS = WINDOWS * STRINGS, SORTED = 4096;
     const Cut segment = cut(blockIdx.x, row, height, rows);
     if (segment.len < WINDOWS * SAMPLE) return;
@@ -147,6 +147,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     const u32 both = reduce_block(count | repeated << 16, parts, 0u, [](u32 a, u32 b) { return a + b; });
     if (threadIdx.x == 0) {
         count = both & 0xffff, repeated = both >> 16;
-        segments[blockIdx.x].promised = count >= 64 && (4 * count < ALL_STRINGS || 2 * repeated >= count);
+        segments[blockIdx.x].matches = count >= 64 && (4 * count < ALL_STRINGS || 2 * repeated >= count);
     }
 }

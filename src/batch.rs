@@ -1,12 +1,16 @@
 //! Many files: directories, lists and parts of them, on all cores and cards, with outcomes that can
 //! be trusted: a bad file is named and the rest goes on, and what was done need not be done again.
 
+pub mod conversion;
 mod crew;
+pub mod folder;
 pub mod histogram;
 pub mod inputs;
 mod journal;
 pub mod key;
+pub mod naming;
 pub mod options;
+pub mod places;
 mod plan;
 mod progress;
 pub mod report;
@@ -14,23 +18,28 @@ pub mod shard;
 mod totals;
 
 use crate::cli::{Common, StatsForm};
+use crate::codec::{Format, format};
 use crate::console;
 use crate::device::{self, Choice, estimate};
-use crate::files::{self, Identity};
+use crate::files::{self, Identity, reason};
 use crate::ops::Operation;
 use crate::ops::histogram::Histogram;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, ensure};
+use conversion::Conversion;
 use crew::Crew;
+use folder::PassedOver;
 use histogram::Set;
-use inputs::{Item, Items, Naming};
-use journal::{Journal, Sight, Verdict};
+use inputs::{Item, Items};
+use journal::{Journal, Past, Sight, Verdict};
 use key::Job;
+use naming::Naming;
 use options::Options;
 use progress::Progress;
 use report::{Outcome as Fate, Report};
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use totals::Totals;
@@ -41,9 +50,11 @@ pub struct Batch<'a> {
     /// What is done with every file.
     pub op: &'a dyn Operation,
     /// The files.
-    pub items: Items,
+    pub items: &'a Items,
     /// How results are written; their places are the items' own.
     pub template: Option<&'a Destination>,
+    /// How they are named.
+    pub naming: Option<&'a Naming>,
     /// How it is done.
     pub options: &'a Options,
     /// The options of every verb.
@@ -52,33 +63,48 @@ pub struct Batch<'a> {
     pub aloud: bool,
 }
 
-/// Does `op` to all that `paths` and the options name, results where `naming` says; `job` is what
-/// that is, for later runs.
+/// Does `op` to all that is asked for; `job` is what that is, for later runs.
 pub fn convert(
     op: &dyn Operation,
     job: Job,
-    paths: &[PathBuf],
-    naming: &Naming,
+    asked: &Conversion,
     template: &Destination,
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
-    let items = inputs::collect(paths, &options.selection, Some(naming)).map_err(usage)?;
+    let Conversion { items, naming, .. } = asked;
     let batch = Batch {
         op,
         items,
         template: Some(template),
+        naming: Some(naming),
         options,
         common,
         aloud: true,
     };
-    if options.dry_run {
-        return batch.tell_plan();
-    }
     let folder = naming.folder();
-    files::make_folder(folder, template.sync)
-        .with_context(|| format!("cannot write {}", folder.display()))?;
     let (shard, resume) = (options.selection.shard, options.resume);
+    if options.dry_run {
+        return batch.tell_plan(Some(&Past::read(folder, job, resume)?));
+    }
+    match naming {
+        // Where all inputs are missing, no empty folder is left behind.
+        Naming::Folder { .. } if items.has_any() => files::make_folder(folder, template.sync)
+            .map_err(|error| {
+                anyhow!(
+                    "cannot make the folder {}: {}",
+                    folder.display(),
+                    reason(&error)
+                )
+            })?,
+        Naming::Folder { .. } => return batch.run(None, |_, _| Ok(())),
+        Naming::File(path) => ensure!(
+            folder.is_dir(),
+            "cannot write {}: there is no folder {}",
+            path.display(),
+            folder.display()
+        ),
+    }
     // Beside a single file none is expected, unless it is asked for.
     let keeps = resume || matches!(naming, Naming::Folder { .. });
     let journal = keeps.then(|| Journal::open(folder, shard, job, resume, template.sync));
@@ -99,17 +125,19 @@ pub fn measure(
     common: &Common,
     print: impl Fn(&Path, &Done) -> Result<()>,
 ) -> Result<Outcome> {
-    let items = inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    let items = &inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    keep_off_report(options, items)?;
     let batch = Batch {
         op,
         items,
         template: None,
+        naming: None,
         options,
         common,
         aloud: true,
     };
     if options.dry_run {
-        return batch.tell_plan();
+        return batch.tell_plan(None);
     }
     let mut early = BTreeMap::new();
     let mut turn = 0;
@@ -125,25 +153,35 @@ pub fn measure(
     })
 }
 
-/// The histogram of all that `paths` and the options name; failures are told only if `aloud`.
+/// Refuses a report that would destroy an input, or the list of them.
+fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
+    let Some(report) = &options.report else {
+        return Ok(());
+    };
+    let list = options.selection.files_from.as_deref();
+    places::keep_report_off(report, &items.items, list.as_slice()).map_err(usage)
+}
+
+/// The histogram of all of `items`; failures are told only if `aloud`.
 pub fn measure_set(
-    paths: &[PathBuf],
+    items: &Items,
     options: &Options,
     common: &Common,
     aloud: bool,
 ) -> Result<(Set, Outcome)> {
-    let items = inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    keep_off_report(options, items)?;
     let batch = Batch {
         op: &Histogram,
         items,
         template: None,
+        naming: None,
         options,
         common,
         aloud,
     };
     let mut set = Set::new(options.selection.shard);
     if options.dry_run {
-        return Ok((set, batch.tell_plan()?));
+        return Ok((set, batch.tell_plan(None)?));
     }
     let outcome = batch.run(None, |index, done| {
         match done.and_then(|done| done.found.counts) {
@@ -170,14 +208,26 @@ impl Batch<'_> {
         let items = &self.items.items;
         let crew = self.crew();
         let mut report = self.open_report()?;
-        let mut progress = Progress::new(items.len(), self.options.voice);
+        let unread = &self.items.unread;
+        let mut progress = Progress::new(items.len() + unread.len(), self.options.voice);
         if self.aloud {
             self.introduce(&progress, &crew);
         }
 
         let begun = Instant::now();
-        let (mut totals, mut skipped, mut failed) = (Totals::default(), 0, 0);
+        let (mut totals, mut skipped, mut failed) = (Totals::default(), 0, unread.len());
         let mut fatal = None;
+        for unread in unread {
+            let (path, error) = (unread.path.clone(), unread.error());
+            progress.add(0, true);
+            if self.aloud {
+                progress.say(&format!("gpuimg: {error:#}"));
+            }
+            if let Some(report) = &mut report {
+                let item = Item::new(path.clone(), path);
+                report.add(&item, &Fate::Failed(error), Duration::ZERO)?;
+            }
+        }
         crew.each(
             items,
             |item, resources| {
@@ -278,16 +328,20 @@ impl Batch<'_> {
         let replaced = match verdict {
             Verdict::Done => return Ok(None),
             Verdict::Make(replaced) => replaced,
-            Verdict::Refused(why) => {
-                let (name, input) = (self.op.name(), item.input.display());
-                bail!("cannot {name} {input}: {why}")
-            }
+            Verdict::Refused(why) => return Err(self.refused(item, why)),
         };
         let destination = Destination {
             path: path.clone(),
+            format: format_of(template, path),
             overwrite: replaced.something(),
             ..template.clone()
         };
+        // No folder is made for what is not there.
+        if item.input != Path::new("-") {
+            fs::metadata(&item.input)
+                .map_err(|error| anyhow!(reason(&error)))
+                .with_context(|| format!("cannot read {}", item.input.display()))?;
+        }
         files::make_folder(files::parent(path), template.sync)
             .with_context(|| format!("cannot write {}", path.display()))?;
         let announce = |made: Identity, damaged: bool| {
@@ -299,6 +353,10 @@ impl Batch<'_> {
         };
         let output = Some(&destination);
         one_image_announced(self.op, &item.input, output, resources, &announce).map(Some)
+    }
+
+    fn refused(&self, item: &Item, why: &str) -> anyhow::Error {
+        anyhow!("cannot {} {}: {why}", self.op.name(), item.input.display())
     }
 
     /// With `auto`, the cards are started once their help to the images that are left is worth it.
@@ -330,21 +388,16 @@ impl Batch<'_> {
         self.tell_passed_over(progress);
     }
 
+    /// Says what of folders is not done: odd things by name, of the others how many, or with `-v` which.
     fn tell_passed_over(&self, progress: &Progress) {
         let passed_over = &self.items.passed_over;
-        if self.common.verbose {
-            for path in passed_over {
-                progress.mention(&format!(
-                    "gpuimg: {}: no image, passed over",
-                    path.display()
-                ));
-            }
-        } else if let Some(first) = passed_over.first() {
-            progress.mention(&format!(
-                "gpuimg: {} files are no images and are passed over ({}, …; -v names all)",
-                passed_over.len(),
-                first.display()
-            ));
+        let named = |found: &&PassedOver| self.common.verbose || found.why.is_odd();
+        for PassedOver { path, why } in passed_over.iter().filter(named) {
+            progress.mention(&format!("gpuimg: {}: {why}, passed over", path.display()));
+        }
+        let counted = folder::summary(passed_over.iter().filter(|found| !named(found)));
+        if !counted.is_empty() {
+            progress.mention(&format!("gpuimg: passed over: {counted}; -v names all"));
         }
     }
 
@@ -370,4 +423,9 @@ impl Batch<'_> {
             Some(StatsForm::Json) => console::tell(&totals.json(wall, threads).to_string()),
         }
     }
+}
+
+/// The format of a result: the one asked for, or what its name says; without either the input's.
+fn format_of(template: &Destination, path: &Path) -> Option<&'static dyn Format> {
+    template.format.or_else(|| format::of_extension(path).ok())
 }

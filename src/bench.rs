@@ -2,15 +2,15 @@
 //! machine, each result checked before its time is printed, beside the published figures.
 //!
 //! ```text
-//!   papers/*.rs ─► cases (one file a table) ─► lab.rs ─► rows ─► text, JSON, HTML, comparison
+//!   papers/*.rs ─► cases (one file a table) ─► context.rs ─► rows ─► text, JSON, HTML, comparison
 //!   what it shows   what to run, what counts     runs it  case.rs    report.rs, compare.rs, html.rs
 //! ```
 
 pub mod case;
 mod ceilings;
 pub mod compare;
+mod context;
 pub mod html;
-mod lab;
 mod launch;
 mod memory;
 mod minmax;
@@ -30,7 +30,7 @@ use crate::stats::{Limit, Peaks};
 use anyhow::{Context, Result};
 use case::{Case, Ceiling, Outcome, Row, Work};
 use clap::ValueEnum;
-use lab::{Host, Lab, Sizes};
+use context::{BenchContext, Host, Sizes};
 use report::{Machine, Report};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -212,7 +212,7 @@ fn measured(options: &Options, choice: Choice) -> Result<Report> {
     let host = Host::new(sizes)?;
     let lab = gpu
         .as_ref()
-        .map(|gpu| Lab::new(gpu, ordinal, &host))
+        .map(|gpu| BenchContext::new(gpu, ordinal, &host))
         .transpose()?;
     let wanted = |table: &Table| options.tables.is_empty() || options.tables.contains(table);
     let mut bench = Bench {
@@ -259,7 +259,7 @@ fn opened(choice: Choice) -> Result<(Option<Gpu>, usize, Option<String>)> {
 /// A run under way.
 struct Bench<'a> {
     host: &'a Host,
-    lab: Option<&'a Lab<'a>>,
+    lab: Option<&'a BenchContext<'a>>,
     peaks: Peaks,
     /// The row whose output is spoilt.
     spoil: Option<&'a str>,
@@ -323,7 +323,7 @@ fn told(result: Result<case::Measured>) -> Outcome {
 }
 
 /// Why a card's memory does not do for a case: it needs its data, what is expected, and room.
-fn left_out(case: &Case, lab: &Lab) -> Option<String> {
+fn left_out(case: &Case, lab: &BenchContext) -> Option<String> {
     let (free, _) = lab.gpu.memory().ok()?;
     let needed = 2 * case.footprint;
     (needed > free as u64).then(|| {

@@ -2,6 +2,7 @@
 
 mod images;
 
+use crate::batch::naming::Pattern;
 use crate::batch::options::Options;
 use crate::bench;
 use crate::codec::{self, Format, format};
@@ -173,7 +174,7 @@ pub struct WholeSet {
 /// The inputs and the output of a verb that makes images.
 #[derive(Args, Clone, Debug)]
 pub struct Files {
-    /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write; - is a standard stream
+    /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write, which is made; - is a standard stream
     #[arg(required = true, value_name = "INPUT… OUTPUT")]
     pub paths: Vec<PathBuf>,
 
@@ -197,14 +198,9 @@ pub struct Files {
     #[arg(long)]
     pub sync: bool,
 
-    /// How results in a folder are called, with the input's {stem} and {ext}
-    #[arg(
-        long,
-        value_name = "PATTERN",
-        default_value = "{stem}.{ext}",
-        help_heading = "Many files"
-    )]
-    pub name: String,
+    /// How results in a folder are called, with the input's {stem} and {ext}; an extension of its own decides the format. Without it {stem}.{ext}
+    #[arg(long, value_name = "PATTERN", help_heading = "Many files")]
+    pub name: Option<Pattern>,
 
     /// How many files are done.
     #[command(flatten)]

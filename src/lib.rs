@@ -40,12 +40,13 @@ pub mod stats;
 pub mod verify;
 
 use anyhow::{Context, Result, anyhow};
+use batch::conversion::Conversion;
 use batch::histogram::{self, Set};
-use batch::inputs::Naming;
 use batch::key::Job;
+use batch::naming::Naming;
+use batch::places;
 use clap::CommandFactory;
 use cli::{Cli, Common, Files, Images, StatsForm, Verb};
-use codec::format;
 use device::Devices;
 use image::Depth;
 use ops::Operation;
@@ -118,86 +119,73 @@ fn start_threads() -> Result<()> {
 /// Runs an operation on each image by itself, or with the statistic of a whole set.
 fn make_images(images: &Images, common: &Common) -> Result<Outcome> {
     let Images { op, set, files } = images;
+    let asked = Conversion::of(files).map_err(usage)?;
+    let batch = &files.batch;
+    if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {
+        places::keep_report_off(report, &[], &[range]).map_err(usage)?;
+    }
+    if set.across {
+        asked.items.can_be_read_twice().map_err(usage)?;
+    }
     let counted = match (&set.range_from, set.across) {
         (Some(path), _) => {
             let set = Set::read(path)?;
-            if !files.batch.voice.quiet {
+            if !batch.voice.quiet {
                 set.mention_failed(path);
             }
             set
         }
-        (None, true) => {
-            let inputs = &files.paths[..files.paths.len().saturating_sub(1)];
+        // A plan needs no range, unless it is to tell what was done before by the same one.
+        (None, true) if !batch.dry_run || batch.resume => {
             let first = batch::options::Options {
                 report: None,
                 resume: false,
                 dry_run: false,
-                ..files.batch.clone()
+                ..batch.clone()
             };
             // What cannot be read is named when it is its turn to be normalized.
-            let (set, _) = batch::measure_set(inputs, &first, common, false)?;
+            let (set, _) = batch::measure_set(&asked.items, &first, common, false)?;
+            if set.counts.is_none() {
+                // Nothing could be: once more, to say why.
+                return Ok(batch::measure_set(&asked.items, &first, common, true)?.1);
+            }
             set
         }
-        (None, false) => return convert(&**op, false, files, common),
+        (None, across) => return convert(&**op, across, &asked, files, common),
     };
     let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
     let of_set = counted
         .into_counts()
         .and_then(|counts| OfSet::new(&**op, counts));
     let op = of_set.with_context(|| format!("no range from {}", of.display()))?;
-    convert(&op, set.across, files, common)
+    convert(&op, set.across, &asked, files, common)
 }
 
-/// An image to an image, or many to a folder; `across` says that the range in `op` was measured in
-/// the inputs.
-fn convert(op: &dyn Operation, across: bool, files: &Files, common: &Common) -> Result<Outcome> {
+/// An image to an image, or many to a folder; `across` says that the range in `op` was measured in the
+/// inputs.
+fn convert(
+    op: &dyn Operation,
+    across: bool,
+    asked: &Conversion,
+    files: &Files,
+    common: &Common,
+) -> Result<Outcome> {
     let job = Job::new(op, across, files, common)?;
-    let mut inputs = files.paths.clone();
-    let output = inputs.pop().unwrap_or_default();
-    if inputs.is_empty() && files.batch.selection.files_from.is_none() {
-        return Err(usage(anyhow!(
-            "an input and an output are needed, and only {} is given",
-            output.display()
-        )));
-    }
+    let batch = &files.batch;
     let mut destination = Destination {
-        path: output.clone(),
-        format: files.format,
+        path: PathBuf::new(),
+        format: asked.format,
         options: files.options,
         overwrite: files.overwrite,
         sync: files.sync,
         depth: files.depth.map(Depth::from),
         auto_orient: files.auto_orient,
     };
-    let batch = &files.batch;
-    let folders = inputs.iter().chain([&output]).any(|path| path.is_dir());
-    let one = inputs.len() == 1 && !folders && batch.selection.files_from.is_none();
-    let told = format::of_extension(&output);
-    // A single file need not be called like one, unless it could be meant as a folder.
-    let is_file = output == Path::new("-") || files.format.is_some() || told.is_ok();
-    if !one || (batch.wanted() && !is_file) {
-        if !output.is_dir() && told.is_ok() {
-            return Err(usage(anyhow!(
-                "several inputs, and {} is called like one image; a folder is needed",
-                output.display()
-            )));
-        }
-        let naming = Naming::Folder {
-            folder: output,
-            pattern: files.name.clone(),
-            format: files.format,
-        };
-        return batch::convert(op, job, &inputs, &naming, &destination, batch, common);
-    }
-    if destination.format.is_none() {
-        let told = told.map_err(usage);
-        destination.format =
-            Some(told.with_context(|| format!("cannot write {}", output.display()))?);
-    }
-    if batch.wanted() {
-        let naming = Naming::File(output);
-        return batch::convert(op, job, &inputs, &naming, &destination, batch, common);
-    }
+    let (input, output) = match (&asked.naming, asked.items.items.as_slice()) {
+        (Naming::File(path), [item]) if !batch.wanted() => (&item.input, path),
+        _ => return batch::convert(op, job, asked, &destination, batch, common),
+    };
+    destination.path = output.clone();
     let devices = Devices::new(common.device);
     let resources = Resources {
         devices: &devices,
@@ -205,11 +193,11 @@ fn convert(op: &dyn Operation, across: bool, files: &Files, common: &Common) -> 
         reading: common.reading,
         only_files: false,
     };
-    let done = one_image(op, &inputs[0], Some(&destination), &resources)?;
+    let done = one_image(op, input, Some(&destination), &resources)?;
     if !batch.voice.quiet {
-        mention(&inputs[0], &done, common);
+        mention(input, &done, common);
     }
-    tell_times(op, &inputs[0], Some(&output), &done, &devices, common);
+    tell_times(op, input, Some(output), &done, &devices, common);
     Ok(done.outcome())
 }
 

@@ -78,7 +78,8 @@ fn a_folder_keeps_its_tree() {
     let at = |name: &str| root.path().join(name);
     let Run { code, stderr, .. } = run(root.path(), &["normalize", "in", "out"], &[]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("1 files are no images"), "{stderr}");
+    let passed = "passed over: no image: 1 (in/deep/notes.txt); hidden: 1 (in/.hidden.png)";
+    assert!(stderr.contains(passed), "{stderr}");
     assert!(stderr.contains("3 of 3 files done"), "{stderr}");
     assert_eq!(names(&at("out")), ["a.png", "deep/er/b.tif", "scan"]);
     for (name, out) in [("a.png", "1.png"), ("deep/er/b.tif", "2.tif")] {
@@ -282,7 +283,7 @@ fn a_plan_changes_nothing() {
         "{stdout}"
     );
     assert!(
-        stdout.contains("10 files (1 unreadable), 0.000 Gpx"),
+        stdout.contains("10 files: 9 to do, 1 would fail; 9 pages, 0.000 Gpx"),
         "{stdout}"
     );
     assert_eq!(listing(root.path()), ["expected", "in"]);
@@ -397,7 +398,7 @@ fn one_file_takes_the_options_of_many() {
     assert!(read("d") == read("alone.png"));
     let plan = go(&["normalize", "a.pgm", "e.png", "--dry-run"]).stdout;
     assert!(
-        plan.starts_with("a.pgm → e.png: 160×120 grey, 16 bits\n1 files"),
+        plan.starts_with("a.pgm → e.png: 160×120 grey, 16 bits\n1 file: 1 to do; 1 page,"),
         "{plan}"
     );
     // Standard output, and a name that can only be a folder's.

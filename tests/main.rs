@@ -20,6 +20,8 @@ mod command;
 mod contract;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
+/// What is taken, where results go, and what is refused before anything is touched.
+mod inputs;
 /// The journal: what it takes for done, whose files it replaces, and that it can be trusted.
 mod journal;
 /// Killed at random moments, whatever is made and however.

@@ -5,10 +5,10 @@
 //! be read, which part of a set that was, and of each channel `[value, count]` for every value that
 //! occurs.
 
-use super::measure_set;
 use super::options::Options;
-use super::plan::counted;
+use super::plan::{can_be_written, counted};
 use super::shard::{MOST_PARTS, Shard};
+use super::{inputs, measure_set, places};
 use crate::cli::{Common, Counted};
 use crate::console;
 use crate::files::{Source, Target, make_folder};
@@ -268,7 +268,15 @@ pub fn histogram(
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
-    let (set, outcome) = measure_set(inputs, options, common, true)?;
+    let items = inputs::collect(inputs, &options.selection, None).map_err(usage)?;
+    let others = [&options.report, &options.selection.files_from];
+    let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
+    let path = &output.output;
+    places::keep_off("the histogram", path, &items.items, &others).map_err(usage)?;
+    // Not after hours of counting.
+    can_be_written(path, output.overwrite, true)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    let (set, outcome) = measure_set(&items, options, common, true)?;
     if options.dry_run {
         return Ok(outcome);
     }

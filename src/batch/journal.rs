@@ -117,15 +117,21 @@ impl Sight {
     }
 }
 
+/// What earlier runs did in one folder of results, for a run that does `job` there. It is only read.
+#[derive(Debug)]
+pub struct Past {
+    folder: PathBuf,
+    job: Job,
+    /// Nothing unless earlier runs are gone on with.
+    history: Option<Mutex<History>>,
+}
+
 /// The journal of one folder of results, open for the outputs of one run.
 #[derive(Debug)]
 pub struct Journal {
     pen: Mutex<Pen>,
-    folder: PathBuf,
-    job: Job,
+    past: Past,
     sync: bool,
-    /// What earlier runs did; nothing unless they are gone on with.
-    history: Option<Mutex<History>>,
 }
 
 #[derive(Debug)]
@@ -133,6 +139,56 @@ struct Pen {
     file: File,
     /// Whether the last line may have been cut off.
     torn: bool,
+}
+
+impl Past {
+    /// Reads all journals of `folder`, which need not exist, if earlier runs are gone on with.
+    ///
+    /// # Errors
+    /// A journal that cannot be read, or that is no regular file.
+    pub fn read(folder: &Path, job: Job, resume: bool) -> Result<Past> {
+        let history = match resume && folder.is_dir() {
+            true => Some(Mutex::new(History::read(folder, &job)?)),
+            false => None,
+        };
+        Ok(Past {
+            folder: folder.into(),
+            job,
+            history,
+        })
+    }
+
+    /// What earlier runs, and others at work now, make of an item.
+    pub fn verdict(&self, item: &Item, sight: &Sight, overwrite: bool) -> Result<Verdict> {
+        let known = self.history.as_ref().zip(self.inside(item));
+        let Some((history, name)) = known else {
+            return Ok(sight.verdict(overwrite));
+        };
+        let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
+        if sight.in_place {
+            // Whoever has replaced the input had journalled it before.
+            history.refresh(&self.job)?;
+        }
+        Ok(history.verdict(&name, sight, overwrite))
+    }
+
+    /// Whether another run has done an item since this one began.
+    pub fn was_done_meanwhile(&self, item: &Item) -> bool {
+        let Some((history, name)) = self.history.as_ref().zip(self.inside(item)) else {
+            return false;
+        };
+        let sight = Sight::of(item);
+        let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.refresh(&self.job).is_ok() && history.verdict(&name, &sight, false) == Verdict::Done
+    }
+
+    /// An output's name below the folder, which may be called otherwise the next time; none for one
+    /// that is elsewhere.
+    fn inside(&self, item: &Item) -> Option<PathBuf> {
+        let output = item.output.as_deref()?;
+        let name = output.strip_prefix(&self.folder).unwrap_or(output);
+        is_below(name).then(|| name.to_path_buf())
+    }
 }
 
 impl Journal {
@@ -162,12 +218,7 @@ impl Journal {
         let torn = file.metadata().with_context(failed)?.len() > 0;
         let journal = Journal {
             pen: Mutex::new(Pen { file, torn }),
-            folder: folder.into(),
-            history: match resume {
-                true => Some(Mutex::new(History::read(folder, &job)?)),
-                false => None,
-            },
-            job,
+            past: Past::read(folder, job, resume)?,
             sync,
         };
         if !resume {
@@ -178,26 +229,12 @@ impl Journal {
 
     /// What earlier runs, and others at work now, make of an item.
     pub fn verdict(&self, item: &Item, sight: &Sight, overwrite: bool) -> Result<Verdict> {
-        let known = self.history.as_ref().zip(self.inside(item));
-        let Some((history, name)) = known else {
-            return Ok(sight.verdict(overwrite));
-        };
-        let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
-        if sight.in_place {
-            // Whoever has replaced the input had journalled it before.
-            history.refresh(&self.job)?;
-        }
-        Ok(history.verdict(&name, sight, overwrite))
+        self.past.verdict(item, sight, overwrite)
     }
 
     /// Whether another run has done an item since this one began.
     pub fn was_done_meanwhile(&self, item: &Item) -> bool {
-        let Some((history, name)) = self.history.as_ref().zip(self.inside(item)) else {
-            return false;
-        };
-        let sight = Sight::of(item);
-        let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
-        history.refresh(&self.job).is_ok() && history.verdict(&name, &sight, false) == Verdict::Done
+        self.past.was_done_meanwhile(item)
     }
 
     /// Notes that the output of `item` is whole, is the file `made`, and will get its name now.
@@ -211,19 +248,11 @@ impl Journal {
         made: Identity,
         damaged: bool,
     ) -> Result<()> {
-        let Some(name) = self.inside(item) else {
+        let Some(name) = self.past.inside(item) else {
             return Ok(());
         };
-        let line = Line::new(&name, input, made, damaged, &self.job);
+        let line = Line::new(&name, input, made, damaged, &self.past.job);
         self.write(&serde_json::to_string(&line)?)
-    }
-
-    /// An output's name below the folder, which may be called otherwise the next time; none for one
-    /// that is elsewhere.
-    fn inside(&self, item: &Item) -> Option<PathBuf> {
-        let output = item.output.as_deref()?;
-        let name = output.strip_prefix(&self.folder).unwrap_or(output);
-        is_below(name).then(|| name.to_path_buf())
     }
 
     fn write(&self, line: &str) -> Result<()> {

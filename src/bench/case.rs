@@ -1,7 +1,7 @@
 //! A row of a table before it is run (what it is, whose, what it counts) and after (what was found).
 
 use super::Table;
-use super::lab::{Host, Lab};
+use super::context::{BenchContext, Host};
 use super::papers::{self, Topic};
 use crate::stats::Limit;
 use anyhow::Result;
@@ -109,7 +109,7 @@ impl From<Time> for Measured {
     }
 }
 
-type OnCard = Box<dyn Fn(&Lab) -> Result<Measured>>;
+type OnCard = Box<dyn Fn(&BenchContext) -> Result<Measured>>;
 type OnHost = Box<dyn Fn(&Host) -> Result<Measured>>;
 
 /// How a case is run.
@@ -160,7 +160,7 @@ impl Case {
         name: impl Into<String>,
         topic: &'static str,
         bytes: u64,
-        work: impl Fn(&Lab) -> Result<Measured> + 'static,
+        work: impl Fn(&BenchContext) -> Result<Measured> + 'static,
     ) -> Case {
         Case::new(table, id, name, topic, bytes, Work::Card(Box::new(work)))
     }

@@ -2,7 +2,7 @@
 
 use super::Table;
 use super::case::{Case, Ceiling, Time};
-use super::lab::{Host, Lab, Sizes};
+use super::context::{BenchContext, Host, Sizes};
 use crate::buffer::Buffer;
 use crate::device::cuda::{self, Arg, Grid};
 use crate::stats::Limit;
@@ -16,7 +16,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let bytes = sizes.bytes as u64;
     let memory = Ceiling::Stated(Limit::DeviceMemory);
     let link = Ceiling::Stated(Limit::Pcie);
-    let card = |id, name, bytes, work: fn(&Lab) -> Result<Time>| {
+    let card = |id, name, bytes, work: fn(&BenchContext) -> Result<Time>| {
         Case::card(Table::Ceilings, id, name, "ceiling", bytes, move |lab| {
             Ok(work(lab)?.into())
         })
@@ -71,7 +71,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         host("host-read", "host: read, all cores", bytes, |host| {
             let mut sum = 0;
             let time = host.time(|| {
-                sum = super::lab::wrapping_sum(host.words());
+                sum = super::context::wrapping_sum(host.words());
                 Ok(())
             })?;
             ensure!(sum == host.word_sum, "another sum");
@@ -101,12 +101,12 @@ pub(super) fn one_vector_each(bytes: usize) -> Grid {
     }
 }
 
-pub(super) fn read_wide(lab: &Lab) -> Result<Time> {
+pub(super) fn read_wide(lab: &BenchContext) -> Result<Time> {
     read(lab, &lab.input, lab.input.len(), lab.host.word_sum)
 }
 
 /// Reads the first `len` bytes of a buffer, whose words add up to `sum` modulo 2³².
-pub(super) fn read(lab: &Lab, from: &cuda::Buffer, len: usize, sum: u32) -> Result<Time> {
+pub(super) fn read(lab: &BenchContext, from: &cuda::Buffer, len: usize, sum: u32) -> Result<Time> {
     let kernel = lab.kernel("papers/memory", "read_wide")?;
     let vectors = Arg::U64(len as u64 / 16);
     let grid = lab.filled();
@@ -115,12 +115,12 @@ pub(super) fn read(lab: &Lab, from: &cuda::Buffer, len: usize, sum: u32) -> Resu
     lab.summed(&kernel, grid, sum, args, &sums)
 }
 
-pub(super) fn copy_wide(lab: &Lab) -> Result<Time> {
+pub(super) fn copy_wide(lab: &BenchContext) -> Result<Time> {
     copied(lab, &lab.input, lab.input.len())
 }
 
 /// Copies the first `len` bytes of a buffer.
-pub(super) fn copied(lab: &Lab, from: &cuda::Buffer, len: usize) -> Result<Time> {
+pub(super) fn copied(lab: &BenchContext, from: &cuda::Buffer, len: usize) -> Result<Time> {
     let kernel = lab.kernel("papers/memory", "copy_wide")?;
     let (out, expected) = (lab.poisoned(len)?, lab.gpu.alloc(len)?);
     lab.gpu.copy(from, &expected)?;
@@ -135,7 +135,7 @@ pub(super) fn copied(lab: &Lab, from: &cuda::Buffer, len: usize) -> Result<Time>
     lab.time(launch)
 }
 
-fn write_wide(lab: &Lab) -> Result<Time> {
+fn write_wide(lab: &BenchContext) -> Result<Time> {
     let kernel = lab.kernel("papers/memory", "write_wide")?;
     let (word, out) = (0x1234_5678, lab.poisoned(lab.input.len())?);
     let expected = lab.gpu.words(&vec![word; out.len() / 4])?;
@@ -155,12 +155,12 @@ fn write_wide(lab: &Lab) -> Result<Time> {
     lab.time(launch)
 }
 
-fn link_time(lab: &Lab, up: bool) -> Result<Time> {
+fn link_time(lab: &BenchContext, up: bool) -> Result<Time> {
     let mut host = lab.host.noise.clone();
     let mut device = lab.poisoned(lab.input.len())?;
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut host);
     if !up {
-        bytes.fill(super::lab::POISON);
+        bytes.fill(super::context::POISON);
     }
     let time = lab.gpu.with_pinned(bytes, |pinned| {
         lab.time(|| {

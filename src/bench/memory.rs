@@ -5,7 +5,7 @@
 use super::Table;
 use super::case::{Case, Ceiling, Figure, Measured};
 use super::ceilings::{copy_wide, read_wide};
-use super::lab::{Lab, Sizes, shuffled, transposed, wrapping_sum};
+use super::context::{BenchContext, Sizes, shuffled, transposed, wrapping_sum};
 use super::launch::HABR;
 use crate::device::cuda::{self, Arg, Grid};
 use anyhow::Result;
@@ -27,7 +27,7 @@ pub(super) enum Threads {
 impl Threads {
     pub(super) const BOTH: [Threads; 2] = [Threads::Paper, Threads::Filled];
 
-    pub(super) fn grid(self, lab: &Lab) -> Grid {
+    pub(super) fn grid(self, lab: &BenchContext) -> Grid {
         match self {
             Threads::Paper => HABR,
             Threads::Filled => lab.filled(),
@@ -50,7 +50,7 @@ impl Threads {
 }
 
 /// The number of pieces and their length, as HABR's kernels take them.
-pub(super) fn pieces(lab: &Lab, piece: usize) -> [Arg<'static>; 2] {
+pub(super) fn pieces(lab: &BenchContext, piece: usize) -> [Arg<'static>; 2] {
     let count = lab.input.len() / 2 / piece;
     [Arg::U32(count as u32), Arg::U32(piece as u32)]
 }
@@ -169,7 +169,7 @@ fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
 }
 
 fn indexed(
-    lab: &Lab,
+    lab: &BenchContext,
     threads: Threads,
     levels: u32,
     piece: usize,

@@ -3,7 +3,7 @@
 
 use super::Table;
 use super::case::{Case, Ceiling, Figure, Measured};
-use super::lab::{Host, Lab, Sizes};
+use super::context::{BenchContext, Host, Sizes};
 use super::memory::{PIECE, Threads, pieces};
 use super::normalize::range;
 use crate::device::cuda::{self, Arg};
@@ -124,7 +124,7 @@ fn rows(table: Table, sizes: Sizes, kernels: &[Kernel]) -> Vec<Case> {
     let mut cases = Vec::new();
     for threads in Threads::BOTH {
         for &(id, kernel, name, topic, depth, rate) in kernels {
-            let work = move |lab: &Lab| {
+            let work = move |lab: &BenchContext| {
                 let kernel = lab.kernel("papers/minmax", kernel)?;
                 checked(lab, depth, |range| {
                     let [count, piece] = pieces(lab, PIECE);
@@ -153,7 +153,7 @@ fn nested(p: u16, depth: u16) -> u16 {
     }
 }
 
-fn checked(lab: &Lab, depth: u16, launch: impl Fn(Arg) -> Result<()>) -> Result<Measured> {
+fn checked(lab: &BenchContext, depth: u16, launch: impl Fn(Arg) -> Result<()>) -> Result<Measured> {
     let each = lab.host.noise.par_iter().map(|&p| nested(p, depth));
     let expected = each
         .map(|p| (p, p))
@@ -169,7 +169,7 @@ fn checked(lab: &Lab, depth: u16, launch: impl Fn(Arg) -> Result<()>) -> Result<
 }
 
 /// The program's kernel on the first `len` bytes of the main input, repeated where it is longer.
-pub(super) fn own(lab: &Lab, from: &cuda::Buffer, len: usize) -> Result<Measured> {
+pub(super) fn own(lab: &BenchContext, from: &cuda::Buffer, len: usize) -> Result<Measured> {
     let kernel = lab.gpu.kernel("normalize", "minmax", "u16_c1")?;
     let ranges = lab.gpu.words(&[u32::MAX; 8])?;
     let count = Arg::U64(len as u64 / 2);

@@ -3,7 +3,7 @@
 
 use super::Table;
 use super::case::{Case, Ceiling, Figure, Measured, Time};
-use super::lab::{Host, Lab, Sizes};
+use super::context::{BenchContext, Host, Sizes};
 use super::memory::{PIECE, Threads, pieces};
 use crate::device::cuda::{self, Arg};
 use crate::exec;
@@ -38,7 +38,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     for threads in Threads::BOTH {
         let case = |id, name, topic, kernel, args: &[Arg<'static>], value: fn(u16) -> u16| {
             let args = args.to_vec();
-            let work = move |lab: &Lab| in_place(lab, threads, kernel, &args, value);
+            let work = move |lab: &BenchContext| in_place(lab, threads, kernel, &args, value);
             let name = threads.name(name);
             Case::card(Table::Normalize, threads.id(id), name, topic, bytes, work).under(COPY)
         };
@@ -88,7 +88,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
 }
 
 fn in_place(
-    lab: &Lab,
+    lab: &BenchContext,
     threads: Threads,
     kernel: &'static str,
     constants: &[Arg<'static>],
@@ -147,7 +147,12 @@ fn production(sizes: Sizes) -> Vec<Case> {
 }
 
 /// The program's kernels: the scale alone, for a known range, or the range found first.
-pub(super) fn own(lab: &Lab, from: &cuda::Buffer, len: usize, both: bool) -> Result<Measured> {
+pub(super) fn own(
+    lab: &BenchContext,
+    from: &cuda::Buffer,
+    len: usize,
+    both: bool,
+) -> Result<Measured> {
     // Of what repeats in a long input, once is enough.
     let noise = &lab.host.noise[..lab.host.noise.len().min(len / 2)];
     let (min, max) = range(noise);

@@ -4,7 +4,7 @@
 use super::Table;
 use super::case::{Case, Ceiling, Measured};
 use super::ceilings::{copied, read};
-use super::lab::{Lab, Sizes};
+use super::context::{BenchContext, Sizes};
 use super::{minmax, normalize, reduce};
 use crate::device::cuda::{self, Arg, Grid};
 use crate::exec;
@@ -59,7 +59,8 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     ] {
         let (len, (copy, read)) = (sizes.of(2 * pixels), ceilings(2 * pixels));
         let id = |what| format!("{what}-{}k", pixels >> 10);
-        let scale = |both| move |lab: &Lab| normalize::own(lab, &*large(lab, sizes)?, len, both);
+        let scale =
+            |both| move |lab: &BenchContext| normalize::own(lab, &*large(lab, sizes)?, len, both);
         let name = |what| format!("{what}, {name}");
         cases.extend([
             card(id("minmax"), name("minmax"), len, move |lab| {
@@ -127,7 +128,7 @@ fn card(
     id: impl Into<String>,
     name: impl Into<String>,
     bytes: usize,
-    work: impl Fn(&Lab) -> Result<Measured> + 'static,
+    work: impl Fn(&BenchContext) -> Result<Measured> + 'static,
 ) -> Case {
     Case::card(Table::Production, id, name, TOPIC, bytes as u64, work)
 }
@@ -148,14 +149,14 @@ fn empty() -> Case {
 }
 
 /// The main input over and over: as many bytes as the largest image has.
-fn large(lab: &Lab, sizes: Sizes) -> Result<Rc<cuda::Buffer>> {
+fn large(lab: &BenchContext, sizes: Sizes) -> Result<Rc<cuda::Buffer>> {
     lab.kept("large", || {
         lab.host.repeated_words(sizes.of(1 << 30)).collect()
     })
 }
 
 /// One of the turns, against the same on the CPU, which the tests hold against its definition.
-fn turned(lab: &Lab, sizes: Sizes, op: Symmetry, shape: Shape) -> Result<Measured> {
+fn turned(lab: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> Result<Measured> {
     let words: Vec<u32> = lab
         .host
         .repeated_words(shape.bytes().next_multiple_of(4))

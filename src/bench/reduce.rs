@@ -3,7 +3,7 @@
 
 use super::Table;
 use super::case::{Case, Ceiling, Figure, Measured};
-use super::lab::{Host, Lab, Sizes, wrapping_sum};
+use super::context::{BenchContext, Host, Sizes, wrapping_sum};
 use crate::device::cuda::{self, Arg, Grid, Kernel};
 use crate::exec;
 use crate::ops::OpResult;
@@ -67,7 +67,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     for (n, suffix) in [(large, ""), (sizes.integers, "-paper")] {
         for (step, (topic, id, kernel, name, rate)) in STEPS.into_iter().enumerate() {
             let (id, name) = (format!("{id}{suffix}"), format!("{name}, {}", count(n)));
-            let work = move |lab: &Lab| stepped(lab, kernel, step + 1, n);
+            let work = move |lab: &BenchContext| stepped(lab, kernel, step + 1, n);
             cases.push(
                 Case::card(Table::Reduce, id, name, topic, 4 * n as u64, work)
                     .published(Figure::Rate(rate), "G80")
@@ -135,7 +135,7 @@ fn count(n: usize) -> String {
     format!("2^{}", n.trailing_zeros())
 }
 
-fn stepped(lab: &Lab, kernel: &'static str, step: usize, n: usize) -> Result<Measured> {
+fn stepped(lab: &BenchContext, kernel: &'static str, step: usize, n: usize) -> Result<Measured> {
     let kernel = lab.kernel("papers/reduce", kernel)?;
     let expected = wrapping_sum(&lab.host.words()[..n]);
     let partial = [
@@ -151,7 +151,7 @@ fn stepped(lab: &Lab, kernel: &'static str, step: usize, n: usize) -> Result<Mea
 
 /// Queues passes until one sum is left; tells which of the two buffers begins with it.
 fn passes(
-    lab: &Lab,
+    lab: &BenchContext,
     kernel: &Kernel,
     step: usize,
     n: usize,
@@ -184,7 +184,7 @@ fn passes(
     }
 }
 
-fn first_word(lab: &Lab, buffer: &cuda::Buffer) -> Result<u32> {
+fn first_word(lab: &BenchContext, buffer: &cuda::Buffer) -> Result<u32> {
     lab.gpu.wait()?;
     let mut word = [0u8; 4];
     lab.gpu.fetch(buffer, &mut word)?;
@@ -193,7 +193,7 @@ fn first_word(lab: &Lab, buffer: &cuda::Buffer) -> Result<u32> {
 
 /// The program's kernel on `n` elements.
 pub(super) fn own(
-    lab: &Lab,
+    lab: &BenchContext,
     from: &cuda::Buffer,
     form: &'static str,
     n: usize,

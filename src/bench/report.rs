@@ -2,7 +2,7 @@
 
 use super::Table;
 use super::case::{Outcome, Published, Row, Time, short};
-use super::lab::Host;
+use super::context::Host;
 use super::papers::topics;
 use crate::device::cuda::Gpu;
 use anyhow::Result;

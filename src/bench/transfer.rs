@@ -3,7 +3,7 @@
 
 use super::Table;
 use super::case::{Case, Ceiling, Figure, Measured, Time};
-use super::lab::{Host, Lab, POISON, Sizes};
+use super::context::{BenchContext, Host, POISON, Sizes};
 use crate::buffer::Buffer;
 use crate::device::cuda::{self, Arg, Gpu, Grid, Pinned};
 use anyhow::{Result, ensure};
@@ -121,7 +121,7 @@ fn pattern(host: &Host, len: usize) -> Result<Buffer<u8>> {
     Ok(bytes)
 }
 
-fn timed(lab: &Lab, way: Way, size: usize) -> Result<Time> {
+fn timed(lab: &BenchContext, way: Way, size: usize) -> Result<Time> {
     let gpu = lab.gpu;
     let mut sent = pattern(lab.host, size)?;
     let mut back = Buffer::<u8>::zeroed(size)?;
@@ -253,7 +253,7 @@ fn returns() -> Vec<Case> {
 }
 
 /// Keeps the queue busy, makes the call, and looks when it returns: at once, or after its turn.
-fn returned(lab: &Lab, call: Call) -> Result<Measured> {
+fn returned(lab: &BenchContext, call: Call) -> Result<Measured> {
     let gpu = Gpu::open(lab.ordinal)?.on_default_stream();
     let spin = gpu.kernel("papers/launch", "spin", "")?;
     let one = Grid {

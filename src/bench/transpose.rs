@@ -4,7 +4,7 @@
 
 use super::Table;
 use super::case::{Case, Ceiling, Figure, Measured};
-use super::lab::{Host, Lab, Sizes, transposed};
+use super::context::{BenchContext, Host, Sizes, transposed};
 use super::normalize::{cpu_passes, image};
 use crate::device::cuda::{self, Arg, Grid};
 use crate::image::Samples;
@@ -211,7 +211,7 @@ fn variant(
 }
 
 /// The first n² words of the input, transposed.
-fn turned(lab: &Lab, n: usize) -> Result<Rc<cuda::Buffer>> {
+fn turned(lab: &BenchContext, n: usize) -> Result<Rc<cuda::Buffer>> {
     let words = &lab.host.words()[..n * n];
     lab.kept(&format!("turned {n}"), || transposed(words, n))
 }
@@ -286,7 +286,7 @@ fn production(sizes: Sizes) -> Vec<Case> {
 }
 
 /// The program's kernel on an image of the first width × height pixels.
-fn own(lab: &Lab, width: usize, height: usize, pixel: usize) -> Result<Measured> {
+fn own(lab: &BenchContext, width: usize, height: usize, pixel: usize) -> Result<Measured> {
     let len = width * height * pixel;
     let expected = match pixel {
         4 => turned(lab, width)?,

@@ -5,6 +5,7 @@ mod decode;
 mod deflated;
 mod encode;
 pub(super) mod metadata;
+pub(super) mod neutral;
 
 pub use decode::decode;
 pub(crate) use deflated::Segment;
@@ -73,7 +74,10 @@ impl Format for Png {
     }
 
     fn adopt(&self, metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
-        conversion::to_png(metadata, own, leave)
+        match own {
+            Own::Png(_) => own,
+            other => neutral::own(conversion::items(other), metadata.orientation, leave),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod ifd;
 mod imagej;
 mod lzw;
 pub(super) mod metadata;
+pub(super) mod neutral;
 mod pack;
 mod packed;
 mod page;
@@ -25,7 +26,6 @@ mod shape;
 mod unpack;
 
 pub use encode::{TiffEncoder, encode};
-pub(super) use fields::{ASCII, BYTE, RATIONAL, UNDEFINED};
 pub use pack::Compression;
 
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
@@ -97,7 +97,10 @@ impl Format for Tiff {
     }
 
     fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
-        conversion::to_tiff(own, leave)
+        match own {
+            Own::Tiff { .. } | Own::None => own,
+            other => neutral::own(conversion::items(other), leave),
+        }
     }
 }
 

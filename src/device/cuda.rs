@@ -43,12 +43,12 @@ pub struct Gpu {
     /// Whether device memory comes from the driver's pool, without stopping the card's other work.
     pooled: bool,
     budget: Arc<Budget>,
-    /// A moment that the host's clock and the card's both know, the same for all queues: what ran side
-    /// by side in several can be told.
-    moment: Arc<OnceLock<(Instant, CudaEvent)>>,
-    /// Events that may be recorded again. To make one stops at a lock that other threads' queues hold:
-    /// 0.25 ms each with 16 of them, 18 times an image.
-    spare: Mutex<Vec<CudaEvent>>,
+    /// The clock anchor: one moment by the host's clock and by the GPU's, the same for all streams, so
+    /// that work that overlapped in several is seen to.
+    anchor: Arc<OnceLock<(Instant, CudaEvent)>>,
+    /// The event pool: events that may be recorded again. Making one waits for a lock that other
+    /// threads' streams hold: 0.25 ms each with 16 of them, 18 times an image.
+    events: Mutex<Vec<CudaEvent>>,
     /// `NVIDIA H100 80GB HBM3`, …
     pub name: String,
     /// When opening began, and how long it took.
@@ -197,8 +197,8 @@ impl Gpu {
                 stream: context.new_stream()?,
                 pooled: false,
                 budget: Budget::new(limit()?.unwrap_or(usize::MAX)),
-                moment: Arc::default(),
-                spare: Mutex::default(),
+                anchor: Arc::default(),
+                events: Mutex::default(),
                 context,
                 opened: (start, start.elapsed()),
             })
@@ -223,8 +223,8 @@ impl Gpu {
             kernels: self.kernels.clone(),
             pooled: batch && keep_pool(&self.context),
             budget: self.budget.clone(),
-            moment: self.moment.clone(),
-            spare: Mutex::default(),
+            anchor: self.anchor.clone(),
+            events: Mutex::default(),
             name: self.name.clone(),
             opened: self.opened,
         })
@@ -371,8 +371,8 @@ impl Gpu {
     /// A point in the queue that knows its time.
     pub fn event(&self) -> Result<CudaEvent> {
         let record = || {
-            let spare = self.spare.lock().ok().and_then(|mut spare| spare.pop());
-            let event = match spare {
+            let pooled = self.events.lock().ok().and_then(|mut events| events.pop());
+            let event = match pooled {
                 Some(event) => event,
                 // Without the explicit flag the event could not tell a time.
                 None => self.context.new_event(Some(Flags::CU_EVENT_DEFAULT))?,
@@ -383,21 +383,21 @@ impl Gpu {
         record().map_err(|error: DriverError| anyhow!("{}", said(&error)))
     }
 
-    /// A moment by both clocks, before which nothing that is timed was queued.
-    pub fn moment(&self) -> Result<&(Instant, CudaEvent)> {
-        if let Some(moment) = self.moment.get() {
-            return Ok(moment);
+    /// The clock anchor, before which nothing that is timed was queued.
+    pub fn clock_anchor(&self) -> Result<&(Instant, CudaEvent)> {
+        if let Some(anchor) = self.anchor.get() {
+            return Ok(anchor);
         }
         let event = self.event()?;
         self.wait()?;
-        let moment = (Instant::now(), event);
-        Ok(self.moment.get_or_init(|| moment))
+        let anchor = (Instant::now(), event);
+        Ok(self.anchor.get_or_init(|| anchor))
     }
 
     /// Takes back an event that has passed, to be used again.
     pub fn keep(&self, event: CudaEvent) {
-        if let Ok(mut spare) = self.spare.lock() {
-            spare.push(event);
+        if let Ok(mut events) = self.events.lock() {
+            events.push(event);
         }
     }
 

@@ -45,7 +45,7 @@ impl Gpu {
                 timeline.push("pin", start, start.elapsed(), bytes, Limit::Host);
             }
             // Known before anything is queued.
-            self.moment()?;
+            self.clock_anchor()?;
             let mut job = Job {
                 gpu: self,
                 host,
@@ -224,7 +224,7 @@ impl Job<'_, '_> {
     /// Waits for everything queued, and tells the timeline of it.
     fn settle(&mut self) -> Result<()> {
         self.gpu.wait()?;
-        let (origin, origin_event) = self.gpu.moment()?;
+        let (origin, origin_event) = self.gpu.clock_anchor()?;
         for Pending {
             name,
             bytes,

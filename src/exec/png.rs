@@ -38,7 +38,7 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
     let layout = Layout::new(shape)?;
     let [choose, filter, promise] = job.kernels(
         "png_filter",
-        ["png_choose", "png_filter", "png_promise"],
+        ["png_choose", "png_filter", "png_estimate"],
         "",
     )?;
     let [histogram, codes] = job.kernels("png_codes", ["png_histogram", "png_codes"], "")?;

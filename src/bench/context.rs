@@ -1,4 +1,4 @@
-//! Where rows are run: the data, the check of every result, and the two clocks.
+//! What a row of the bench needs: the data, the check of every result, and the clocks of host and GPU.
 
 use super::case::Time;
 use crate::buffer::Buffer;
@@ -68,7 +68,7 @@ const FEWEST: usize = 3;
 /// What a row's output is filled with before the launch that is checked.
 pub const POISON: u8 = 0xa5;
 
-/// The host's side.
+/// The host's side: the main input, and the sums of it that kernels must find.
 pub struct Host {
     /// How large the rows are.
     pub sizes: Sizes,
@@ -156,8 +156,8 @@ pub fn shuffled(i: usize, n: usize) -> usize {
     mixed.wrapping_mul(0x85EB_CA6B) & mask
 }
 
-/// The card's side.
-pub struct Lab<'a> {
+/// The GPU's side: the device, the main input in its memory, and what checks a row's output.
+pub struct BenchContext<'a> {
     /// The card.
     pub gpu: &'a Gpu,
     /// What it says of itself.
@@ -174,10 +174,10 @@ pub struct Lab<'a> {
     kept: RefCell<HashMap<String, Rc<cuda::Buffer>>>,
 }
 
-impl<'a> Lab<'a> {
+impl<'a> BenchContext<'a> {
     /// Brings the input to the card.
-    pub fn new(gpu: &'a Gpu, ordinal: usize, host: &'a Host) -> Result<Lab<'a>> {
-        Ok(Lab {
+    pub fn new(gpu: &'a Gpu, ordinal: usize, host: &'a Host) -> Result<BenchContext<'a>> {
+        Ok(BenchContext {
             gpu,
             facts: gpu.facts()?,
             ordinal,

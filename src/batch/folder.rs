@@ -1,0 +1,269 @@
+//! The images below a folder, and what else is there: passed over with a reason, or named because
+//! it should have been read and cannot be.
+
+use super::inputs::{Item, Items, Selection, Unread};
+use crate::codec::format;
+use crate::files::{Source, reason};
+use anyhow::Result;
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File, FileType};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use walkdir::{DirEntry, WalkDir};
+
+/// What the program's own files begin with: journals and unfinished outputs, of which none is told.
+const OWN: &[u8] = b".gpuimg-";
+
+/// Something in a folder that is not done, and why.
+#[derive(Debug)]
+pub struct PassedOver {
+    /// What it is called.
+    pub path: PathBuf,
+    /// Why it is not done.
+    pub why: Why,
+}
+
+/// Why something in a folder is passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// Neither its name nor its content is an image's.
+    NoImage,
+    /// Its name begins with a dot.
+    Hidden,
+    /// `--include` or `--exclude` says so.
+    LeftOut,
+    /// Links to folders may lead in circles.
+    FolderLink,
+    /// A link to nothing that is not called like an image.
+    LeadsNowhere,
+    /// A pipe: opening it could wait for ever.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A device.
+    Device,
+}
+
+impl Why {
+    /// Whether each such file is named even where others are only counted.
+    pub fn is_odd(self) -> bool {
+        use Why::*;
+        matches!(self, LeadsNowhere | Fifo | Socket | Device)
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Why::NoImage => "no image",
+            Why::Hidden => "hidden",
+            Why::LeftOut => "left out by --include or --exclude",
+            Why::FolderLink => "a link to a folder",
+            Why::LeadsNowhere => "a link that leads nowhere",
+            Why::Fifo => "a FIFO",
+            Why::Socket => "a socket",
+            Why::Device => "a device",
+        })
+    }
+}
+
+/// Counts what was passed over, by reason and with an example each, as `no image: 2 (in/a.txt, …)`.
+pub fn summary<'a>(passed_over: impl Iterator<Item = &'a PassedOver>) -> String {
+    let mut reasons: BTreeMap<Why, (usize, &Path)> = BTreeMap::new();
+    for PassedOver { path, why } in passed_over {
+        reasons.entry(*why).or_insert((0, path)).0 += 1;
+    }
+    let reasons = reasons.into_iter().map(|(why, (count, path))| {
+        let more = if count > 1 { ", …" } else { "" };
+        format!("{why}: {count} ({}{more})", path.display())
+    });
+    reasons.collect::<Vec<String>>().join("; ")
+}
+
+/// The patterns of `--include` and `--exclude`.
+pub struct Filter {
+    include: Option<GlobSet>,
+    exclude: GlobSet,
+}
+
+impl Filter {
+    /// The patterns, compiled.
+    ///
+    /// # Errors
+    /// A pattern that is none.
+    pub fn new(selection: &Selection) -> Result<Filter> {
+        Ok(Filter {
+            include: match selection.include.is_empty() {
+                true => None,
+                false => Some(globs(&selection.include)?),
+            },
+            exclude: globs(&selection.exclude)?,
+        })
+    }
+
+    fn excludes(&self, below: &Path) -> bool {
+        matches(&self.exclude, below)
+    }
+
+    /// Whether a file is taken, and if so, whether by its name alone.
+    fn includes(&self, below: &Path) -> Option<bool> {
+        match &self.include {
+            Some(globs) => matches(globs, below).then_some(true),
+            None => Some(false),
+        }
+    }
+}
+
+fn globs(patterns: &[String]) -> Result<GlobSet> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let glob = Glob::new(pattern)
+            .map_err(|error| anyhow::anyhow!("the pattern '{pattern}': {}", error.kind()))?;
+        set.add(glob);
+    }
+    Ok(set.build()?)
+}
+
+fn matches(globs: &GlobSet, below: &Path) -> bool {
+    globs.is_match(below) || below.file_name().is_some_and(|name| globs.is_match(name))
+}
+
+/// What becomes of something in a folder.
+enum Sorted {
+    /// It is to be done.
+    Taken,
+    /// It is a folder to look into.
+    Entered,
+    /// It is the program's own.
+    Own,
+    PassedOver(Why),
+    /// It should have been read, and cannot be.
+    Unread(String),
+}
+
+/// Adds all images below `root` to `found`, sorted by name. What cannot be looked at is named and
+/// the rest goes on; so is a folder without any image.
+pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut Items) {
+    let real = |path: &Path| path.canonicalize().ok();
+    // In place, the folder of the results is the root itself.
+    let results = results.and_then(real);
+    let results = results.filter(|results| real(root).as_ref() != Some(results));
+    let (items, passed, unread) = (
+        found.items.len(),
+        found.passed_over.len(),
+        found.unread.len(),
+    );
+    let mut entries = WalkDir::new(root).sort_by_file_name().into_iter();
+    while let Some(entry) = entries.next() {
+        let entry = match entry {
+            Ok(entry) if entry.depth() == 0 => continue,
+            Ok(entry) => entry,
+            Err(error) => {
+                let why = error.io_error().map(reason);
+                found.unread.push(Unread {
+                    path: error.path().unwrap_or(root).into(),
+                    why: why.unwrap_or_else(|| "it leads in a circle".into()),
+                });
+                continue;
+            }
+        };
+        let path = entry.path();
+        let below = path.strip_prefix(root).unwrap_or(path);
+        let sorted = sort(&entry, below, filter, results.as_deref());
+        if entry.file_type().is_dir() && !matches!(sorted, Sorted::Entered) {
+            entries.skip_current_dir();
+        }
+        let path = path.to_path_buf();
+        match sorted {
+            Sorted::Entered | Sorted::Own => {}
+            Sorted::Taken => found.items.push(Item::new(path.clone(), below.into())),
+            Sorted::PassedOver(why) => found.passed_over.push(PassedOver { path, why }),
+            Sorted::Unread(why) => found.unread.push(Unread { path, why }),
+        }
+    }
+    if (found.items.len(), found.unread.len()) == (items, unread) {
+        let why = match &found.passed_over[passed..] {
+            [] => "no image is in it".into(),
+            others => format!(
+                "no image is in it, and {} passed over ({})",
+                others.len(),
+                summary(others.iter())
+            ),
+        };
+        let path = root.into();
+        found.unread.push(Unread { path, why });
+    }
+}
+
+fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>) -> Sorted {
+    let (name, path) = (entry.file_name().as_bytes(), entry.path());
+    if name.starts_with(OWN) {
+        return Sorted::Own;
+    }
+    if name.starts_with(b".") {
+        return Sorted::PassedOver(Why::Hidden);
+    }
+    if filter.excludes(below) {
+        return Sorted::PassedOver(Why::LeftOut);
+    }
+    if entry.file_type().is_dir() {
+        let own = results.is_some() && path.canonicalize().ok().as_deref() == results;
+        return if own { Sorted::Own } else { Sorted::Entered };
+    }
+    let Some(by_name) = filter.includes(below) else {
+        return Sorted::PassedOver(Why::LeftOut);
+    };
+    // Through links to files, not through links to folders, which may lead in circles.
+    let about = match entry.path_is_symlink() {
+        false => Ok(entry.file_type()),
+        true => fs::metadata(path).map(|about| about.file_type()),
+    };
+    let kind = match about {
+        Ok(kind) => kind,
+        // Called like an image, it has to answer for it.
+        Err(error) if by_name || format::of_extension(path).is_ok() => {
+            return Sorted::Unread(match error.kind() {
+                io::ErrorKind::NotFound => Why::LeadsNowhere.to_string(),
+                _ => reason(&error),
+            });
+        }
+        Err(_) => return Sorted::PassedOver(Why::LeadsNowhere),
+    };
+    if let Some(why) = no_file(kind) {
+        return Sorted::PassedOver(why);
+    }
+    match by_name || format::of_extension(path).is_ok() {
+        true => Sorted::Taken,
+        false => match is_image(path) {
+            Ok(true) => Sorted::Taken,
+            Ok(false) => Sorted::PassedOver(Why::NoImage),
+            Err(error) => Sorted::Unread(reason(&error)),
+        },
+    }
+}
+
+/// What something is that is no regular file.
+fn no_file(kind: FileType) -> Option<Why> {
+    if kind.is_file() {
+        None
+    } else if kind.is_dir() {
+        Some(Why::FolderLink)
+    } else if kind.is_fifo() {
+        Some(Why::Fifo)
+    } else if kind.is_socket() {
+        Some(Why::Socket)
+    } else {
+        Some(Why::Device)
+    }
+}
+
+/// Whether a file is an image by its first bytes.
+fn is_image(path: &Path) -> io::Result<bool> {
+    let mut magic = Vec::new();
+    File::open(path)?.take(8).read_to_end(&mut magic)?;
+    Ok(format::of_content(&Source::memory(magic)).is_ok())
+}
