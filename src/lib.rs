@@ -151,7 +151,7 @@ fn make_images(images: &Images, common: &Common) -> Result<Outcome> {
             }
             set
         }
-        (None, across) => return convert(&**op, across, &asked, files, common),
+        (None, _) => return convert(&**op, set.across, &asked, files, common),
     };
     let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
     let of_set = counted
@@ -161,8 +161,8 @@ fn make_images(images: &Images, common: &Common) -> Result<Outcome> {
     convert(&op, set.across, &asked, files, common)
 }
 
-/// An image to an image, or many to a folder; `across` says that the range in `op` was measured in the
-/// inputs.
+/// An image to an image, or many to a folder; `across` says that the range in `op` was measured in
+/// the inputs.
 fn convert(
     op: &dyn Operation,
     across: bool,
