@@ -97,7 +97,11 @@ impl<'a> Executor<'a> {
 
     /// Runs an operation on an image. From a GPU the result comes back in the `form` that is wanted; the
     /// CPU gives samples.
+    ///
+    /// # Errors
+    /// The device's, and options that do not fit the samples.
     pub fn run(&mut self, task: &Task, pixels: Pixels, form: Form) -> Result<Executed<Pixels>> {
+        task.op.fits(&task.types)?;
         let shape = pixels.shape();
         let bound = task.op.work(&shape);
         let work = Work {
@@ -185,7 +189,7 @@ pub struct OnGpu {
 
 /// Runs an operation on a GPU. The result of an image that was in the host's memory comes back into
 /// that memory. What the device memory does not hold at once goes through it in bands, and comes back
-/// as samples. Errors: the GPU's, and options that do not fit the samples.
+/// as samples. Errors: the GPU's.
 pub fn run_on_gpu(
     task: &Task,
     pixels: Pixels,

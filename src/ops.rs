@@ -66,6 +66,11 @@ pub trait Operation: Options + Sync + fmt::Debug {
         Ok(())
     }
 
+    /// Refuses options that do not fit samples of these types; the error says why.
+    fn fits(&self, _types: &SampleTypes) -> Result<()> {
+        Ok(())
+    }
+
     /// What must be measured before any piece of an image can be done.
     fn statistic(&self) -> Statistic {
         Statistic::None
@@ -76,8 +81,8 @@ pub trait Operation: Options + Sync + fmt::Debug {
         Scope::Page
     }
 
-    /// What runs on each piece of an image with samples of these types, given the statistic that it
-    /// asked for. Errors: options that do not fit the types.
+    /// What runs on each piece of an image with samples of these types, which fit, given the statistic
+    /// that it asked for. Errors: it is given another.
     fn bind<'a>(
         &'a self,
         types: SampleTypes,
@@ -253,7 +258,7 @@ impl<I> Join for OpResult<I> {
 }
 
 /// The definition of a whole operation on plain samples: its statistic and then the result, serially.
-/// Errors: options that do not fit the image.
+/// Errors: none of an operation that is given what it asks for.
 pub fn naive(op: &dyn Operation, image: &Image) -> Result<Executed> {
     let statistics = op.statistic().naive(image);
     let bound = op.bind(SampleTypes::plain(&image.shape()), &statistics)?;

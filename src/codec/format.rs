@@ -294,3 +294,64 @@ fn listed(names: Vec<&str>, word: &str) -> String {
         [first @ .., last] => format!("{} {word} {last}", first.join(", ")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// Every list of formats comes from `FORMATS`, so what two of them share would hide the second.
+    #[test]
+    fn formats_are_told_apart() {
+        let mut words = HashSet::new();
+        for format in FORMATS {
+            assert!(words.insert(format.id()), "{}", format.id());
+            assert_eq!(format.id(), format.id().to_lowercase());
+            for extension in format.extensions() {
+                let path = Path::new("a.b").with_extension(extension.to_uppercase());
+                assert!(of_extension(&path).is_ok_and(|found| found == *format));
+            }
+        }
+        for (head, id) in [
+            (&b"\x89PNG\r\n\x1a\n"[..], "png"),
+            (b"II*\0\x08\0\0\0", "tiff"),
+            (b"MM\0+\0\x08\0\0", "tiff"),
+            (b"P5 1 1 1", "pnm"),
+        ] {
+            let sniffing = FORMATS.iter().filter(|format| format.sniff(head));
+            let found: Vec<&str> = sniffing.map(|format| format.id()).collect();
+            assert_eq!(found, [id]);
+        }
+    }
+
+    #[test]
+    fn sentences_list_the_formats_that_can() {
+        let (pnm, png) = (&crate::codec::pnm::Pnm, &crate::codec::png::Png);
+        let shape = |channels| Shape {
+            width: 3,
+            height: 2,
+            channels,
+            depth: Depth::Eight,
+        };
+        let told = |result: Result<()>| result.err().map(|error| error.to_string());
+        let plain = Metadata::default();
+        assert_eq!(
+            told(check(pnm, &shape(4), &plain)).as_deref(),
+            Some("PNM has no alpha channel (PNG and TIFF have)")
+        );
+        let signed = Metadata {
+            signed: true,
+            ..Metadata::default()
+        };
+        assert_eq!(
+            told(check(png, &shape(1), &signed)).as_deref(),
+            Some("PNG has no signed samples (TIFF has; normalize makes them unsigned)")
+        );
+        assert_eq!(told(check(png, &shape(4), &plain)), None);
+        assert_eq!(
+            told(check_pages(pnm, 2)).as_deref(),
+            Some("2 pages do not go into one PNM file: --pages N takes one, and TIFF holds all")
+        );
+        assert_eq!(told(check_pages(&crate::codec::tiff::Tiff, 2)), None);
+    }
+}

@@ -107,6 +107,12 @@ impl Operation for Normalize {
         }
     }
 
+    fn fits(&self, types: &SampleTypes) -> Result<()> {
+        let range = self.range.map(|range| range.fits("--range", types.read));
+        let to = self.to.map(|to| to.fits("--to", types.written));
+        range.unwrap_or(Ok(())).and(to.unwrap_or(Ok(())))
+    }
+
     fn statistic(&self) -> Statistic {
         match (self.range, self.clip) {
             (Some(_), _) => Statistic::None,
@@ -125,9 +131,7 @@ impl Operation for Normalize {
         types: SampleTypes,
         statistics: &'a Statistics,
     ) -> Result<Box<dyn Bound + 'a>> {
-        let SampleTypes { read, written, .. } = types;
-        self.range.map_or(Ok(()), |it| it.fits("--range", read))?;
-        self.to.map_or(Ok(()), |it| it.fits("--to", written))?;
+        let read = types.read;
         let (colours, per_channel) = (types.colours(), self.per_channel);
         let (ranges, of, measured) = match (self.range, statistics) {
             (Some(range), _) => (vec![range.samples(read)], read.depth, false),

@@ -4,7 +4,7 @@
 use super::histogram::Counts;
 use super::{Access, Bound, Operation, SampleTypes, Statistics};
 use crate::device::Work;
-use crate::image::{Depth, Shape, Values};
+use crate::image::{Shape, Values};
 use crate::metadata::Effect;
 use anyhow::{Result, ensure};
 use serde::ser::Error;
@@ -29,26 +29,21 @@ struct SetKind {
 }
 
 impl<'a> OfSet<'a> {
-    /// `op` with the counts of a set. Errors: options that fit no file of such images.
+    /// `op` with the counts of a set. Errors: it measures nothing.
     pub fn new(op: &'a dyn Operation, counts: Counts) -> Result<OfSet<'a>> {
         let (channels, values) = counts.kind();
         let counts = Statistics::Histogram(counts);
-        // The ranges are the same whatever is written; not all of that has a sign.
-        let types = |signed| SampleTypes {
+        let types = SampleTypes {
             channels,
             depth: values.depth,
             read: values,
-            written: Values {
-                depth: Depth::Sixteen,
-                signed,
-            },
+            written: values,
         };
-        let bound = op.bind(types(values.signed), &counts);
-        let ranges = bound.or_else(|_| op.bind(types(false), &counts))?.summary();
+        let ranges = op.bind(types, &counts)?.summary().ranges;
         Ok(OfSet {
             op,
             kind: SetKind { channels, values },
-            ranges: ranges.ranges,
+            ranges,
             counts,
         })
     }
@@ -98,13 +93,17 @@ impl Operation for OfSet<'_> {
         self.op.check(shape)
     }
 
-    fn bind<'b>(&'b self, types: SampleTypes, _: &'b Statistics) -> Result<Box<dyn Bound + 'b>> {
+    fn fits(&self, types: &SampleTypes) -> Result<()> {
         ensure!(
             self.kind.values == types.read,
             "it has {}, and the range is that of images of {}",
             types.read,
             self.kind.values
         );
+        self.op.fits(types)
+    }
+
+    fn bind<'b>(&'b self, types: SampleTypes, _: &'b Statistics) -> Result<Box<dyn Bound + 'b>> {
         self.op.bind(types, &self.counts)
     }
 }
