@@ -1,8 +1,7 @@
-//! Many files: directories, lists and parts of them, on all cores and cards, with outcomes that can
+//! Many files: directories, lists and parts of them, on all cores and GPUs, with outcomes that can
 //! be trusted: a bad file is named and the rest goes on, and what was done need not be done again.
 
 pub mod conversion;
-mod workers;
 pub mod folder;
 pub mod histogram;
 pub mod inputs;
@@ -16,6 +15,7 @@ mod progress;
 pub mod report;
 pub mod shard;
 mod totals;
+mod workers;
 
 use crate::cli::{Common, StatsForm};
 use crate::codec::{Format, format};
@@ -28,7 +28,6 @@ use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
 use anyhow::{Context, Result, anyhow, ensure};
 use conversion::Conversion;
-use workers::Workers;
 use folder::PassedOver;
 use histogram::Set;
 use inputs::{Item, Items};
@@ -43,6 +42,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use totals::Totals;
+use workers::Workers;
 
 /// A batch that is ready to begin.
 #[derive(Debug)]
@@ -359,7 +359,7 @@ impl Batch<'_> {
         anyhow!("cannot {} {}: {why}", self.op.name(), item.input.display())
     }
 
-    /// With `auto`, the cards are started once their help to the images that are left is worth it.
+    /// With `auto`, the GPUs are started once their help to the images that are left is worth it.
     fn consider_gpus(&self, workers: &Workers, done: &Done, left: usize) {
         if self.common.device == Choice::Auto {
             let (cpu, gpu) = estimate(&done.work, 1, true);

@@ -39,13 +39,13 @@ use std::time::Instant;
 /// The tables, in the order they are run and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Table {
-    /// The most that this card, its link and this host move
+    /// The most that this GPU, its link and this host move
     Ceilings,
     /// What a launch costs
     Launch,
-    /// Between host and card
+    /// Between host and GPU
     Transfer,
-    /// Access to the card's memory
+    /// Access to the GPU's memory
     Memory,
     /// Scaling with each way to round
     Normalize,
@@ -79,11 +79,11 @@ impl Table {
     pub fn title(self) -> &'static str {
         match self {
             Table::Ceilings => {
-                "ceilings: the most that this machine moves; % of what the card states"
+                "ceilings: the most that this machine moves; % of what the GPU states"
             }
             Table::Launch => "launch: calls a second",
             Table::Transfer => {
-                "transfer: between host and card, by the host's clock; % of the measured link"
+                "transfer: between host and GPU, by the host's clock; % of the measured link"
             }
             Table::Memory => "memory: GB/s of useful bytes; % of the measured read or copy",
             Table::Normalize => {
@@ -273,14 +273,14 @@ impl Bench<'_> {
             progress(&case.about.id);
             let outcome = match (&case.work, self.lab) {
                 (Work::Host(work), _) => told(work(self.host)),
-                (Work::Card(work), Some(lab)) => match left_out(&case, lab) {
+                (Work::Gpu(work), Some(lab)) => match left_out(&case, lab) {
                     Some(why) => Outcome::LeftOut(why),
                     None => {
                         lab.spoil.set(self.spoil == Some(&case.about.id));
                         told(work(lab))
                     }
                 },
-                (Work::Card(_), None) => {
+                (Work::Gpu(_), None) => {
                     self.left_out += 1;
                     continue;
                 }
@@ -304,10 +304,10 @@ impl Bench<'_> {
             Ceiling::Stated(Limit::DeviceMemory) => self.peaks.memory,
             Ceiling::Stated(Limit::Host) => None,
         };
-        let on_card = matches!(case.work, Work::Card(_)) && case.about.table != Table::Transfer;
+        let on_gpu = matches!(case.work, Work::Gpu(_)) && case.about.table != Table::Transfer;
         let l2 = self.lab.map_or(0, |lab| lab.facts.l2);
         Row {
-            fits_l2: on_card && case.footprint <= l2,
+            fits_l2: on_gpu && case.footprint <= l2,
             about: case.about,
             ceiling,
             outcome,
@@ -322,7 +322,7 @@ fn told(result: Result<case::Measured>) -> Outcome {
     }
 }
 
-/// Why a card's memory does not do for a case: it needs its data, what is expected, and room.
+/// Why a GPU's memory does not do for a case: it needs its data, what is expected, and room.
 fn left_out(case: &Case, lab: &BenchContext) -> Option<String> {
     let (free, _) = lab.gpu.memory().ok()?;
     let needed = 2 * case.footprint;

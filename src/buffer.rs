@@ -166,7 +166,8 @@ impl<T: Pod> Buffer<T> {
 
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
-        if let Memory::Pooled(block, generation) = std::mem::replace(&mut self.memory, Memory::Gone) {
+        if let Memory::Pooled(block, generation) = std::mem::replace(&mut self.memory, Memory::Gone)
+        {
             // A thread without a pool, or one that ends, gives the memory back to the system.
             let _ = POOL.try_with(|pool| {
                 if let Some(pool) = pool.borrow_mut().as_mut() {

@@ -31,11 +31,11 @@ pub mod files;
 pub mod image;
 mod interrupt;
 mod limits;
+pub mod memory_budget;
 pub mod metadata;
 pub mod ops;
 mod outcome;
 pub mod pipeline;
-pub mod memory_budget;
 pub mod stats;
 pub mod verify;
 

@@ -38,7 +38,10 @@ impl MemoryBudget {
             .wait_while(taken, full)
             .unwrap_or_else(PoisonError::into_inner);
         *taken += bytes;
-        Reservation { budget: self, bytes }
+        Reservation {
+            budget: self,
+            bytes,
+        }
     }
 }
 

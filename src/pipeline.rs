@@ -10,12 +10,12 @@ use crate::device::{Devices, Failed, Unusable, Work};
 use crate::exec::Executor;
 use crate::files::{Identity, Source, Target};
 use crate::image::{Depth, Shape};
+use crate::memory_budget::MemoryBudget;
 use crate::metadata::Remarks;
 use crate::ops::Operation;
 use crate::ops::histogram::Counts;
 use crate::ops::sum::Totals;
 use crate::outcome::Outcome;
-use crate::memory_budget::MemoryBudget;
 use crate::stats::Timeline;
 use anyhow::{Context, Error, Result};
 use diagnostics::Diagnostics;
@@ -200,7 +200,9 @@ fn attempt(
         op.check(shape).with_context(|| undone(op, input))?;
     }
     let largest = surveys.iter().map(memory).max();
-    let _reservation = resources.budget.map(|budget| budget.reserve(largest.unwrap_or(0)));
+    let _reservation = resources
+        .budget
+        .map(|budget| budget.reserve(largest.unwrap_or(0)));
     let (shape, pages) = (surveys[0].0, surveys.len());
     let writer = output.zip(target.as_ref()).map(|(output, target)| {
         let format = output.format.unwrap_or(reader.format());

@@ -8,7 +8,7 @@
 
 mod support;
 
-/// Images that a card's memory does not hold at once.
+/// Images that a GPU's memory does not hold at once.
 mod bands;
 /// Many files: folders, parts, bad files, what is said.
 mod batch;

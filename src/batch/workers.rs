@@ -1,13 +1,13 @@
 //! The threads of a batch: each carries one image after another from file to file, so that
-//! reading, decoding, the card's work, encoding and writing of different images run side by side.
+//! reading, decoding, the GPU's work, encoding and writing of different images run side by side.
 
 use super::inputs::Item;
 use crate::buffer;
 use crate::codec::Reading;
 use crate::device::{Choice, Devices, GpuSet};
 use crate::interrupt::NO_THREAD;
-use crate::pipeline::Resources;
 use crate::memory_budget::MemoryBudget;
+use crate::pipeline::Resources;
 use anyhow::{Result, bail};
 use rayon::ThreadPoolBuilder;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ pub struct Workers {
     choice: Choice,
     /// Threads that work at the same time.
     pub jobs: usize,
-    /// The cards, started when they pay.
+    /// The GPUs, started when they pay.
     pub gpus: Arc<GpuSet>,
     budget: MemoryBudget,
     memory: u64,
@@ -97,7 +97,7 @@ impl Workers {
         })
     }
 
-    /// Gives this thread its share of the cores, a queue on a card, and a buffer pool.
+    /// Gives this thread its share of the cores, a queue on a GPU, and a buffer pool.
     fn work_as(&self, worker: usize, threads: usize, work: impl FnOnce(&Resources)) {
         // One thread an image wastes nothing; only where there are fewer images than cores does an
         // image get several. Should the pool not start, rayon's own serves all.
@@ -107,9 +107,9 @@ impl Workers {
             .build();
         let devices = Rc::new(Devices::of_worker(self.choice, &self.gpus, worker));
         let memory = (self.memory / (2 * threads as u64)) as usize;
-        let cards = devices.clone();
+        let gpus = devices.clone();
         let block = move |bytes| {
-            cards.page_locked(bytes).or_else(|| {
+            gpus.page_locked(bytes).or_else(|| {
                 let mapped = buffer::mapped(bytes)?;
                 Some(Box::new(mapped) as buffer::Block)
             })

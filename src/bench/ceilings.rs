@@ -1,4 +1,4 @@
-//! The most that this card and this host move: what every other row is held against.
+//! The most that this GPU and this host move: what every other row is held against.
 
 use super::Table;
 use super::case::{Case, Ceiling, Time};
@@ -16,8 +16,8 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let bytes = sizes.bytes as u64;
     let memory = Ceiling::Stated(Limit::DeviceMemory);
     let link = Ceiling::Stated(Limit::Pcie);
-    let card = |id, name, bytes, work: fn(&BenchContext) -> Result<Time>| {
-        Case::card(Table::Ceilings, id, name, "ceiling", bytes, move |lab| {
+    let gpu = |id, name, bytes, work: fn(&BenchContext) -> Result<Time>| {
+        Case::gpu(Table::Ceilings, id, name, "ceiling", bytes, move |lab| {
             Ok(work(lab)?.into())
         })
     };
@@ -27,24 +27,18 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         })
     };
     vec![
-        card("read", "card: read, 16 bytes an access", bytes, read_wide).under(memory),
-        card(
-            "write",
-            "card: write, 16 bytes an access",
-            bytes,
-            write_wide,
-        )
-        .under(memory),
-        card(
+        gpu("read", "GPU: read, 16 bytes an access", bytes, read_wide).under(memory),
+        gpu("write", "GPU: write, 16 bytes an access", bytes, write_wide).under(memory),
+        gpu(
             "copy",
-            "card: copy, 16 bytes an access",
+            "GPU: copy, 16 bytes an access",
             2 * bytes,
             copy_wide,
         )
         .under(memory),
-        card(
+        gpu(
             "copy-driver",
-            "card: the driver's own copy",
+            "GPU: the driver's own copy",
             2 * bytes,
             |lab| {
                 let out = lab.poisoned(lab.input.len())?;
@@ -54,11 +48,11 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             },
         )
         .under(memory),
-        card("up", "link: host to card, pinned", bytes, |lab| {
+        gpu("up", "link: host to GPU, pinned", bytes, |lab| {
             link_time(lab, true)
         })
         .under(link),
-        card("down", "link: card to host, pinned", bytes, |lab| {
+        gpu("down", "link: GPU to host, pinned", bytes, |lab| {
             link_time(lab, false)
         })
         .under(link),

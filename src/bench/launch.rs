@@ -4,7 +4,7 @@ use super::Table;
 use super::case::{Case, Figure, Time};
 use crate::device::cuda::Grid;
 
-const CARD: &str = "GTX 460";
+const GPU: &str = "GTX 460";
 /// HABR's launch.
 pub(super) const HABR: Grid = Grid {
     blocks: [160, 1],
@@ -17,7 +17,7 @@ pub(super) fn cases() -> Vec<Case> {
         threads: [1, 1],
     };
     let launch = |id, name, topic, grid, synchronised| {
-        Case::card(Table::Launch, id, name, topic, 0, move |lab| {
+        Case::gpu(Table::Launch, id, name, topic, 0, move |lab| {
             let empty = lab.kernel("papers/launch", "empty")?;
             let time = if synchronised {
                 lab.host.time(|| {
@@ -46,7 +46,7 @@ pub(super) fn cases() -> Vec<Case> {
             HABR,
             true,
         )
-        .published(Figure::Calls(15_000.0), CARD),
+        .published(Figure::Calls(15_000.0), GPU),
         launch(
             "async",
             "160 × 96, queued, one wait at the end",
@@ -54,7 +54,7 @@ pub(super) fn cases() -> Vec<Case> {
             HABR,
             false,
         )
-        .published(Figure::Calls(73_100.0), CARD),
+        .published(Figure::Calls(73_100.0), GPU),
         launch(
             "async-1x1",
             "1 × 1, queued, one wait at the end",
@@ -62,7 +62,7 @@ pub(super) fn cases() -> Vec<Case> {
             one,
             false,
         )
-        .published(Figure::Calls(73_250.0), CARD),
+        .published(Figure::Calls(73_250.0), GPU),
     ]
 }
 

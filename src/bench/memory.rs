@@ -15,9 +15,9 @@ use rayon::prelude::*;
 pub(super) const PIECE: usize = 4096;
 const READ: Ceiling = Ceiling::Measured("ceilings/read");
 const COPY: Ceiling = Ceiling::Measured("ceilings/copy");
-const CARD: &str = "GTX 460";
+const GPU: &str = "GTX 460";
 
-/// HABR's kernels run as the paper launched them, and again with a launch that fills today's cards.
+/// HABR's kernels run as the paper launched them, and again with a launch that fills today's GPUs.
 #[derive(Clone, Copy)]
 pub(super) enum Threads {
     Paper,
@@ -44,7 +44,7 @@ impl Threads {
     pub(super) fn name(self, name: &str) -> String {
         match self {
             Threads::Paper => format!("{name}, 160 × 96"),
-            Threads::Filled => format!("{name}, card filled"),
+            Threads::Filled => format!("{name}, GPU filled"),
         }
     }
 }
@@ -80,7 +80,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
 }
 
 fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
-    let read = Case::card(
+    let read = Case::gpu(
         Table::Memory,
         threads.id("read"),
         threads.name("read"),
@@ -96,9 +96,9 @@ fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
                 .into())
         },
     )
-    .published(Figure::Rate(42.0), CARD)
+    .published(Figure::Rate(42.0), GPU)
     .under(READ);
-    let copy = Case::card(
+    let copy = Case::gpu(
         Table::Memory,
         threads.id("copy"),
         threads.name("copy"),
@@ -114,7 +114,7 @@ fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
             Ok(lab.time(launch)?.into())
         },
     )
-    .published(Figure::Rate(30.0), CARD)
+    .published(Figure::Rate(30.0), GPU)
     .under(COPY);
     let mut cases = vec![read, copy];
     // Pieces as long as before, in order; and short ones, scattered.
@@ -150,7 +150,7 @@ fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
         } else {
             "triple-index"
         };
-        let case = Case::card(
+        let case = Case::gpu(
             Table::Memory,
             threads.id(id),
             threads.name(name),
@@ -160,7 +160,7 @@ fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
         )
         .under(READ);
         cases.push(if published > 0.0 {
-            case.published(Figure::Rate(published), CARD)
+            case.published(Figure::Rate(published), GPU)
         } else {
             case
         });
@@ -213,7 +213,7 @@ fn indexed(
 
 fn wide(bytes: u64) -> Vec<Case> {
     vec![
-        Case::card(
+        Case::gpu(
             Table::Memory,
             "read-wide",
             "read, 16 bytes an access",
@@ -222,7 +222,7 @@ fn wide(bytes: u64) -> Vec<Case> {
             |lab| Ok(read_wide(lab)?.into()),
         )
         .under(READ),
-        Case::card(
+        Case::gpu(
             Table::Memory,
             "copy-wide",
             "copy, 16 bytes an access",
@@ -235,7 +235,7 @@ fn wide(bytes: u64) -> Vec<Case> {
 }
 
 fn resident(sizes: Sizes, threads: u32) -> Case {
-    Case::card(
+    Case::gpu(
         Table::Memory,
         format!("threads-{threads}"),
         format!("read, {threads} threads a multiprocessor"),
@@ -264,7 +264,7 @@ fn rows(sizes: Sizes, pitch: usize) -> Case {
         WIDTH => "rows of 480 bytes, unpadded",
         _ => "rows of 480 bytes, padded to 512",
     };
-    Case::card(
+    Case::gpu(
         Table::Memory,
         format!("rows-{}", 4 * pitch),
         name,
@@ -300,7 +300,7 @@ fn rows(sizes: Sizes, pitch: usize) -> Case {
 fn records(sizes: Sizes) -> Vec<Case> {
     let n = sizes.bytes / 12;
     let bytes = 12 * n as u64;
-    let structures = Case::card(
+    let structures = Case::gpu(
         Table::Memory,
         "records",
         "c = a + b, array of structures",
@@ -320,7 +320,7 @@ fn records(sizes: Sizes) -> Vec<Case> {
             Ok(lab.time(launch)?.into())
         },
     );
-    let arrays = Case::card(
+    let arrays = Case::gpu(
         Table::Memory,
         "arrays",
         "c = a + b, structure of arrays",
@@ -359,7 +359,7 @@ fn window(sizes: Sizes, shared: u8, id: &str) -> Case {
         0 => "64 KiB a block read 64 times, L1 preferred",
         _ => "64 KiB a block read 64 times, shared preferred",
     };
-    Case::card(
+    Case::gpu(
         Table::Memory,
         format!("window-{id}"),
         name,
@@ -389,7 +389,7 @@ fn gather(sizes: Sizes, scattered: bool) -> Case {
         false => ("gather-ordered", "A[index[i]], in order"),
         true => ("gather-shuffled", "A[index[i]], scattered"),
     };
-    Case::card(
+    Case::gpu(
         Table::Memory,
         id,
         name,
@@ -429,7 +429,7 @@ fn column(sizes: Sizes, stored_transposed: bool) -> Case {
             "along_rows",
         ),
     };
-    Case::card(
+    Case::gpu(
         Table::Memory,
         id,
         name,
@@ -477,7 +477,7 @@ fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
         true => ("l1", "scattered_l1", "kept in L1"),
         false => ("l2", "scattered_l2", "L2 only"),
     };
-    Case::card(
+    Case::gpu(
         Table::Memory,
         format!("scattered-{cache}-{lines}"),
         format!(
@@ -517,7 +517,7 @@ fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
 fn local(sizes: Sizes, n: usize, kernel: &'static str) -> Case {
     let threads = sizes.bytes / 4 / n;
     let bytes = (sizes.bytes + 4 * threads) as u64;
-    Case::card(
+    Case::gpu(
         Table::Memory,
         format!("local-{n}"),
         format!("l[{n}] of each thread, then weighted sum"),

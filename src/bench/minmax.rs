@@ -35,7 +35,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     );
     let bytes = sizes.bytes as u64;
     cases.push(
-        Case::card(
+        Case::gpu(
             Table::Minmax,
             "production",
             "gpuimg: packed pairs",
@@ -134,7 +134,7 @@ fn rows(table: Table, sizes: Sizes, kernels: &[Kernel]) -> Vec<Case> {
                 })
             };
             let (id, name) = (threads.id(id), threads.name(name));
-            let case = Case::card(table, id, name, topic, sizes.bytes as u64, work).under(READ);
+            let case = Case::gpu(table, id, name, topic, sizes.bytes as u64, work).under(READ);
             cases.push(match rate {
                 Some(rate) => case.published(Figure::Rate(rate), "GTX 460"),
                 None => case,

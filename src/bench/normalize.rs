@@ -40,7 +40,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             let args = args.to_vec();
             let work = move |lab: &BenchContext| in_place(lab, threads, kernel, &args, value);
             let name = threads.name(name);
-            Case::card(Table::Normalize, threads.id(id), name, topic, bytes, work).under(COPY)
+            Case::gpu(Table::Normalize, threads.id(id), name, topic, bytes, work).under(COPY)
         };
         let floats: &[Arg] = &[Arg::F32(SUB), Arg::F32(FACTOR)];
         let words: &[Arg] = &[Arg::U32(0), Arg::U32(SPAN), Arg::U32(D)];
@@ -113,7 +113,7 @@ const HI: u16 = 65000;
 fn production(sizes: Sizes) -> Vec<Case> {
     let bytes = 2 * sizes.bytes as u64;
     let mut cases = vec![
-        Case::card(
+        Case::gpu(
             Table::Normalize,
             "production",
             "gpuimg: scale, exact",
@@ -122,7 +122,7 @@ fn production(sizes: Sizes) -> Vec<Case> {
             |lab| own(lab, &lab.input, lab.input.len(), false),
         )
         .under(COPY),
-        Case::card(
+        Case::gpu(
             Table::Normalize,
             "production-whole",
             "gpuimg: normalize, both passes",

@@ -1,4 +1,4 @@
-//! The program's own kernels at the sizes that they are judged by, each held against the card's copy
+//! The program's own kernels at the sizes that they are judged by, each held against the GPU's copy
 //! or read of about as many bytes: GB/s read plus written, or read.
 
 use super::Table;
@@ -39,11 +39,11 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     for (mib, ..) in MIB {
         let len = sizes.of(mib << 20);
         let id = |what| format!("{what}-{mib}M");
-        let name = |what| format!("card: {what}, {mib} MiB");
-        cases.push(card(id("copy"), name("copy"), 2 * len, move |lab| {
+        let name = |what| format!("GPU: {what}, {mib} MiB");
+        cases.push(gpu(id("copy"), name("copy"), 2 * len, move |lab| {
             Ok(copied(lab, &*large(lab, sizes)?, len)?.into())
         }));
-        cases.push(card(id("read"), name("read"), len, move |lab| {
+        cases.push(gpu(id("read"), name("read"), len, move |lab| {
             let words = lab.host.repeated_words(len);
             let sum = words.fold(0, u32::wrapping_add);
             Ok(read(lab, &*large(lab, sizes)?, len, sum)?.into())
@@ -63,20 +63,20 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             |both| move |lab: &BenchContext| normalize::own(lab, &*large(lab, sizes)?, len, both);
         let name = |what| format!("{what}, {name}");
         cases.extend([
-            card(id("minmax"), name("minmax"), len, move |lab| {
+            gpu(id("minmax"), name("minmax"), len, move |lab| {
                 minmax::own(lab, &*large(lab, sizes)?, len)
             })
             .under(read),
-            card(id("scale"), name("scale"), 2 * len, scale(false)).under(copy),
-            card(id("normalize"), name("normalize"), 2 * len, scale(true)).under(copy),
-            card(id("sum"), name("sum"), len, move |lab| {
+            gpu(id("scale"), name("scale"), 2 * len, scale(false)).under(copy),
+            gpu(id("normalize"), name("normalize"), 2 * len, scale(true)).under(copy),
+            gpu(id("sum"), name("sum"), len, move |lab| {
                 reduce::own(lab, &*large(lab, sizes)?, "u16_c1", len / 2)
             })
             .under(read),
         ]);
     }
     cases.push(
-        card(
+        gpu(
             "sum-u32",
             "sum of 2^22 integers of 32 bits",
             sizes.of(16 << 20),
@@ -114,7 +114,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             let name = format!("{what}, {}", shape(side));
             let shape = shape(sizes.of(side));
             cases.push(
-                card(id, name, 2 * shape.bytes(), move |lab| {
+                gpu(id, name, 2 * shape.bytes(), move |lab| {
                     turned(lab, sizes, op, shape)
                 })
                 .under(ceilings(bytes).0),
@@ -124,18 +124,18 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-fn card(
+fn gpu(
     id: impl Into<String>,
     name: impl Into<String>,
     bytes: usize,
     work: impl Fn(&BenchContext) -> Result<Measured> + 'static,
 ) -> Case {
-    Case::card(Table::Production, id, name, TOPIC, bytes as u64, work)
+    Case::gpu(Table::Production, id, name, TOPIC, bytes as u64, work)
 }
 
 /// What every launch below costs at least.
 fn empty() -> Case {
-    card("empty", "an empty launch, queued", 0, |lab| {
+    gpu("empty", "an empty launch, queued", 0, |lab| {
         let empty = lab.kernel("papers/launch", "empty")?;
         let one = Grid {
             blocks: [1, 1],

@@ -69,7 +69,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             let (id, name) = (format!("{id}{suffix}"), format!("{name}, {}", count(n)));
             let work = move |lab: &BenchContext| stepped(lab, kernel, step + 1, n);
             cases.push(
-                Case::card(Table::Reduce, id, name, topic, 4 * n as u64, work)
+                Case::gpu(Table::Reduce, id, name, topic, 4 * n as u64, work)
                     .published(Figure::Rate(rate), "G80")
                     .under(READ),
             );
@@ -78,7 +78,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     // A prime's worth of elements short of a whole number of blocks.
     let odd = large - 12_347.min(large / 3);
     cases.push(
-        Case::card(
+        Case::gpu(
             Table::Reduce,
             "any-length",
             format!("7 any length: {odd} integers"),
@@ -91,7 +91,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     for (id, n) in [("production-paper", sizes.integers), ("production", large)] {
         let name = format!("gpuimg: 64-bit total, {}", count(n));
         cases.push(
-            Case::card(
+            Case::gpu(
                 Table::Reduce,
                 id,
                 name,
@@ -103,7 +103,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         );
     }
     cases.push(
-        Case::card(
+        Case::gpu(
             Table::Reduce,
             "production-u16",
             format!(

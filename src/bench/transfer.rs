@@ -1,4 +1,4 @@
-//! Between host and card: HABR's copies, at every size, pinned and pageable, each way and both at
+//! Between host and GPU: HABR's copies, at every size, pinned and pageable, each way and both at
 //! once; and NOTES' question, which calls return before their work is done.
 
 use super::Table;
@@ -32,11 +32,11 @@ impl Way {
 
     fn text(self) -> &'static str {
         match self {
-            Way::UpPageable => "host to card, pageable",
-            Way::DownPageable => "card to host, pageable",
-            Way::UpPinned => "host to card, pinned",
-            Way::DownPinned => "card to host, pinned",
-            Way::UpQueued => "host to card, pinned, 4 queued",
+            Way::UpPageable => "host to GPU, pageable",
+            Way::DownPageable => "GPU to host, pageable",
+            Way::UpPinned => "host to GPU, pinned",
+            Way::DownPinned => "GPU to host, pinned",
+            Way::UpQueued => "host to GPU, pinned, 4 queued",
         }
     }
 }
@@ -93,7 +93,7 @@ fn transfer(way: Way, size: usize, sizes: Sizes, topic: &'static str) -> Case {
         format!("{}, {}", way.text(), amount(size)),
     );
     let bytes = size as u64 * if way == Way::UpQueued { 4 } else { 1 };
-    Case::card(Table::Transfer, id, name, topic, bytes, move |lab| {
+    Case::gpu(Table::Transfer, id, name, topic, bytes, move |lab| {
         Ok(timed(lab, way, size)?.into())
     })
     .touching(size as u64)
@@ -168,14 +168,14 @@ fn timed(lab: &BenchContext, way: Way, size: usize) -> Result<Time> {
 
 fn both_ways(size: usize) -> Case {
     let name = format!("both ways at once, pinned, {} each", amount(size));
-    Case::card(
+    Case::gpu(
         Table::Transfer,
         "both-ways",
         name,
         "both-ways",
         2 * size as u64,
         move |lab| {
-            // A second handle on the card has a queue of its own.
+            // A second handle on the GPU has a queue of its own.
             let other = Gpu::open(lab.ordinal)?;
             let mut sent = pattern(lab.host, size)?;
             let mut back = Buffer::<u8>::zeroed(size)?;
@@ -224,7 +224,7 @@ fn returns() -> Vec<Case> {
         (
             Call::CopyInside,
             "returns-copy-inside",
-            "copy inside the card, 1 MiB",
+            "copy inside the GPU, 1 MiB",
         ),
         (Call::Fill, "returns-memset", "memset, 1 MiB"),
         (
@@ -245,7 +245,7 @@ fn returns() -> Vec<Case> {
     ];
     let case = |(call, id, name): (Call, &str, &str)| {
         let name = format!("returns after: {name}");
-        Case::card(Table::Transfer, id, name, "asynchrony", 0, move |lab| {
+        Case::gpu(Table::Transfer, id, name, "asynchrony", 0, move |lab| {
             returned(lab, call)
         })
     };

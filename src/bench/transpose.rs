@@ -194,7 +194,7 @@ fn variant(
     n: usize,
 ) -> Case {
     let bytes = 8 * (n * n) as u64;
-    Case::card(Table::Transpose, id, name, topic, bytes, move |lab| {
+    Case::gpu(Table::Transpose, id, name, topic, bytes, move |lab| {
         let (kernel, side) = (lab.kernel("papers/transpose", kernel)?, n as u32);
         let (expected, out) = (turned(lab, n)?, lab.poisoned(4 * n * n)?);
         let args = [Arg::Buffer(&lab.input), Arg::Buffer(&out), Arg::U32(side)];
@@ -246,7 +246,7 @@ fn production(sizes: Sizes) -> Vec<Case> {
     let n = sizes.large_side();
     let bytes = 2 * sizes.bytes as u64;
     vec![
-        Case::card(
+        Case::gpu(
             Table::Transpose,
             "production-paper",
             format!("gpuimg: 4-byte pixels, {}²", sizes.side),
@@ -255,7 +255,7 @@ fn production(sizes: Sizes) -> Vec<Case> {
             move |lab| own(lab, sizes.side, sizes.side, 4),
         )
         .under(COPY),
-        Case::card(
+        Case::gpu(
             Table::Transpose,
             "production",
             format!("gpuimg: 4-byte pixels, {n}²"),
@@ -264,7 +264,7 @@ fn production(sizes: Sizes) -> Vec<Case> {
             move |lab| own(lab, n, n, 4),
         )
         .under(COPY),
-        Case::card(
+        Case::gpu(
             Table::Transpose,
             "production-u16",
             format!("gpuimg: 2-byte pixels, {n} × {}", 2 * n),

@@ -1,5 +1,5 @@
 //! Work on one image's memory: copies and launches queued in order, none waited for until a
-//! result is wanted, each timed by the card's own events and told to the timeline.
+//! result is wanted, each timed by the GPU's own events and told to the timeline.
 
 use super::cuda::{Arg, Buffer, Gpu, Kernel, Pinned};
 use crate::stats::{Limit, Timeline};
@@ -243,7 +243,7 @@ impl Job<'_, '_> {
     }
 }
 
-/// The card's own time between two events that have passed.
+/// The GPU's own time between two events that have passed.
 fn elapsed(before: &CudaEvent, after: &CudaEvent) -> Result<Duration> {
     let ms = before
         .elapsed_ms(after)

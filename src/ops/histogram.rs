@@ -222,7 +222,7 @@ impl Histogram {
         })
     }
 
-    /// Counts on the card.
+    /// Counts on the GPU.
     pub(super) fn count_on_gpu(image: &DeviceImage, job: &mut Job) -> Result<Counts> {
         let shape = image.shape;
         let bytes = shape.bytes() as u64;
