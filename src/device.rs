@@ -142,7 +142,7 @@ impl Devices {
         Devices::in_set(choice, Arc::new(GpuSet::new(choice)), None)
     }
 
-    /// The devices of thread `worker` of a batch: a queue of its own on a GPU of `gpus`. With `auto`
+    /// The devices of thread `worker` of a batch: a stream of its own on a GPU of `gpus`. With `auto`
     /// the CPU works until the GPUs are ready.
     pub fn of_worker(choice: Choice, gpus: &Arc<GpuSet>, worker: usize) -> Devices {
         Devices::in_set(choice, gpus.clone(), Some(worker))
@@ -300,7 +300,7 @@ impl GpuSet {
         gpus.as_deref()
     }
 
-    /// A queue on a GPU: the first GPU's, or for a thread of a batch the one that is its turn.
+    /// A stream on a GPU: the first GPU's, or for a thread of a batch the one that is its turn.
     fn stream(&self, worker: Option<usize>, timeline: &mut Timeline) -> Result<Gpu> {
         let gpus = self
             .wait()

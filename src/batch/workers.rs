@@ -97,7 +97,7 @@ impl Workers {
         })
     }
 
-    /// Gives this thread its share of the cores, a queue on a GPU, and a buffer pool.
+    /// Gives this thread its share of the cores, a stream on a GPU, and a buffer pool.
     fn work_as(&self, worker: usize, threads: usize, work: impl FnOnce(&Resources)) {
         // One thread an image wastes nothing; only where there are fewer images than cores does an
         // image get several. Should the pool not start, rayon's own serves all.

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 /// Which way, and how the host's memory is held.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum CopyKind {
     UpPageable,
     DownPageable,
     UpPinned,
@@ -19,24 +19,24 @@ enum Way {
     UpQueued,
 }
 
-impl Way {
+impl CopyKind {
     fn id(self) -> &'static str {
         match self {
-            Way::UpPageable => "up-pageable",
-            Way::DownPageable => "down-pageable",
-            Way::UpPinned => "up-pinned",
-            Way::DownPinned => "down-pinned",
-            Way::UpQueued => "up-queued",
+            CopyKind::UpPageable => "up-pageable",
+            CopyKind::DownPageable => "down-pageable",
+            CopyKind::UpPinned => "up-pinned",
+            CopyKind::DownPinned => "down-pinned",
+            CopyKind::UpQueued => "up-queued",
         }
     }
 
     fn text(self) -> &'static str {
         match self {
-            Way::UpPageable => "host to GPU, pageable",
-            Way::DownPageable => "GPU to host, pageable",
-            Way::UpPinned => "host to GPU, pinned",
-            Way::DownPinned => "GPU to host, pinned",
-            Way::UpQueued => "host to GPU, pinned, 4 queued",
+            CopyKind::UpPageable => "host to GPU, pageable",
+            CopyKind::DownPageable => "GPU to host, pageable",
+            CopyKind::UpPinned => "host to GPU, pinned",
+            CopyKind::DownPinned => "GPU to host, pinned",
+            CopyKind::UpQueued => "host to GPU, pinned, 4 queued",
         }
     }
 }
@@ -50,14 +50,14 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         .chain([sizes.transfer])
         .collect();
     for way in [
-        Way::UpPageable,
-        Way::DownPageable,
-        Way::UpPinned,
-        Way::DownPinned,
+        CopyKind::UpPageable,
+        CopyKind::DownPageable,
+        CopyKind::UpPinned,
+        CopyKind::DownPinned,
     ] {
         for &size in &all {
             let topic = match size {
-                4 if way == Way::UpPageable => "tiny-copy",
+                4 if way == CopyKind::UpPageable => "tiny-copy",
                 size if size == sizes.transfer => "large-copy",
                 _ => "transfer-sizes",
             };
@@ -70,7 +70,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         }
     }
     cases.push(
-        transfer(Way::UpQueued, sizes.transfer, sizes, "async-copy")
+        transfer(CopyKind::UpQueued, sizes.transfer, sizes, "async-copy")
             .published(Figure::Rate(2.0), "GTX 460"),
     );
     cases.push(both_ways(sizes.bytes));
@@ -78,27 +78,27 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-fn transfer(way: Way, size: usize, sizes: Sizes, topic: &'static str) -> Case {
+fn transfer(way: CopyKind, size: usize, sizes: Sizes, topic: &'static str) -> Case {
     let label = if size == sizes.transfer {
         "large".into()
     } else {
         amount(size).replace([' ', 'i', 'B'], "")
     };
     let ceiling = match way {
-        Way::DownPageable | Way::DownPinned => "ceilings/down",
+        CopyKind::DownPageable | CopyKind::DownPinned => "ceilings/down",
         _ => "ceilings/up",
     };
     let (id, name) = (
         format!("{}-{label}", way.id()),
         format!("{}, {}", way.text(), amount(size)),
     );
-    let bytes = size as u64 * if way == Way::UpQueued { 4 } else { 1 };
+    let bytes = size as u64 * if way == CopyKind::UpQueued { 4 } else { 1 };
     Case::gpu(Table::Transfer, id, name, topic, bytes, move |lab| {
         Ok(timed(lab, way, size)?.into())
     })
     .touching(size as u64)
     .under(Ceiling::Measured(ceiling))
-    .pageable(matches!(way, Way::UpPageable | Way::DownPageable))
+    .pageable(matches!(way, CopyKind::UpPageable | CopyKind::DownPageable))
 }
 
 /// `4 B`, `64 KiB`, `1 GiB`.
@@ -121,7 +121,7 @@ fn pattern(host: &Host, len: usize) -> Result<Buffer<u8>> {
     Ok(bytes)
 }
 
-fn timed(lab: &BenchContext, way: Way, size: usize) -> Result<Time> {
+fn timed(lab: &BenchContext, way: CopyKind, size: usize) -> Result<Time> {
     let gpu = lab.gpu;
     let mut sent = pattern(lab.host, size)?;
     let mut back = Buffer::<u8>::zeroed(size)?;
@@ -130,17 +130,17 @@ fn timed(lab: &BenchContext, way: Way, size: usize) -> Result<Time> {
     gpu.wait()?;
     // Once there and back, one of the two as this row does it, the other plainly.
     let time = match way {
-        Way::UpPageable => {
+        CopyKind::UpPageable => {
             let time = lab.host.time(|| gpu.send(&sent, &device))?;
             gpu.fetch(&device, &mut back)?;
             time
         }
-        Way::DownPageable => {
+        CopyKind::DownPageable => {
             gpu.send(&sent, &device)?;
             lab.host.time(|| gpu.fetch(&device, &mut back))?
         }
-        Way::UpPinned | Way::UpQueued => {
-            let copies = if way == Way::UpQueued { 4 } else { 1 };
+        CopyKind::UpPinned | CopyKind::UpQueued => {
+            let copies = if way == CopyKind::UpQueued { 4 } else { 1 };
             let time = gpu.with_pinned(&mut sent, |pinned| {
                 lab.host.time(|| {
                     for _ in 0..copies {
@@ -152,7 +152,7 @@ fn timed(lab: &BenchContext, way: Way, size: usize) -> Result<Time> {
             gpu.fetch(&device, &mut back)?;
             time
         }
-        Way::DownPinned => {
+        CopyKind::DownPinned => {
             gpu.send(&sent, &device)?;
             gpu.with_pinned(&mut back, |pinned| {
                 lab.host.time(|| {
@@ -175,7 +175,7 @@ fn both_ways(size: usize) -> Case {
         "both-ways",
         2 * size as u64,
         move |lab| {
-            // A second handle on the GPU has a queue of its own.
+            // A second handle on the GPU has a stream of its own.
             let other = Gpu::open(lab.ordinal)?;
             let mut sent = pattern(lab.host, size)?;
             let mut back = Buffer::<u8>::zeroed(size)?;
@@ -215,7 +215,7 @@ enum Call {
 
 const BYTE: u8 = 0x5c;
 const MIB: usize = 1 << 20;
-/// How long the queue is kept busy before each call.
+/// How long the stream is kept busy before each call.
 const BUSY: u64 = 2_000_000;
 
 fn returns() -> Vec<Case> {
@@ -252,7 +252,7 @@ fn returns() -> Vec<Case> {
     calls.into_iter().map(case).collect()
 }
 
-/// Keeps the queue busy, makes the call, and looks when it returns: at once, or after its turn.
+/// Keeps the stream busy, makes the call, and looks when it returns: at once, or after its turn.
 fn returned(lab: &BenchContext, call: Call) -> Result<Measured> {
     let gpu = Gpu::open(lab.ordinal)?.on_default_stream();
     let spin = gpu.kernel("papers/launch", "spin", "")?;

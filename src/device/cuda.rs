@@ -206,7 +206,7 @@ impl Gpu {
         ready().map_err(|error| error.context(Unusable))
     }
 
-    /// The same GPU with a queue of its own: what is queued on one runs beside what is queued on
+    /// The same GPU with a stream of its own: what is queued on one runs beside what is queued on
     /// the other. In a `batch`, device memory is had without stopping the others' work.
     pub fn lane(&self, batch: bool) -> Result<Gpu> {
         if batch {
@@ -368,7 +368,7 @@ impl Gpu {
         ready().map_err(|error| anyhow!("kernel {entry}: {}", said(&error)))
     }
 
-    /// A point in the queue that knows its time.
+    /// A point in the stream that knows its time.
     pub fn event(&self) -> Result<CudaEvent> {
         let record = || {
             let pooled = self.events.lock().ok().and_then(|mut events| events.pop());
@@ -456,7 +456,7 @@ impl Gpu {
     pub fn send(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
         ensure!(host.len() <= buffer.len, "a copy past the buffer's end");
         self.context.bind_to_thread()?;
-        // In this queue, as all that may use the buffer before and after.
+        // In this stream, as all that may use the buffer before and after.
         // SAFETY: `buffer` has as many bytes as are copied. CUDA has copied pageable memory to its own
         // before this returns; a copy from memory that the GPU reaches itself is waited for.
         let queued =
@@ -522,7 +522,7 @@ impl Gpu {
     pub fn fetch_from(&self, buffer: &Buffer, from: usize, host: &mut [u8]) -> Result<()> {
         let source = buffer.part(from, host.len())?;
         self.context.bind_to_thread()?;
-        // Not the call without a queue: those of several threads wait for one another.
+        // Not the call without a stream: those of several threads wait for one another.
         // SAFETY: the buffer has as many bytes. The copy is waited for before `host` is free again; a
         // failed wait means a dead context, whose copies have ended too.
         let queued = unsafe { result::memcpy_dtoh_async(host, source, self.stream.cu_stream()) };

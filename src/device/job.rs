@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Fewer bytes are sent through the driver's own memory sooner than they are pinned.
 const WORTH_PINNING: usize = 64 << 10;
 
-/// The queue of one image's work.
+/// The stream of one image's work.
 #[derive(Debug)]
 pub struct Job<'a, 'h> {
     gpu: &'a Gpu,

@@ -22,7 +22,7 @@ pub(super) static TOPICS: &[Topic] = &[
     Topic::of(
         Paper::Own,
         "both-ways",
-        "up and down at once, on two queues",
+        "up and down at once, on two streams",
         "host ══════► GPU\nhost ◄══════ GPU",
         "The link has two lanes: uploads and downloads need not take turns.",
         described("transfer/up-pinned-large", "transfer/both-ways"),
