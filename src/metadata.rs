@@ -240,7 +240,7 @@ impl Turn {
 
 /// Sentences for the user, without the file's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remarks {
+pub struct Diagnostics {
     /// What changes the meaning of the output: always told.
     pub warnings: Vec<String>,
     /// What is not carried on, and matters to few: told when asked for.

@@ -11,14 +11,14 @@ use crate::exec::Executor;
 use crate::files::{Identity, Source, Target};
 use crate::image::{Depth, Shape};
 use crate::memory_budget::MemoryBudget;
-use crate::metadata::Remarks;
+use crate::metadata::Diagnostics;
 use crate::ops::Operation;
 use crate::ops::histogram::Counts;
 use crate::ops::sum::Totals;
 use crate::outcome::Outcome;
 use crate::stats::Timeline;
 use anyhow::{Context, Error, Result};
-use diagnostics::Diagnostics;
+use diagnostics::FileDiagnostics;
 use page::PageProcessor;
 use stack::StackStatistics;
 use std::path::{Path, PathBuf};
@@ -221,7 +221,7 @@ fn attempt(
             input,
             output: output.zip(target.as_ref()),
             source: &source,
-            diagnostics: Diagnostics::new(reader.left_out(), pages),
+            diagnostics: FileDiagnostics::new(reader.left_out(), pages),
             reader,
             writer,
             executor,
@@ -250,7 +250,7 @@ fn attempt(
             .with_context(|| unwritten(output))?;
         executor.timeline.encoded(since, last, &traffic);
     }
-    let Remarks { warnings, notes } = diagnostics.finish();
+    let Diagnostics { warnings, notes } = diagnostics.finish();
     Ok(Done {
         shape,
         found,

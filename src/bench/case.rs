@@ -279,19 +279,19 @@ impl Row {
     }
 
     /// What is worth knowing besides the numbers.
-    pub fn remarks(&self) -> String {
-        let mut remarks = Vec::new();
+    pub fn diagnostics(&self) -> String {
+        let mut diagnostics = Vec::new();
         if self.fits_l2 && self.about.bytes > 0 {
-            remarks.push("fits L2");
+            diagnostics.push("fits L2");
         }
         match &self.outcome {
             Outcome::Measured(Measured {
                 remark: Some(remark),
                 ..
-            }) => remarks.push(remark),
+            }) => diagnostics.push(remark),
             Outcome::Measured(_) => (),
-            Outcome::Failed(why) | Outcome::LeftOut(why) => remarks.push(why),
+            Outcome::Failed(why) | Outcome::LeftOut(why) => diagnostics.push(why),
         }
-        remarks.join("; ")
+        diagnostics.join("; ")
     }
 }

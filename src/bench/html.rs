@@ -145,9 +145,9 @@ fn chart(out: &mut String, row: &Row, scale: &Scale) {
             .map(|ratio| format!("{}× published", short(ratio))),
     );
     let failed = matches!(row.outcome, Outcome::Failed(_));
-    let remarks = row.remarks();
-    if !remarks.is_empty() {
-        facts.push(remarks);
+    let diagnostics = row.diagnostics();
+    if !diagnostics.is_empty() {
+        facts.push(diagnostics);
     }
     let class = if failed { " failed" } else { "" };
     let _ = write!(

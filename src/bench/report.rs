@@ -247,6 +247,6 @@ fn line(row: &Row) -> String {
         or_nothing(row.percent().map(|percent| format!("{percent:.0}"))),
         or_nothing(row.about.published.as_ref().map(Published::text)),
         or_nothing(row.ratio().map(|ratio| format!("{}×", short(ratio)))),
-        row.remarks()
+        row.diagnostics()
     )
 }

@@ -5,7 +5,7 @@ use super::salvage::Salvage;
 use super::{FORMATS, Options};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Metadata, Own, Remarks};
+use crate::metadata::{Alpha, Metadata, Own, Diagnostics};
 use anyhow::{Context, Result, bail, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::borrow::Cow;
@@ -134,11 +134,11 @@ pub trait Decoder {
     /// The shape of the image that `decode` gives.
     fn shape(&self) -> Shape;
 
-    /// What the page says beside its samples. `remarks` is told of what is not carried on.
+    /// What the page says beside its samples. `diagnostics` is told of what is not carried on.
     ///
     /// # Errors
     /// What is wrong with the file.
-    fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata>;
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata>;
 
     /// Decodes the page's image, once.
     ///

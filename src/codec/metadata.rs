@@ -2,18 +2,18 @@
 
 use super::format::{Field as Neutral, Format};
 use super::{png, tiff, xmp};
-use crate::metadata::{Effect, Field, Metadata, Own, Remarks, Story, Value};
+use crate::metadata::{Effect, Field, Metadata, Own, Diagnostics, Story, Value};
 
 /// The most bytes that compressed metadata are unpacked to.
 const MOST: u64 = 64 << 20;
 
 /// Keeps metadata true after an operation; what cannot be is left out and told.
-pub fn follow(metadata: &mut Metadata, story: &Story, remarks: &mut Remarks) {
+pub fn follow(metadata: &mut Metadata, story: &Story, diagnostics: &mut Diagnostics) {
     metadata.follow(story.effect);
     match &mut metadata.own {
         Own::None => {}
         Own::Png(chunks) => {
-            png::metadata::follow(chunks, story, remarks);
+            png::metadata::follow(chunks, story, diagnostics);
             let exif = chunks.iter_mut().filter(|chunk| &chunk.kind == b"eXIf");
             if story.is_transposed() {
                 exif.for_each(|chunk| tiff::exif::exchange_sides(&mut chunk.data));
@@ -27,7 +27,7 @@ pub fn follow(metadata: &mut Metadata, story: &Story, remarks: &mut Remarks) {
             }
         }
         Own::Tiff { big_endian, fields } => {
-            tiff::metadata::follow(fields, *big_endian, story, remarks);
+            tiff::metadata::follow(fields, *big_endian, story, diagnostics);
             for field in fields
                 .iter_mut()
                 .filter(|field| field.tag == tiff::neutral::XMP)
@@ -41,7 +41,7 @@ pub fn follow(metadata: &mut Metadata, story: &Story, remarks: &mut Remarks) {
 }
 
 /// Makes metadata such as the output's format has; what it has no place for is told.
-pub fn carry(metadata: &mut Metadata, format: &dyn Format, effect: Effect, remarks: &mut Remarks) {
+pub fn carry(metadata: &mut Metadata, format: &dyn Format, effect: Effect, diagnostics: &mut Diagnostics) {
     let can = format.capabilities();
     let lacks = |field| !can.fields.contains(&field);
     if !can.signed && effect == Effect::Values {
@@ -50,7 +50,7 @@ pub fn carry(metadata: &mut Metadata, format: &dyn Format, effect: Effect, remar
     }
     let mut leave = |what: String| {
         let note = format!("{what} is left out: {} has no place for it", format.name());
-        remarks.notes.push(note);
+        diagnostics.notes.push(note);
     };
     if lacks(Neutral::Maxval) && metadata.maxval.is_some() {
         leave("the largest value that samples can have".into());
@@ -64,7 +64,7 @@ pub fn carry(metadata: &mut Metadata, format: &dyn Format, effect: Effect, remar
     let own = std::mem::take(&mut metadata.own);
     metadata.own = format.adopt(metadata, own, &mut leave);
     if lacks(Neutral::Orientation) && metadata.orientation.is_some_and(|told| told > 1) {
-        remarks.warnings.push(format!(
+        diagnostics.warnings.push(format!(
             "{} cannot tell that the image is to be turned (--auto-orient turns it)",
             format.name()
         ));

@@ -9,7 +9,7 @@ use crate::codec::raw::{self, Order};
 use crate::codec::salvage::Salvage;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::metadata::{Metadata, Remarks};
+use crate::metadata::{Metadata, Diagnostics};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::borrow::Cow;
 
@@ -163,7 +163,7 @@ impl Decoder for PnmDecoder<'_> {
         self.shape
     }
 
-    fn metadata(&self, _remarks: &mut Remarks) -> Result<Metadata> {
+    fn metadata(&self, _remarks: &mut Diagnostics) -> Result<Metadata> {
         Ok(Metadata {
             maxval: Some(self.maxval).filter(|&maxval| maxval != self.shape.depth.full()),
             ..Metadata::default()

@@ -5,7 +5,7 @@ use super::format::{self, Decoder, Format};
 use super::salvage::Salvage;
 use crate::files::Source;
 use crate::image::{Image, Shape};
-use crate::metadata::{Metadata, Remarks};
+use crate::metadata::{Metadata, Diagnostics};
 use anyhow::{Context, Result, ensure};
 
 /// A range of pages, counted from 1, both ends in it.
@@ -143,8 +143,8 @@ impl<'a> Reader<'a> {
     }
 
     /// What the page says of itself beside its samples.
-    pub fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
-        self.decoder.metadata(remarks)
+    pub fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
+        self.decoder.metadata(diagnostics)
     }
 
     /// Reads the page's image.

@@ -33,7 +33,7 @@ use super::salvage::Salvage;
 use super::{Options, metadata as conversion, raw};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Metadata, Own, Remarks};
+use crate::metadata::{Alpha, Metadata, Own, Diagnostics};
 use anyhow::{Result, bail, ensure};
 use ifd::{Chain, Ifd, tag};
 use page::Page;
@@ -239,20 +239,20 @@ impl Decoder for TiffDecoder<'_> {
         self.page.form.shape
     }
 
-    fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
         let speaks = self.first.unwrap_or(0) == self.index;
         let ifd = self.directory(self.index)?;
         if self.frames > 1 && !speaks {
             // What one directory says of all images is said once more by each only as far as it
             // tells how to see it.
-            let told = fields::read(&ifd, &self.page.form, &mut Remarks::default());
+            let told = fields::read(&ifd, &self.page.form, &mut Diagnostics::default());
             let own = Own::None;
             return Ok(Metadata { own, ..told });
         }
-        let mut metadata = fields::read(&ifd, &self.page.form, remarks);
+        let mut metadata = fields::read(&ifd, &self.page.form, diagnostics);
         if speaks && self.frames == 1 && self.index > 0 {
             let first = self.directory(0)?;
-            fields::adopt(&mut metadata, &first, remarks);
+            fields::adopt(&mut metadata, &first, diagnostics);
         }
         Ok(metadata)
     }

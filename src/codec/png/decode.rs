@@ -15,7 +15,7 @@ use crate::codec::salvage::Salvage;
 use crate::deflate::inflate::parallel;
 use crate::files::Source;
 use crate::image::{Image, Shape};
-use crate::metadata::{self, Metadata, Remarks};
+use crate::metadata::{self, Metadata, Diagnostics};
 use anyhow::{Context, Result};
 use chunks::Chunks;
 use data::ImageData;
@@ -64,7 +64,7 @@ impl Decoder for PngDecoder<'_> {
 
     /// What the chunks say beside the samples. Chunks that cannot be read are left out: the decoder
     /// complains of them.
-    fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
         let bits = self.prelude.header.bits;
         let plain = bits >= 8 && self.prelude.header.colour != Colour::Palette;
         let mut metadata = Metadata {
@@ -82,7 +82,7 @@ impl Decoder for PngDecoder<'_> {
                     behind,
                     data,
                 };
-                super::metadata::take(&mut metadata, chunk, &self.shape, plain, remarks);
+                super::metadata::take(&mut metadata, chunk, &self.shape, plain, diagnostics);
             }
         }
         Ok(metadata)

@@ -2,14 +2,14 @@
 //! of the samples' values.
 
 use super::fields::ASCII;
-use crate::metadata::{Effect, Field, Remarks, Story, Value};
+use crate::metadata::{Effect, Field, Diagnostics, Story, Value};
 
 /// The field.
 pub const METADATA: u16 = 42112;
 
 /// Leaves out the items that are no longer true; whether any are left. What is no list of items is
 /// left out if it could be untrue.
-pub fn follow(field: &mut Field, story: &Story, remarks: &mut Remarks) -> bool {
+pub fn follow(field: &mut Field, story: &Story, diagnostics: &mut Diagnostics) -> bool {
     let turns = matches!(story.effect, Effect::Turn(_));
     let Value::Bytes(bytes) = &mut field.value else {
         return false;
@@ -30,13 +30,13 @@ pub fn follow(field: &mut Field, story: &Story, remarks: &mut Remarks) -> bool {
         .and_then(|text| without(text, untrue))
     else {
         let warning = "GDAL's metadata (tag 42112) are left out: they cannot be read";
-        remarks.warnings.push(warning.into());
+        diagnostics.warnings.push(warning.into());
         return false;
     };
     if left_out.is_empty() {
         return true;
     }
-    remarks.warnings.push(format!(
+    diagnostics.warnings.push(format!(
         "of GDAL's metadata {} {} left out: true of the image as it was, and not as it is now",
         left_out.join(", "),
         if left_out.len() == 1 { "is" } else { "are" },

@@ -3,7 +3,7 @@
 
 use super::fields::{DOUBLE, SHORT, field};
 use crate::codec::raw::Order;
-use crate::metadata::{Field, Remarks, Story, Turn, Value};
+use crate::metadata::{Field, Diagnostics, Story, Turn, Value};
 
 /// GeoTIFF's ways to tell where pixels lie on the earth (GeoTIFF 1.1, section 7.1).
 const PIXEL_SCALE: u16 = 33550;
@@ -27,22 +27,22 @@ pub fn follow(
     order: Order,
     turn: Turn,
     story: &Story,
-    remarks: &mut Remarks,
+    diagnostics: &mut Diagnostics,
 ) {
-    place(fields, order, turn, story, remarks);
-    rational_polynomials(fields, order, turn, story, remarks);
+    place(fields, order, turn, story, diagnostics);
+    rational_polynomials(fields, order, turn, story, diagnostics);
     let before = fields.len();
     fields.retain(|field| field.tag != INTERGRAPH);
     if fields.len() < before {
         let warning = format!(
             "its place on the earth (tag {INTERGRAPH}) is left out: it tells of places as they were"
         );
-        remarks.warnings.push(warning);
+        diagnostics.warnings.push(warning);
     }
 }
 
 /// Makes GeoTIFF's place of the pixels true after a turn, or leaves it out.
-fn place(fields: &mut Vec<Field>, order: Order, turn: Turn, story: &Story, remarks: &mut Remarks) {
+fn place(fields: &mut Vec<Field>, order: Order, turn: Turn, story: &Story, diagnostics: &mut Diagnostics) {
     let is_place = |tag| matches!(tag, PIXEL_SCALE | TIEPOINT | TRANSFORMATION);
     if !fields.iter().any(|field| is_place(field.tag)) {
         return;
@@ -53,7 +53,7 @@ fn place(fields: &mut Vec<Field>, order: Order, turn: Turn, story: &Story, remar
         fields.retain(|field| !GEO_KEYS.contains(&field.tag));
         let warning =
             "its place on the earth (GeoTIFF) is left out: it cannot be told of the turned image";
-        remarks.warnings.push(warning.into());
+        diagnostics.warnings.push(warning.into());
         return;
     };
     // Where numbers are of the pixels' corners, what was at column x is at width − x if mirrored;
@@ -109,7 +109,7 @@ fn rational_polynomials(
     order: Order,
     turn: Turn,
     story: &Story,
-    remarks: &mut Remarks,
+    diagnostics: &mut Diagnostics,
 ) {
     let Some(at) = fields.iter().position(|field| field.tag == RPC) else {
         return;
@@ -118,7 +118,7 @@ fn rational_polynomials(
     let Some(mut told) = told else {
         fields.remove(at);
         let warning = "its rational polynomials (tag 50844) are left out: they are damaged";
-        remarks.warnings.push(warning.into());
+        diagnostics.warnings.push(warning.into());
         return;
     };
     // Behind two errors: offsets of line, sample and three more, scales of the same, and of line and

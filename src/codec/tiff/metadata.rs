@@ -5,20 +5,20 @@ use super::fields::ASCII;
 use super::ifd::tag;
 use super::{gdal, geo, imagej};
 use crate::codec::raw::Order;
-use crate::metadata::{Effect, Field, Remarks, Story, Value};
+use crate::metadata::{Effect, Field, Diagnostics, Story, Value};
 
 /// Keeps fields true; what cannot be is left out and told.
-pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, remarks: &mut Remarks) {
+pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, diagnostics: &mut Diagnostics) {
     let order = if big_endian {
         Order::Big
     } else {
         Order::Little
     };
     if let Effect::Turn(turn) = story.effect {
-        geo::follow(fields, order, turn, story, remarks);
+        geo::follow(fields, order, turn, story, diagnostics);
     }
     if fields.iter().any(|field| field.tag == imagej::ENTRIES) {
-        blocks(fields, order, story, remarks);
+        blocks(fields, order, story, diagnostics);
     }
     fields.retain_mut(|field| {
         let left_out = match (field.tag, story.effect) {
@@ -28,18 +28,18 @@ pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, remarks:
             (42113, _) if story.changes_values() => {
                 let warning =
                     "its NODATA value (tag 42113) is changed like any other, and no longer told";
-                remarks.warnings.push(warning.into());
+                diagnostics.warnings.push(warning.into());
                 return false;
             }
-            (gdal::METADATA, _) => return gdal::follow(field, story, remarks),
-            (tag::IMAGE_DESCRIPTION, _) => return describe(field, story, remarks),
+            (gdal::METADATA, _) => return gdal::follow(field, story, diagnostics),
+            (tag::IMAGE_DESCRIPTION, _) => return describe(field, story, diagnostics),
             (tag::EXIF, Effect::Turn(turn)) if turn.transposed => {
                 exchange_sides(&mut field.value);
                 return true;
             }
             _ => return true,
         };
-        remarks
+        diagnostics
             .notes
             .push(format!("tag {} is left out: {left_out}", field.tag));
         false
@@ -48,7 +48,7 @@ pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, remarks:
 
 /// Leaves out what of ImageJ's block is no longer true: of values, of places, or of pages that are
 /// not taken.
-fn blocks(fields: &mut Vec<Field>, order: Order, story: &Story, remarks: &mut Remarks) {
+fn blocks(fields: &mut Vec<Field>, order: Order, story: &Story, diagnostics: &mut Diagnostics) {
     let turns = matches!(story.effect, Effect::Turn(_));
     let (mut regions, mut ranges, mut labels, mut tables) = (false, false, false, false);
     let found = imagej::filter(fields, order, |kind| {
@@ -65,29 +65,29 @@ fn blocks(fields: &mut Vec<Field>, order: Order, story: &Story, remarks: &mut Re
     if !found {
         fields.retain(|field| !matches!(field.tag, imagej::LENGTHS | imagej::ENTRIES));
         let warning = "ImageJ's own metadata are damaged and left out";
-        remarks.warnings.push(warning.into());
+        diagnostics.warnings.push(warning.into());
         return;
     }
     if regions {
         let warning = "ImageJ's regions are left out: they tell of places as they were";
-        remarks.warnings.push(warning.into());
+        diagnostics.warnings.push(warning.into());
     }
     if labels {
         let warning = "ImageJ's labels are left out: they tell of pages which are not taken";
-        remarks.warnings.push(warning.into());
+        diagnostics.warnings.push(warning.into());
     }
     if ranges {
         let note = "ImageJ's display ranges are left out: they tell of values as they were";
-        remarks.notes.push(note.into());
+        diagnostics.notes.push(note.into());
     }
     if tables {
         let note = "ImageJ's colour tables are left out: they tell of channels as they were";
-        remarks.notes.push(note.into());
+        diagnostics.notes.push(note.into());
     }
 }
 
 /// Whether a description is still to be told, made true.
-fn describe(field: &mut Field, story: &Story, remarks: &mut Remarks) -> bool {
+fn describe(field: &mut Field, story: &Story, diagnostics: &mut Diagnostics) -> bool {
     let Value::Bytes(bytes) = &mut field.value else {
         return false;
     };
@@ -104,7 +104,7 @@ fn describe(field: &mut Field, story: &Story, remarks: &mut Remarks) -> bool {
             true
         }
         Retold::Untrue(why) => {
-            remarks
+            diagnostics
                 .warnings
                 .push(format!("its description is left out: {why}"));
             false
