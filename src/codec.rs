@@ -8,7 +8,7 @@ pub mod png;
 pub mod pnm;
 mod raw;
 mod reader;
-pub mod salvage;
+pub mod error_policy;
 pub mod tiff;
 mod writer;
 mod xmp;

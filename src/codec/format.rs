@@ -1,7 +1,7 @@
 //! What the program knows of a file format: how its files are recognised, what they can hold, and who
 //! reads and writes them. One file or folder a format, and one line in `FORMATS`.
 
-use super::salvage::Salvage;
+use super::error_policy::ErrorPolicy;
 use super::{FORMATS, Options};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
@@ -144,7 +144,7 @@ pub trait Decoder {
     ///
     /// # Errors
     /// Damage, unless it is to be salvaged.
-    fn decode(&mut self, salvage: &Salvage) -> Result<Image>;
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image>;
 }
 
 /// A file being written.

@@ -2,7 +2,7 @@
 
 use super::Reading;
 use super::format::{self, Decoder, Format};
-use super::salvage::Salvage;
+use super::error_policy::ErrorPolicy;
 use crate::files::Source;
 use crate::image::{Image, Shape};
 use crate::metadata::{Metadata, Diagnostics};
@@ -42,7 +42,7 @@ pub struct Reader<'a> {
     pages: Vec<usize>,
     /// Reduced-resolution pages and masks that are skipped.
     skipped: Vec<usize>,
-    salvage: Salvage,
+    policy: ErrorPolicy,
 }
 
 impl<'a> Reader<'a> {
@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
             decoder,
             pages: (asked.first - 1..asked.last).collect(),
             skipped: Vec::new(),
-            salvage: Salvage::new(reading.keep_going),
+            policy: ErrorPolicy::new(reading.keep_going),
         };
         reader.skip_reduced()?;
         if reading.pages.is_none() {
@@ -149,12 +149,12 @@ impl<'a> Reader<'a> {
 
     /// Reads the page's image.
     pub fn decode(&mut self) -> Result<Image> {
-        self.decoder.decode(&self.salvage)
+        self.decoder.decode(&self.policy)
     }
 
     /// What was damaged, if the reading went on all the same.
     pub fn damage(&self) -> Option<String> {
-        self.salvage.told()
+        self.policy.told()
     }
 
     /// What the file has beside the pages that are read.

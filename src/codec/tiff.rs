@@ -29,7 +29,7 @@ pub use encode::{TiffEncoder, encode};
 pub use pack::Compression;
 
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
-use super::salvage::Salvage;
+use super::error_policy::ErrorPolicy;
 use super::{Options, metadata as conversion, raw};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
@@ -257,10 +257,10 @@ impl Decoder for TiffDecoder<'_> {
         Ok(metadata)
     }
 
-    fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let form = &self.page.form;
-        let mut samples = salvage.samples(&form.shape)?;
-        decode::fill(self.source, &self.page, samples.as_bytes_mut(), salvage)?;
+        let mut samples = policy.samples(&form.shape)?;
+        decode::fill(self.source, &self.page, samples.as_bytes_mut(), policy)?;
         if form.signed {
             raw::toggle_signs(&mut samples);
         }
@@ -367,5 +367,5 @@ fn follow_on(ifd: &Ifd, page: &Page, count: u64) -> Result<bool> {
 pub fn decode(source: &Source) -> Result<Image> {
     let mut reader = TiffDecoder::open(source, false)?;
     ensure!(reader.pages() == 1, "it has several pages");
-    reader.decode(&Salvage::default())
+    reader.decode(&ErrorPolicy::default())
 }

@@ -11,7 +11,7 @@ mod unfilter;
 mod unfilter_simd;
 
 use crate::codec::Decoder;
-use crate::codec::salvage::Salvage;
+use crate::codec::error_policy::ErrorPolicy;
 use crate::deflate::inflate::parallel;
 use crate::files::Source;
 use crate::image::{Image, Shape};
@@ -93,7 +93,7 @@ impl Decoder for PngDecoder<'_> {
     ///
     /// Every CRC, the Adler-32 and the end of the file are checked: an image is whole or an error,
     /// unless damage is to be salvaged.
-    fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let PngDecoder {
             source,
             ref prelude,
@@ -104,10 +104,10 @@ impl Decoder for PngDecoder<'_> {
         let data = data.take().context("its image data were read before")?;
         let inflater = ScanlineInflater::new(data);
         if !prelude.is_plain() {
-            salvage.take(inflater.each(total, |_| Ok(())))?;
-            return library::decode(source, shape, salvage);
+            policy.take(inflater.each(total, |_| Ok(())))?;
+            return library::decode(source, shape, policy);
         }
-        let mut samples = salvage.samples(&shape)?;
+        let mut samples = policy.samples(&shape)?;
         let layout = Layout::of(&shape);
         if let Some(index) = &prelude.index {
             let image = samples.as_bytes_mut();
@@ -133,8 +133,8 @@ impl Decoder for PngDecoder<'_> {
             inflater.each_apart(total, |bytes| rows.push(bytes))
         };
         if read.is_err() {
-            salvage.take(read)?;
-            samples = salvage.samples(&shape)?;
+            policy.take(read)?;
+            samples = policy.samples(&shape)?;
             let mut rows = Rows::new(samples.as_bytes_mut(), layout);
             prefix::fill(source, prelude, &mut rows)?;
         }
@@ -144,7 +144,7 @@ impl Decoder for PngDecoder<'_> {
 
 /// Reads the image of a file.
 pub fn decode(source: &Source) -> Result<Image> {
-    PngDecoder::open(source, false)?.decode(&Salvage::default())
+    PngDecoder::open(source, false)?.decode(&ErrorPolicy::default())
 }
 
 #[cfg(test)]

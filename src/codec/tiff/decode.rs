@@ -5,14 +5,14 @@ use super::page::{Page, Span};
 use super::predictor;
 use super::unpack::{Method, Unpacker};
 use crate::codec::raw;
-use crate::codec::salvage::Salvage;
+use crate::codec::error_policy::ErrorPolicy;
 use crate::files::Source;
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
 
 /// Fills the bytes of the image's samples. Of several damaged chunks the first is named; or, where
 /// damage is to be `salvaged`, all are, and what could not be read is left as it is in `bytes`.
-pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], salvaged: &Salvage) -> Result<()> {
+pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], salvaged: &ErrorPolicy) -> Result<()> {
     let straight = page.form.is_plain() && !page.grid.tiled;
     if straight && page.method == Method::None && !salvaged.is_wanted() {
         return stored(source, page, bytes);
@@ -74,7 +74,7 @@ fn band(
     page: &Page,
     down: usize,
     band: &mut [u8],
-    salvaged: &Salvage,
+    salvaged: &ErrorPolicy,
 ) -> Result<()> {
     let shape = page.form.shape;
     let (across, step) = (page.across(), page.grid.width * shape.pixel_bytes());
@@ -105,13 +105,13 @@ fn band(
 struct Worker<'a> {
     source: &'a Source,
     page: &'a Page,
-    salvaged: &'a Salvage,
+    salvaged: &'a ErrorPolicy,
     unpacker: Unpacker,
     packed: Vec<u8>,
 }
 
 impl<'a> Worker<'a> {
-    fn new(source: &'a Source, page: &'a Page, salvaged: &'a Salvage) -> Worker<'a> {
+    fn new(source: &'a Source, page: &'a Page, salvaged: &'a ErrorPolicy) -> Worker<'a> {
         Worker {
             source,
             page,

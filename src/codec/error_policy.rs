@@ -6,15 +6,15 @@ use std::sync::{Mutex, PoisonError};
 
 /// Damage found in a file, where that is to be survived.
 #[derive(Debug, Default)]
-pub struct Salvage {
+pub struct ErrorPolicy {
     wanted: bool,
     found: Mutex<Vec<Error>>,
 }
 
-impl Salvage {
+impl ErrorPolicy {
     /// Damage is noted if `wanted`, else it is an error.
-    pub fn new(wanted: bool) -> Salvage {
-        Salvage {
+    pub fn new(wanted: bool) -> ErrorPolicy {
+        ErrorPolicy {
             wanted,
             found: Mutex::default(),
         }
