@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
 
     /// What was damaged, if the reading went on all the same.
     pub fn damage(&self) -> Option<String> {
-        self.policy.told()
+        self.policy.damage()
     }
 
     /// What the file has beside the pages that are read.
