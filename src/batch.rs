@@ -36,7 +36,7 @@ use key::Job;
 use naming::Naming;
 use options::Options;
 use progress::Progress;
-use report::{Outcome as Fate, Report};
+use report::{FileOutcome, Report};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -225,7 +225,7 @@ impl Batch<'_> {
             }
             if let Some(report) = &mut report {
                 let item = Item::new(path.clone(), path);
-                report.add(&item, &Fate::Failed(error), Duration::ZERO)?;
+                report.add(&item, &FileOutcome::Failed(error), Duration::ZERO)?;
             }
         }
         workers.each(
@@ -234,13 +234,13 @@ impl Batch<'_> {
                 let start = Instant::now();
                 (self.one(item, resources, journal), start.elapsed())
             },
-            |index, (fate, time)| {
+            |index, (outcome, time)| {
                 let item = &items[index];
                 let told = report
                     .as_mut()
-                    .map_or(Ok(()), |report| report.add(item, &fate, time));
-                let taken = match fate {
-                    Fate::Done(done) => {
+                    .map_or(Ok(()), |report| report.add(item, &outcome, time));
+                let taken = match outcome {
+                    FileOutcome::Done(done) => {
                         totals.add(&done.timeline);
                         self.mention(item, &done, &progress);
                         self.consider_gpus(&workers, &done, items.len() - index);
@@ -248,14 +248,14 @@ impl Batch<'_> {
                         failed += usize::from(done.damage.is_some());
                         take(index, Some(*done))
                     }
-                    Fate::Skipped => {
+                    FileOutcome::Skipped => {
                         skipped += 1;
                         progress.add(0, false);
                         take(index, None)
                     }
                     // Without the GPU that was asked for, no other file can fare better.
-                    Fate::Failed(error) if error.is::<device::Unusable>() => Err(error),
-                    Fate::Failed(error) => {
+                    FileOutcome::Failed(error) if error.is::<device::Unusable>() => Err(error),
+                    FileOutcome::Failed(error) => {
                         failed += 1;
                         progress.add(0, true);
                         if self.aloud {
@@ -296,13 +296,13 @@ impl Batch<'_> {
     }
 
     /// One file, unless it is done already.
-    fn one(&self, item: &Item, resources: &Resources, journal: Option<&Journal>) -> Fate {
+    fn one(&self, item: &Item, resources: &Resources, journal: Option<&Journal>) -> FileOutcome {
         match self.attempt(item, resources, journal) {
-            Ok(Some(done)) => Fate::Done(Box::new(done)),
-            Ok(None) => Fate::Skipped,
+            Ok(Some(done)) => FileOutcome::Done(Box::new(done)),
+            Ok(None) => FileOutcome::Skipped,
             // Two runs may go on with one folder.
-            Err(_) if journal.is_some_and(|it| it.was_done_meanwhile(item)) => Fate::Skipped,
-            Err(error) => Fate::Failed(error),
+            Err(_) if journal.is_some_and(|it| it.was_done_meanwhile(item)) => FileOutcome::Skipped,
+            Err(error) => FileOutcome::Failed(error),
         }
     }
 
