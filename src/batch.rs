@@ -60,7 +60,7 @@ pub struct Batch<'a> {
     /// The options of every verb.
     pub common: &'a Common,
     /// Whether failures are told; they need not be where the same files are to be read again.
-    pub aloud: bool,
+    pub names_failures: bool,
 }
 
 /// Does `op` to all that is asked for; `job` is what that is, for later runs.
@@ -80,7 +80,7 @@ pub fn convert(
         naming: Some(naming),
         options,
         common,
-        aloud: true,
+        names_failures: true,
     };
     let folder = naming.folder();
     let (shard, resume) = (options.selection.shard, options.resume);
@@ -134,7 +134,7 @@ pub fn measure(
         naming: None,
         options,
         common,
-        aloud: true,
+        names_failures: true,
     };
     if options.dry_run {
         return batch.tell_plan(None);
@@ -162,12 +162,12 @@ fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
     places::keep_report_off(report, &items.items, list.as_slice()).map_err(usage)
 }
 
-/// The histogram of all of `items`; failures are told only if `aloud`.
+/// The histogram of all of `items`; failures are told only if `names_failures`.
 pub fn measure_set(
     items: &Items,
     options: &Options,
     common: &Common,
-    aloud: bool,
+    names_failures: bool,
 ) -> Result<(Set, Outcome)> {
     keep_off_report(options, items)?;
     let batch = Batch {
@@ -177,7 +177,7 @@ pub fn measure_set(
         naming: None,
         options,
         common,
-        aloud,
+        names_failures,
     };
     let mut set = Set::new(options.selection.shard);
     if options.dry_run {
@@ -209,8 +209,8 @@ impl Batch<'_> {
         let workers = self.workers();
         let mut report = self.open_report()?;
         let unread = &self.items.unread;
-        let mut progress = Progress::new(items.len() + unread.len(), self.options.voice);
-        if self.aloud {
+        let mut progress = Progress::new(items.len() + unread.len(), self.options.verbosity);
+        if self.names_failures {
             self.introduce(&progress, &workers);
         }
 
@@ -220,7 +220,7 @@ impl Batch<'_> {
         for unread in unread {
             let (path, error) = (unread.path.clone(), unread.error());
             progress.add(0, true);
-            if self.aloud {
+            if self.names_failures {
                 progress.say(&format!("gpuimg: {error:#}"));
             }
             if let Some(report) = &mut report {
@@ -258,7 +258,7 @@ impl Batch<'_> {
                     FileOutcome::Failed(error) => {
                         failed += 1;
                         progress.add(0, true);
-                        if self.aloud {
+                        if self.names_failures {
                             progress.say(&format!("gpuimg: {error:#}"));
                         }
                         take(index, None)
@@ -278,7 +278,7 @@ impl Batch<'_> {
             Some(error) => return Err(error),
             None => {}
         }
-        if self.aloud {
+        if self.names_failures {
             progress.finish(skipped);
         }
         self.tell_times(&totals, begun.elapsed(), workers.threads(items.len()));

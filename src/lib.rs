@@ -130,7 +130,7 @@ fn make_images(images: &Images, common: &Common) -> Result<Outcome> {
     let counted = match (&set.range_from, set.across) {
         (Some(path), _) => {
             let set = Set::read(path)?;
-            if !batch.voice.quiet {
+            if !batch.verbosity.quiet {
                 set.mention_failed(path);
             }
             set
@@ -194,7 +194,7 @@ fn convert(
         only_files: false,
     };
     let done = one_image(op, input, Some(&destination), &resources)?;
-    if !batch.voice.quiet {
+    if !batch.verbosity.quiet {
         mention(input, &done, common);
     }
     tell_times(op, input, Some(output), &done, &devices, common);
@@ -234,7 +234,7 @@ fn sum(
     };
     let done = one_image(op, input, None, &resources)?;
     print(input, &done)?;
-    if !options.voice.quiet {
+    if !options.verbosity.quiet {
         mention(input, &done, common);
     }
     tell_times(op, input, None, &done, &devices, common);
@@ -282,7 +282,7 @@ fn tell_times(
 }
 
 /// Prints an error, once, in one line.
-pub fn complain(error: &anyhow::Error) {
+pub fn print_error(error: &anyhow::Error) {
     console::tell(&format!("gpuimg: {error:#}"));
 }
 

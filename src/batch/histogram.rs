@@ -281,7 +281,7 @@ pub fn histogram(
         return Ok(outcome);
     }
     set.write(output)?;
-    if !options.voice.quiet {
+    if !options.verbosity.quiet {
         set.mention_failed(&output.output);
     }
     Ok(outcome)

@@ -1,7 +1,7 @@
 //! What a user may say of a batch.
 
 use super::inputs::Selection;
-use super::progress::Voice;
+use super::progress::Verbosity;
 use crate::limits;
 use crate::memory_budget;
 use std::num::NonZeroUsize;
@@ -36,7 +36,7 @@ pub struct Options {
 
     /// How much is said.
     #[command(flatten)]
-    pub voice: Voice,
+    pub verbosity: Verbosity,
 }
 
 impl Options {
