@@ -170,7 +170,7 @@ fn lanes(gpu: &Gpu, image: &Image, count: usize) {
         .div_ceil(image.shape().bytes() * count)
         .max(3);
     let all: Vec<(Gpu, Image)> = (0..count)
-        .map(|_| (gpu.lane(true).unwrap(), image.clone()))
+        .map(|_| (gpu.with_stream(true).unwrap(), image.clone()))
         .collect();
     let barrier = std::sync::Barrier::new(count + 1);
     let shape = image.shape();

@@ -310,7 +310,7 @@ impl GpuSet {
             let (start, time) = gpu.opened;
             timeline.push("device start", start, time, 0, Limit::Host);
         }
-        gpu.lane(worker.is_some())
+        gpu.with_stream(worker.is_some())
             .map_err(|error| error.context(Unusable))
     }
 }

@@ -208,7 +208,7 @@ impl Gpu {
 
     /// The same GPU with a stream of its own: what is queued on one runs beside what is queued on
     /// the other. In a `batch`, device memory is had without stopping the others' work.
-    pub fn lane(&self, batch: bool) -> Result<Gpu> {
+    pub fn with_stream(&self, batch: bool) -> Result<Gpu> {
         if batch {
             let flags = sys::CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC as u32;
             // Threads that wait for the GPU leave their core to those that decode. A wish: without
@@ -234,7 +234,7 @@ impl Gpu {
     pub fn limited(&self, bytes: usize) -> Result<Gpu> {
         Ok(Gpu {
             budget: Budget::new(bytes),
-            ..self.lane(false)?
+            ..self.with_stream(false)?
         })
     }
 
