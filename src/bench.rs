@@ -210,14 +210,14 @@ fn measured(options: &Options, choice: Choice) -> Result<Report> {
         Sizes::FULL
     };
     let host = Host::new(sizes)?;
-    let lab = gpu
+    let context = gpu
         .as_ref()
         .map(|gpu| BenchContext::new(gpu, ordinal, &host))
         .transpose()?;
     let wanted = |table: &Table| options.tables.is_empty() || options.tables.contains(table);
     let mut bench = Bench {
         host: &host,
-        lab: lab.as_ref(),
+        context: context.as_ref(),
         peaks: gpu.as_ref().map(Gpu::peaks).unwrap_or_default(),
         spoil: options.spoil.as_deref(),
         rows: Vec::new(),
@@ -259,7 +259,7 @@ fn opened(choice: Choice) -> Result<(Option<Gpu>, usize, Option<String>)> {
 /// A run under way.
 struct Bench<'a> {
     host: &'a Host,
-    lab: Option<&'a BenchContext<'a>>,
+    context: Option<&'a BenchContext<'a>>,
     peaks: Peaks,
     /// The row whose output is spoilt.
     spoil: Option<&'a str>,
@@ -271,13 +271,13 @@ impl Bench<'_> {
     fn run(&mut self, cases: Vec<Case>) {
         for case in cases {
             progress(&case.about.id);
-            let outcome = match (&case.work, self.lab) {
+            let outcome = match (&case.work, self.context) {
                 (Work::Host(work), _) => told(work(self.host)),
-                (Work::Gpu(work), Some(lab)) => match left_out(&case, lab) {
+                (Work::Gpu(work), Some(context)) => match left_out(&case, context) {
                     Some(why) => Outcome::LeftOut(why),
                     None => {
-                        lab.spoil.set(self.spoil == Some(&case.about.id));
-                        told(work(lab))
+                        context.spoil.set(self.spoil == Some(&case.about.id));
+                        told(work(context))
                     }
                 },
                 (Work::Gpu(_), None) => {
@@ -287,8 +287,8 @@ impl Bench<'_> {
             };
             self.rows.push(self.row(case, outcome));
         }
-        if let Some(lab) = self.lab {
-            lab.forget();
+        if let Some(context) = self.context {
+            context.forget();
         }
     }
 
@@ -305,7 +305,7 @@ impl Bench<'_> {
             Ceiling::Stated(Limit::Host) => None,
         };
         let on_gpu = matches!(case.work, Work::Gpu(_)) && case.about.table != Table::Transfer;
-        let l2 = self.lab.map_or(0, |lab| lab.facts.l2);
+        let l2 = self.context.map_or(0, |context| context.facts.l2);
         Row {
             fits_l2: on_gpu && case.footprint <= l2,
             about: case.about,
@@ -323,8 +323,8 @@ fn told(result: Result<case::Measured>) -> Outcome {
 }
 
 /// Why a GPU's memory does not do for a case: it needs its data, what is expected, and room.
-fn left_out(case: &Case, lab: &BenchContext) -> Option<String> {
-    let (free, _) = lab.gpu.memory().ok()?;
+fn left_out(case: &Case, context: &BenchContext) -> Option<String> {
+    let (free, _) = context.gpu.memory().ok()?;
     let needed = 2 * case.footprint;
     (needed > free as u64).then(|| {
         format!(

@@ -17,22 +17,22 @@ pub(super) fn cases() -> Vec<Case> {
         threads: [1, 1],
     };
     let launch = |id, name, topic, grid, synchronised| {
-        Case::gpu(Table::Launch, id, name, topic, 0, move |lab| {
-            let empty = lab.kernel("papers/launch", "empty")?;
+        Case::gpu(Table::Launch, id, name, topic, 0, move |context| {
+            let empty = context.kernel("papers/launch", "empty")?;
             let time = if synchronised {
-                lab.host.time(|| {
+                context.host.time(|| {
                     // SAFETY: the kernel has no argument and touches no memory.
-                    unsafe { lab.gpu.launch_grid(&empty, grid, &[]) }?;
-                    lab.gpu.wait()
+                    unsafe { context.gpu.launch_grid(&empty, grid, &[]) }?;
+                    context.gpu.wait()
                 })?
             } else {
                 // A thousand at a time, as the paper's loop: the wait at the end counts.
-                lab.host.time(|| {
+                context.host.time(|| {
                     for _ in 0..1000 {
                         // SAFETY: the kernel has no argument and touches no memory.
-                        unsafe { lab.gpu.launch_grid(&empty, grid, &[]) }?;
+                        unsafe { context.gpu.launch_grid(&empty, grid, &[]) }?;
                     }
-                    lab.gpu.wait()
+                    context.gpu.wait()
                 })?
             };
             Ok(per_call(time, if synchronised { 1.0 } else { 1000.0 }).into())

@@ -93,8 +93,8 @@ fn transfer(way: CopyKind, size: usize, sizes: Sizes, topic: &'static str) -> Ca
         format!("{}, {}", way.text(), amount(size)),
     );
     let bytes = size as u64 * if way == CopyKind::UpQueued { 4 } else { 1 };
-    Case::gpu(Table::Transfer, id, name, topic, bytes, move |lab| {
-        Ok(timed(lab, way, size)?.into())
+    Case::gpu(Table::Transfer, id, name, topic, bytes, move |context| {
+        Ok(timed(context, way, size)?.into())
     })
     .touching(size as u64)
     .under(Ceiling::Measured(ceiling))
@@ -121,28 +121,28 @@ fn pattern(host: &Host, len: usize) -> Result<Buffer<u8>> {
     Ok(bytes)
 }
 
-fn timed(lab: &BenchContext, way: CopyKind, size: usize) -> Result<Time> {
-    let gpu = lab.gpu;
-    let mut sent = pattern(lab.host, size)?;
+fn timed(context: &BenchContext, way: CopyKind, size: usize) -> Result<Time> {
+    let gpu = context.gpu;
+    let mut sent = pattern(context.host, size)?;
     let mut back = Buffer::<u8>::zeroed(size)?;
     back.fill(POISON);
-    let mut device = lab.poisoned(size)?;
+    let mut device = context.poisoned(size)?;
     gpu.wait()?;
     // Once there and back, one of the two as this row does it, the other plainly.
     let time = match way {
         CopyKind::UpPageable => {
-            let time = lab.host.time(|| gpu.send(&sent, &device))?;
+            let time = context.host.time(|| gpu.send(&sent, &device))?;
             gpu.fetch(&device, &mut back)?;
             time
         }
         CopyKind::DownPageable => {
             gpu.send(&sent, &device)?;
-            lab.host.time(|| gpu.fetch(&device, &mut back))?
+            context.host.time(|| gpu.fetch(&device, &mut back))?
         }
         CopyKind::UpPinned | CopyKind::UpQueued => {
             let copies = if way == CopyKind::UpQueued { 4 } else { 1 };
             let time = gpu.with_pinned(&mut sent, |pinned| {
-                lab.host.time(|| {
+                context.host.time(|| {
                     for _ in 0..copies {
                         pinned.upload(&mut device)?;
                     }
@@ -155,7 +155,7 @@ fn timed(lab: &BenchContext, way: CopyKind, size: usize) -> Result<Time> {
         CopyKind::DownPinned => {
             gpu.send(&sent, &device)?;
             gpu.with_pinned(&mut back, |pinned| {
-                lab.host.time(|| {
+                context.host.time(|| {
                     pinned.download(&device)?;
                     gpu.wait()
                 })
@@ -174,27 +174,27 @@ fn both_ways(size: usize) -> Case {
         name,
         "both-ways",
         2 * size as u64,
-        move |lab| {
+        move |context| {
             // A second handle on the GPU has a stream of its own.
-            let other = Gpu::open(lab.ordinal)?;
-            let mut sent = pattern(lab.host, size)?;
+            let other = Gpu::open(context.ordinal)?;
+            let mut sent = pattern(context.host, size)?;
             let mut back = Buffer::<u8>::zeroed(size)?;
             back.fill(POISON);
-            let mut arrived = lab.poisoned(size)?;
-            lab.gpu.wait()?;
-            let time = lab.gpu.with_pinned(&mut sent, |up| {
+            let mut arrived = context.poisoned(size)?;
+            context.gpu.wait()?;
+            let time = context.gpu.with_pinned(&mut sent, |up| {
                 other.with_pinned(&mut back, |down| {
-                    lab.host.time(|| {
+                    context.host.time(|| {
                         up.upload(&mut arrived)?;
-                        down.download(&lab.input)?;
-                        lab.gpu.wait()?;
+                        down.download(&context.input)?;
+                        context.gpu.wait()?;
                         other.wait()
                     })
                 })
             })?;
-            let noise: &[u8] = bytemuck::cast_slice(&lab.host.noise);
+            let noise: &[u8] = bytemuck::cast_slice(&context.host.noise);
             ensure!(back[..] == *noise, "other bytes came down");
-            lab.gpu.fetch(&arrived, &mut back)?;
+            context.gpu.fetch(&arrived, &mut back)?;
             ensure!(back[..] == sent[..], "other bytes went up");
             Ok(time.into())
         },
@@ -245,16 +245,16 @@ fn returns() -> Vec<Case> {
     ];
     let case = |(call, id, name): (Call, &str, &str)| {
         let name = format!("returns after: {name}");
-        Case::gpu(Table::Transfer, id, name, "asynchrony", 0, move |lab| {
-            returned(lab, call)
+        Case::gpu(Table::Transfer, id, name, "asynchrony", 0, move |context| {
+            returned(context, call)
         })
     };
     calls.into_iter().map(case).collect()
 }
 
 /// Keeps the stream busy, makes the call, and looks when it returns: at once, or after its turn.
-fn returned(lab: &BenchContext, call: Call) -> Result<Measured> {
-    let gpu = Gpu::open(lab.ordinal)?.on_default_stream();
+fn returned(context: &BenchContext, call: Call) -> Result<Measured> {
+    let gpu = Gpu::open(context.ordinal)?.on_default_stream();
     let spin = gpu.kernel("papers/launch", "spin", "")?;
     let one = Grid {
         blocks: [1, 1],
@@ -262,13 +262,13 @@ fn returned(lab: &BenchContext, call: Call) -> Result<Measured> {
     };
     // SAFETY: the kernel has a number for its argument and touches no memory.
     let busy = |nanoseconds| unsafe { gpu.launch_grid(&spin, one, &[Arg::U64(nanoseconds)]) };
-    let source = pattern(lab.host, MIB)?;
+    let source = pattern(context.host, MIB)?;
     let mut host = source.clone();
     let (from, mut to) = (gpu.words(&source)?, gpu.alloc(MIB)?);
 
     let (mut until_return, mut until_done) = (Vec::new(), Vec::new());
     gpu.with_pinned(&mut host, |pinned| -> Result<()> {
-        for _ in 0..lab.host.sizes.runs.clamp(1, 9) {
+        for _ in 0..context.host.sizes.runs.clamp(1, 9) {
             gpu.fill(&to, POISON)?;
             gpu.wait()?;
             busy(BUSY)?;
