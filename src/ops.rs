@@ -22,7 +22,7 @@ use crate::device::Work;
 use crate::device::cuda;
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Shape, Values};
-use crate::metadata::{Effect, Turn};
+use crate::metadata::{Effect, PixelMap};
 use crate::stats::Timeline;
 use anyhow::{Result, bail};
 use histogram::Counts;
@@ -132,7 +132,7 @@ pub enum Access {
     /// The result is numbers, which those of any runs of pixels add up to.
     Reduction,
     /// On one sample in another place: rows of the result can be done by themselves.
-    Permutation(Turn),
+    Permutation(PixelMap),
     /// On samples anywhere: the image cannot be cut.
     WholeImage,
 }

@@ -10,7 +10,7 @@ use crate::device::NoMemory;
 use crate::device::cuda::Gpu;
 use crate::device::job::Job;
 use crate::image::{HostMemory, Image, Samples, Shape};
-use crate::metadata::Turn;
+use crate::metadata::PixelMap;
 use crate::ops::{Access, DeviceImage, Executed, Join, OpResult, Statistic, Statistics};
 use crate::stats::{Limit, Timeline};
 use anyhow::{Context, Result, anyhow};
@@ -38,7 +38,7 @@ const PAGE: usize = 4096;
 pub struct Plan {
     shape: Shape,
     /// How pixels move; nothing where the result takes the image's own memory.
-    turn: Option<Turn>,
+    turn: Option<PixelMap>,
     /// Bytes of what is not cut: a row of the result, or a pixel.
     unit: usize,
 }

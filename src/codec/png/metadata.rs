@@ -77,8 +77,8 @@ pub fn follow(chunks: &mut Vec<Chunk>, story: &Story, diagnostics: &mut Diagnost
         let why = match (&chunk.kind, story.effect) {
             (b"bKGD", _) if story.from.depth != story.to.depth => "it tells of the depth as it was",
             (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values) => "it tells of values as they were",
-            (b"oFFs" | b"sTER", Effect::Turn(_)) => "it tells of places as they were",
-            (b"sCAL", Effect::Turn(turn)) if turn.transposed => {
+            (b"oFFs" | b"sTER", Effect::Moves(_)) => "it tells of places as they were",
+            (b"sCAL", Effect::Moves(turn)) if turn.transposed => {
                 exchange(&mut chunk.data);
                 return true;
             }

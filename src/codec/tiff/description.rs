@@ -195,7 +195,7 @@ fn shaped(description: &str, story: &Story) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::{Effect, Turn};
+    use crate::metadata::{Effect, PixelMap};
 
     fn story(effect: Effect, pages: usize) -> Story {
         let from = Shape {
@@ -205,7 +205,7 @@ mod tests {
             depth: Depth::Sixteen,
         };
         let mut to = from;
-        if let Effect::Turn(_) = effect {
+        if let Effect::Moves(_) = effect {
             (to.width, to.height) = (2, 3);
         }
         Story {
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    const TRANSPOSE: Effect = Effect::Turn(Turn {
+    const TRANSPOSE: Effect = Effect::Moves(PixelMap {
         transposed: true,
         mirror_x: false,
         mirror_y: false,

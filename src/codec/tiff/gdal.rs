@@ -10,7 +10,7 @@ pub const METADATA: u16 = 42112;
 /// Leaves out the items that are no longer true; whether any are left. What is no list of items is
 /// left out if it could be untrue.
 pub fn follow(field: &mut Field, story: &Story, diagnostics: &mut Diagnostics) -> bool {
-    let turns = matches!(story.effect, Effect::Turn(_));
+    let turns = matches!(story.effect, Effect::Moves(_));
     let Value::Bytes(bytes) = &mut field.value else {
         return false;
     };

@@ -3,7 +3,7 @@
 
 use super::fields::{DOUBLE, SHORT, field};
 use crate::codec::raw::Order;
-use crate::metadata::{Field, Diagnostics, Story, Turn, Value};
+use crate::metadata::{Field, Diagnostics, Story, PixelMap, Value};
 
 /// GeoTIFF's ways to tell where pixels lie on the earth (GeoTIFF 1.1, section 7.1).
 const PIXEL_SCALE: u16 = 33550;
@@ -25,7 +25,7 @@ const RPC: u16 = 50844;
 pub fn follow(
     fields: &mut Vec<Field>,
     order: Order,
-    turn: Turn,
+    turn: PixelMap,
     story: &Story,
     diagnostics: &mut Diagnostics,
 ) {
@@ -42,7 +42,7 @@ pub fn follow(
 }
 
 /// Makes GeoTIFF's place of the pixels true after a turn, or leaves it out.
-fn place(fields: &mut Vec<Field>, order: Order, turn: Turn, story: &Story, diagnostics: &mut Diagnostics) {
+fn place(fields: &mut Vec<Field>, order: Order, turn: PixelMap, story: &Story, diagnostics: &mut Diagnostics) {
     let is_place = |tag| matches!(tag, PIXEL_SCALE | TIEPOINT | TRANSFORMATION);
     if !fields.iter().any(|field| is_place(field.tag)) {
         return;
@@ -107,7 +107,7 @@ fn is_point(fields: &[Field], order: Order) -> bool {
 fn rational_polynomials(
     fields: &mut Vec<Field>,
     order: Order,
-    turn: Turn,
+    turn: PixelMap,
     story: &Story,
     diagnostics: &mut Diagnostics,
 ) {

@@ -14,7 +14,7 @@ pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, diagnost
     } else {
         Order::Little
     };
-    if let Effect::Turn(turn) = story.effect {
+    if let Effect::Moves(turn) = story.effect {
         geo::follow(fields, order, turn, story, diagnostics);
     }
     if fields.iter().any(|field| field.tag == imagej::ENTRIES) {
@@ -33,7 +33,7 @@ pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, diagnost
             }
             (gdal::METADATA, _) => return gdal::follow(field, story, diagnostics),
             (tag::IMAGE_DESCRIPTION, _) => return describe(field, story, diagnostics),
-            (tag::EXIF, Effect::Turn(turn)) if turn.transposed => {
+            (tag::EXIF, Effect::Moves(turn)) if turn.transposed => {
                 exchange_sides(&mut field.value);
                 return true;
             }
@@ -49,7 +49,7 @@ pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, diagnost
 /// Leaves out what of ImageJ's block is no longer true: of values, of places, or of pages that are
 /// not taken.
 fn blocks(fields: &mut Vec<Field>, order: Order, story: &Story, diagnostics: &mut Diagnostics) {
-    let turns = matches!(story.effect, Effect::Turn(_));
+    let turns = matches!(story.effect, Effect::Moves(_));
     let (mut regions, mut ranges, mut labels, mut tables) = (false, false, false, false);
     let found = imagej::filter(fields, order, |kind| {
         let (left_out, untrue) = match kind {
