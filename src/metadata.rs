@@ -137,9 +137,9 @@ pub enum Effect {
     Moves(PixelMap),
 }
 
-/// What happened to a page on its way.
+/// The transform applied to a page, by which its metadata are made true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Story {
+pub struct Transform {
     /// What the operation did.
     pub effect: Effect,
     /// The page as it was read.
@@ -152,7 +152,7 @@ pub struct Story {
     pub whole: bool,
 }
 
-impl Story {
+impl Transform {
     /// Whether samples have other values than before.
     pub fn changes_values(&self) -> bool {
         self.effect == Effect::Values || self.from.depth != self.to.depth

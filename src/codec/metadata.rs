@@ -2,38 +2,38 @@
 
 use super::format::{Field as Neutral, Format};
 use super::{png, tiff, xmp};
-use crate::metadata::{Effect, Field, Metadata, Own, Diagnostics, Story, Value};
+use crate::metadata::{Effect, Field, Metadata, Own, Diagnostics, Transform, Value};
 
 /// The most bytes that compressed metadata are unpacked to.
 const MOST: u64 = 64 << 20;
 
 /// Keeps metadata true after an operation; what cannot be is left out and told.
-pub fn follow(metadata: &mut Metadata, story: &Story, diagnostics: &mut Diagnostics) {
-    metadata.follow(story.effect);
+pub fn follow(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut Diagnostics) {
+    metadata.follow(transform.effect);
     match &mut metadata.own {
         Own::None => {}
         Own::Png(chunks) => {
-            png::metadata::follow(chunks, story, diagnostics);
+            png::metadata::follow(chunks, transform, diagnostics);
             let exif = chunks.iter_mut().filter(|chunk| &chunk.kind == b"eXIf");
-            if story.is_transposed() {
+            if transform.is_transposed() {
                 exif.for_each(|chunk| tiff::exif::exchange_sides(&mut chunk.data));
             }
             for chunk in chunks.iter_mut() {
                 let head = [png::neutral::XMP.as_bytes(), b"\0\0"].concat();
                 // Not compressed, as XMP is to be.
                 if &chunk.kind == b"iTXt" && chunk.data.starts_with(&head) {
-                    xmp::follow(&mut chunk.data, story, metadata.orientation);
+                    xmp::follow(&mut chunk.data, transform, metadata.orientation);
                 }
             }
         }
         Own::Tiff { big_endian, fields } => {
-            tiff::metadata::follow(fields, *big_endian, story, diagnostics);
+            tiff::metadata::follow(fields, *big_endian, transform, diagnostics);
             for field in fields
                 .iter_mut()
                 .filter(|field| field.tag == tiff::neutral::XMP)
             {
                 if let Value::Bytes(packet) = &mut field.value {
-                    xmp::follow(packet, story, metadata.orientation);
+                    xmp::follow(packet, transform, metadata.orientation);
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::codec::{self, Reader, Writer};
 use crate::exec::{Executor, Form, Pixels, Task};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Shape, Values};
-use crate::metadata::{Alpha, Effect, Metadata, Diagnostics, Story};
+use crate::metadata::{Alpha, Effect, Metadata, Diagnostics, Transform};
 use crate::ops::sum::Totals;
 use crate::ops::symmetry::Symmetry;
 use crate::ops::{Executed, OpResult, Operation, SampleTypes, depth};
@@ -65,7 +65,7 @@ impl PageProcessor<'_, '_> {
         let statistics = stack.of(&shape, &page.metadata);
         let mut types = self.sample_types(&page.metadata, shape);
         diagnostics.warnings.extend(warning(op, &page.metadata));
-        let mut story = Story {
+        let mut transform = Transform {
             effect: op.effect(),
             from: shape,
             to: shape,
@@ -74,13 +74,13 @@ impl PageProcessor<'_, '_> {
         };
         if let Some((to, _)) = self.output {
             if to.auto_orient {
-                page = self.upright(page, story, &mut diagnostics)?;
+                page = self.upright(page, transform, &mut diagnostics)?;
             }
-            page = self.at_depth(page, to, story.effect)?;
+            page = self.at_depth(page, to, transform.effect)?;
         }
         let worked_on = page.pixels.shape();
         // As it was read, but upright.
-        story.from = Shape {
+        transform.from = Shape {
             depth: shape.depth,
             ..worked_on
         };
@@ -102,7 +102,7 @@ impl PageProcessor<'_, '_> {
         match result {
             OpResult::Totals(found) => {
                 let found = Totals {
-                    page: (story.pages > 1).then_some(index + 1),
+                    page: (transform.pages > 1).then_some(index + 1),
                     zero: metadata.zero(found.shape.depth),
                     ..found
                 };
@@ -121,9 +121,9 @@ impl PageProcessor<'_, '_> {
                         index,
                     };
                     let mut page = self.narrowed(page, &summary.ranges, to)?;
-                    story.to = page.pixels.shape();
-                    codec::metadata::follow(&mut page.metadata, &story, &mut diagnostics);
-                    self.write(page, story.effect, &mut diagnostics)?;
+                    transform.to = page.pixels.shape();
+                    codec::metadata::follow(&mut page.metadata, &transform, &mut diagnostics);
+                    self.write(page, transform.effect, &mut diagnostics)?;
                 }
             }
         }
@@ -158,7 +158,7 @@ impl PageProcessor<'_, '_> {
     }
 
     /// The page upright, as its orientation tag says.
-    fn upright(&mut self, page: Page, story: Story, diagnostics: &mut Diagnostics) -> Result<Page> {
+    fn upright(&mut self, page: Page, transform: Transform, diagnostics: &mut Diagnostics) -> Result<Page> {
         let orientation = page.metadata.orientation;
         let Some(symmetry) = orientation.and_then(Symmetry::upright) else {
             return Ok(page);
@@ -170,14 +170,14 @@ impl PageProcessor<'_, '_> {
         let OpResult::Image(pixels) = executed.result else {
             bail!("turning it gave no image");
         };
-        let story = Story {
+        let transform = Transform {
             effect: symmetry.effect(),
             from,
             to: pixels.shape(),
-            ..story
+            ..transform
         };
         let mut metadata = page.metadata;
-        codec::metadata::follow(&mut metadata, &story, diagnostics);
+        codec::metadata::follow(&mut metadata, &transform, diagnostics);
         metadata.orientation = Some(1);
         Ok(Page {
             pixels,

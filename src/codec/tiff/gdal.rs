@@ -2,22 +2,22 @@
 //! of the samples' values.
 
 use super::fields::ASCII;
-use crate::metadata::{Effect, Field, Diagnostics, Story, Value};
+use crate::metadata::{Effect, Field, Diagnostics, Transform, Value};
 
 /// The field.
 pub const METADATA: u16 = 42112;
 
 /// Leaves out the items that are no longer true; whether any are left. What is no list of items is
 /// left out if it could be untrue.
-pub fn follow(field: &mut Field, story: &Story, diagnostics: &mut Diagnostics) -> bool {
-    let turns = matches!(story.effect, Effect::Moves(_));
+pub fn follow(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnostics) -> bool {
+    let turns = matches!(transform.effect, Effect::Moves(_));
     let Value::Bytes(bytes) = &mut field.value else {
         return false;
     };
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     let mut left_out: Vec<String> = Vec::new();
     let untrue = |item: &str| {
-        let of_values = is_of_values(item) && story.changes_values();
+        let of_values = is_of_values(item) && transform.changes_values();
         let of_places = turns && is_of_places(item);
         let name = attribute(item, "name").unwrap_or("an item");
         if (of_values || of_places) && !left_out.iter().any(|known| known == name) {

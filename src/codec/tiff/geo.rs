@@ -3,7 +3,7 @@
 
 use super::fields::{DOUBLE, SHORT, field};
 use crate::codec::raw::Order;
-use crate::metadata::{Field, Diagnostics, Story, PixelMap, Value};
+use crate::metadata::{Field, Diagnostics, Transform, PixelMap, Value};
 
 /// GeoTIFF's ways to tell where pixels lie on the earth (GeoTIFF 1.1, section 7.1).
 const PIXEL_SCALE: u16 = 33550;
@@ -26,11 +26,11 @@ pub fn follow(
     fields: &mut Vec<Field>,
     order: Order,
     turn: PixelMap,
-    story: &Story,
+    transform: &Transform,
     diagnostics: &mut Diagnostics,
 ) {
-    place(fields, order, turn, story, diagnostics);
-    rational_polynomials(fields, order, turn, story, diagnostics);
+    place(fields, order, turn, transform, diagnostics);
+    rational_polynomials(fields, order, turn, transform, diagnostics);
     let before = fields.len();
     fields.retain(|field| field.tag != INTERGRAPH);
     if fields.len() < before {
@@ -42,7 +42,7 @@ pub fn follow(
 }
 
 /// Makes GeoTIFF's place of the pixels true after a turn, or leaves it out.
-fn place(fields: &mut Vec<Field>, order: Order, turn: PixelMap, story: &Story, diagnostics: &mut Diagnostics) {
+fn place(fields: &mut Vec<Field>, order: Order, turn: PixelMap, transform: &Transform, diagnostics: &mut Diagnostics) {
     let is_place = |tag| matches!(tag, PIXEL_SCALE | TIEPOINT | TRANSFORMATION);
     if !fields.iter().any(|field| is_place(field.tag)) {
         return;
@@ -59,7 +59,7 @@ fn place(fields: &mut Vec<Field>, order: Order, turn: PixelMap, story: &Story, d
     // Where numbers are of the pixels' corners, what was at column x is at width − x if mirrored;
     // where they are of their centres, at width − 1 − x.
     let off = if is_point { 1.0 } else { 0.0 };
-    let (width, height) = (story.to.width as f64 - off, story.to.height as f64 - off);
+    let (width, height) = (transform.to.width as f64 - off, transform.to.height as f64 - off);
     let source = |x: f64, y: f64| {
         let x = if turn.mirror_x { width - x } else { x };
         let y = if turn.mirror_y { height - y } else { y };
@@ -108,7 +108,7 @@ fn rational_polynomials(
     fields: &mut Vec<Field>,
     order: Order,
     turn: PixelMap,
-    story: &Story,
+    transform: &Transform,
     diagnostics: &mut Diagnostics,
 ) {
     let Some(at) = fields.iter().position(|field| field.tag == RPC) else {
@@ -133,7 +133,7 @@ fn rational_polynomials(
             told.swap(POLYNOMIALS[0] + i, POLYNOMIALS[1] + i);
         }
     }
-    let sides = [story.to.height, story.to.width];
+    let sides = [transform.to.height, transform.to.width];
     for (i, mirrored) in [turn.mirror_y, turn.mirror_x].into_iter().enumerate() {
         if mirrored {
             told[OFFSET[i]] = sides[i] as f64 - 1.0 - told[OFFSET[i]];

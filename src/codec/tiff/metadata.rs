@@ -5,34 +5,34 @@ use super::fields::ASCII;
 use super::ifd::tag;
 use super::{gdal, geo, imagej};
 use crate::codec::raw::Order;
-use crate::metadata::{Effect, Field, Diagnostics, Story, Value};
+use crate::metadata::{Effect, Field, Diagnostics, Transform, Value};
 
 /// Keeps fields true; what cannot be is left out and told.
-pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, diagnostics: &mut Diagnostics) {
+pub fn follow(fields: &mut Vec<Field>, big_endian: bool, transform: &Transform, diagnostics: &mut Diagnostics) {
     let order = if big_endian {
         Order::Big
     } else {
         Order::Little
     };
-    if let Effect::Moves(turn) = story.effect {
-        geo::follow(fields, order, turn, story, diagnostics);
+    if let Effect::Moves(turn) = transform.effect {
+        geo::follow(fields, order, turn, transform, diagnostics);
     }
     if fields.iter().any(|field| field.tag == imagej::ENTRIES) {
-        blocks(fields, order, story, diagnostics);
+        blocks(fields, order, transform, diagnostics);
     }
     fields.retain_mut(|field| {
-        let left_out = match (field.tag, story.effect) {
-            (280 | 281 | 340 | 341 | 291, _) if story.changes_values() => {
+        let left_out = match (field.tag, transform.effect) {
+            (280 | 281 | 340 | 341 | 291, _) if transform.changes_values() => {
                 "it tells of values as they were"
             }
-            (42113, _) if story.changes_values() => {
+            (42113, _) if transform.changes_values() => {
                 let warning =
                     "its NODATA value (tag 42113) is changed like any other, and no longer told";
                 diagnostics.warnings.push(warning.into());
                 return false;
             }
-            (gdal::METADATA, _) => return gdal::follow(field, story, diagnostics),
-            (tag::IMAGE_DESCRIPTION, _) => return describe(field, story, diagnostics),
+            (gdal::METADATA, _) => return gdal::follow(field, transform, diagnostics),
+            (tag::IMAGE_DESCRIPTION, _) => return describe(field, transform, diagnostics),
             (tag::EXIF, Effect::Moves(turn)) if turn.transposed => {
                 exchange_sides(&mut field.value);
                 return true;
@@ -48,15 +48,15 @@ pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, diagnost
 
 /// Leaves out what of ImageJ's block is no longer true: of values, of places, or of pages that are
 /// not taken.
-fn blocks(fields: &mut Vec<Field>, order: Order, story: &Story, diagnostics: &mut Diagnostics) {
-    let turns = matches!(story.effect, Effect::Moves(_));
+fn blocks(fields: &mut Vec<Field>, order: Order, transform: &Transform, diagnostics: &mut Diagnostics) {
+    let turns = matches!(transform.effect, Effect::Moves(_));
     let (mut regions, mut ranges, mut labels, mut tables) = (false, false, false, false);
     let found = imagej::filter(fields, order, |kind| {
         let (left_out, untrue) = match kind {
             "roi " | "over" => (&mut regions, turns),
-            "rang" => (&mut ranges, story.changes_values() || !story.whole),
-            "labl" => (&mut labels, !story.whole),
-            "luts" => (&mut tables, !story.whole),
+            "rang" => (&mut ranges, transform.changes_values() || !transform.whole),
+            "labl" => (&mut labels, !transform.whole),
+            "luts" => (&mut tables, !transform.whole),
             _ => return true,
         };
         *left_out |= untrue;
@@ -87,7 +87,7 @@ fn blocks(fields: &mut Vec<Field>, order: Order, story: &Story, diagnostics: &mu
 }
 
 /// Whether a description is still to be told, made true.
-fn describe(field: &mut Field, story: &Story, diagnostics: &mut Diagnostics) -> bool {
+fn describe(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnostics) -> bool {
     let Value::Bytes(bytes) = &mut field.value else {
         return false;
     };
@@ -96,7 +96,7 @@ fn describe(field: &mut Field, story: &Story, diagnostics: &mut Diagnostics) -> 
     let Ok(text) = str::from_utf8(text) else {
         return true;
     };
-    match retell(text, story) {
+    match retell(text, transform) {
         Retold::Same => true,
         Retold::New(text) => {
             *bytes = [text.as_bytes(), b"\0"].concat();
