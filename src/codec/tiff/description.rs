@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// What becomes of a description.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Retold {
+pub enum DescriptionUpdate {
     /// It is as true as it was.
     Same,
     /// This is true.
@@ -47,26 +47,26 @@ pub fn is_of_all_pages(description: &str) -> bool {
 }
 
 /// The description after what happened to the image.
-pub fn retell(description: &str, transform: &Transform) -> Retold {
+pub fn update_description(description: &str, transform: &Transform) -> DescriptionUpdate {
     let new = if description.starts_with("ImageJ=") {
         imagej(description, transform)
     } else if description.contains("<OME") {
         if !transform.whole {
-            return Retold::Untrue("it is OME-XML that tells of pages which are not taken");
+            return DescriptionUpdate::Untrue("it is OME-XML that tells of pages which are not taken");
         }
         ome(description, transform)
     } else if description.starts_with('{') && description.contains("\"shape\":") {
         match shaped(description, transform) {
             Some(new) => new,
-            None => return Retold::Untrue("it tells of an array that the pages do not make"),
+            None => return DescriptionUpdate::Untrue("it tells of an array that the pages do not make"),
         }
     } else {
-        return Retold::Same;
+        return DescriptionUpdate::Same;
     };
     if new == description {
-        Retold::Same
+        DescriptionUpdate::Same
     } else {
-        Retold::New(new)
+        DescriptionUpdate::New(new)
     }
 }
 
@@ -227,36 +227,36 @@ mod tests {
     fn imagej_lines() {
         let told = "ImageJ=1.11a\nimages=4\nslices=4\nunit=um\nmin=5.0\nmax=9.0\n";
         assert_eq!(images(told), Some(4));
-        assert_eq!(retell(told, &transform(TRANSPOSE, 4)), Retold::Same);
+        assert_eq!(update_description(told, &transform(TRANSPOSE, 4)), DescriptionUpdate::Same);
         let new = "ImageJ=1.11a\nimages=4\nslices=4\nunit=um\nmin=0.0\nmax=65535.0\n";
-        let stretched = retell(told, &transform(Effect::Values, 4));
-        assert_eq!(stretched, Retold::New(new.into()));
+        let stretched = update_description(told, &transform(Effect::Values, 4));
+        assert_eq!(stretched, DescriptionUpdate::New(new.into()));
         let some = Transform {
             whole: false,
             pages: 2,
             ..transform(TRANSPOSE, 2)
         };
         let new = "ImageJ=1.11a\nimages=2\nslices=2\nunit=um\nmin=5.0\nmax=9.0\n";
-        assert_eq!(retell(told, &some), Retold::New(new.into()));
+        assert_eq!(update_description(told, &some), DescriptionUpdate::New(new.into()));
     }
 
     #[test]
     fn ome_attributes() {
         let told = r#"<OME><Pixels ID="P:0" SizeX="3" SizeY="2" SignificantBits="12" PhysicalSizeX="0.5" Type="uint16"/></OME>"#;
         let new = r#"<OME><Pixels ID="P:0" SizeY="3" SizeX="2" SignificantBits="12" PhysicalSizeY="0.5" Type="uint16"/></OME>"#;
-        assert_eq!(retell(told, &transform(TRANSPOSE, 1)), Retold::New(new.into()));
+        assert_eq!(update_description(told, &transform(TRANSPOSE, 1)), DescriptionUpdate::New(new.into()));
         let new = told.replace("\"12\"", "\"16\"");
-        let stretched = retell(told, &transform(Effect::Values, 1));
-        assert_eq!(stretched, Retold::New(new));
+        let stretched = update_description(told, &transform(Effect::Values, 1));
+        assert_eq!(stretched, DescriptionUpdate::New(new));
     }
 
     #[test]
     fn shapes() {
         let told = r#"{"shape": [2, 2, 2, 3]}"#;
         let new = r#"{"shape":[2,2,3,2]}"#;
-        assert_eq!(retell(told, &transform(TRANSPOSE, 4)), Retold::New(new.into()));
-        assert_eq!(retell(told, &transform(Effect::Values, 4)), Retold::Same);
-        let untrue = retell(told, &transform(Effect::Values, 3));
-        assert!(matches!(untrue, Retold::Untrue(_)));
+        assert_eq!(update_description(told, &transform(TRANSPOSE, 4)), DescriptionUpdate::New(new.into()));
+        assert_eq!(update_description(told, &transform(Effect::Values, 4)), DescriptionUpdate::Same);
+        let untrue = update_description(told, &transform(Effect::Values, 3));
+        assert!(matches!(untrue, DescriptionUpdate::Untrue(_)));
     }
 }

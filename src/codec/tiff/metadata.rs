@@ -1,6 +1,6 @@
 //! The fields of a TIFF directory kept true after an operation.
 
-use super::description::{Retold, retell};
+use super::description::{DescriptionUpdate, update_description};
 use super::fields::ASCII;
 use super::ifd::tag;
 use super::{gdal, geo, imagej};
@@ -96,14 +96,14 @@ fn describe(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnost
     let Ok(text) = str::from_utf8(text) else {
         return true;
     };
-    match retell(text, transform) {
-        Retold::Same => true,
-        Retold::New(text) => {
+    match update_description(text, transform) {
+        DescriptionUpdate::Same => true,
+        DescriptionUpdate::New(text) => {
             *bytes = [text.as_bytes(), b"\0"].concat();
             field.kind = ASCII;
             true
         }
-        Retold::Untrue(why) => {
+        DescriptionUpdate::Untrue(why) => {
             diagnostics
                 .warnings
                 .push(format!("its description is left out: {why}"));
