@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use gpuimg::cli::Cli;
-use gpuimg::{Outcome, print_error, console, run, status};
+use gpuimg::{Outcome, console, print_error, run, status};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 

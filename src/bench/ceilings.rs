@@ -17,9 +17,14 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let memory = Ceiling::Stated(Limit::DeviceMemory);
     let link = Ceiling::Stated(Limit::Pcie);
     let gpu = |id, name, bytes, work: fn(&BenchContext) -> Result<Time>| {
-        Case::gpu(Table::Ceilings, id, name, "ceiling", bytes, move |context| {
-            Ok(work(context)?.into())
-        })
+        Case::gpu(
+            Table::Ceilings,
+            id,
+            name,
+            "ceiling",
+            bytes,
+            move |context| Ok(work(context)?.into()),
+        )
     };
     let host = |id, name, bytes, work: fn(&Host) -> Result<Time>| {
         Case::host(Table::Ceilings, id, name, "ceiling", bytes, move |host| {
@@ -96,11 +101,21 @@ pub(super) fn one_vector_each(bytes: usize) -> Grid {
 }
 
 pub(super) fn read_wide(context: &BenchContext) -> Result<Time> {
-    read(context, &context.input, context.input.len(), context.host.word_sum)
+    read(
+        context,
+        &context.input,
+        context.input.len(),
+        context.host.word_sum,
+    )
 }
 
 /// Reads the first `len` bytes of a buffer, whose words add up to `sum` modulo 2³².
-pub(super) fn read(context: &BenchContext, from: &cuda::Buffer, len: usize, sum: u32) -> Result<Time> {
+pub(super) fn read(
+    context: &BenchContext,
+    from: &cuda::Buffer,
+    len: usize,
+    sum: u32,
+) -> Result<Time> {
     let kernel = context.kernel("papers/memory", "read_wide")?;
     let vectors = Arg::U64(len as u64 / 16);
     let grid = context.filled();
@@ -124,7 +139,11 @@ pub(super) fn copied(context: &BenchContext, from: &cuda::Buffer, len: usize) ->
         Arg::U64(len as u64 / 16),
     ];
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { context.gpu.launch_grid(&kernel, one_vector_each(len), &args) };
+    let launch = || unsafe {
+        context
+            .gpu
+            .launch_grid(&kernel, one_vector_each(len), &args)
+    };
     context.check(&out, &expected, launch)?;
     context.time(launch)
 }
@@ -141,7 +160,8 @@ fn write_wide(context: &BenchContext) -> Result<Time> {
     let launch = || {
         // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
         unsafe {
-            context.gpu
+            context
+                .gpu
                 .launch_grid(&kernel, one_vector_each(out.len()), &args)
         }
     };

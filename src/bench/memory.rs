@@ -106,10 +106,17 @@ fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
         2 * bytes,
         move |context| {
             let kernel = context.kernel("papers/memory", "copy")?;
-            let (out, [count, piece]) = (context.poisoned(context.input.len())?, pieces(context, PIECE));
+            let (out, [count, piece]) = (
+                context.poisoned(context.input.len())?,
+                pieces(context, PIECE),
+            );
             let args = [Arg::Buffer(&context.input), Arg::Buffer(&out), count, piece];
             // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { context.gpu.launch_grid(&kernel, threads.grid(context), &args) };
+            let launch = || unsafe {
+                context
+                    .gpu
+                    .launch_grid(&kernel, threads.grid(context), &args)
+            };
             context.check(&out, &context.input, launch)?;
             Ok(context.time(launch)?.into())
         },
@@ -203,7 +210,8 @@ fn indexed(
     let launch = || {
         // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
         unsafe {
-            context.gpu
+            context
+                .gpu
                 .launch_grid(&kernel, grid, &args[..2 + levels as usize + 1])
         }
     };
@@ -247,7 +255,10 @@ fn resident(sizes: Sizes, threads: u32) -> Case {
                 blocks: [context.facts.multiprocessors * threads / 64, 1],
                 threads: [64, 1],
             };
-            let (sums, words) = (context.sums(grid)?, Arg::U64(context.input.len() as u64 / 4));
+            let (sums, words) = (
+                context.sums(grid)?,
+                Arg::U64(context.input.len() as u64 / 4),
+            );
             let args = |sums| vec![Arg::Buffer(&context.input), words, sums];
             Ok(context
                 .summed(&kernel, grid, context.host.word_sum, args, &sums)?
@@ -334,7 +345,11 @@ fn records(sizes: Sizes) -> Vec<Case> {
                 .zip(b)
                 .map(|(a, &b)| a.wrapping_add(b))
                 .collect();
-            let (expected, a, b) = (context.gpu.words(&sums)?, context.gpu.words(a)?, context.gpu.words(b)?);
+            let (expected, a, b) = (
+                context.gpu.words(&sums)?,
+                context.gpu.words(a)?,
+                context.gpu.words(b)?,
+            );
             let c = context.poisoned(4 * n)?;
             let args = [
                 Arg::Buffer(&a),

@@ -130,7 +130,11 @@ fn rows(table: Table, sizes: Sizes, kernels: &[Kernel]) -> Vec<Case> {
                     let [count, piece] = pieces(context, PIECE);
                     let args = [Arg::Buffer(&context.input), count, piece, range];
                     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-                    unsafe { context.gpu.launch_grid(&kernel, threads.grid(context), &args) }
+                    unsafe {
+                        context
+                            .gpu
+                            .launch_grid(&kernel, threads.grid(context), &args)
+                    }
                 })
             };
             let (id, name) = (threads.id(id), threads.name(name));
@@ -153,7 +157,11 @@ fn nested(p: u16, depth: u16) -> u16 {
     }
 }
 
-fn checked(context: &BenchContext, depth: u16, launch: impl Fn(Arg) -> Result<()>) -> Result<Measured> {
+fn checked(
+    context: &BenchContext,
+    depth: u16,
+    launch: impl Fn(Arg) -> Result<()>,
+) -> Result<Measured> {
     let each = context.host.noise.par_iter().map(|&p| nested(p, depth));
     let expected = each
         .map(|p| (p, p))

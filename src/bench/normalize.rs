@@ -38,7 +38,8 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     for threads in Threads::BOTH {
         let case = |id, name, topic, kernel, args: &[Arg<'static>], value: fn(u16) -> u16| {
             let args = args.to_vec();
-            let work = move |context: &BenchContext| in_place(context, threads, kernel, &args, value);
+            let work =
+                move |context: &BenchContext| in_place(context, threads, kernel, &args, value);
             let name = threads.name(name);
             Case::gpu(Table::Normalize, threads.id(id), name, topic, bytes, work).under(COPY)
         };
@@ -102,7 +103,11 @@ fn in_place(
     let values: Vec<u16> = context.host.noise.par_iter().map(|&p| value(p)).collect();
     let expected = context.gpu.words(&values)?;
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { context.gpu.launch_grid(&kernel, threads.grid(context), &args) };
+    let launch = || unsafe {
+        context
+            .gpu
+            .launch_grid(&kernel, threads.grid(context), &args)
+    };
     context.check(&data, &expected, launch)?;
     Ok(context.time(launch)?.into())
 }
@@ -187,7 +192,11 @@ pub(super) fn own(
             unsafe { context.gpu.launch(&minmax, grid, &first) }?;
         }
         // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { context.gpu.launch(&scale, len.div_ceil(4096) as u32, &second) }
+        unsafe {
+            context
+                .gpu
+                .launch(&scale, len.div_ceil(4096) as u32, &second)
+        }
     };
     context.check(&out, &expected, launch)?;
     Ok(context.time(launch)?.into())

@@ -59,8 +59,11 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     ] {
         let (len, (copy, read)) = (sizes.of(2 * pixels), ceilings(2 * pixels));
         let id = |what| format!("{what}-{}k", pixels >> 10);
-        let scale =
-            |both| move |context: &BenchContext| normalize::own(context, &*large(context, sizes)?, len, both);
+        let scale = |both| {
+            move |context: &BenchContext| {
+                normalize::own(context, &*large(context, sizes)?, len, both)
+            }
+        };
         let name = |what| format!("{what}, {name}");
         cases.extend([
             gpu(id("minmax"), name("minmax"), len, move |context| {
@@ -80,7 +83,14 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             "sum-u32",
             "sum of 2^22 integers of 32 bits",
             sizes.of(16 << 20),
-            move |context| reduce::own(context, &*large(context, sizes)?, "u32", sizes.of(16 << 20) / 4),
+            move |context| {
+                reduce::own(
+                    context,
+                    &*large(context, sizes)?,
+                    "u32",
+                    sizes.of(16 << 20) / 4,
+                )
+            },
         )
         .under(ceilings(16 << 20).1),
     );

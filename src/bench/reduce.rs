@@ -135,7 +135,12 @@ fn count(n: usize) -> String {
     format!("2^{}", n.trailing_zeros())
 }
 
-fn stepped(context: &BenchContext, kernel: &'static str, step: usize, n: usize) -> Result<Measured> {
+fn stepped(
+    context: &BenchContext,
+    kernel: &'static str,
+    step: usize,
+    n: usize,
+) -> Result<Measured> {
     let kernel = context.kernel("papers/reduce", kernel)?;
     let expected = wrapping_sum(&context.host.words()[..n]);
     let partial = [
@@ -201,7 +206,10 @@ pub(super) fn own(
     let kernel = context.gpu.kernel("sum", "sum", form)?;
     // The main input over and over, where there are more.
     let (bytes, expected): (_, u64) = match form {
-        "u32" => (4 * n, context.host.repeated_words(4 * n).map(u64::from).sum()),
+        "u32" => (
+            4 * n,
+            context.host.repeated_words(4 * n).map(u64::from).sum(),
+        ),
         _ => {
             let halves = |word| u64::from(word & 0xffff) + u64::from(word >> 16);
             (2 * n, context.host.repeated_words(2 * n).map(halves).sum())
@@ -212,7 +220,8 @@ pub(super) fn own(
     let launch = || {
         // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
         unsafe {
-            context.gpu
+            context
+                .gpu
                 .launch(&kernel, context.gpu.reduction_grid(bytes as u64), &args)
         }
     };

@@ -197,7 +197,11 @@ fn variant(
     Case::gpu(Table::Transpose, id, name, topic, bytes, move |context| {
         let (kernel, side) = (context.kernel("papers/transpose", kernel)?, n as u32);
         let (expected, out) = (turned(context, n)?, context.poisoned(4 * n * n)?);
-        let args = [Arg::Buffer(&context.input), Arg::Buffer(&out), Arg::U32(side)];
+        let args = [
+            Arg::Buffer(&context.input),
+            Arg::Buffer(&out),
+            Arg::U32(side),
+        ];
         let grid = Grid {
             blocks: [side.div_ceil(x), side.div_ceil(y)],
             threads: [x, y],

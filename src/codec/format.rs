@@ -5,7 +5,7 @@ use super::error_policy::ErrorPolicy;
 use super::{FORMATS, Options};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Metadata, Own, Diagnostics};
+use crate::metadata::{Alpha, Diagnostics, Metadata, Own};
 use anyhow::{Context, Result, bail, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::borrow::Cow;

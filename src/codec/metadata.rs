@@ -2,7 +2,7 @@
 
 use super::format::{Field as Neutral, Format};
 use super::{png, tiff, xmp};
-use crate::metadata::{Effect, Field, Metadata, Own, Diagnostics, Transform, Value};
+use crate::metadata::{Diagnostics, Effect, Field, Metadata, Own, Transform, Value};
 
 /// The most bytes that compressed metadata are unpacked to.
 const MOST: u64 = 64 << 20;
@@ -41,7 +41,12 @@ pub fn follow(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut 
 }
 
 /// Makes metadata such as the output's format has; what it has no place for is told.
-pub fn carry(metadata: &mut Metadata, format: &dyn Format, effect: Effect, diagnostics: &mut Diagnostics) {
+pub fn carry(
+    metadata: &mut Metadata,
+    format: &dyn Format,
+    effect: Effect,
+    diagnostics: &mut Diagnostics,
+) {
     let can = format.capabilities();
     let lacks = |field| !can.fields.contains(&field);
     if !can.signed && effect == Effect::Values {

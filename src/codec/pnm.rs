@@ -5,11 +5,11 @@
 
 use super::Options;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
-use crate::codec::raw::{self, Order};
 use crate::codec::error_policy::ErrorPolicy;
+use crate::codec::raw::{self, Order};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::metadata::{Metadata, Diagnostics};
+use crate::metadata::{Diagnostics, Metadata};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::borrow::Cow;
 

@@ -1,11 +1,11 @@
 //! Reading a file of any format, page by page.
 
 use super::Reading;
-use super::format::{self, Decoder, Format};
 use super::error_policy::ErrorPolicy;
+use super::format::{self, Decoder, Format};
 use crate::files::Source;
 use crate::image::{Image, Shape};
-use crate::metadata::{Metadata, Diagnostics};
+use crate::metadata::{Diagnostics, Metadata};
 use anyhow::{Context, Result, ensure};
 
 /// A range of pages, counted from 1, both ends in it.

@@ -28,12 +28,12 @@ mod unpack;
 pub use encode::{TiffEncoder, encode};
 pub use pack::Compression;
 
-use super::format::{Capabilities, Decoder, Encoder, Field, Format};
 use super::error_policy::ErrorPolicy;
+use super::format::{Capabilities, Decoder, Encoder, Field, Format};
 use super::{Options, metadata as conversion, raw};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Metadata, Own, Diagnostics};
+use crate::metadata::{Alpha, Diagnostics, Metadata, Own};
 use anyhow::{Result, bail, ensure};
 use ifd::{Chain, Ifd, tag};
 use page::Page;

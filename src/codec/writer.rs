@@ -4,7 +4,7 @@ use super::format::{self, Encoder, Format};
 use super::{Options, metadata, png};
 use crate::files::Target;
 use crate::image::{Image, Shape};
-use crate::metadata::{Effect, Metadata, Diagnostics};
+use crate::metadata::{Diagnostics, Effect, Metadata};
 use anyhow::Result;
 use std::borrow::Cow;
 

@@ -8,7 +8,7 @@ use crate::codec::{self, Reader, Writer};
 use crate::exec::{Executor, Form, Pixels, Task};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Shape, Values};
-use crate::metadata::{Alpha, Effect, Metadata, Diagnostics, Transform};
+use crate::metadata::{Alpha, Diagnostics, Effect, Metadata, Transform};
 use crate::ops::sum::Totals;
 use crate::ops::symmetry::Symmetry;
 use crate::ops::{Executed, OpResult, Operation, SampleTypes, depth};
@@ -158,7 +158,12 @@ impl PageProcessor<'_, '_> {
     }
 
     /// The page upright, as its orientation tag says.
-    fn upright(&mut self, page: Page, transform: Transform, diagnostics: &mut Diagnostics) -> Result<Page> {
+    fn upright(
+        &mut self,
+        page: Page,
+        transform: Transform,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Page> {
         let orientation = page.metadata.orientation;
         let Some(symmetry) = orientation.and_then(Symmetry::upright) else {
             return Ok(page);

@@ -4,7 +4,7 @@ use super::{failed, unread};
 use crate::codec::Reader;
 use crate::exec::{Executor, Pixels};
 use crate::image::{Depth, Shape};
-use crate::metadata::{Metadata, Diagnostics};
+use crate::metadata::{Diagnostics, Metadata};
 use crate::ops::{Join, Operation, Scope, Statistic, Statistics};
 use anyhow::{Context, Result};
 use std::path::Path;

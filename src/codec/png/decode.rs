@@ -15,7 +15,7 @@ use crate::codec::error_policy::ErrorPolicy;
 use crate::deflate::inflate::parallel;
 use crate::files::Source;
 use crate::image::{Image, Shape};
-use crate::metadata::{self, Metadata, Diagnostics};
+use crate::metadata::{self, Diagnostics, Metadata};
 use anyhow::{Context, Result};
 use chunks::Chunks;
 use data::ImageData;

@@ -5,7 +5,7 @@
 
 use crate::codec::tiff::exif;
 use crate::image::Shape;
-use crate::metadata::{Chunk, Effect, Metadata, Own, Diagnostics, Resolution, Transform, Unit};
+use crate::metadata::{Chunk, Diagnostics, Effect, Metadata, Own, Resolution, Transform, Unit};
 
 /// Chunks that are always as true of the output as of the input. No colours are managed: what they
 /// say of the samples' colour space is handed on.
@@ -75,7 +75,9 @@ fn resolution(data: &[u8]) -> Option<Resolution> {
 pub fn follow(chunks: &mut Vec<Chunk>, transform: &Transform, diagnostics: &mut Diagnostics) {
     chunks.retain_mut(|chunk| {
         let why = match (&chunk.kind, transform.effect) {
-            (b"bKGD", _) if transform.from.depth != transform.to.depth => "it tells of the depth as it was",
+            (b"bKGD", _) if transform.from.depth != transform.to.depth => {
+                "it tells of the depth as it was"
+            }
             (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values) => "it tells of values as they were",
             (b"oFFs" | b"sTER", Effect::Moves(_)) => "it tells of places as they were",
             (b"sCAL", Effect::Moves(turn)) if turn.transposed => {

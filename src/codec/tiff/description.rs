@@ -52,13 +52,17 @@ pub fn update_description(description: &str, transform: &Transform) -> Descripti
         imagej(description, transform)
     } else if description.contains("<OME") {
         if !transform.whole {
-            return DescriptionUpdate::Untrue("it is OME-XML that tells of pages which are not taken");
+            return DescriptionUpdate::Untrue(
+                "it is OME-XML that tells of pages which are not taken",
+            );
         }
         ome(description, transform)
     } else if description.starts_with('{') && description.contains("\"shape\":") {
         match shaped(description, transform) {
             Some(new) => new,
-            None => return DescriptionUpdate::Untrue("it tells of an array that the pages do not make"),
+            None => {
+                return DescriptionUpdate::Untrue("it tells of an array that the pages do not make");
+            }
         }
     } else {
         return DescriptionUpdate::Same;
@@ -227,7 +231,10 @@ mod tests {
     fn imagej_lines() {
         let told = "ImageJ=1.11a\nimages=4\nslices=4\nunit=um\nmin=5.0\nmax=9.0\n";
         assert_eq!(images(told), Some(4));
-        assert_eq!(update_description(told, &transform(TRANSPOSE, 4)), DescriptionUpdate::Same);
+        assert_eq!(
+            update_description(told, &transform(TRANSPOSE, 4)),
+            DescriptionUpdate::Same
+        );
         let new = "ImageJ=1.11a\nimages=4\nslices=4\nunit=um\nmin=0.0\nmax=65535.0\n";
         let stretched = update_description(told, &transform(Effect::Values, 4));
         assert_eq!(stretched, DescriptionUpdate::New(new.into()));
@@ -237,14 +244,20 @@ mod tests {
             ..transform(TRANSPOSE, 2)
         };
         let new = "ImageJ=1.11a\nimages=2\nslices=2\nunit=um\nmin=5.0\nmax=9.0\n";
-        assert_eq!(update_description(told, &some), DescriptionUpdate::New(new.into()));
+        assert_eq!(
+            update_description(told, &some),
+            DescriptionUpdate::New(new.into())
+        );
     }
 
     #[test]
     fn ome_attributes() {
         let told = r#"<OME><Pixels ID="P:0" SizeX="3" SizeY="2" SignificantBits="12" PhysicalSizeX="0.5" Type="uint16"/></OME>"#;
         let new = r#"<OME><Pixels ID="P:0" SizeY="3" SizeX="2" SignificantBits="12" PhysicalSizeY="0.5" Type="uint16"/></OME>"#;
-        assert_eq!(update_description(told, &transform(TRANSPOSE, 1)), DescriptionUpdate::New(new.into()));
+        assert_eq!(
+            update_description(told, &transform(TRANSPOSE, 1)),
+            DescriptionUpdate::New(new.into())
+        );
         let new = told.replace("\"12\"", "\"16\"");
         let stretched = update_description(told, &transform(Effect::Values, 1));
         assert_eq!(stretched, DescriptionUpdate::New(new));
@@ -254,8 +267,14 @@ mod tests {
     fn shapes() {
         let told = r#"{"shape": [2, 2, 2, 3]}"#;
         let new = r#"{"shape":[2,2,3,2]}"#;
-        assert_eq!(update_description(told, &transform(TRANSPOSE, 4)), DescriptionUpdate::New(new.into()));
-        assert_eq!(update_description(told, &transform(Effect::Values, 4)), DescriptionUpdate::Same);
+        assert_eq!(
+            update_description(told, &transform(TRANSPOSE, 4)),
+            DescriptionUpdate::New(new.into())
+        );
+        assert_eq!(
+            update_description(told, &transform(Effect::Values, 4)),
+            DescriptionUpdate::Same
+        );
         let untrue = update_description(told, &transform(Effect::Values, 3));
         assert!(matches!(untrue, DescriptionUpdate::Untrue(_)));
     }

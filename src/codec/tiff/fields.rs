@@ -5,7 +5,7 @@ use super::shape::Form;
 use super::{description, imagej};
 use crate::codec::raw::Order;
 use crate::image::Shape;
-use crate::metadata::{Alpha, Field, Metadata, Own, Diagnostics, Resolution, Unit, Value};
+use crate::metadata::{Alpha, Diagnostics, Field, Metadata, Own, Resolution, Unit, Value};
 
 /// Types of values; TIFF 6.0, section 2, and BigTIFF.
 pub const BYTE: u16 = 1;

@@ -2,7 +2,7 @@
 //! of the samples' values.
 
 use super::fields::ASCII;
-use crate::metadata::{Effect, Field, Diagnostics, Transform, Value};
+use crate::metadata::{Diagnostics, Effect, Field, Transform, Value};
 
 /// The field.
 pub const METADATA: u16 = 42112;

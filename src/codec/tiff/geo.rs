@@ -3,7 +3,7 @@
 
 use super::fields::{DOUBLE, SHORT, field};
 use crate::codec::raw::Order;
-use crate::metadata::{Field, Diagnostics, Transform, PixelMap, Value};
+use crate::metadata::{Diagnostics, Field, PixelMap, Transform, Value};
 
 /// GeoTIFF's ways to tell where pixels lie on the earth (GeoTIFF 1.1, section 7.1).
 const PIXEL_SCALE: u16 = 33550;
@@ -42,7 +42,13 @@ pub fn follow(
 }
 
 /// Makes GeoTIFF's place of the pixels true after a turn, or leaves it out.
-fn place(fields: &mut Vec<Field>, order: Order, turn: PixelMap, transform: &Transform, diagnostics: &mut Diagnostics) {
+fn place(
+    fields: &mut Vec<Field>,
+    order: Order,
+    turn: PixelMap,
+    transform: &Transform,
+    diagnostics: &mut Diagnostics,
+) {
     let is_place = |tag| matches!(tag, PIXEL_SCALE | TIEPOINT | TRANSFORMATION);
     if !fields.iter().any(|field| is_place(field.tag)) {
         return;
@@ -59,7 +65,10 @@ fn place(fields: &mut Vec<Field>, order: Order, turn: PixelMap, transform: &Tran
     // Where numbers are of the pixels' corners, what was at column x is at width − x if mirrored;
     // where they are of their centres, at width − 1 − x.
     let off = if is_point { 1.0 } else { 0.0 };
-    let (width, height) = (transform.to.width as f64 - off, transform.to.height as f64 - off);
+    let (width, height) = (
+        transform.to.width as f64 - off,
+        transform.to.height as f64 - off,
+    );
     let source = |x: f64, y: f64| {
         let x = if turn.mirror_x { width - x } else { x };
         let y = if turn.mirror_y { height - y } else { y };

@@ -5,10 +5,15 @@ use super::fields::ASCII;
 use super::ifd::tag;
 use super::{gdal, geo, imagej};
 use crate::codec::raw::Order;
-use crate::metadata::{Effect, Field, Diagnostics, Transform, Value};
+use crate::metadata::{Diagnostics, Effect, Field, Transform, Value};
 
 /// Keeps fields true; what cannot be is left out and told.
-pub fn follow(fields: &mut Vec<Field>, big_endian: bool, transform: &Transform, diagnostics: &mut Diagnostics) {
+pub fn follow(
+    fields: &mut Vec<Field>,
+    big_endian: bool,
+    transform: &Transform,
+    diagnostics: &mut Diagnostics,
+) {
     let order = if big_endian {
         Order::Big
     } else {
@@ -48,7 +53,12 @@ pub fn follow(fields: &mut Vec<Field>, big_endian: bool, transform: &Transform, 
 
 /// Leaves out what of ImageJ's block is no longer true: of values, of places, or of pages that are
 /// not taken.
-fn blocks(fields: &mut Vec<Field>, order: Order, transform: &Transform, diagnostics: &mut Diagnostics) {
+fn blocks(
+    fields: &mut Vec<Field>,
+    order: Order,
+    transform: &Transform,
+    diagnostics: &mut Diagnostics,
+) {
     let turns = matches!(transform.effect, Effect::Moves(_));
     let (mut regions, mut ranges, mut labels, mut tables) = (false, false, false, false);
     let found = imagej::filter(fields, order, |kind| {
