@@ -24,7 +24,7 @@ use gpuimg::files::Target;
 use gpuimg::image::{Image, Shape};
 use gpuimg::metadata::Metadata;
 use gpuimg::ops::DeviceImage;
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 use kinds::Kind;
 use std::path::Path;
 use std::time::{Duration, Instant};

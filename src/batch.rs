@@ -10,7 +10,7 @@ pub mod key;
 pub mod naming;
 pub mod options;
 pub mod places;
-mod plan;
+pub(crate) mod plan;
 mod progress;
 pub mod report;
 pub mod shard;

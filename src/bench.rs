@@ -26,7 +26,7 @@ use crate::console;
 use crate::device::cuda::Gpu;
 use crate::device::{Choice, Unusable};
 use crate::outcome::Outcome as Exit;
-use crate::stats::{Limit, Peaks};
+use crate::timing::{Limit, Peaks};
 use anyhow::{Context, Result};
 use case::{Case, Ceiling, Outcome, Row, Work};
 use clap::ValueEnum;

@@ -6,8 +6,8 @@ pub mod job;
 pub mod link;
 mod modules;
 
-use crate::buffer;
-use crate::stats::{Limit, Peaks, Timeline};
+use crate::image::buffer;
+use crate::timing::{Limit, Peaks, Timeline};
 use anyhow::{Result, anyhow};
 use cuda::Gpu;
 use std::fmt;

@@ -1,16 +1,16 @@
 //! `gpuimg doctor`: what this machine has, whether the way to the GPU works, and what `auto` makes
 //! of it.
 
-use crate::buffer::Buffer;
 use crate::console;
 use crate::device::cuda::Gpu;
 use crate::device::link::{self, Link};
 use crate::device::{Choice, Devices, Unusable};
+use crate::image::buffer::Buffer;
 use crate::image::{Depth, Shape};
 use crate::ops;
 use crate::ops::normalize::Normalize;
 use crate::outcome::Outcome;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use std::fmt::Write as _;
 use std::fs;

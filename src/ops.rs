@@ -23,7 +23,7 @@ use crate::device::cuda;
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Shape, Values};
 use crate::metadata::{Effect, PixelMap};
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, bail};
 use histogram::Counts;
 use std::fmt;

@@ -16,7 +16,7 @@ use crate::ops::Operation;
 use crate::ops::histogram::Counts;
 use crate::ops::sum::Totals;
 use crate::outcome::Outcome;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Context, Error, Result};
 use diagnostics::FileDiagnostics;
 use page::PageProcessor;

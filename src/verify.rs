@@ -9,7 +9,7 @@ use crate::image::{Image, Samples, Shape, Values};
 use crate::metadata::Diagnostics;
 use crate::ops::{self, OpResult};
 use crate::outcome::Outcome;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Context, Error, Result};
 use serde_json::{Value, json};
 use std::fmt;

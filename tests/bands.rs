@@ -9,7 +9,7 @@ use gpuimg::ops::histogram::Histogram;
 use gpuimg::ops::normalize::Normalize;
 use gpuimg::ops::symmetry::Symmetry;
 use gpuimg::ops::{self, Operation, naive};
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 
 /// Shape of a grey image of 16 bits that is `mib` MiB large, its sides odd.
 fn large(mib: usize) -> Shape {

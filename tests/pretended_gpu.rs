@@ -9,7 +9,7 @@ use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::{
     self, Access, Executed, Join, OpResult, Operation, SampleTypes, Statistic, Statistics, naive,
 };
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A stream of the GPU: device memory for so many bytes, and what is done with a piece there.

@@ -7,7 +7,7 @@ use crate::png_files::Plain;
 use crate::support::{folder, run};
 use crate::tiff::build::Build;
 use crate::tiff::picture;
-use gpuimg::buffer::{Buffer, POISON};
+use gpuimg::image::buffer::{Buffer, POISON};
 use gpuimg::image::{Depth, Image, Samples};
 use std::fs;
 

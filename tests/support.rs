@@ -4,7 +4,7 @@ use gpuimg::device::cuda::Gpu;
 use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::{OpResult, Operation};
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,7 +1,7 @@
 //! Where the time of a batch went: the stages of all its images added up, and which of the things
 //! they used was the limit.
 
-use crate::stats::{Limit, Span, Stretches, Timeline, millis};
+use crate::timing::{Limit, Span, Stretches, Timeline, millis};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;

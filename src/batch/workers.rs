@@ -2,9 +2,9 @@
 //! reading, decoding, the GPU's work, encoding and writing of different images run side by side.
 
 use super::inputs::Item;
-use crate::buffer;
 use crate::codec::Reading;
 use crate::device::{Choice, Devices, GpuSet};
+use crate::image::buffer;
 use crate::interrupt::NO_THREAD;
 use crate::memory_budget::MemoryBudget;
 use crate::pipeline::Resources;

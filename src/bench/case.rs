@@ -3,7 +3,7 @@
 use super::Table;
 use super::context::{BenchContext, Host};
 use super::papers::{self, Topic};
-use crate::stats::Limit;
+use crate::timing::Limit;
 use anyhow::Result;
 
 /// What a row's rate is held against.

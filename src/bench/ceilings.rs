@@ -3,9 +3,9 @@
 use super::Table;
 use super::case::{Case, Ceiling, Time};
 use super::context::{BenchContext, Host, Sizes};
-use crate::buffer::Buffer;
 use crate::device::cuda::{self, Arg, Grid};
-use crate::stats::Limit;
+use crate::image::buffer::Buffer;
+use crate::timing::Limit;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 

@@ -1,8 +1,8 @@
 //! What a row of the bench needs: the data, the check of every result, and the clocks of host and GPU.
 
 use super::case::Time;
-use crate::buffer::Buffer;
 use crate::device::cuda::{self, Arg, Facts, Gpu, Grid, Kernel};
+use crate::image::buffer::Buffer;
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
 use std::cell::{Cell, RefCell};

@@ -10,7 +10,7 @@ use crate::device::cuda::{self, Arg};
 use crate::exec;
 use crate::ops::OpResult;
 use crate::ops::sum::Sum;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 

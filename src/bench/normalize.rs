@@ -10,7 +10,7 @@ use crate::exec;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::normalize::{Normalize, Range};
 use crate::ops::{OpResult, Operation};
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 

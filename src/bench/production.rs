@@ -11,7 +11,7 @@ use crate::exec;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::OpResult;
 use crate::ops::symmetry::{self, Symmetry};
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, bail};
 use std::rc::Rc;
 

@@ -8,7 +8,7 @@ use crate::device::cuda::{self, Arg, Grid, Kernel};
 use crate::exec;
 use crate::ops::OpResult;
 use crate::ops::sum::Sum;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 
 const READ: Ceiling = Ceiling::Measured("ceilings/read");

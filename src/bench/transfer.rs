@@ -4,8 +4,8 @@
 use super::Table;
 use super::case::{Case, Ceiling, Figure, Measured, Time};
 use super::context::{BenchContext, Host, POISON, Sizes};
-use crate::buffer::Buffer;
 use crate::device::cuda::{self, Arg, Gpu, Grid, Pinned};
+use crate::image::buffer::Buffer;
 use anyhow::{Result, ensure};
 use std::time::Instant;
 

@@ -5,9 +5,9 @@
 
 use super::modules::Modules;
 use super::{NoMemory, Unusable, link};
-use crate::buffer;
+use crate::image::buffer;
 use crate::memory_budget;
-use crate::stats::Peaks;
+use crate::timing::Peaks;
 use anyhow::{Error, Result, anyhow, ensure};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{

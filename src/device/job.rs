@@ -2,7 +2,7 @@
 //! result is wanted, each timed by the GPU's own events and told to the timeline.
 
 use super::cuda::{Arg, Buffer, Gpu, Kernel, Pinned};
-use crate::stats::{Limit, Timeline};
+use crate::timing::{Limit, Timeline};
 use anyhow::{Context, Result, anyhow};
 use cudarc::driver::CudaEvent;
 use std::ops::Range;

@@ -12,7 +12,7 @@ use crate::device::job::Job;
 use crate::image::{HostMemory, Image, Samples, Shape};
 use crate::metadata::PixelMap;
 use crate::ops::{Access, DeviceImage, Executed, Join, OpResult, Statistic, Statistics};
-use crate::stats::{Limit, Timeline};
+use crate::timing::{Limit, Timeline};
 use anyhow::{Context, Result, anyhow};
 use rayon::prelude::*;
 use std::ops::Range;

@@ -9,7 +9,7 @@ use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Shape, Values};
 use crate::metadata::Effect;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use std::fmt;

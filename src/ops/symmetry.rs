@@ -14,7 +14,7 @@ use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Image, Samples, Shape};
 use crate::metadata::{Effect, PixelMap};
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::Result;
 
 /// A turn or a mirroring of the image.

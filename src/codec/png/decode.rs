@@ -92,7 +92,7 @@ impl Decoder for PngDecoder<'_> {
     /// (value·255/(2ⁿ−1)), palettes become RGB, and tRNS becomes an alpha channel.
     ///
     /// Every CRC, the Adler-32 and the end of the file are checked: an image is whole or an error,
-    /// unless damage is to be salvaged.
+    /// unless the error policy is to go on.
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let PngDecoder {
             source,

@@ -61,7 +61,9 @@ pub fn update_description(description: &str, transform: &Transform) -> Descripti
         match shaped(description, transform) {
             Some(new) => new,
             None => {
-                return DescriptionUpdate::Untrue("it tells of an array that the pages do not make");
+                return DescriptionUpdate::Untrue(
+                    "it tells of an array that the pages do not make",
+                );
             }
         }
     } else {
