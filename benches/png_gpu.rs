@@ -14,9 +14,10 @@
     reason = "a program for the developer"
 )]
 
-mod kinds;
-mod words;
+mod common;
 
+use common::arguments::Arguments;
+use common::kinds::Kind;
 use gpuimg::codec::png::{self, Mode};
 use gpuimg::device::cuda::Gpu;
 use gpuimg::exec;
@@ -25,15 +26,13 @@ use gpuimg::image::{Image, Shape};
 use gpuimg::metadata::Metadata;
 use gpuimg::ops::DeviceImage;
 use gpuimg::timing::Timeline;
-use kinds::Kind;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use words::Words;
 
 const TIMES: usize = 9;
 
 fn main() {
-    let words = Words::new();
+    let words = Arguments::new();
     let side = words.side();
     let kind = words.kinds().first().copied();
     let mut image = kind.unwrap_or(Kind::Noisy).image(side, side);

@@ -1,5 +1,8 @@
 //! What the tests share: images of every shape, and the GPU where there is one.
 
+pub mod png;
+pub mod tiff;
+
 use gpuimg::device::cuda::Gpu;
 use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
