@@ -1,4 +1,4 @@
-//! What a batch works on: files, folders and lists of files, found once.
+//! The inputs of a batch: files, folders and lists of files, found once.
 
 use super::folder::{self, Filter, PassedOver};
 use super::shard::Shard;
@@ -33,43 +33,44 @@ pub struct Selection {
 /// One file of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// What is read.
+    /// The path of the input.
     pub input: PathBuf,
-    /// Its name within the batch: the same on every machine, whatever the directory is called there.
+    /// Its name within the batch, the same on every machine, whatever the path of the directory is
+    /// there.
     pub key: PathBuf,
-    /// What is written, if anything.
+    /// The path of the output, if there is one.
     pub output: Option<PathBuf>,
-    /// Whether it was found or listed as a file, and so may be nothing else; an input that is named
-    /// may be a pipe.
+    /// Whether it was found or listed as a file, and so must be a regular file; an input named on
+    /// the command line may be a pipe.
     pub listed: bool,
 }
 
-/// A file, folder or list that should have given images, and why it could not.
+/// A file, folder or list that should have given images but could not be read, with the reason.
 #[derive(Debug)]
 pub struct Unread {
-    /// What could not be read.
+    /// Its path.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// The inputs of a run. They are found once and every pass over them uses this value: a list or a
-/// folder read again could be empty (a pipe) or another.
+/// The inputs of a run. They are found once, and every pass over them uses this value: a list or a
+/// folder that is read again could be empty (a pipe) or could have changed.
 #[derive(Debug, Default)]
 pub struct Items {
-    /// In the order of their names.
+    /// The files, in the order of their names.
     pub items: Vec<Item>,
-    /// What was found in folders and is not done.
+    /// Skipped entries of folders.
     pub passed_over: Vec<PassedOver>,
-    /// What counts as failed before anything begins.
+    /// Inputs that failed before the batch began.
     pub unread: Vec<Unread>,
 }
 
-/// Collects the inputs that `paths` and `selection` name; of folders among them, the one that the
-/// `results` go to is left out.
+/// Collects the inputs that `paths` and `selection` name; the folder `results`, if it lies within
+/// one of them, is skipped.
 ///
 /// # Errors
-/// A pattern that is none, a list that cannot be read, standard input named twice.
+/// An invalid pattern, a list that cannot be read, standard input named twice.
 pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>) -> Result<Items> {
     let filter = Filter::new(selection)?;
     let streams = paths.iter().chain(&selection.files_from);
@@ -108,8 +109,8 @@ pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>)
 }
 
 impl Items {
-    /// Whether anything may come of them: no folder is made for inputs that are all missing. A part of a
-    /// set may be empty.
+    /// Whether there can be results: no folder is made for inputs that are all missing. A shard may
+    /// be empty.
     pub fn has_any(&self) -> bool {
         let there = |item: &Item| item.input == Path::new("-") || item.input.exists();
         match self.items.as_slice() {
@@ -118,7 +119,7 @@ impl Items {
         }
     }
 
-    /// Refuses inputs that can be read only once, where all are to be read twice.
+    /// Refuses inputs that can be read only once, if all must be read twice.
     ///
     /// # Errors
     /// A pipe or another stream among them.
@@ -135,7 +136,7 @@ impl Items {
 }
 
 impl Item {
-    /// A file, and what it is called within the batch.
+    /// A file with its name within the batch.
     pub fn new(input: PathBuf, key: PathBuf) -> Item {
         Item {
             input,
@@ -153,13 +154,13 @@ impl Item {
 }
 
 impl Unread {
-    /// As an error.
+    /// The reason as an error.
     pub fn error(&self) -> anyhow::Error {
         anyhow!("cannot read {}: {}", self.path.display(), self.why)
     }
 }
 
-/// The files of a list, separated by NUL if there is one in it, by line ends if not.
+/// The files of a list, separated by NUL if it contains one, otherwise by line ends.
 fn listed(list: &Path) -> io::Result<Vec<Item>> {
     let mut bytes = Vec::new();
     if list == Path::new("-") {
@@ -177,14 +178,15 @@ fn listed(list: &Path) -> io::Result<Vec<Item>> {
     Ok(named.map(|name| of_list(name.to_vec())).collect())
 }
 
-/// The file that a list calls `name`.
+/// The file for a `name` in a list.
 fn of_list(name: Vec<u8>) -> Item {
     let path = match name.as_slice() {
-        // In a list a file's name, and no stream.
+        // In a list `-` is a file name, not standard input.
         b"-" => PathBuf::from("./-"),
         _ => PathBuf::from(OsString::from_vec(name)),
     };
-    // A relative name keeps its folders in the results; one that leads elsewhere only its last part.
+    // A relative name keeps its folders in the output; for a name that leads elsewhere only the
+    // last part is kept.
     let inside = path
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
