@@ -180,7 +180,7 @@ pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut It
         let path = path.to_path_buf();
         match sorted {
             Sorted::Entered | Sorted::Own => {}
-            Sorted::Taken => found.items.push(Item::new(path.clone(), below.into())),
+            Sorted::Taken => found.items.push(Item::found(path.clone(), below.into())),
             Sorted::PassedOver(why) => found.passed_over.push(PassedOver { path, why }),
             Sorted::Unread(why) => found.unread.push(Unread { path, why }),
         }

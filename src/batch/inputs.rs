@@ -145,6 +145,14 @@ impl Item {
         }
     }
 
+    /// What a folder or a list says is a file.
+    pub fn found(input: PathBuf, key: PathBuf) -> Item {
+        Item {
+            listed: true,
+            ..Item::new(input, key)
+        }
+    }
+
     /// Whether it can be read only once: standard input, a pipe or a device.
     pub fn is_stream(&self) -> bool {
         let stream = |about: fs::Metadata| !about.is_file() && !about.is_dir();
@@ -195,8 +203,5 @@ fn of_list(name: Vec<u8>) -> Item {
             .collect(),
         false => path.file_name().map_or_else(|| path.clone(), PathBuf::from),
     };
-    Item {
-        listed: true,
-        ..Item::new(path, key)
-    }
+    Item::found(path, key)
 }
