@@ -180,6 +180,7 @@ pub fn measure_set(
         aloud,
     };
     let mut set = Set::new(options.selection.shard);
+    set.failed = items.unread.len() as u64;
     if options.dry_run {
         return Ok((set, batch.tell_plan(None)?));
     }

@@ -234,9 +234,10 @@ fn a_histogram_destroyed_an_image() {
     assert_eq!(code, 1);
     let expected = "gpuimg: cannot write h: it exists already (--overwrite replaces it)\n";
     assert_eq!(stderr, expected);
-    let Run { code, stderr, .. } = run(root.path(), &["histogram", "in", "-o", "no/h"], &[]);
+    // In a file there is no folder to be made.
+    let Run { code, stderr, .. } = run(root.path(), &["histogram", "in", "-o", "h/h"], &[]);
     assert_eq!(code, 1);
-    assert_eq!(stderr, "gpuimg: cannot write no/h: there is no folder no\n");
+    assert_eq!(stderr, "gpuimg: cannot write h/h: h is no folder\n");
 }
 
 #[test]
@@ -774,9 +775,13 @@ fn a_folder_that_cannot_be_read_stopped_all() {
         stderr.contains("cannot read in/locked: permission denied"),
         "{stderr}"
     );
-    // A set without one of its folders has no range.
-    as_nobody(&["histogram", "in", "-o", "o/h"]);
-    assert!(!at("o/h").exists());
+    // A histogram is that of the others, and says so.
+    let stderr = as_nobody(&["histogram", "in", "-o", "o/h"]);
+    assert!(stderr.contains("o/h leaves out 2 images"), "{stderr}");
+    let histogram = fs::read_to_string(at("o/h")).expect("histogram");
+    assert!(histogram.contains(r#""failed":2"#), "{histogram}");
+    as_nobody(&["histogram", "in/locked", "-o", "o/none"]);
+    assert!(!at("o/none").exists());
     fs::set_permissions(at("in/locked"), Permissions::from_mode(0o755)).expect("mode");
 }
 

@@ -11,7 +11,7 @@ use super::shard::{MOST_PARTS, Shard};
 use super::{inputs, measure_set, places};
 use crate::cli::{Common, Counted};
 use crate::console;
-use crate::files::{Source, Target, make_folder};
+use crate::files::{Source, Target, make_folder, parent};
 use crate::image::{Depth, Values};
 use crate::ops::histogram::Counts;
 use crate::outcome::{Outcome, usage};
@@ -245,9 +245,7 @@ impl Set {
     fn write(&self, output: &Counted) -> Result<()> {
         let path = &output.output;
         let write = || {
-            if let Some(folder) = path.parent() {
-                make_folder(folder, output.sync)?;
-            }
+            make_folder(parent(path), output.sync)?;
             let mut target = Target::create(path, output.overwrite)?;
             target.sync = output.sync;
             let text = format!("{}\n", self.json());
@@ -259,9 +257,10 @@ impl Set {
     }
 }
 
-/// Counts all that `inputs` and the options name, and writes the histogram to `output`. An image that
-/// cannot be read is named and told in the outcome, and the histogram is that of the others: the rest
-/// of a set need not wait for it. Images of different kinds leave no histogram.
+/// Counts all that `inputs` and the options name, and writes the histogram to `output`. What cannot be
+/// read is named and told in the outcome, and the histogram is that of the others: the rest of a set
+/// need not wait for it. Images of different kinds leave no histogram, nor does a whole set of which
+/// nothing was counted; a part of a set may be empty.
 pub fn histogram(
     inputs: &[PathBuf],
     output: &Counted,
@@ -277,7 +276,8 @@ pub fn histogram(
     can_be_written(path, output.overwrite, true)
         .with_context(|| format!("cannot write {}", path.display()))?;
     let (set, outcome) = measure_set(&items, options, common, true)?;
-    if options.dry_run {
+    let of_nothing = set.counts.is_none() && options.selection.shard.is_none();
+    if options.dry_run || of_nothing {
         return Ok(outcome);
     }
     set.write(output)?;
