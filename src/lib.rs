@@ -291,7 +291,7 @@ pub fn complain(error: &anyhow::Error) {
 pub fn status(error: &anyhow::Error) -> u8 {
     if error.is::<device::Unusable>() {
         3
-    } else if error.is::<clap::Error>() {
+    } else if error.is::<outcome::WrongUsage>() {
         2
     } else {
         1

@@ -2,7 +2,7 @@
 //! called after what went wrong.
 
 use crate::batch::{JOURNAL, names, pgm, tree};
-use crate::support::{Run, binary, folder, listing, run, sample, skipped};
+use crate::support::{Run, binary, folder, listing, own_copy, run, sample, skipped};
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
@@ -740,7 +740,7 @@ fn a_folder_that_cannot_be_read_stopped_all() {
     fs::write(at("in/locked/x.pgm"), pgm(3, 2, 1)).expect("file");
     fs::write(at("in/secret"), pgm(3, 2, 1)).expect("file");
     fs::create_dir(at("o")).expect("folder");
-    fs::copy(binary(), at("gpuimg")).expect("copy");
+    let program = own_copy(root.path());
     for (name, mode) in [
         ("", 0o755),
         ("o", 0o777),
@@ -750,7 +750,7 @@ fn a_folder_that_cannot_be_read_stopped_all() {
         fs::set_permissions(at(name), Permissions::from_mode(mode)).expect("mode");
     }
     let as_nobody = |args: &[&str]| {
-        let mut command = Command::new(at("gpuimg"));
+        let mut command = Command::new(&program);
         command.args(args).current_dir(root.path());
         // Permissions do not bind root, so root asks as nobody.
         if rustix::process::getuid().is_root() {
