@@ -17,18 +17,17 @@
     reason = "a program for the developer"
 )]
 
-mod kinds;
+mod common;
 mod libraries;
-mod words;
 
+use common::arguments::Arguments;
+use common::kinds::Kind;
 use gpuimg::codec::{self, FORMATS, Format, Options, png, tiff};
 use gpuimg::files::{Source, Target};
 use gpuimg::image::Image;
-use kinds::Kind;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use words::Words;
 
 /// What is timed, and how it is printed.
 struct Bench {
@@ -43,7 +42,7 @@ struct Bench {
 type Times = (f64, Option<f64>);
 
 fn main() {
-    let words = Words::new();
+    let words = Arguments::new();
     let side = words.side();
     let kinds = match words.kinds() {
         none if none.is_empty() => Kind::ALL.to_vec(),

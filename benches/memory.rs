@@ -13,7 +13,7 @@ use gpuimg::ops::Operation;
 use gpuimg::ops::normalize::Normalize;
 use gpuimg::ops::sum::Sum;
 use gpuimg::ops::symmetry::Symmetry;
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 use rayon::prelude::*;
 use std::hint::black_box;
 use std::time::{Duration, Instant};

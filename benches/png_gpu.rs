@@ -14,9 +14,10 @@
     reason = "a program for the developer"
 )]
 
-mod kinds;
-mod words;
+mod common;
 
+use common::arguments::Arguments;
+use common::kinds::Kind;
 use gpuimg::codec::png::{self, Mode};
 use gpuimg::device::cuda::Gpu;
 use gpuimg::exec;
@@ -24,16 +25,14 @@ use gpuimg::files::Target;
 use gpuimg::image::{Image, Shape};
 use gpuimg::metadata::Metadata;
 use gpuimg::ops::DeviceImage;
-use gpuimg::stats::Timeline;
-use kinds::Kind;
+use gpuimg::timing::Timeline;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use words::Words;
 
 const TIMES: usize = 9;
 
 fn main() {
-    let words = Words::new();
+    let words = Arguments::new();
     let side = words.side();
     let kind = words.kinds().first().copied();
     let mut image = kind.unwrap_or(Kind::Noisy).image(side, side);
@@ -170,7 +169,7 @@ fn lanes(gpu: &Gpu, image: &Image, count: usize) {
         .div_ceil(image.shape().bytes() * count)
         .max(3);
     let all: Vec<(Gpu, Image)> = (0..count)
-        .map(|_| (gpu.lane(true).unwrap(), image.clone()))
+        .map(|_| (gpu.with_stream(true).unwrap(), image.clone()))
         .collect();
     let barrier = std::sync::Barrier::new(count + 1);
     let shape = image.shape();

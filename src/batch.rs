@@ -1,8 +1,7 @@
-//! Many files: directories, lists and parts of them, on all cores and cards, with outcomes that can
+//! Many files: directories, lists and parts of them, on all cores and GPUs, with outcomes that can
 //! be trusted: a bad file is named and the rest goes on, and what was done need not be done again.
 
 pub mod conversion;
-mod crew;
 pub mod folder;
 pub mod histogram;
 pub mod inputs;
@@ -11,11 +10,12 @@ pub mod key;
 pub mod naming;
 pub mod options;
 pub mod places;
-mod plan;
+pub(crate) mod plan;
 mod progress;
 pub mod report;
 pub mod shard;
 mod totals;
+mod workers;
 
 use crate::cli::{Common, StatsForm};
 use crate::codec::{Format, format};
@@ -28,7 +28,6 @@ use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
 use anyhow::{Context, Result, anyhow, ensure};
 use conversion::Conversion;
-use crew::Crew;
 use folder::PassedOver;
 use histogram::Set;
 use inputs::{Item, Items};
@@ -37,12 +36,13 @@ use key::Job;
 use naming::Naming;
 use options::Options;
 use progress::Progress;
-use report::{Outcome as Fate, Report};
+use report::{FileOutcome, Report};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use totals::Totals;
+use workers::Workers;
 
 /// A batch that is ready to begin.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub struct Batch<'a> {
     /// The options of every verb.
     pub common: &'a Common,
     /// Whether failures are told; they need not be where the same files are to be read again.
-    pub aloud: bool,
+    pub names_failures: bool,
 }
 
 /// Does `op` to all that is asked for; `job` is what that is, for later runs.
@@ -80,7 +80,7 @@ pub fn convert(
         naming: Some(naming),
         options,
         common,
-        aloud: true,
+        names_failures: true,
     };
     let folder = naming.folder();
     let (shard, resume) = (options.selection.shard, options.resume);
@@ -134,7 +134,7 @@ pub fn measure(
         naming: None,
         options,
         common,
-        aloud: true,
+        names_failures: true,
     };
     if options.dry_run {
         return batch.tell_plan(None);
@@ -162,12 +162,12 @@ fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
     places::keep_report_off(report, &items.items, list.as_slice()).map_err(usage)
 }
 
-/// The histogram of all of `items`; failures are told only if `aloud`.
+/// The histogram of all of `items`; failures are told only if `names_failures`.
 pub fn measure_set(
     items: &Items,
     options: &Options,
     common: &Common,
-    aloud: bool,
+    names_failures: bool,
 ) -> Result<(Set, Outcome)> {
     keep_off_report(options, items)?;
     let batch = Batch {
@@ -177,7 +177,7 @@ pub fn measure_set(
         naming: None,
         options,
         common,
-        aloud,
+        names_failures,
     };
     let mut set = Set::new(options.selection.shard);
     set.failed = items.unread.len() as u64;
@@ -207,12 +207,12 @@ impl Batch<'_> {
         mut take: impl FnMut(usize, Option<Done>) -> Result<()>,
     ) -> Result<Outcome> {
         let items = &self.items.items;
-        let crew = self.crew();
+        let workers = self.workers();
         let mut report = self.open_report()?;
         let unread = &self.items.unread;
-        let mut progress = Progress::new(items.len() + unread.len(), self.options.voice);
-        if self.aloud {
-            self.introduce(&progress, &crew);
+        let mut progress = Progress::new(items.len() + unread.len(), self.options.verbosity);
+        if self.names_failures {
+            self.introduce(&progress, &workers);
         }
 
         let begun = Instant::now();
@@ -221,52 +221,52 @@ impl Batch<'_> {
         for unread in unread {
             let (path, error) = (unread.path.clone(), unread.error());
             progress.add(0, true);
-            if self.aloud {
+            if self.names_failures {
                 progress.say(&format!("gpuimg: {error:#}"));
             }
             if let Some(report) = &mut report {
                 let item = Item::new(path.clone(), path);
-                report.add(&item, &Fate::Failed(error), Duration::ZERO)?;
+                report.add(&item, &FileOutcome::Failed(error), Duration::ZERO)?;
             }
         }
-        crew.each(
+        workers.each(
             items,
             |item, resources| {
                 let start = Instant::now();
                 (self.one(item, resources, journal), start.elapsed())
             },
-            |index, (fate, time)| {
+            |index, (outcome, time)| {
                 let item = &items[index];
                 let told = report
                     .as_mut()
-                    .map_or(Ok(()), |report| report.add(item, &fate, time));
-                let taken = match fate {
-                    Fate::Done(done) => {
+                    .map_or(Ok(()), |report| report.add(item, &outcome, time));
+                let taken = match outcome {
+                    FileOutcome::Done(done) => {
                         totals.add(&done.timeline);
                         self.mention(item, &done, &progress);
-                        self.consider_cards(&crew, &done, items.len() - index);
+                        self.consider_gpus(&workers, &done, items.len() - index);
                         progress.add(done.shape.bytes() as u64, done.damage.is_some());
                         failed += usize::from(done.damage.is_some());
                         take(index, Some(*done))
                     }
-                    Fate::Skipped => {
+                    FileOutcome::Skipped => {
                         skipped += 1;
                         progress.add(0, false);
                         take(index, None)
                     }
                     // Without the GPU that was asked for, no other file can fare better.
-                    Fate::Failed(error) if error.is::<device::Unusable>() => Err(error),
-                    Fate::Failed(error) => {
+                    FileOutcome::Failed(error) if error.is::<device::Unusable>() => Err(error),
+                    FileOutcome::Failed(error) => {
                         failed += 1;
                         progress.add(0, true);
-                        if self.aloud {
+                        if self.names_failures {
                             progress.say(&format!("gpuimg: {error:#}"));
                         }
                         take(index, None)
                     }
                 };
                 if let Err(error) = told.and(taken) {
-                    crew.stop();
+                    workers.stop();
                     fatal.get_or_insert(error);
                 }
             },
@@ -279,10 +279,10 @@ impl Batch<'_> {
             Some(error) => return Err(error),
             None => {}
         }
-        if self.aloud {
+        if self.names_failures {
             progress.finish(skipped);
         }
-        self.tell_times(&totals, begun.elapsed(), crew.threads(items.len()));
+        self.tell_times(&totals, begun.elapsed(), workers.threads(items.len()));
         Ok(match failed {
             0 => Outcome::Done,
             _ => Outcome::SomeFailed,
@@ -290,20 +290,20 @@ impl Batch<'_> {
     }
 
     /// The threads and the memory of the batch.
-    fn crew(&self) -> Crew {
+    fn workers(&self) -> Workers {
         let (options, common) = (self.options, self.common);
         let (jobs, memory) = (options.threads(), options.memory());
-        Crew::new(common.device, jobs, memory, common.reading)
+        Workers::new(common.device, jobs, memory, common.reading)
     }
 
     /// One file, unless it is done already.
-    fn one(&self, item: &Item, resources: &Resources, journal: Option<&Journal>) -> Fate {
+    fn one(&self, item: &Item, resources: &Resources, journal: Option<&Journal>) -> FileOutcome {
         match self.attempt(item, resources, journal) {
-            Ok(Some(done)) => Fate::Done(Box::new(done)),
-            Ok(None) => Fate::Skipped,
+            Ok(Some(done)) => FileOutcome::Done(Box::new(done)),
+            Ok(None) => FileOutcome::Skipped,
             // Two runs may go on with one folder.
-            Err(_) if journal.is_some_and(|it| it.was_done_meanwhile(item)) => Fate::Skipped,
-            Err(error) => Fate::Failed(error),
+            Err(_) if journal.is_some_and(|it| it.was_done_meanwhile(item)) => FileOutcome::Skipped,
+            Err(error) => FileOutcome::Failed(error),
         }
     }
 
@@ -360,13 +360,13 @@ impl Batch<'_> {
         anyhow!("cannot {} {}: {why}", self.op.name(), item.input.display())
     }
 
-    /// With `auto`, the cards are started once their help to the images that are left is worth it.
-    fn consider_cards(&self, crew: &Crew, done: &Done, left: usize) {
+    /// With `auto`, the GPUs are started once their help to the images that are left is worth it.
+    fn consider_gpus(&self, workers: &Workers, done: &Done, left: usize) {
         if self.common.device == Choice::Auto {
             let (cpu, gpu) = estimate(&done.work, 1, true);
-            let saved = (cpu - gpu) * left as f64 / crew.jobs as f64;
+            let saved = (cpu - gpu) * left as f64 / workers.jobs as f64;
             if saved > device::WORTH_STARTING {
-                crew.fleet.start();
+                workers.gpus.start();
             }
         }
     }
@@ -378,12 +378,12 @@ impl Batch<'_> {
     }
 
     /// Says what is about to begin, and in how much memory.
-    fn introduce(&self, progress: &Progress, crew: &Crew) {
+    fn introduce(&self, progress: &Progress, workers: &Workers) {
         let count = self.items.items.len();
         progress.mention(&format!(
             "gpuimg: {} on {}, within {} of memory",
             plan::counted(count, "file"),
-            plan::counted(crew.threads(count), "thread"),
+            plan::counted(workers.threads(count), "thread"),
             plan::told(self.options.memory())
         ));
         self.tell_passed_over(progress);

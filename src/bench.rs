@@ -26,7 +26,7 @@ use crate::console;
 use crate::device::cuda::Gpu;
 use crate::device::{Choice, Unusable};
 use crate::outcome::Outcome as Exit;
-use crate::stats::{Limit, Peaks};
+use crate::timing::{Limit, Peaks};
 use anyhow::{Context, Result};
 use case::{Case, Ceiling, Outcome, Row, Work};
 use clap::ValueEnum;
@@ -39,13 +39,13 @@ use std::time::Instant;
 /// The tables, in the order they are run and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Table {
-    /// The most that this card, its link and this host move
+    /// The most that this GPU, its link and this host move
     Ceilings,
     /// What a launch costs
     Launch,
-    /// Between host and card
+    /// Between host and GPU
     Transfer,
-    /// Access to the card's memory
+    /// Access to the GPU's memory
     Memory,
     /// Scaling with each way to round
     Normalize,
@@ -79,11 +79,11 @@ impl Table {
     pub fn title(self) -> &'static str {
         match self {
             Table::Ceilings => {
-                "ceilings: the most that this machine moves; % of what the card states"
+                "ceilings: the most that this machine moves; % of what the GPU states"
             }
             Table::Launch => "launch: calls a second",
             Table::Transfer => {
-                "transfer: between host and card, by the host's clock; % of the measured link"
+                "transfer: between host and GPU, by the host's clock; % of the measured link"
             }
             Table::Memory => "memory: GB/s of useful bytes; % of the measured read or copy",
             Table::Normalize => {
@@ -210,14 +210,14 @@ fn measured(options: &Options, choice: Choice) -> Result<Report> {
         Sizes::FULL
     };
     let host = Host::new(sizes)?;
-    let lab = gpu
+    let context = gpu
         .as_ref()
         .map(|gpu| BenchContext::new(gpu, ordinal, &host))
         .transpose()?;
     let wanted = |table: &Table| options.tables.is_empty() || options.tables.contains(table);
     let mut bench = Bench {
         host: &host,
-        lab: lab.as_ref(),
+        context: context.as_ref(),
         peaks: gpu.as_ref().map(Gpu::peaks).unwrap_or_default(),
         spoil: options.spoil.as_deref(),
         rows: Vec::new(),
@@ -259,7 +259,7 @@ fn opened(choice: Choice) -> Result<(Option<Gpu>, usize, Option<String>)> {
 /// A run under way.
 struct Bench<'a> {
     host: &'a Host,
-    lab: Option<&'a BenchContext<'a>>,
+    context: Option<&'a BenchContext<'a>>,
     peaks: Peaks,
     /// The row whose output is spoilt.
     spoil: Option<&'a str>,
@@ -271,24 +271,24 @@ impl Bench<'_> {
     fn run(&mut self, cases: Vec<Case>) {
         for case in cases {
             progress(&case.about.id);
-            let outcome = match (&case.work, self.lab) {
+            let outcome = match (&case.work, self.context) {
                 (Work::Host(work), _) => told(work(self.host)),
-                (Work::Card(work), Some(lab)) => match left_out(&case, lab) {
+                (Work::Gpu(work), Some(context)) => match left_out(&case, context) {
                     Some(why) => Outcome::LeftOut(why),
                     None => {
-                        lab.spoil.set(self.spoil == Some(&case.about.id));
-                        told(work(lab))
+                        context.spoil.set(self.spoil == Some(&case.about.id));
+                        told(work(context))
                     }
                 },
-                (Work::Card(_), None) => {
+                (Work::Gpu(_), None) => {
                     self.left_out += 1;
                     continue;
                 }
             };
             self.rows.push(self.row(case, outcome));
         }
-        if let Some(lab) = self.lab {
-            lab.forget();
+        if let Some(context) = self.context {
+            context.forget();
         }
     }
 
@@ -304,10 +304,10 @@ impl Bench<'_> {
             Ceiling::Stated(Limit::DeviceMemory) => self.peaks.memory,
             Ceiling::Stated(Limit::Host) => None,
         };
-        let on_card = matches!(case.work, Work::Card(_)) && case.about.table != Table::Transfer;
-        let l2 = self.lab.map_or(0, |lab| lab.facts.l2);
+        let on_gpu = matches!(case.work, Work::Gpu(_)) && case.about.table != Table::Transfer;
+        let l2 = self.context.map_or(0, |context| context.facts.l2);
         Row {
-            fits_l2: on_card && case.footprint <= l2,
+            fits_l2: on_gpu && case.footprint <= l2,
             about: case.about,
             ceiling,
             outcome,
@@ -322,9 +322,9 @@ fn told(result: Result<case::Measured>) -> Outcome {
     }
 }
 
-/// Why a card's memory does not do for a case: it needs its data, what is expected, and room.
-fn left_out(case: &Case, lab: &BenchContext) -> Option<String> {
-    let (free, _) = lab.gpu.memory().ok()?;
+/// Why a GPU's memory does not do for a case: it needs its data, what is expected, and room.
+fn left_out(case: &Case, context: &BenchContext) -> Option<String> {
+    let (free, _) = context.gpu.memory().ok()?;
     let needed = 2 * case.footprint;
     (needed > free as u64).then(|| {
         format!(

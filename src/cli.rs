@@ -186,7 +186,7 @@ pub struct Files {
     #[arg(long, value_name = "8|16")]
     pub depth: Option<Bits>,
 
-    /// Turn the image as its orientation tag says before anything else, and set the tag to upright
+    /// PixelMap the image as its orientation tag says before anything else, and set the tag to upright
     #[arg(long)]
     pub auto_orient: bool,
 

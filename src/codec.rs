@@ -1,6 +1,7 @@
 //! File bytes ⇄ `Image`. A format is recognised by its first bytes, and chosen for the output by the
 //! file's extension. One file or folder a format, and one line in `FORMATS`; no codec knows a device.
 
+pub mod error_policy;
 pub mod format;
 pub mod metadata;
 pub mod ordered;
@@ -8,7 +9,6 @@ pub mod png;
 pub mod pnm;
 mod raw;
 mod reader;
-pub mod salvage;
 pub mod tiff;
 mod writer;
 mod xmp;

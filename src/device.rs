@@ -6,8 +6,8 @@ pub mod job;
 pub mod link;
 mod modules;
 
-use crate::buffer;
-use crate::stats::{Limit, Peaks, Timeline};
+use crate::image::buffer;
+use crate::timing::{Limit, Peaks, Timeline};
 use anyhow::{Result, anyhow};
 use cuda::Gpu;
 use std::fmt;
@@ -91,15 +91,15 @@ impl fmt::Display for NoMemory {
 pub struct Work {
     /// Read plus written by the operation's passes over the samples.
     pub touched: u64,
-    /// Sent to the card and fetched from it.
+    /// Sent to the GPU and fetched from it.
     pub transferred: u64,
-    /// Made a PNG of, which is the host's work or the card's.
+    /// Made a PNG of, which is the host's work or the GPU's.
     pub compressed: u64,
 }
 
 /// CUDA's start-up on a warm driver, in seconds: 0.20–0.33 were measured on H100 hosts.
 const GPU_START: f64 = 0.25;
-/// Seconds that the cards must save a batch before they are started: their start, and what it takes
+/// Seconds that the GPUs must save a batch before they are started: their start, and what it takes
 /// from the cores meanwhile.
 pub const WORTH_STARTING: f64 = 4.0 * GPU_START;
 /// Bytes a second over PCIe with pinned memory, pinning included (4.0 × 16 lanes; 5.0 is faster).
@@ -110,7 +110,7 @@ const CPU_CORE: f64 = 5e9;
 const CPU_ALL: f64 = 60e9;
 
 /// Bytes a second of samples that one core compresses to PNG, and that it only puts in place after a
-/// card has compressed them.
+/// GPU has compressed them.
 const CPU_ENCODES: f64 = 0.8e9;
 const GPU_ENCODES: f64 = 3.5e9;
 
@@ -129,9 +129,9 @@ pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
 #[derive(Debug)]
 pub struct Devices {
     choice: Choice,
-    fleet: Arc<Fleet>,
-    /// Which card of the fleet this thread uses, if it works in a batch.
-    seat: Option<usize>,
+    gpus: Arc<GpuSet>,
+    /// Which worker of a batch this thread is, and so which GPU of the set it uses; none outside a batch.
+    worker: Option<usize>,
     gpu: OnceLock<Gpu>,
     broken: AtomicBool,
 }
@@ -139,20 +139,20 @@ pub struct Devices {
 impl Devices {
     /// Prepares for `choice`.
     pub fn new(choice: Choice) -> Devices {
-        Devices::in_fleet(choice, Arc::new(Fleet::new(choice)), None)
+        Devices::in_set(choice, Arc::new(GpuSet::new(choice)), None)
     }
 
-    /// The devices of thread `seat` of a batch: a queue of its own on a card of `fleet`. With `auto`
-    /// the CPU works until the cards are ready.
-    pub fn seated(choice: Choice, fleet: &Arc<Fleet>, seat: usize) -> Devices {
-        Devices::in_fleet(choice, fleet.clone(), Some(seat))
+    /// The devices of thread `worker` of a batch: a stream of its own on a GPU of `gpus`. With `auto`
+    /// the CPU works until the GPUs are ready.
+    pub fn of_worker(choice: Choice, gpus: &Arc<GpuSet>, worker: usize) -> Devices {
+        Devices::in_set(choice, gpus.clone(), Some(worker))
     }
 
-    fn in_fleet(choice: Choice, fleet: Arc<Fleet>, seat: Option<usize>) -> Devices {
+    fn in_set(choice: Choice, gpus: Arc<GpuSet>, worker: Option<usize>) -> Devices {
         Devices {
             choice,
-            fleet,
-            seat,
+            gpus,
+            worker,
             gpu: OnceLock::new(),
             broken: AtomicBool::new(false),
         }
@@ -174,10 +174,10 @@ impl Devices {
                 if self.broken.load(Ordering::Relaxed) {
                     return on_cpu("chosen by auto: the GPU has failed".into());
                 }
-                if self.seat.is_some() && !self.fleet.ready() {
+                if self.worker.is_some() && !self.gpus.ready() {
                     return on_cpu("chosen by auto: no GPU is started".into());
                 }
-                let started = self.seat.is_some() || self.gpu.get().is_some();
+                let started = self.worker.is_some() || self.gpu.get().is_some();
                 let (cpu, gpu) = estimate(work, cores, started);
                 let start = if started { "" } else { " with its start" };
                 let compared = format!(
@@ -216,12 +216,12 @@ impl Devices {
         self.gpu.get()
     }
 
-    /// The card's peaks, where a GPU was used.
+    /// The GPU's peaks, where a GPU was used.
     pub fn peaks(&self) -> Peaks {
         self.gpu.get().map(Gpu::peaks).unwrap_or_default()
     }
 
-    /// Page-locked memory for a thread of a batch, where its card has been used.
+    /// Page-locked memory for a thread of a batch, where its GPU has been used.
     pub fn page_locked(&self, bytes: usize) -> Option<buffer::Block> {
         self.gpu.get()?.page_locked(bytes)
     }
@@ -230,51 +230,51 @@ impl Devices {
         if let Some(gpu) = self.gpu.get() {
             return Ok(gpu);
         }
-        let gpu = self.fleet.card(self.seat, timeline)?;
+        let gpu = self.gpus.stream(self.worker, timeline)?;
         // From now on the thread's memory is to be page-locked.
-        buffer::restock();
+        buffer::clear_pool();
         Ok(self.gpu.get_or_init(|| gpu))
     }
 }
 
-/// The cards of this machine that a run may use, started once, in the background.
+/// The GPUs of this machine that a run may use, started once, in the background.
 #[derive(Debug)]
-pub struct Fleet {
+pub struct GpuSet {
     choice: Choice,
     starting: Mutex<Option<JoinHandle<Result<Vec<Gpu>>>>>,
-    cards: OnceLock<Result<Vec<Gpu>>>,
+    gpus: OnceLock<Result<Vec<Gpu>>>,
 }
 
-impl Fleet {
-    /// The fleet for `choice`; cards that were asked for start at once.
-    pub fn new(choice: Choice) -> Fleet {
-        let fleet = Fleet {
+impl GpuSet {
+    /// The GPUs for `choice`; those that were asked for start at once.
+    pub fn new(choice: Choice) -> GpuSet {
+        let gpus = GpuSet {
             choice,
             starting: Mutex::default(),
-            cards: OnceLock::new(),
+            gpus: OnceLock::new(),
         };
         if let Choice::Gpu(_) = choice {
-            fleet.start();
+            gpus.start();
         }
-        fleet
+        gpus
     }
 
-    /// Starts the cards in the background, unless that has been done.
+    /// Starts the GPUs in the background, unless that has been done.
     pub fn start(&self) {
         let Ok(mut starting) = self.starting.lock() else {
             return;
         };
-        if starting.is_none() && self.cards.get().is_none() {
+        if starting.is_none() && self.gpus.get().is_none() {
             let choice = self.choice;
-            hush();
+            silence_panics();
             let thread = thread::Builder::new().name(STARTER.into());
             *starting = thread.spawn(move || open_all(choice)).ok();
         }
     }
 
-    /// Whether there is a card that could be used without waiting.
+    /// Whether there is a GPU that could be used without waiting.
     pub fn ready(&self) -> bool {
-        if self.cards.get().is_none() {
+        if self.gpus.get().is_none() {
             let done = |starting: &Option<JoinHandle<_>>| {
                 starting.as_ref().is_some_and(JoinHandle::is_finished)
             };
@@ -286,7 +286,7 @@ impl Fleet {
     }
 
     fn wait(&self) -> Result<&[Gpu], &anyhow::Error> {
-        let cards = self.cards.get_or_init(|| {
+        let gpus = self.gpus.get_or_init(|| {
             self.start();
             let starting = self.starting.lock().ok().and_then(|mut s| s.take());
             let failed =
@@ -297,29 +297,29 @@ impl Fleet {
                 Some(Err(panic)) => failed(panic.downcast_ref().map_or("?", String::as_str)),
             }
         });
-        cards.as_deref()
+        gpus.as_deref()
     }
 
-    /// A queue on a card: the first card's, or for a thread of a batch the one that is its turn.
-    fn card(&self, seat: Option<usize>, timeline: &mut Timeline) -> Result<Gpu> {
-        let cards = self
+    /// A stream on a GPU: the first GPU's, or for a thread of a batch the one that is its turn.
+    fn stream(&self, worker: Option<usize>, timeline: &mut Timeline) -> Result<Gpu> {
+        let gpus = self
             .wait()
             .map_err(|error| anyhow!("{:#}", error.root_cause()).context(Unusable))?;
-        let gpu = &cards[seat.unwrap_or(0) % cards.len()];
-        if seat.is_none_or(|seat| seat == 0) {
+        let gpu = &gpus[worker.unwrap_or(0) % gpus.len()];
+        if worker.is_none_or(|worker| worker == 0) {
             let (start, time) = gpu.opened;
             timeline.push("device start", start, time, 0, Limit::Host);
         }
-        gpu.lane(seat.is_some())
+        gpu.with_stream(worker.is_some())
             .map_err(|error| error.context(Unusable))
     }
 }
 
-/// The name of the thread that starts the cards.
+/// The name of the thread that starts the GPUs.
 const STARTER: &str = "gpu";
 
 /// A library that lacks what a driver has makes the binding panic. That is told as an error.
-fn hush() {
+fn silence_panics() {
     let others = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if thread::current().name() != Some(STARTER) {
@@ -328,7 +328,7 @@ fn hush() {
     }));
 }
 
-/// Opens the card that was chosen, or all there are.
+/// Opens the GPU that was chosen, or all there are.
 fn open_all(choice: Choice) -> Result<Vec<Gpu>> {
     if let Choice::Gpu(Some(ordinal)) = choice {
         return Ok(vec![Gpu::open(ordinal)?]);

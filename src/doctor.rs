@@ -1,16 +1,16 @@
-//! `gpuimg doctor`: what this machine has, whether the way to the card works, and what `auto` makes
+//! `gpuimg doctor`: what this machine has, whether the way to the GPU works, and what `auto` makes
 //! of it.
 
-use crate::buffer::Buffer;
 use crate::console;
 use crate::device::cuda::Gpu;
 use crate::device::link::{self, Link};
 use crate::device::{Choice, Devices, Unusable};
+use crate::image::buffer::Buffer;
 use crate::image::{Depth, Shape};
 use crate::ops;
 use crate::ops::normalize::Normalize;
 use crate::outcome::Outcome;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use std::fmt::Write as _;
 use std::fs;
@@ -31,7 +31,7 @@ pub fn run(choice: Choice) -> Result<Outcome> {
     if choice == Choice::Cpu {
         line(&mut out, "GPU", "not looked at: --device cpu was given");
     } else {
-        healthy = Gpu::open(ordinal).and_then(|gpu| card(&mut out, ordinal, &gpu));
+        healthy = Gpu::open(ordinal).and_then(|gpu| tell_gpu(&mut out, ordinal, &gpu));
         if let Err(error) = &healthy {
             line(
                 &mut out,
@@ -44,7 +44,7 @@ pub fn run(choice: Choice) -> Result<Outcome> {
     console::print_lines(&out)?;
     match (choice, healthy) {
         (Choice::Gpu(_), Err(error)) => Err(error),
-        // A card that is there and fails is worth an exit status; none at all is not.
+        // A GPU that is there and fails is worth an exit status; none at all is not.
         (_, Err(error)) if !error.is::<Unusable>() => Ok(Outcome::SomeFailed),
         _ => Ok(Outcome::Done),
     }
@@ -150,7 +150,7 @@ pub fn limits(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     (!both.is_empty()).then(|| format!("a control group allows {}", both.join(" and ")))
 }
 
-fn card(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
+fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
     let facts = gpu.facts()?;
     let managed = link::managed(facts.address);
     let driver = managed
@@ -187,7 +187,7 @@ fn card(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
         line(
             out,
             "note",
-            "this card is cut into instances (MIG): what is told here is of one of them",
+            "this GPU is cut into instances (MIG): what is told here is of one of them",
         );
     }
     let start = Instant::now();
@@ -219,10 +219,10 @@ pub fn told(Link { now, most }: Link) -> String {
     match now {
         now if now == most => text,
         now if now.1 < most.1 => format!(
-            "{text}: WARNING: lanes are missing; is the card in its slot, and the slot a full one?"
+            "{text}: WARNING: lanes are missing; is the GPU in its slot, and the slot a full one?"
         ),
         _ => {
-            format!("{text}: WARNING: a slower generation; an idle card may do that to save power")
+            format!("{text}: WARNING: a slower generation; an idle GPU may do that to save power")
         }
     }
 }
@@ -253,7 +253,7 @@ fn pinned(out: &mut String, gpu: &Gpu) -> Result<()> {
         let down = timed(&mut || pinned.download(&device))?;
         Ok((pinned.direct(), pin, up, down))
     })?;
-    ensure!(host == sent, "other bytes came back from the card");
+    ensure!(host == sent, "other bytes came back from the GPU");
     let text = if registered {
         format!(
             "{} MiB pinned in {:.1} ms; {up:.1} GB/s up, {down:.1} down, and the bytes came back",

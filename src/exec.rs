@@ -13,7 +13,7 @@ use crate::device::job::Job;
 use crate::device::{Devices, Failed, NoMemory, Work};
 use crate::image::{HostMemory, Image, Samples, Shape};
 use crate::ops::{DeviceImage, Executed, Operation, SampleTypes, Statistic, Statistics};
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
 use pixels::Delivered;
 

@@ -232,7 +232,7 @@ const DEVICE: &str = "it is a terminal or another device, no file and no pipe";
 /// Where an output goes: a file that gets its name by `commit`; or a stream.
 #[derive(Debug)]
 pub struct Target {
-    place: Place,
+    sink: Sink,
     /// Whether `commit` waits until the bytes are on the disk itself before it gives them their name,
     /// and then until the name is.
     pub sync: bool,
@@ -241,7 +241,7 @@ pub struct Target {
 }
 
 #[derive(Debug)]
-enum Place {
+enum Sink {
     File {
         unfinished: Unfinished,
         path: PathBuf,
@@ -258,11 +258,11 @@ impl Target {
     /// Prepares an output at `path` without touching what is there. An existing file is refused
     /// unless `overwrite`; `-` is standard output.
     pub fn create(path: &Path, overwrite: bool) -> Result<Target> {
-        let stream = |path: &Path| Place::Stream {
+        let stream = |path: &Path| Sink::Stream {
             path: path.into(),
             bytes: Mutex::default(),
         };
-        let place = if path == Path::new("-") {
+        let sink = if path == Path::new("-") {
             console::check_output().map_err(plain)?;
             stream(path)
         } else {
@@ -276,13 +276,13 @@ impl Target {
                     let mode = about.permissions().mode() & 0o777;
                     let unfinished = unfinished_beside(&path, mode)?;
                     replaced::inherit(unfinished.file(), &path, &about).map_err(plain)?;
-                    Place::File {
+                    Sink::File {
                         unfinished,
                         path,
                         overwrite,
                     }
                 }
-                Err(_) => Place::File {
+                Err(_) => Sink::File {
                     unfinished: unfinished_beside(path, 0o666)?,
                     path: path.into(),
                     overwrite,
@@ -290,7 +290,7 @@ impl Target {
             }
         };
         Ok(Target {
-            place,
+            sink,
             sync: false,
             traffic: Traffic::default(),
         })
@@ -299,9 +299,9 @@ impl Target {
     /// Reserves `len` bytes on the disk: a full disk is noticed before the work, and replacing a
     /// file later does not wait for delayed allocation (ext4: 19 ms against 176 for 128 MiB).
     pub fn reserve(&self, len: u64) -> Result<()> {
-        match &self.place {
-            Place::Stream { .. } => Ok(()),
-            Place::File { unfinished, .. } => {
+        match &self.sink {
+            Sink::Stream { .. } => Ok(()),
+            Sink::File { unfinished, .. } => {
                 use rustix::{fs::FallocateFlags, io::Errno};
                 let reserved = self.traffic.count(0, || {
                     match rustix::fs::fallocate(unfinished.file(), FallocateFlags::empty(), 0, len)
@@ -318,14 +318,14 @@ impl Target {
 
     /// Writes `bytes` at `offset`; callers may write from many threads and in any order.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        match &self.place {
-            Place::File { unfinished, .. } => self
+        match &self.sink {
+            Sink::File { unfinished, .. } => self
                 .traffic
                 .count(bytes.len(), || {
                     unfinished.file().write_all_at(bytes, offset)
                 })
                 .map_err(plain),
-            Place::Stream { bytes: held, .. } => {
+            Sink::Stream { bytes: held, .. } => {
                 let start = usize::try_from(offset)?;
                 let mut held = held
                     .lock()
@@ -352,12 +352,12 @@ impl Target {
         announce: impl FnOnce(Identity) -> Result<()>,
     ) -> Result<Traffic> {
         let Target {
-            place,
+            sink,
             sync,
             traffic,
         } = self;
-        match place {
-            Place::File {
+        match sink {
+            Sink::File {
                 unfinished,
                 path,
                 overwrite,
@@ -383,7 +383,7 @@ impl Target {
                     })
                     .map_err(plain)?;
             }
-            Place::Stream { path, bytes } => {
+            Sink::Stream { path, bytes } => {
                 let bytes = bytes
                     .into_inner()
                     .map_err(|_| anyhow::anyhow!("another thread failed"))?;

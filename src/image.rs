@@ -1,10 +1,11 @@
 //! An image in memory: interleaved native-endian samples of 8 or 16 bits. Depends on its
 //! memory alone.
 
+pub mod buffer;
 #[cfg(any(test, feature = "image"))]
 mod dynamic;
 
-use crate::buffer::Buffer;
+use buffer::Buffer;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 

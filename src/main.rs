@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use gpuimg::cli::Cli;
-use gpuimg::{Outcome, complain, console, run, status};
+use gpuimg::{Outcome, console, print_error, run, status};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         // Who reads our lines may stop when they have enough.
         Err(error) if error.is::<console::ReaderGone>() => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            print_error(&error);
             status(&error).into()
         }
     }
@@ -37,7 +37,7 @@ fn not_run(said: &clap::Error) -> ExitCode {
     };
     match printed {
         Err(error) if !error.is::<console::ReaderGone>() => {
-            complain(&error);
+            print_error(&error);
             ExitCode::FAILURE
         }
         _ => ExitCode::SUCCESS,

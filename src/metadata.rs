@@ -134,12 +134,12 @@ pub enum Effect {
     /// Gives samples other values, up to the full depth.
     Values,
     /// Moves pixels.
-    Turn(Turn),
+    Moves(PixelMap),
 }
 
-/// What happened to a page on its way.
+/// The transform applied to a page, by which its metadata are made true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Story {
+pub struct Transform {
     /// What the operation did.
     pub effect: Effect,
     /// The page as it was read.
@@ -152,7 +152,7 @@ pub struct Story {
     pub whole: bool,
 }
 
-impl Story {
+impl Transform {
     /// Whether samples have other values than before.
     pub fn changes_values(&self) -> bool {
         self.effect == Effect::Values || self.from.depth != self.to.depth
@@ -160,14 +160,14 @@ impl Story {
 
     /// Whether rows became columns.
     pub fn is_transposed(&self) -> bool {
-        matches!(self.effect, Effect::Turn(turn) if turn.transposed)
+        matches!(self.effect, Effect::Moves(turn) if turn.transposed)
     }
 }
 
 /// A symmetry of the rectangle: with the output's pixel (x, y), mirrored where said, the input's is
 /// (x, y), or (y, x) where transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct PixelMap {
     /// Whether rows become columns.
     pub transposed: bool,
     /// Whether the output's columns are mirrored.
@@ -176,11 +176,11 @@ pub struct Turn {
     pub mirror_y: bool,
 }
 
-impl Turn {
+impl PixelMap {
     /// The turns that TIFF's orientations 1 to 8 ask for before an image is shown.
-    const ORIENTATIONS: [Turn; 8] = {
-        const fn turn(transposed: bool, mirror_x: bool, mirror_y: bool) -> Turn {
-            Turn {
+    const ORIENTATIONS: [PixelMap; 8] = {
+        const fn turn(transposed: bool, mirror_x: bool, mirror_y: bool) -> PixelMap {
+            PixelMap {
                 transposed,
                 mirror_x,
                 mirror_y,
@@ -211,9 +211,9 @@ impl Turn {
     }
 
     /// The turn that an orientation asks for; none for numbers that are no orientation.
-    pub fn of_orientation(orientation: u16) -> Option<Turn> {
+    pub fn of_orientation(orientation: u16) -> Option<PixelMap> {
         let index = usize::from(orientation).checked_sub(1)?;
-        Turn::ORIENTATIONS.get(index).copied()
+        PixelMap::ORIENTATIONS.get(index).copied()
     }
 
     /// Where a pixel of the output, as a vector from the centre, comes from.
@@ -226,21 +226,21 @@ impl Turn {
     /// The orientation that has the same effect on the turned image as `orientation` had before:
     /// who sees the file as it is meant to be shown sees it turned, and who does not, too.
     fn conjugate(self, orientation: u16) -> Option<u16> {
-        let shown = Turn::of_orientation(orientation)?;
+        let shown = PixelMap::of_orientation(orientation)?;
         // Turned and then shown by the new one is shown by the old one and then turned.
-        let same = |new: &Turn| {
+        let same = |new: &PixelMap| {
             [(1, 0), (0, 1)]
                 .into_iter()
                 .all(|v| self.source(new.source(v)) == shown.source(self.source(v)))
         };
-        let index = Turn::ORIENTATIONS.iter().position(same)?;
+        let index = PixelMap::ORIENTATIONS.iter().position(same)?;
         Some(index as u16 + 1)
     }
 }
 
 /// Sentences for the user, without the file's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remarks {
+pub struct Diagnostics {
     /// What changes the meaning of the output: always told.
     pub warnings: Vec<String>,
     /// What is not carried on, and matters to few: told when asked for.
@@ -293,7 +293,7 @@ impl Metadata {
                 self.maxval = None;
                 self.significant = None;
             }
-            Effect::Turn(turn) => {
+            Effect::Moves(turn) => {
                 self.orientation = self.orientation.and_then(|old| turn.conjugate(old));
                 if let Some(resolution) = self.resolution.as_mut().filter(|_| turn.transposed) {
                     std::mem::swap(&mut resolution.x, &mut resolution.y);
@@ -341,7 +341,7 @@ mod tests {
     /// By the definition of each tag (TIFF 6.0, Orientation), worked out by hand.
     #[test]
     fn orientations_follow_turns() {
-        let turn = |orientation| Turn::of_orientation(orientation).expect("1 to 8");
+        let turn = |orientation| PixelMap::of_orientation(orientation).expect("1 to 8");
         // Upright stays upright, whatever is done.
         for any in 1..=8 {
             assert_eq!(turn(any).conjugate(1), Some(1));

@@ -22,8 +22,8 @@ use crate::device::Work;
 use crate::device::cuda;
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Shape, Values};
-use crate::metadata::{Effect, Turn};
-use crate::stats::Timeline;
+use crate::metadata::{Effect, PixelMap};
+use crate::timing::Timeline;
 use anyhow::{Result, bail};
 use histogram::Counts;
 use std::fmt;
@@ -132,7 +132,7 @@ pub enum Access {
     /// The result is numbers, which those of any runs of pixels add up to.
     Reduction,
     /// On one sample in another place: rows of the result can be done by themselves.
-    Permutation(Turn),
+    Permutation(PixelMap),
     /// On samples anywhere: the image cannot be cut.
     WholeImage,
 }

@@ -10,15 +10,15 @@ use crate::device::{Devices, Failed, Unusable, Work};
 use crate::exec::Executor;
 use crate::files::{Identity, Source, Target};
 use crate::image::{Depth, Shape};
-use crate::metadata::Remarks;
+use crate::memory_budget::MemoryBudget;
+use crate::metadata::Diagnostics;
 use crate::ops::Operation;
 use crate::ops::histogram::Counts;
 use crate::ops::sum::Totals;
 use crate::outcome::Outcome;
-use crate::room::Room;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Context, Error, Result};
-use diagnostics::Diagnostics;
+use diagnostics::FileDiagnostics;
 use page::PageProcessor;
 use stack::StackStatistics;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub struct Resources<'a> {
     /// The devices to choose from.
     pub devices: &'a Devices,
     /// The memory that images on their way at the same time share, if it is limited.
-    pub room: Option<&'a Room>,
+    pub budget: Option<&'a MemoryBudget>,
     /// How inputs are read.
     pub reading: Reading,
     /// Whether an input must be a regular file: it was one when it was listed.
@@ -200,14 +200,16 @@ fn attempt(
         op.check(shape).with_context(|| undone(op, input))?;
     }
     let largest = surveys.iter().map(memory).max();
-    let _place = resources.room.map(|room| room.take(largest.unwrap_or(0)));
+    let _reservation = resources
+        .budget
+        .map(|budget| budget.reserve(largest.unwrap_or(0)));
     let (shape, pages) = (surveys[0].0, surveys.len());
     let writer = output.zip(target.as_ref()).map(|(output, target)| {
         let format = output.format.unwrap_or(reader.format());
         let surveys = surveys.into_iter();
-        let room = surveys.map(|(shape, told)| (output.grown(shape), told));
-        let room: Vec<_> = room.collect();
-        Writer::new(format, &output.options, target, &room).with_context(|| unwritten(output))
+        let pages = surveys.map(|(shape, bytes)| (output.grown(shape), bytes));
+        let pages: Vec<_> = pages.collect();
+        Writer::new(format, &output.options, target, &pages).with_context(|| unwritten(output))
     });
     let writer = writer.transpose()?;
     let mut executor = Executor::new(resources.devices, timeline);
@@ -219,7 +221,7 @@ fn attempt(
             input,
             output: output.zip(target.as_ref()),
             source: &source,
-            diagnostics: Diagnostics::new(reader.left_out(), pages),
+            diagnostics: FileDiagnostics::new(reader.left_out(), pages),
             reader,
             writer,
             executor,
@@ -248,7 +250,7 @@ fn attempt(
             .with_context(|| unwritten(output))?;
         executor.timeline.encoded(since, last, &traffic);
     }
-    let Remarks { warnings, notes } = diagnostics.finish();
+    let Diagnostics { warnings, notes } = diagnostics.finish();
     Ok(Done {
         shape,
         found,

@@ -6,10 +6,10 @@ use crate::device::cuda::Gpu;
 use crate::exec;
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape, Values};
-use crate::metadata::Remarks;
+use crate::metadata::Diagnostics;
 use crate::ops::{self, OpResult};
 use crate::outcome::Outcome;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Context, Error, Result};
 use serde_json::{Value, json};
 use std::fmt;
@@ -159,7 +159,7 @@ fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<(Image, Values
     let mut read = || {
         reader.turn_to(index)?;
         let image = reader.decode()?;
-        let metadata = reader.metadata(&mut Remarks::default())?;
+        let metadata = reader.metadata(&mut Diagnostics::default())?;
         let values = metadata.values(image.shape().depth);
         Ok::<_, Error>((image, values))
     };

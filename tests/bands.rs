@@ -1,4 +1,4 @@
-//! Images that a card's memory does not hold at once: the same bytes, in bands; and where not even
+//! Images that a GPU's memory does not hold at once: the same bytes, in bands; and where not even
 //! those fit, the CPU with `auto`, or an error.
 
 use crate::support::{Kind, SIZES, gpu, image, run};
@@ -9,7 +9,7 @@ use gpuimg::ops::histogram::Histogram;
 use gpuimg::ops::normalize::Normalize;
 use gpuimg::ops::symmetry::Symmetry;
 use gpuimg::ops::{self, Operation, naive};
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 
 /// Shape of a grey image of 16 bits that is `mib` MiB large, its sides odd.
 fn large(mib: usize) -> Shape {
@@ -88,7 +88,7 @@ fn what_does_not_fit_at_once_is_cut() {
 }
 
 #[test]
-fn a_card_without_any_room_is_an_error() {
+fn a_gpu_without_any_room_is_an_error() {
     let Some(gpu) = gpu(1) else { return };
     let gpu = gpu.limited(100).expect("a queue");
     let image = filled(large(1));
@@ -137,9 +137,9 @@ fn a_limit_on_device_memory_is_kept() {
     );
 }
 
-/// One core and 400 MB to compress: `auto` takes the card, which has no room, and then the CPU.
+/// One core and 400 MB to compress: `auto` takes the GPU, which has no room, and then the CPU.
 #[test]
-fn auto_goes_on_where_a_card_fails() {
+fn auto_goes_on_where_a_gpu_fails() {
     if gpu(1).is_none() {
         return;
     }
@@ -168,10 +168,10 @@ fn auto_goes_on_where_a_card_fails() {
     );
 }
 
-/// A card that other work has filled: the driver's own word for it.
+/// A GPU that other work has filled: the driver's own word for it.
 #[test]
-#[ignore = "takes all of a card's memory: to be run alone"]
-fn full_card() {
+#[ignore = "takes all of a GPU's memory: to be run alone"]
+fn full_gpu() {
     let Some(gpu) = gpu(4) else { return };
     let mut ballast = Vec::new();
     for step in [1 << 30, 64 << 20, 2 << 20] {

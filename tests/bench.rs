@@ -25,7 +25,7 @@ fn report() -> Report {
     };
     Report {
         machine: Machine {
-            card: Some("A card <of the tests>".into()),
+            gpu: Some("A GPU <of the tests>".into()),
             details: Some("none".into()),
             threads: 2,
             input: 256 << 20,
@@ -334,7 +334,7 @@ const PROBE: &str = "<script>addEventListener('load', () => {
 fn the_page_is_whole_in_a_browser() {
     let report = report();
     let page = html::page(&report);
-    assert!(page.contains("A card &lt;of the tests&gt;"));
+    assert!(page.contains("A GPU &lt;of the tests&gt;"));
     for fetched in ["http://", "https://", "src=", "@import", "<script"] {
         assert!(!page.contains(fetched), "the page has {fetched}");
     }

@@ -272,7 +272,7 @@ fn a_gpu_that_this_machine_does_not_have_is_told_in_a_sentence() {
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
         assert_eq!(listing(folder.path()), ["in.png"]);
     }
-    // Hidden cards are no trouble to who did not ask for one.
+    // Hidden GPUs are no trouble to who did not ask for one.
     let Run { code, stderr, .. } = run(folder.path(), &["sum", "in.png"], &hidden);
     assert_eq!((code, stderr.as_str()), (0, ""));
 }

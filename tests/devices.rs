@@ -8,7 +8,7 @@ use gpuimg::ops::normalize::Normalize;
 use gpuimg::ops::sum::{Sum, Total};
 use gpuimg::ops::symmetry::Symmetry;
 use gpuimg::ops::{self, OpResult, Operation, naive};
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 
 fn every_image(mut visit: impl FnMut(&Image, &str)) {
     for (width, height) in SIZES {

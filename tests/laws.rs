@@ -8,7 +8,7 @@ use gpuimg::ops::normalize::{Normalize, Range};
 use gpuimg::ops::sum::Sum;
 use gpuimg::ops::symmetry::Symmetry::{self, *};
 use gpuimg::ops::{OpResult, depth, naive};
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 
 fn chain(image: &Image, steps: &[Symmetry]) -> Image {
     steps

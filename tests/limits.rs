@@ -1,8 +1,8 @@
 //! What a process may use, and hostile inputs: each test is named after what went wrong.
 
 use crate::batch::pgm;
-use crate::png_files::Plain;
 use crate::signals::{pipe, shell};
+use crate::support::png::Plain;
 use crate::support::{Run, binary, folder, listing, run, skipped, told};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use rustix::io::Errno;

@@ -8,7 +8,7 @@
 
 mod support;
 
-/// Images that a card's memory does not hold at once.
+/// Images that a GPU's memory does not hold at once.
 mod bands;
 /// Many files: folders, parts, bad files, what is said.
 mod batch;
@@ -16,7 +16,7 @@ mod batch;
 mod bench;
 /// The command as a user meets it: files, exit statuses, sentences.
 mod command;
-/// Awkward images: the contract of `samples/CONTRACT.md`, row by row.
+/// Awkward images: the contract of `docs/CONTRACT.md`, row by row.
 mod contract;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
@@ -36,8 +36,6 @@ mod metadata;
 mod png_decode;
 /// PNG written, and read back by other decoders.
 mod png_encode;
-/// PNG files made for the tests.
-mod png_files;
 /// PNG from the GPU against PNG from the CPU, file by file.
 mod png_gpu;
 /// PNM read and written.

@@ -9,7 +9,7 @@ use gpuimg::files::Target;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::metadata::Metadata;
 use gpuimg::ops::DeviceImage;
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 
 fn on_gpu(gpu: &Gpu, image: &Image) -> Vec<u8> {
     let shape = image.shape();

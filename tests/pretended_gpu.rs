@@ -4,22 +4,22 @@
 use crate::support::{Kind, SIZES, image};
 use anyhow::{Result, anyhow};
 use gpuimg::device::NoMemory;
-use gpuimg::exec::bands::{Lane, Piece, Plan, in_bands};
+use gpuimg::exec::bands::{BandStream, Piece, Plan, in_bands};
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::{
     self, Access, Executed, Join, OpResult, Operation, SampleTypes, Statistic, Statistics, naive,
 };
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A lane of the GPU: device memory for so many bytes, and what is done with a piece there.
+/// A stream of the GPU: device memory for so many bytes, and what is done with a piece there.
 struct Pretended<'a, W> {
     memory: usize,
     pieces: &'a AtomicUsize,
     work: &'a W,
 }
 
-impl<T, W> Lane for Pretended<'_, W>
+impl<T, W> BandStream for Pretended<'_, W>
 where
     T: Join + Send,
     W: Fn(Image) -> Result<(Option<Image>, T)> + Sync,
@@ -72,14 +72,14 @@ impl PretendedGpu {
         memory: &mut [u8],
         work: impl Fn(Image) -> Result<(Option<Image>, T)> + Sync,
     ) -> Result<T> {
-        let lane = || {
+        let stream = || {
             Ok(Pretended {
                 memory: self.memory,
                 pieces: &self.pieces,
                 work: &work,
             })
         };
-        Ok(in_bands(plan, input, memory, self.bytes, lane)?.0)
+        Ok(in_bands(plan, input, memory, self.bytes, stream)?.0)
     }
 
     /// The whole of an operation, as `exec::bands::run` does it on a real one.

@@ -3,11 +3,11 @@
 //! the memory is new.
 
 use crate::contract::words;
-use crate::png_files::Plain;
+use crate::support::png::Plain;
+use crate::support::tiff::Build;
 use crate::support::{folder, run};
-use crate::tiff::build::Build;
 use crate::tiff::picture;
-use gpuimg::buffer::{Buffer, POISON};
+use gpuimg::image::buffer::{Buffer, POISON};
 use gpuimg::image::{Depth, Image, Samples};
 use std::fs;
 

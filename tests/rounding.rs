@@ -6,7 +6,7 @@ use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::OpResult;
 use gpuimg::ops::normalize::{Normalize, Range};
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 
 /// floor(x·span/d + 1/2) = floor((2·x·span + d) / 2d)
 fn rounded(x: u64, span: u64, d: u64) -> u64 {

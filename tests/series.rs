@@ -3,8 +3,8 @@
 use crate::batch::tree;
 use crate::contract::words;
 use crate::stacks::{pages, range, stretched};
+use crate::support::tiff::Build;
 use crate::support::{Run, folder, run, sample};
-use crate::tiff::build::Build;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,8 @@
 //! Files of several pages: every page done, the range shared, descriptions true.
 
 use crate::contract::{made, outcome, refused};
+use crate::support::tiff::Build;
 use crate::support::{folder, run, sample};
-use crate::tiff::build::Build;
 use crate::tiff::{picture, written};
 use gpuimg::codec::Encoder;
 use gpuimg::codec::tiff::{Compression, TiffEncoder};

@@ -3,10 +3,10 @@
 
 use crate::contract::{chunk_of, grey, made, outcome, refused, tag, words};
 use crate::metadata::{doubles, text};
-use crate::png_files::Plain;
 use crate::stacks::pages;
+use crate::support::png::Plain;
+use crate::support::tiff::Build;
 use crate::support::{folder, run};
-use crate::tiff::build::Build;
 use crate::tiff::picture;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 

@@ -21,7 +21,7 @@ Story|the transform applied
 Retold|update of a description
 retell|update a description
 Meaning|SampleTypes
-Turn|Symmetry
+Turn|PixelMap, Symmetry
 leave_aside|skip reduced-resolution pages
 is_aside|is a reduced-resolution page
 Room|MemoryBudget
@@ -37,14 +37,12 @@ Salvage|ErrorPolicy
 Ahead|speculative decode
 illusions?|false starts
 hungry|needs input
-lanes?|cursor (decoder); lane only of a SIMD register or warp
 Fate|FileOutcome
 Voice|verbosity
 aloud|verbosity
 hush|verbosity
 complain|print_error
 png_promise|match estimate
-Lab|BenchContext
-moments?|clock anchor
+Lab(?! colours)|BenchContext
 WORDS
 exit $found

@@ -5,21 +5,17 @@
 //! be read, which part of a set that was, and of each channel `[value, count]` for every value that
 //! occurs.
 
-use super::options::Options;
-use super::plan::{can_be_written, counted};
+use super::plan::counted;
 use super::shard::{MOST_PARTS, Shard};
-use super::{inputs, measure_set, places};
-use crate::cli::{Common, Counted};
+use crate::cli::Counted;
 use crate::console;
 use crate::files::{Source, Target, make_folder, parent};
 use crate::image::{Depth, Values};
 use crate::ops::histogram::Counts;
-use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Version of the files.
 const SCHEMA: u64 = 1;
@@ -87,7 +83,7 @@ impl Set {
     }
 
     /// Joins another part of the same set.
-    fn join(&mut self, other: &Set) -> Result<()> {
+    pub fn join(&mut self, other: &Set) -> Result<()> {
         ensure!(
             self.of == other.of,
             "it is of a set in {} parts, and the others are of one in {}",
@@ -106,6 +102,17 @@ impl Set {
             Some(counts) => self.add(counts, other.images),
             None => Ok(()),
         }
+    }
+
+    /// The set as a whole, which is no part of another.
+    ///
+    /// # Errors
+    /// Parts that are missing.
+    pub fn complete(mut self) -> Result<Set> {
+        self.whole()?;
+        self.parts = BTreeSet::from([1]);
+        self.of = 1;
+        Ok(self)
     }
 
     /// Fails if parts are not in it, and names them, or the first of many.
@@ -242,7 +249,7 @@ impl Set {
     }
 
     /// Writes a `.hist` file, and makes its folder first.
-    fn write(&self, output: &Counted) -> Result<()> {
+    pub fn write(&self, output: &Counted) -> Result<()> {
         let path = &output.output;
         let write = || {
             make_folder(parent(path), output.sync)?;
@@ -255,83 +262,6 @@ impl Set {
         write().with_context(|| format!("cannot write {}", path.display()))?;
         Ok(())
     }
-}
-
-/// Counts all that `inputs` and the options name, and writes the histogram to `output`. What cannot be
-/// read is named and told in the outcome, and the histogram is that of the others: the rest of a set
-/// need not wait for it. Images of different kinds leave no histogram, nor does a whole set of which
-/// nothing was counted; a part of a set may be empty.
-pub fn histogram(
-    inputs: &[PathBuf],
-    output: &Counted,
-    options: &Options,
-    common: &Common,
-) -> Result<Outcome> {
-    let items = inputs::collect(inputs, &options.selection, None).map_err(usage)?;
-    let others = [&options.report, &options.selection.files_from];
-    let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
-    let path = &output.output;
-    places::keep_off("the histogram", path, &items.items, &others).map_err(usage)?;
-    // Not after hours of counting.
-    can_be_written(path, output.overwrite, true)
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    let (set, outcome) = measure_set(&items, options, common, true)?;
-    let of_nothing = set.counts.is_none() && options.selection.shard.is_none();
-    if options.dry_run || of_nothing {
-        return Ok(outcome);
-    }
-    set.write(output)?;
-    if !options.voice.quiet {
-        set.mention_failed(&output.output);
-    }
-    Ok(outcome)
-}
-
-/// Joins the histograms of the parts of a set: files, or folders of them.
-pub fn merge(inputs: &[PathBuf], output: &Counted) -> Result<Outcome> {
-    let parts = parts(inputs, &output.output)?;
-    let (first, others) = parts
-        .split_first()
-        .context("nothing to merge: no .hist file in the folder")
-        .map_err(usage)?;
-    let mut all = Set::read(first)?;
-    for path in others {
-        all.join(&Set::read(path)?)
-            .with_context(|| format!("cannot merge {}", path.display()))?;
-    }
-    all.whole()?;
-    all.parts = BTreeSet::from([1]);
-    all.of = 1;
-    all.write(output)?;
-    all.mention_failed(&output.output);
-    Ok(Outcome::Done)
-}
-
-/// The files that `inputs` name; of a folder its `.hist` files in the order of their names. An
-/// `output` of an earlier merge in that folder is no part.
-fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
-    let earlier = fs::canonicalize(output).ok();
-    let mut parts = Vec::new();
-    for input in inputs {
-        if !input.is_dir() {
-            parts.push(input.clone());
-            continue;
-        }
-        let list = || -> Result<Vec<PathBuf>> {
-            let entries = fs::read_dir(input)?.map(|entry| Ok(entry?.path()));
-            entries.collect()
-        };
-        let mut found = list().with_context(|| format!("cannot read {}", input.display()))?;
-        found.retain(|path| {
-            let is_part = path
-                .extension()
-                .is_some_and(|extension| extension == "hist");
-            is_part && (earlier.is_none() || fs::canonicalize(path).ok() != earlier)
-        });
-        found.sort();
-        parts.extend(found);
-    }
-    Ok(parts)
 }
 
 /// How many samples `bins` count; in bits that no counts exceed.

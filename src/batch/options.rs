@@ -1,9 +1,9 @@
 //! What a user may say of a batch.
 
 use super::inputs::Selection;
-use super::progress::Voice;
+use super::progress::Verbosity;
 use crate::limits;
-use crate::room;
+use crate::memory_budget;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub struct Options {
     pub jobs: Option<NonZeroUsize>,
 
     /// Memory that the images under way may take together, as 8G or 500M; without it half of what is free
-    #[arg(long, value_name = "SIZE", value_parser = room::size, help_heading = "Many files")]
+    #[arg(long, value_name = "SIZE", value_parser = memory_budget::size, help_heading = "Many files")]
     pub mem_limit: Option<u64>,
 
     /// Write a line of JSON for every file to FILE
@@ -36,7 +36,7 @@ pub struct Options {
 
     /// How much is said.
     #[command(flatten)]
-    pub voice: Voice,
+    pub verbosity: Verbosity,
 }
 
 impl Options {

@@ -38,7 +38,7 @@ impl Batch<'_> {
     /// Tells on standard output what would be done, and by its outcome how it would end.
     pub(super) fn tell_plan(&self, earlier: Option<&Past>) -> Result<Outcome> {
         let items = &self.items.items;
-        self.tell_passed_over(&Progress::new(0, self.options.voice));
+        self.tell_passed_over(&Progress::new(0, self.options.verbosity));
         let foreseen: Vec<Result<Foreseen>> = items
             .par_iter()
             .map(|item| self.foresee(item, earlier))
@@ -50,7 +50,7 @@ impl Batch<'_> {
                 .map(|path| format!(" → {}", path.display()));
             let (input, arrow) = (item.input.display(), arrow.unwrap_or_default());
             match foreseen {
-                Ok(_) if self.options.voice.quiet => {}
+                Ok(_) if self.options.verbosity.quiet => {}
                 Ok(foreseen) => console::print(&format!("{input}{arrow}: {foreseen}"))?,
                 Err(error) => console::print(&format!("{error:#}"))?,
             }
@@ -164,7 +164,7 @@ impl Batch<'_> {
         let pages = || todo.iter().copied().flatten();
         let pixels: u64 = pages().map(|(shape, _)| shape.pixels() as u64).sum();
         let bytes: u64 = pages().map(|(shape, _)| shape.bytes() as u64).sum();
-        let threads = self.crew().threads(todo.len());
+        let threads = self.workers().threads(todo.len());
         // Of a stack one page at a time is in memory.
         let largest = |pages: &&[(Shape, u64)]| pages.iter().map(memory).max().unwrap_or(0);
         let mut each: Vec<u64> = todo.iter().map(largest).collect();

@@ -12,7 +12,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// How much is said.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
-pub struct Voice {
+pub struct Verbosity {
     /// Say nothing but errors
     #[arg(short, long, help_heading = "Many files")]
     pub quiet: bool,
@@ -25,7 +25,7 @@ pub struct Voice {
 /// The progress of a batch.
 #[derive(Debug)]
 pub struct Progress {
-    voice: Voice,
+    verbosity: Verbosity,
     bar: ProgressBar,
     begun: Instant,
     told: Instant,
@@ -37,8 +37,8 @@ pub struct Progress {
 
 impl Progress {
     /// Begins with none of `files` done.
-    pub fn new(files: usize, voice: Voice) -> Progress {
-        let hidden = voice.quiet || voice.no_progress || !stderr().is_terminal();
+    pub fn new(files: usize, verbosity: Verbosity) -> Progress {
+        let hidden = verbosity.quiet || verbosity.no_progress || !stderr().is_terminal();
         let target = match hidden {
             true => ProgressDrawTarget::hidden(),
             false => ProgressDrawTarget::stderr(),
@@ -54,7 +54,7 @@ impl Progress {
         }
         let now = Instant::now();
         Progress {
-            voice,
+            verbosity,
             bar,
             begun: now,
             told: now,
@@ -72,7 +72,7 @@ impl Progress {
         self.bytes += bytes;
         self.bar.set_message(self.rate());
         self.bar.inc(1);
-        let plain = self.bar.is_hidden() && !self.voice.quiet && !self.voice.no_progress;
+        let plain = self.bar.is_hidden() && !self.verbosity.quiet && !self.verbosity.no_progress;
         if plain && self.told.elapsed() >= PAUSE {
             self.told = Instant::now();
             let left = self.begun.elapsed().as_secs_f64() / self.done as f64
@@ -103,7 +103,7 @@ impl Progress {
 
     /// The same, unless `-q`.
     pub fn mention(&self, line: &str) {
-        if !self.voice.quiet {
+        if !self.verbosity.quiet {
             self.say(line);
         }
     }
@@ -111,7 +111,7 @@ impl Progress {
     /// Takes the bar away, and says what was done.
     pub fn finish(self, skipped: usize) {
         self.bar.finish_and_clear();
-        if self.voice.quiet {
+        if self.verbosity.quiet {
             return;
         }
         let time = self.begun.elapsed().as_secs_f64().max(1e-9);

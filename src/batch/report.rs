@@ -14,7 +14,7 @@ const SCHEMA: u32 = 1;
 
 /// What became of a file.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum FileOutcome {
     /// It was done.
     Done(Box<Done>),
     /// It had been done before, and nothing has changed.
@@ -48,7 +48,7 @@ impl Report {
     }
 
     /// Adds the line of a file that took `time`.
-    pub fn add(&mut self, item: &Item, outcome: &Outcome, time: Duration) -> Result<()> {
+    pub fn add(&mut self, item: &Item, outcome: &FileOutcome, time: Duration) -> Result<()> {
         let line = format!("{}\n", line(item, outcome, time));
         self.0
             .write_all(line.as_bytes())
@@ -57,7 +57,7 @@ impl Report {
 }
 
 /// What is told of a file.
-pub fn line(item: &Item, outcome: &Outcome, time: Duration) -> Value {
+pub fn line(item: &Item, outcome: &FileOutcome, time: Duration) -> Value {
     let mut line = json!({
         "schema": SCHEMA,
         "input": item.input.to_string_lossy(),
@@ -65,12 +65,12 @@ pub fn line(item: &Item, outcome: &Outcome, time: Duration) -> Value {
         "seconds": time.as_secs_f64(),
     });
     match outcome {
-        Outcome::Skipped => line["status"] = "skipped".into(),
-        Outcome::Failed(error) => {
+        FileOutcome::Skipped => line["status"] = "skipped".into(),
+        FileOutcome::Failed(error) => {
             line["status"] = "failed".into();
             line["error"] = format!("{error:#}").into();
         }
-        Outcome::Done(done) => {
+        FileOutcome::Done(done) => {
             line["status"] = match &done.damage {
                 None => "done".into(),
                 Some(damage) => {

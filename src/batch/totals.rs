@@ -1,7 +1,7 @@
 //! Where the time of a batch went: the stages of all its images added up, and which of the things
 //! they used was the limit.
 
-use crate::stats::{Limit, Span, Stretches, Timeline, millis};
+use crate::timing::{Limit, Span, Stretches, Timeline, millis};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
@@ -24,11 +24,11 @@ struct Stage {
 pub struct Totals {
     stages: Vec<Stage>,
     images: usize,
-    /// When the link to the card, that from it, and the card were at work, for whichever image.
+    /// When the link to the GPU, that from it, and the GPU were at work, for whichever image.
     device: [Stretches; 3],
 }
 
-/// The stage in which a card is started.
+/// The stage in which a GPU is started.
 const START: &str = "device start";
 
 /// A part of the device, which all images share.
@@ -41,17 +41,17 @@ struct Part {
 }
 
 const UP: Part = Part {
-    what: "the link to the card",
+    what: "the link to the GPU",
     limit: Limit::Pcie,
     begins: "upload",
 };
 const DOWN: Part = Part {
-    what: "the link from the card",
+    what: "the link from the GPU",
     limit: Limit::Pcie,
     begins: "download",
 };
-const CARD: Part = Part {
-    what: "the card",
+const GPU: Part = Part {
+    what: "the GPU",
     limit: Limit::DeviceMemory,
     begins: "",
 };
@@ -84,7 +84,7 @@ impl Totals {
                 });
                 self.stages.len() - 1
             });
-            let parts = [UP, DOWN, CARD].iter().zip(&mut self.device);
+            let parts = [UP, DOWN, GPU].iter().zip(&mut self.device);
             for (_, stretches) in parts.filter(|(part, _)| part.does(span)) {
                 stretches.add(timeline.began(span), span.time);
             }
@@ -96,15 +96,15 @@ impl Totals {
     }
 
     /// How busy each of the shared things was, from 0 to 1: the `threads` of the host, each direction
-    /// of the link, the card; and the share that its start took.
+    /// of the link, the GPU; and the share that its start took.
     fn shares(&self, wall: Duration, threads: usize) -> [Share; 5] {
         let wall = wall.as_secs_f64().max(1e-9);
         let on_host = |stage: &&Stage| stage.limit == Limit::Host && stage.name != START;
         let host: Duration = self.stages.iter().filter(on_host).map(|s| s.time).sum();
-        // Cards start side by side, once.
+        // GPUs start side by side, once.
         let starts = self.stages.iter().find(|stage| stage.name == START);
         let start = starts.map_or(Duration::ZERO, |stage| stage.time);
-        let [up, down, card] = &self.device;
+        let [up, down, gpu] = &self.device;
         let device = |part: Part, stretches: &Stretches| Share {
             what: part.what,
             busy: stretches.time().as_secs_f64() / wall,
@@ -116,7 +116,7 @@ impl Totals {
             },
             device(UP, up),
             device(DOWN, down),
-            device(CARD, card),
+            device(GPU, gpu),
             Share {
                 what: "the GPU's start",
                 busy: start.as_secs_f64() / wall,

@@ -3,7 +3,7 @@
 use super::Table;
 use super::context::{BenchContext, Host};
 use super::papers::{self, Topic};
-use crate::stats::Limit;
+use crate::timing::Limit;
 use anyhow::Result;
 
 /// What a row's rate is held against.
@@ -13,7 +13,7 @@ pub enum Ceiling {
     None,
     /// What this row of the table `ceilings` measured in the same run.
     Measured(&'static str),
-    /// The card's own statement: memory clock × width, or link generation × lanes.
+    /// The GPU's own statement: memory clock × width, or link generation × lanes.
     Stated(Limit),
 }
 
@@ -109,13 +109,13 @@ impl From<Time> for Measured {
     }
 }
 
-type OnCard = Box<dyn Fn(&BenchContext) -> Result<Measured>>;
+type OnGpu = Box<dyn Fn(&BenchContext) -> Result<Measured>>;
 type OnHost = Box<dyn Fn(&Host) -> Result<Measured>>;
 
 /// How a case is run.
 pub enum Work {
-    /// On the card; checks what it computes, then times it.
-    Card(OnCard),
+    /// On the GPU; checks what it computes, then times it.
+    Gpu(OnGpu),
     /// On the host.
     Host(OnHost),
 }
@@ -153,8 +153,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// A row that runs on the card, and moves `bytes`, which lie in as many bytes of its memory.
-    pub fn card(
+    /// A row that runs on the GPU, and moves `bytes`, which lie in as many bytes of its memory.
+    pub fn gpu(
         table: Table,
         id: impl Into<String>,
         name: impl Into<String>,
@@ -162,7 +162,7 @@ impl Case {
         bytes: u64,
         work: impl Fn(&BenchContext) -> Result<Measured> + 'static,
     ) -> Case {
-        Case::new(table, id, name, topic, bytes, Work::Card(Box::new(work)))
+        Case::new(table, id, name, topic, bytes, Work::Gpu(Box::new(work)))
     }
 
     /// A row that runs on the host.
@@ -242,7 +242,7 @@ pub enum Outcome {
 pub struct Row {
     /// What it is.
     pub about: About,
-    /// Whether what it touches stays in the card's level-2 cache.
+    /// Whether what it touches stays in the GPU's level-2 cache.
     pub fits_l2: bool,
     /// What its rate is held against, in GB/s.
     pub ceiling: Option<f64>,
@@ -279,19 +279,19 @@ impl Row {
     }
 
     /// What is worth knowing besides the numbers.
-    pub fn remarks(&self) -> String {
-        let mut remarks = Vec::new();
+    pub fn diagnostics(&self) -> String {
+        let mut diagnostics = Vec::new();
         if self.fits_l2 && self.about.bytes > 0 {
-            remarks.push("fits L2");
+            diagnostics.push("fits L2");
         }
         match &self.outcome {
             Outcome::Measured(Measured {
                 remark: Some(remark),
                 ..
-            }) => remarks.push(remark),
+            }) => diagnostics.push(remark),
             Outcome::Measured(_) => (),
-            Outcome::Failed(why) | Outcome::LeftOut(why) => remarks.push(why),
+            Outcome::Failed(why) | Outcome::LeftOut(why) => diagnostics.push(why),
         }
-        remarks.join("; ")
+        diagnostics.join("; ")
     }
 }

@@ -18,7 +18,7 @@ const PAGEABLE: f64 = 3.0;
 /// An earlier run, as `--json` printed it.
 #[derive(Debug)]
 pub struct Earlier {
-    card: Option<String>,
+    gpu: Option<String>,
     /// Of each measured row: id, seconds.
     rows: Vec<(String, f64)>,
 }
@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Result<Earlier> {
         Some((id.to_string(), time / 1e6))
     };
     Ok(Earlier {
-        card: value["card"].as_str().map(Into::into),
+        gpu: value["gpu"].as_str().map(Into::into),
         rows: rows.iter().filter_map(row).collect(),
     })
 }
@@ -105,12 +105,12 @@ impl Comparison {
                 None => missing.push(id.clone()),
             }
         }
-        let note = (earlier.card != report.machine.card).then(|| {
-            let name = |card: &Option<String>| card.clone().unwrap_or_else(|| "no card".into());
+        let note = (earlier.gpu != report.machine.gpu).then(|| {
+            let name = |gpu: &Option<String>| gpu.clone().unwrap_or_else(|| "no GPU".into());
             format!(
-                "not the same card: {} earlier, {} now",
-                name(&earlier.card),
-                name(&report.machine.card)
+                "not the same GPU: {} earlier, {} now",
+                name(&earlier.gpu),
+                name(&report.machine.gpu)
             )
         });
         Comparison {

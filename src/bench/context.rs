@@ -1,8 +1,8 @@
 //! What a row of the bench needs: the data, the check of every result, and the clocks of host and GPU.
 
 use super::case::Time;
-use crate::buffer::Buffer;
 use crate::device::cuda::{self, Arg, Facts, Gpu, Grid, Kernel};
+use crate::image::buffer::Buffer;
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
 use std::cell::{Cell, RefCell};
@@ -59,7 +59,7 @@ impl Sizes {
 }
 
 /// A measurement lasts at least so long: shorter work is repeated in it, so that neither clock's
-/// grain nor the first launch's way to the card counts.
+/// grain nor the first launch's way to the GPU counts.
 const LEAST: f64 = 1e-3;
 /// No further measurement of a row after so long, once there are a few.
 const ENOUGH: Duration = Duration::from_millis(400);
@@ -111,7 +111,7 @@ impl Host {
         self.words().iter().copied().cycle().take(bytes / 4)
     }
 
-    /// Times `run` by the host's clock, twice as often as the card's work: others share the host.
+    /// Times `run` by the host's clock, twice as often as the GPU's work: others share the host.
     pub fn time(&self, mut run: impl FnMut() -> Result<()>) -> Result<Time> {
         measure(2 * self.sizes.runs - 1, |times| {
             let start = Instant::now();
@@ -158,7 +158,7 @@ pub fn shuffled(i: usize, n: usize) -> usize {
 
 /// The GPU's side: the device, the main input in its memory, and what checks a row's output.
 pub struct BenchContext<'a> {
-    /// The card.
+    /// The GPU.
     pub gpu: &'a Gpu,
     /// What it says of itself.
     pub facts: Facts,
@@ -166,7 +166,7 @@ pub struct BenchContext<'a> {
     pub ordinal: usize,
     /// The host's side.
     pub host: &'a Host,
-    /// The main input on the card; no row changes it.
+    /// The main input on the GPU; no row changes it.
     pub input: cuda::Buffer,
     differing: Kernel,
     /// Whether the next output that is checked is spoilt first: a check must be able to fail.
@@ -175,7 +175,7 @@ pub struct BenchContext<'a> {
 }
 
 impl<'a> BenchContext<'a> {
-    /// Brings the input to the card.
+    /// Brings the input to the GPU.
     pub fn new(gpu: &'a Gpu, ordinal: usize, host: &'a Host) -> Result<BenchContext<'a>> {
         Ok(BenchContext {
             gpu,
@@ -194,7 +194,7 @@ impl<'a> BenchContext<'a> {
         self.gpu.kernel(file, name, "")
     }
 
-    /// Blocks of 256 that fill the card eight times over, as far as its threads go.
+    /// Blocks of 256 that fill the GPU eight times over, as far as its threads go.
     pub fn filled(&self) -> Grid {
         Grid {
             blocks: [8 * self.facts.multiprocessors, 1],
@@ -216,7 +216,7 @@ impl<'a> BenchContext<'a> {
         Ok(buffer)
     }
 
-    /// The data called `name`, made by `make` when first asked for and kept on the card for the
+    /// The data called `name`, made by `make` when first asked for and kept on the GPU for the
     /// rows that follow in the same table.
     pub fn kept<T: bytemuck::Pod>(
         &self,
@@ -311,13 +311,13 @@ impl<'a> BenchContext<'a> {
         self.time(launch)
     }
 
-    /// Room for a sum of each of the grid's threads.
+    /// MemoryBudget for a sum of each of the grid's threads.
     pub fn sums(&self, grid: Grid) -> Result<cuda::Buffer> {
         self.gpu
             .alloc(4 * (grid.blocks[0] * grid.threads[0]) as usize)
     }
 
-    /// Times `launch` by the card's own clock (CUDA events), many launches queued between two events.
+    /// Times `launch` by the GPU's own clock (CUDA events), many launches queued between two events.
     pub fn time(&self, mut launch: impl FnMut() -> Result<()>) -> Result<Time> {
         measure(self.host.sizes.runs, |times| {
             let before = self.gpu.event()?;

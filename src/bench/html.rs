@@ -29,14 +29,14 @@ pre { font: .8125rem/1.3 ui-monospace, monospace; background: var(--box); paddin
 
 /// The whole page.
 pub fn page(report: &Report) -> String {
-    let card = report.machine.card.as_deref().unwrap_or("no GPU");
+    let gpu = report.machine.gpu.as_deref().unwrap_or("no GPU");
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <link rel=\"icon\" href=\"data:,\">\
          <title>gpuimg bench: {0}</title><style>{STYLE}</style></head><body>\n\
          <h1>gpuimg bench: {0}</h1>\n<p class=\"soft\">{1}</p>\n",
-        escaped(card),
+        escaped(gpu),
         escaped(&report.machine.text()).replace('\n', "<br>")
     );
     let _ = write!(
@@ -145,9 +145,9 @@ fn chart(out: &mut String, row: &Row, scale: &Scale) {
             .map(|ratio| format!("{}× published", short(ratio))),
     );
     let failed = matches!(row.outcome, Outcome::Failed(_));
-    let remarks = row.remarks();
-    if !remarks.is_empty() {
-        facts.push(remarks);
+    let diagnostics = row.diagnostics();
+    if !diagnostics.is_empty() {
+        facts.push(diagnostics);
     }
     let class = if failed { " failed" } else { "" };
     let _ = write!(
@@ -190,7 +190,7 @@ fn described(out: &mut String, report: &Report, topic: &Topic) {
     out.push_str("</div>\n");
 }
 
-/// Variant 1 by shape of block: here, and on the two cards of the paper.
+/// Variant 1 by shape of block: here, and on the two GPUs of the paper.
 fn maps(out: &mut String, rows: &[&Row]) {
     let here = QUADRO.map(|(x, y, _)| {
         let id = format!("transpose/naive-{x}x{y}");

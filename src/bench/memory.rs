@@ -15,9 +15,9 @@ use rayon::prelude::*;
 pub(super) const PIECE: usize = 4096;
 const READ: Ceiling = Ceiling::Measured("ceilings/read");
 const COPY: Ceiling = Ceiling::Measured("ceilings/copy");
-const CARD: &str = "GTX 460";
+const GPU: &str = "GTX 460";
 
-/// HABR's kernels run as the paper launched them, and again with a launch that fills today's cards.
+/// HABR's kernels run as the paper launched them, and again with a launch that fills today's GPUs.
 #[derive(Clone, Copy)]
 pub(super) enum Threads {
     Paper,
@@ -27,10 +27,10 @@ pub(super) enum Threads {
 impl Threads {
     pub(super) const BOTH: [Threads; 2] = [Threads::Paper, Threads::Filled];
 
-    pub(super) fn grid(self, lab: &BenchContext) -> Grid {
+    pub(super) fn grid(self, context: &BenchContext) -> Grid {
         match self {
             Threads::Paper => HABR,
-            Threads::Filled => lab.filled(),
+            Threads::Filled => context.filled(),
         }
     }
 
@@ -44,14 +44,14 @@ impl Threads {
     pub(super) fn name(self, name: &str) -> String {
         match self {
             Threads::Paper => format!("{name}, 160 × 96"),
-            Threads::Filled => format!("{name}, card filled"),
+            Threads::Filled => format!("{name}, GPU filled"),
         }
     }
 }
 
 /// The number of pieces and their length, as HABR's kernels take them.
-pub(super) fn pieces(lab: &BenchContext, piece: usize) -> [Arg<'static>; 2] {
-    let count = lab.input.len() / 2 / piece;
+pub(super) fn pieces(context: &BenchContext, piece: usize) -> [Arg<'static>; 2] {
+    let count = context.input.len() / 2 / piece;
     [Arg::U32(count as u32), Arg::U32(piece as u32)]
 }
 
@@ -80,41 +80,48 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
 }
 
 fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
-    let read = Case::card(
+    let read = Case::gpu(
         Table::Memory,
         threads.id("read"),
         threads.name("read"),
         "read",
         bytes,
-        move |lab| {
-            let kernel = lab.kernel("papers/memory", "read")?;
-            let grid = threads.grid(lab);
-            let (sums, [count, piece]) = (lab.sums(grid)?, pieces(lab, PIECE));
-            let args = |sums| vec![Arg::Buffer(&lab.input), count, piece, sums];
-            Ok(lab
-                .summed(&kernel, grid, lab.host.sample_sum, args, &sums)?
+        move |context| {
+            let kernel = context.kernel("papers/memory", "read")?;
+            let grid = threads.grid(context);
+            let (sums, [count, piece]) = (context.sums(grid)?, pieces(context, PIECE));
+            let args = |sums| vec![Arg::Buffer(&context.input), count, piece, sums];
+            Ok(context
+                .summed(&kernel, grid, context.host.sample_sum, args, &sums)?
                 .into())
         },
     )
-    .published(Figure::Rate(42.0), CARD)
+    .published(Figure::Rate(42.0), GPU)
     .under(READ);
-    let copy = Case::card(
+    let copy = Case::gpu(
         Table::Memory,
         threads.id("copy"),
         threads.name("copy"),
         "copy",
         2 * bytes,
-        move |lab| {
-            let kernel = lab.kernel("papers/memory", "copy")?;
-            let (out, [count, piece]) = (lab.poisoned(lab.input.len())?, pieces(lab, PIECE));
-            let args = [Arg::Buffer(&lab.input), Arg::Buffer(&out), count, piece];
+        move |context| {
+            let kernel = context.kernel("papers/memory", "copy")?;
+            let (out, [count, piece]) = (
+                context.poisoned(context.input.len())?,
+                pieces(context, PIECE),
+            );
+            let args = [Arg::Buffer(&context.input), Arg::Buffer(&out), count, piece];
             // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { lab.gpu.launch_grid(&kernel, threads.grid(lab), &args) };
-            lab.check(&out, &lab.input, launch)?;
-            Ok(lab.time(launch)?.into())
+            let launch = || unsafe {
+                context
+                    .gpu
+                    .launch_grid(&kernel, threads.grid(context), &args)
+            };
+            context.check(&out, &context.input, launch)?;
+            Ok(context.time(launch)?.into())
         },
     )
-    .published(Figure::Rate(30.0), CARD)
+    .published(Figure::Rate(30.0), GPU)
     .under(COPY);
     let mut cases = vec![read, copy];
     // Pieces as long as before, in order; and short ones, scattered.
@@ -150,17 +157,17 @@ fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
         } else {
             "triple-index"
         };
-        let case = Case::card(
+        let case = Case::gpu(
             Table::Memory,
             threads.id(id),
             threads.name(name),
             topic,
             bytes,
-            move |lab| indexed(lab, threads, levels, piece, scattered),
+            move |context| indexed(context, threads, levels, piece, scattered),
         )
         .under(READ);
         cases.push(if published > 0.0 {
-            case.published(Figure::Rate(published), CARD)
+            case.published(Figure::Rate(published), GPU)
         } else {
             case
         });
@@ -169,31 +176,31 @@ fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
 }
 
 fn indexed(
-    lab: &BenchContext,
+    context: &BenchContext,
     threads: Threads,
     levels: u32,
     piece: usize,
     scattered: bool,
 ) -> Result<Measured> {
-    let count = lab.input.len() / 2 / piece;
+    let count = context.input.len() / 2 / piece;
     let number = move |j: usize| if scattered { shuffled(j, count) } else { j };
     let name = format!("pieces {piece} {scattered}");
-    let index = lab.kept(&name, || {
+    let index = context.kept(&name, || {
         (0..count).map(|j| (number(j) * piece) as u32).collect()
     })?;
-    let order = lab.kept(&format!("order of {name}"), || {
+    let order = context.kept(&format!("order of {name}"), || {
         (0..count).map(|j| number(j) as u32).collect()
     })?;
-    let grid = threads.grid(lab);
-    let (sums, [count, length]) = (lab.sums(grid)?, pieces(lab, piece));
+    let grid = threads.grid(context);
+    let (sums, [count, length]) = (context.sums(grid)?, pieces(context, piece));
     let name = if levels == 2 {
         "double_index"
     } else {
         "triple_index"
     };
-    let kernel = lab.kernel("papers/memory", name)?;
+    let kernel = context.kernel("papers/memory", name)?;
     let args = [
-        Arg::Buffer(&lab.input),
+        Arg::Buffer(&context.input),
         count,
         length,
         Arg::Buffer(&sums),
@@ -203,54 +210,58 @@ fn indexed(
     let launch = || {
         // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
         unsafe {
-            lab.gpu
+            context
+                .gpu
                 .launch_grid(&kernel, grid, &args[..2 + levels as usize + 1])
         }
     };
-    lab.check_sum(&sums, lab.host.sample_sum, launch)?;
-    Ok(lab.time(launch)?.into())
+    context.check_sum(&sums, context.host.sample_sum, launch)?;
+    Ok(context.time(launch)?.into())
 }
 
 fn wide(bytes: u64) -> Vec<Case> {
     vec![
-        Case::card(
+        Case::gpu(
             Table::Memory,
             "read-wide",
             "read, 16 bytes an access",
             "wide",
             bytes,
-            |lab| Ok(read_wide(lab)?.into()),
+            |context| Ok(read_wide(context)?.into()),
         )
         .under(READ),
-        Case::card(
+        Case::gpu(
             Table::Memory,
             "copy-wide",
             "copy, 16 bytes an access",
             "wide",
             2 * bytes,
-            |lab| Ok(copy_wide(lab)?.into()),
+            |context| Ok(copy_wide(context)?.into()),
         )
         .under(COPY),
     ]
 }
 
 fn resident(sizes: Sizes, threads: u32) -> Case {
-    Case::card(
+    Case::gpu(
         Table::Memory,
         format!("threads-{threads}"),
         format!("read, {threads} threads a multiprocessor"),
         "latency-hiding",
         sizes.bytes as u64,
-        move |lab| {
-            let kernel = lab.kernel("papers/memory", "read_words")?;
+        move |context| {
+            let kernel = context.kernel("papers/memory", "read_words")?;
             let grid = Grid {
-                blocks: [lab.facts.multiprocessors * threads / 64, 1],
+                blocks: [context.facts.multiprocessors * threads / 64, 1],
                 threads: [64, 1],
             };
-            let (sums, words) = (lab.sums(grid)?, Arg::U64(lab.input.len() as u64 / 4));
-            let args = |sums| vec![Arg::Buffer(&lab.input), words, sums];
-            Ok(lab
-                .summed(&kernel, grid, lab.host.word_sum, args, &sums)?
+            let (sums, words) = (
+                context.sums(grid)?,
+                Arg::U64(context.input.len() as u64 / 4),
+            );
+            let args = |sums| vec![Arg::Buffer(&context.input), words, sums];
+            Ok(context
+                .summed(&kernel, grid, context.host.word_sum, args, &sums)?
                 .into())
         },
     )
@@ -264,34 +275,34 @@ fn rows(sizes: Sizes, pitch: usize) -> Case {
         WIDTH => "rows of 480 bytes, unpadded",
         _ => "rows of 480 bytes, padded to 512",
     };
-    Case::card(
+    Case::gpu(
         Table::Memory,
         format!("rows-{}", 4 * pitch),
         name,
         "pitch",
         (count * WIDTH * 4) as u64,
-        move |lab| {
-            let kernel = lab.kernel("papers/layout", "rows")?;
-            let rows = lab.host.words().par_chunks_exact(pitch).take(count);
+        move |context| {
+            let kernel = context.kernel("papers/layout", "rows")?;
+            let rows = context.host.words().par_chunks_exact(pitch).take(count);
             let expected = rows
                 .map(|row| wrapping_sum(&row[..WIDTH]))
                 .reduce(|| 0, u32::wrapping_add);
             let grid = Grid {
-                blocks: [16 * lab.facts.multiprocessors, 1],
+                blocks: [16 * context.facts.multiprocessors, 1],
                 threads: [128, 1],
             };
-            let sums = lab.sums(grid)?;
+            let sums = context.sums(grid)?;
             let numbers = [count, WIDTH, pitch].map(|number| Arg::U32(number as u32));
             let args = |sums| {
                 vec![
-                    Arg::Buffer(&lab.input),
+                    Arg::Buffer(&context.input),
                     numbers[0],
                     numbers[1],
                     numbers[2],
                     sums,
                 ]
             };
-            Ok(lab.summed(&kernel, grid, expected, args, &sums)?.into())
+            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
         },
     )
     .under(READ)
@@ -300,42 +311,46 @@ fn rows(sizes: Sizes, pitch: usize) -> Case {
 fn records(sizes: Sizes) -> Vec<Case> {
     let n = sizes.bytes / 12;
     let bytes = 12 * n as u64;
-    let structures = Case::card(
+    let structures = Case::gpu(
         Table::Memory,
         "records",
         "c = a + b, array of structures",
         "records",
         bytes,
-        move |lab| {
-            let kernel = lab.kernel("papers/layout", "records")?;
-            let mut expected = lab.host.words()[..3 * n].to_vec();
+        move |context| {
+            let kernel = context.kernel("papers/layout", "records")?;
+            let mut expected = context.host.words()[..3 * n].to_vec();
             expected
                 .par_chunks_exact_mut(3)
                 .for_each(|abc| abc[2] = abc[0].wrapping_add(abc[1]));
-            let (expected, abc) = (lab.gpu.words(&expected)?, lab.changeable(12 * n)?);
+            let (expected, abc) = (context.gpu.words(&expected)?, context.changeable(12 * n)?);
             let args = [Arg::Buffer(&abc), Arg::U64(n as u64)];
             // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { lab.gpu.launch_grid(&kernel, lab.filled(), &args) };
-            lab.check(&abc, &expected, launch)?;
-            Ok(lab.time(launch)?.into())
+            let launch = || unsafe { context.gpu.launch_grid(&kernel, context.filled(), &args) };
+            context.check(&abc, &expected, launch)?;
+            Ok(context.time(launch)?.into())
         },
     );
-    let arrays = Case::card(
+    let arrays = Case::gpu(
         Table::Memory,
         "arrays",
         "c = a + b, structure of arrays",
         "records",
         bytes,
-        move |lab| {
-            let kernel = lab.kernel("papers/layout", "arrays")?;
-            let (a, b) = lab.host.words()[..2 * n].split_at(n);
+        move |context| {
+            let kernel = context.kernel("papers/layout", "arrays")?;
+            let (a, b) = context.host.words()[..2 * n].split_at(n);
             let sums: Vec<u32> = a
                 .par_iter()
                 .zip(b)
                 .map(|(a, &b)| a.wrapping_add(b))
                 .collect();
-            let (expected, a, b) = (lab.gpu.words(&sums)?, lab.gpu.words(a)?, lab.gpu.words(b)?);
-            let c = lab.poisoned(4 * n)?;
+            let (expected, a, b) = (
+                context.gpu.words(&sums)?,
+                context.gpu.words(a)?,
+                context.gpu.words(b)?,
+            );
+            let c = context.poisoned(4 * n)?;
             let args = [
                 Arg::Buffer(&a),
                 Arg::Buffer(&b),
@@ -343,9 +358,9 @@ fn records(sizes: Sizes) -> Vec<Case> {
                 Arg::U64(n as u64),
             ];
             // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { lab.gpu.launch_grid(&kernel, lab.filled(), &args) };
-            lab.check(&c, &expected, launch)?;
-            Ok(lab.time(launch)?.into())
+            let launch = || unsafe { context.gpu.launch_grid(&kernel, context.filled(), &args) };
+            context.check(&c, &expected, launch)?;
+            Ok(context.time(launch)?.into())
         },
     );
     vec![structures.under(COPY), arrays.under(COPY)]
@@ -359,25 +374,25 @@ fn window(sizes: Sizes, shared: u8, id: &str) -> Case {
         0 => "64 KiB a block read 64 times, L1 preferred",
         _ => "64 KiB a block read 64 times, shared preferred",
     };
-    Case::card(
+    Case::gpu(
         Table::Memory,
         format!("window-{id}"),
         name,
         "carveout",
         (blocks * 4 * WORDS * TURNS) as u64,
-        move |lab| {
-            let kernel = lab.kernel("papers/layout", "window")?;
-            lab.gpu.prefer_shared(&kernel, shared)?;
-            let once = wrapping_sum(&lab.host.words()[..blocks * WORDS]);
+        move |context| {
+            let kernel = context.kernel("papers/layout", "window")?;
+            context.gpu.prefer_shared(&kernel, shared)?;
+            let once = wrapping_sum(&context.host.words()[..blocks * WORDS]);
             let grid = Grid {
                 blocks: [blocks as u32, 1],
                 threads: [1024, 1],
             };
-            let sums = lab.sums(grid)?;
+            let sums = context.sums(grid)?;
             let (words, turns) = (Arg::U32(WORDS as u32), Arg::U32(TURNS as u32));
-            let args = |sums| vec![Arg::Buffer(&lab.input), words, turns, sums];
+            let args = |sums| vec![Arg::Buffer(&context.input), words, turns, sums];
             let expected = once.wrapping_mul(TURNS as u32);
-            Ok(lab.summed(&kernel, grid, expected, args, &sums)?.into())
+            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
         },
     )
     .touching((blocks * 4 * WORDS) as u64)
@@ -389,30 +404,30 @@ fn gather(sizes: Sizes, scattered: bool) -> Case {
         false => ("gather-ordered", "A[index[i]], in order"),
         true => ("gather-shuffled", "A[index[i]], scattered"),
     };
-    Case::card(
+    Case::gpu(
         Table::Memory,
         id,
         name,
         "indirect",
         12 * n as u64,
-        move |lab| {
-            let kernel = lab.kernel("papers/layout", "gather")?;
-            let words = lab.host.words();
+        move |context| {
+            let kernel = context.kernel("papers/layout", "gather")?;
+            let words = context.host.words();
             let number = |i| if scattered { shuffled(i, n) } else { i };
             let index: Vec<u32> = (0..n).into_par_iter().map(|i| number(i) as u32).collect();
             let expected: Vec<u32> = index.par_iter().map(|&i| words[i as usize]).collect();
-            let (index, expected) = (lab.gpu.words(&index)?, lab.gpu.words(&expected)?);
-            let out = lab.poisoned(4 * n)?;
+            let (index, expected) = (context.gpu.words(&index)?, context.gpu.words(&expected)?);
+            let out = context.poisoned(4 * n)?;
             let args = [
-                Arg::Buffer(&lab.input),
+                Arg::Buffer(&context.input),
                 Arg::Buffer(&index),
                 Arg::Buffer(&out),
                 Arg::U64(n as u64),
             ];
             // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { lab.gpu.launch_grid(&kernel, lab.filled(), &args) };
-            lab.check(&out, &expected, launch)?;
-            Ok(lab.time(launch)?.into())
+            let launch = || unsafe { context.gpu.launch_grid(&kernel, context.filled(), &args) };
+            context.check(&out, &expected, launch)?;
+            Ok(context.time(launch)?.into())
         },
     )
     .under(COPY)
@@ -429,25 +444,25 @@ fn column(sizes: Sizes, stored_transposed: bool) -> Case {
             "along_rows",
         ),
     };
-    Case::card(
+    Case::gpu(
         Table::Memory,
         id,
         name,
         "column",
         sizes.bytes as u64,
-        move |lab| {
-            let words = lab.host.words();
+        move |context| {
+            let words = context.host.words();
             let expected: Vec<u32> = words.par_chunks_exact(LENGTH).map(serial_sum).collect();
-            let expected = lab.gpu.words(&expected)?;
+            let expected = context.gpu.words(&expected)?;
             let turned;
             let data: &cuda::Buffer = if stored_transposed {
-                turned = lab.gpu.words(&transposed(words, LENGTH))?;
+                turned = context.gpu.words(&transposed(words, LENGTH))?;
                 &turned
             } else {
-                &lab.input
+                &context.input
             };
-            let kernel = lab.kernel("papers/layout", kernel)?;
-            let sums = lab.poisoned(4 * lines)?;
+            let kernel = context.kernel("papers/layout", kernel)?;
+            let sums = context.poisoned(4 * lines)?;
             let args = [
                 Arg::Buffer(data),
                 Arg::U32(lines as u32),
@@ -459,9 +474,9 @@ fn column(sizes: Sizes, stored_transposed: bool) -> Case {
                 threads: [256, 1],
             };
             // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { lab.gpu.launch_grid(&kernel, grid, &args) };
-            lab.check(&sums, &expected, launch)?;
-            Ok(lab.time(launch)?.into())
+            let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
+            context.check(&sums, &expected, launch)?;
+            Ok(context.time(launch)?.into())
         },
     )
     .under(READ)
@@ -477,7 +492,7 @@ fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
         true => ("l1", "scattered_l1", "kept in L1"),
         false => ("l2", "scattered_l2", "L2 only"),
     };
-    Case::card(
+    Case::gpu(
         Table::Memory,
         format!("scattered-{cache}-{lines}"),
         format!(
@@ -490,8 +505,8 @@ fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
         ),
         "scattered",
         128 * groups as u64,
-        move |lab| {
-            let words = lab.host.words();
+        move |context| {
+            let words = context.host.words();
             let group = |group: usize| {
                 (0..32).fold(0u32, |sum, lane| {
                     let line = group * lines + lane % lines;
@@ -502,12 +517,12 @@ fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
                 .into_par_iter()
                 .map(group)
                 .reduce(|| 0, u32::wrapping_add);
-            let kernel = lab.kernel("papers/layout", kernel)?;
-            let grid = lab.filled();
-            let sums = lab.sums(grid)?;
+            let kernel = context.kernel("papers/layout", kernel)?;
+            let grid = context.filled();
+            let sums = context.sums(grid)?;
             let (groups, lines) = (Arg::U32(groups as u32), Arg::U32(lines as u32));
-            let args = |sums| vec![Arg::Buffer(&lab.input), groups, lines, sums];
-            Ok(lab.summed(&kernel, grid, expected, args, &sums)?.into())
+            let args = |sums| vec![Arg::Buffer(&context.input), groups, lines, sums];
+            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
         },
     )
     .touching(sizes.bytes as u64)
@@ -517,25 +532,25 @@ fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
 fn local(sizes: Sizes, n: usize, kernel: &'static str) -> Case {
     let threads = sizes.bytes / 4 / n;
     let bytes = (sizes.bytes + 4 * threads) as u64;
-    Case::card(
+    Case::gpu(
         Table::Memory,
         format!("local-{n}"),
         format!("l[{n}] of each thread, then weighted sum"),
         "local-memory",
         bytes,
-        move |lab| {
+        move |context| {
             let weighted = |own: &[u32]| {
                 own.iter().zip(1u32..).fold(0u32, |sum, (&word, weight)| {
                     sum.wrapping_add(word.wrapping_mul(weight))
                 })
             };
-            let words = lab.host.words().par_chunks_exact(n);
+            let words = context.host.words().par_chunks_exact(n);
             let expected: Vec<u32> = words.map(weighted).collect();
-            let expected = lab.gpu.words(&expected)?;
-            let kernel = lab.kernel("papers/layout", kernel)?;
-            let out = lab.poisoned(4 * threads)?;
+            let expected = context.gpu.words(&expected)?;
+            let kernel = context.kernel("papers/layout", kernel)?;
+            let out = context.poisoned(4 * threads)?;
             let args = [
-                Arg::Buffer(&lab.input),
+                Arg::Buffer(&context.input),
                 Arg::Buffer(&out),
                 Arg::U64(threads as u64),
             ];
@@ -544,9 +559,9 @@ fn local(sizes: Sizes, n: usize, kernel: &'static str) -> Case {
                 threads: [128, 1],
             };
             // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { lab.gpu.launch_grid(&kernel, grid, &args) };
-            lab.check(&out, &expected, launch)?;
-            Ok(lab.time(launch)?.into())
+            let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
+            context.check(&out, &expected, launch)?;
+            Ok(context.time(launch)?.into())
         },
     )
     .under(READ)

@@ -10,7 +10,7 @@ use crate::exec;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::normalize::{Normalize, Range};
 use crate::ops::{OpResult, Operation};
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 
@@ -38,9 +38,10 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     for threads in Threads::BOTH {
         let case = |id, name, topic, kernel, args: &[Arg<'static>], value: fn(u16) -> u16| {
             let args = args.to_vec();
-            let work = move |lab: &BenchContext| in_place(lab, threads, kernel, &args, value);
+            let work =
+                move |context: &BenchContext| in_place(context, threads, kernel, &args, value);
             let name = threads.name(name);
-            Case::card(Table::Normalize, threads.id(id), name, topic, bytes, work).under(COPY)
+            Case::gpu(Table::Normalize, threads.id(id), name, topic, bytes, work).under(COPY)
         };
         let floats: &[Arg] = &[Arg::F32(SUB), Arg::F32(FACTOR)];
         let words: &[Arg] = &[Arg::U32(0), Arg::U32(SPAN), Arg::U32(D)];
@@ -88,23 +89,27 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
 }
 
 fn in_place(
-    lab: &BenchContext,
+    context: &BenchContext,
     threads: Threads,
     kernel: &'static str,
     constants: &[Arg<'static>],
     value: fn(u16) -> u16,
 ) -> Result<Measured> {
-    let data = lab.changeable(lab.input.len())?;
-    let kernel = lab.kernel("papers/normalize", kernel)?;
+    let data = context.changeable(context.input.len())?;
+    let kernel = context.kernel("papers/normalize", kernel)?;
     let mut args = vec![Arg::Buffer(&data)];
-    args.extend(pieces(lab, PIECE));
+    args.extend(pieces(context, PIECE));
     args.extend(constants);
-    let values: Vec<u16> = lab.host.noise.par_iter().map(|&p| value(p)).collect();
-    let expected = lab.gpu.words(&values)?;
+    let values: Vec<u16> = context.host.noise.par_iter().map(|&p| value(p)).collect();
+    let expected = context.gpu.words(&values)?;
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { lab.gpu.launch_grid(&kernel, threads.grid(lab), &args) };
-    lab.check(&data, &expected, launch)?;
-    Ok(lab.time(launch)?.into())
+    let launch = || unsafe {
+        context
+            .gpu
+            .launch_grid(&kernel, threads.grid(context), &args)
+    };
+    context.check(&data, &expected, launch)?;
+    Ok(context.time(launch)?.into())
 }
 
 const LO: u16 = 100;
@@ -113,22 +118,22 @@ const HI: u16 = 65000;
 fn production(sizes: Sizes) -> Vec<Case> {
     let bytes = 2 * sizes.bytes as u64;
     let mut cases = vec![
-        Case::card(
+        Case::gpu(
             Table::Normalize,
             "production",
             "gpuimg: scale, exact",
             "production-scale",
             bytes,
-            |lab| own(lab, &lab.input, lab.input.len(), false),
+            |context| own(context, &context.input, context.input.len(), false),
         )
         .under(COPY),
-        Case::card(
+        Case::gpu(
             Table::Normalize,
             "production-whole",
             "gpuimg: normalize, both passes",
             "production-scale",
             bytes,
-            |lab| own(lab, &lab.input, lab.input.len(), true),
+            |context| own(context, &context.input, context.input.len(), true),
         )
         .under(COPY),
     ];
@@ -148,25 +153,25 @@ fn production(sizes: Sizes) -> Vec<Case> {
 
 /// The program's kernels: the scale alone, for a known range, or the range found first.
 pub(super) fn own(
-    lab: &BenchContext,
+    context: &BenchContext,
     from: &cuda::Buffer,
     len: usize,
     both: bool,
 ) -> Result<Measured> {
     // Of what repeats in a long input, once is enough.
-    let noise = &lab.host.noise[..lab.host.noise.len().min(len / 2)];
+    let noise = &context.host.noise[..context.host.noise.len().min(len / 2)];
     let (min, max) = range(noise);
-    let expected = lab.kept(&format!("scaled {len}"), || {
+    let expected = context.kept(&format!("scaled {len}"), || {
         let value = |&p| LO + exact(p, min, u32::from(HI - LO), u32::from(max - min));
         let values: Vec<u16> = noise.par_iter().map(value).collect();
         values.into_iter().cycle().take(len / 2).collect()
     })?;
-    let out = lab.poisoned(len)?;
+    let out = context.poisoned(len)?;
     let known = [u32::from(min), u32::from(u16::MAX - max)];
-    let ranges = lab.gpu.words(&known.repeat(4))?;
+    let ranges = context.gpu.words(&known.repeat(4))?;
     let (minmax, scale) = (
-        lab.gpu.kernel("normalize", "minmax", "u16_c1")?,
-        lab.gpu.kernel("normalize", "scale", "u16_c1")?,
+        context.gpu.kernel("normalize", "minmax", "u16_c1")?,
+        context.gpu.kernel("normalize", "scale", "u16_c1")?,
     );
     let count = Arg::U64(len as u64 / 2);
     let first = [Arg::Buffer(from), count, Arg::Buffer(&ranges)];
@@ -181,16 +186,20 @@ pub(super) fn own(
     ];
     let launch = || {
         if both {
-            lab.gpu.fill(&ranges, 0xff)?;
-            let grid = lab.gpu.reduction_grid(len as u64);
+            context.gpu.fill(&ranges, 0xff)?;
+            let grid = context.gpu.reduction_grid(len as u64);
             // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            unsafe { lab.gpu.launch(&minmax, grid, &first) }?;
+            unsafe { context.gpu.launch(&minmax, grid, &first) }?;
         }
         // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { lab.gpu.launch(&scale, len.div_ceil(4096) as u32, &second) }
+        unsafe {
+            context
+                .gpu
+                .launch(&scale, len.div_ceil(4096) as u32, &second)
+        }
     };
-    lab.check(&out, &expected, launch)?;
-    Ok(lab.time(launch)?.into())
+    context.check(&out, &expected, launch)?;
+    Ok(context.time(launch)?.into())
 }
 
 /// Minimum and maximum.

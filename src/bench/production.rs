@@ -1,4 +1,4 @@
-//! The program's own kernels at the sizes that they are judged by, each held against the card's copy
+//! The program's own kernels at the sizes that they are judged by, each held against the GPU's copy
 //! or read of about as many bytes: GB/s read plus written, or read.
 
 use super::Table;
@@ -11,7 +11,7 @@ use crate::exec;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::OpResult;
 use crate::ops::symmetry::{self, Symmetry};
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, bail};
 use std::rc::Rc;
 
@@ -39,14 +39,14 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     for (mib, ..) in MIB {
         let len = sizes.of(mib << 20);
         let id = |what| format!("{what}-{mib}M");
-        let name = |what| format!("card: {what}, {mib} MiB");
-        cases.push(card(id("copy"), name("copy"), 2 * len, move |lab| {
-            Ok(copied(lab, &*large(lab, sizes)?, len)?.into())
+        let name = |what| format!("GPU: {what}, {mib} MiB");
+        cases.push(gpu(id("copy"), name("copy"), 2 * len, move |context| {
+            Ok(copied(context, &*large(context, sizes)?, len)?.into())
         }));
-        cases.push(card(id("read"), name("read"), len, move |lab| {
-            let words = lab.host.repeated_words(len);
+        cases.push(gpu(id("read"), name("read"), len, move |context| {
+            let words = context.host.repeated_words(len);
             let sum = words.fold(0, u32::wrapping_add);
-            Ok(read(lab, &*large(lab, sizes)?, len, sum)?.into())
+            Ok(read(context, &*large(context, sizes)?, len, sum)?.into())
         }));
     }
     for (pixels, name) in [
@@ -59,28 +59,38 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     ] {
         let (len, (copy, read)) = (sizes.of(2 * pixels), ceilings(2 * pixels));
         let id = |what| format!("{what}-{}k", pixels >> 10);
-        let scale =
-            |both| move |lab: &BenchContext| normalize::own(lab, &*large(lab, sizes)?, len, both);
+        let scale = |both| {
+            move |context: &BenchContext| {
+                normalize::own(context, &*large(context, sizes)?, len, both)
+            }
+        };
         let name = |what| format!("{what}, {name}");
         cases.extend([
-            card(id("minmax"), name("minmax"), len, move |lab| {
-                minmax::own(lab, &*large(lab, sizes)?, len)
+            gpu(id("minmax"), name("minmax"), len, move |context| {
+                minmax::own(context, &*large(context, sizes)?, len)
             })
             .under(read),
-            card(id("scale"), name("scale"), 2 * len, scale(false)).under(copy),
-            card(id("normalize"), name("normalize"), 2 * len, scale(true)).under(copy),
-            card(id("sum"), name("sum"), len, move |lab| {
-                reduce::own(lab, &*large(lab, sizes)?, "u16_c1", len / 2)
+            gpu(id("scale"), name("scale"), 2 * len, scale(false)).under(copy),
+            gpu(id("normalize"), name("normalize"), 2 * len, scale(true)).under(copy),
+            gpu(id("sum"), name("sum"), len, move |context| {
+                reduce::own(context, &*large(context, sizes)?, "u16_c1", len / 2)
             })
             .under(read),
         ]);
     }
     cases.push(
-        card(
+        gpu(
             "sum-u32",
             "sum of 2^22 integers of 32 bits",
             sizes.of(16 << 20),
-            move |lab| reduce::own(lab, &*large(lab, sizes)?, "u32", sizes.of(16 << 20) / 4),
+            move |context| {
+                reduce::own(
+                    context,
+                    &*large(context, sizes)?,
+                    "u32",
+                    sizes.of(16 << 20) / 4,
+                )
+            },
         )
         .under(ceilings(16 << 20).1),
     );
@@ -114,8 +124,8 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             let name = format!("{what}, {}", shape(side));
             let shape = shape(sizes.of(side));
             cases.push(
-                card(id, name, 2 * shape.bytes(), move |lab| {
-                    turned(lab, sizes, op, shape)
+                gpu(id, name, 2 * shape.bytes(), move |context| {
+                    turned(context, sizes, op, shape)
                 })
                 .under(ceilings(bytes).0),
             );
@@ -124,40 +134,40 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-fn card(
+fn gpu(
     id: impl Into<String>,
     name: impl Into<String>,
     bytes: usize,
     work: impl Fn(&BenchContext) -> Result<Measured> + 'static,
 ) -> Case {
-    Case::card(Table::Production, id, name, TOPIC, bytes as u64, work)
+    Case::gpu(Table::Production, id, name, TOPIC, bytes as u64, work)
 }
 
 /// What every launch below costs at least.
 fn empty() -> Case {
-    card("empty", "an empty launch, queued", 0, |lab| {
-        let empty = lab.kernel("papers/launch", "empty")?;
+    gpu("empty", "an empty launch, queued", 0, |context| {
+        let empty = context.kernel("papers/launch", "empty")?;
         let one = Grid {
             blocks: [1, 1],
             threads: [1, 1],
         };
         // SAFETY: the kernel has no argument and touches no memory.
-        Ok(lab
-            .time(|| unsafe { lab.gpu.launch_grid(&empty, one, &[]) })?
+        Ok(context
+            .time(|| unsafe { context.gpu.launch_grid(&empty, one, &[]) })?
             .into())
     })
 }
 
 /// The main input over and over: as many bytes as the largest image has.
-fn large(lab: &BenchContext, sizes: Sizes) -> Result<Rc<cuda::Buffer>> {
-    lab.kept("large", || {
-        lab.host.repeated_words(sizes.of(1 << 30)).collect()
+fn large(context: &BenchContext, sizes: Sizes) -> Result<Rc<cuda::Buffer>> {
+    context.kept("large", || {
+        context.host.repeated_words(sizes.of(1 << 30)).collect()
     })
 }
 
 /// One of the turns, against the same on the CPU, which the tests hold against its definition.
-fn turned(lab: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> Result<Measured> {
-    let words: Vec<u32> = lab
+fn turned(context: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> Result<Measured> {
+    let words: Vec<u32> = context
         .host
         .repeated_words(shape.bytes().next_multiple_of(4))
         .collect();
@@ -169,11 +179,11 @@ fn turned(lab: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> Resul
     else {
         bail!("no image");
     };
-    let input = large(lab, sizes)?;
-    let expected = lab.gpu.words(expected.samples().as_bytes())?;
-    let out = lab.poisoned(expected.len())?;
+    let input = large(context, sizes)?;
+    let expected = context.gpu.words(expected.samples().as_bytes())?;
+    let out = context.poisoned(expected.len())?;
     let pixel = shape.pixel_bytes();
-    let kernel = lab
+    let kernel = context
         .gpu
         .kernel("transpose", "transpose", &format!("b{pixel}"))?;
     let args = [
@@ -186,7 +196,7 @@ fn turned(lab: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> Resul
     ];
     let grid = symmetry::grid(shape.width, shape.height, pixel, true);
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { lab.gpu.launch(&kernel, grid, &args) };
-    lab.check(&out, &expected, launch)?;
-    Ok(lab.time(launch)?.into())
+    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
+    context.check(&out, &expected, launch)?;
+    Ok(context.time(launch)?.into())
 }

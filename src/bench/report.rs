@@ -12,14 +12,14 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// Version of the JSON object.
-pub const SCHEMA: u64 = 1;
+pub const SCHEMA: u64 = 2;
 
 /// What the rows were measured on.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// The card's name, where there is one.
-    pub card: Option<String>,
-    /// More of the card: capability, multiprocessors, cache, memory, driver, link.
+    /// The GPU's name, where there is one.
+    pub gpu: Option<String>,
+    /// More of the GPU: capability, multiprocessors, cache, memory, driver, link.
     pub details: Option<String>,
     /// The host's cores that were used.
     pub threads: usize,
@@ -48,7 +48,7 @@ impl Machine {
             None => None,
         };
         Ok(Machine {
-            card: gpu.map(|gpu| gpu.name.clone()),
+            gpu: gpu.map(|gpu| gpu.name.clone()),
             details,
             threads: rayon::current_num_threads(),
             input: host.sizes.bytes as u64,
@@ -57,12 +57,12 @@ impl Machine {
 
     /// In a line or two.
     pub fn text(&self) -> String {
-        let card = match (&self.card, &self.details) {
-            (Some(card), Some(details)) => format!("{card}: {details}\n"),
+        let gpu = match (&self.gpu, &self.details) {
+            (Some(gpu), Some(details)) => format!("{gpu}: {details}\n"),
             _ => String::new(),
         };
         format!(
-            "{card}host: {} threads; main input {} MiB",
+            "{gpu}host: {} threads; main input {} MiB",
             self.threads,
             self.input >> 20
         )
@@ -176,7 +176,7 @@ impl Report {
         json!({
             "schema": SCHEMA,
             "version": env!("CARGO_PKG_VERSION"),
-            "card": self.machine.card,
+            "gpu": self.machine.gpu,
             "details": self.machine.details,
             "threads": self.machine.threads,
             "input_bytes": self.machine.input,
@@ -247,6 +247,6 @@ fn line(row: &Row) -> String {
         or_nothing(row.percent().map(|percent| format!("{percent:.0}"))),
         or_nothing(row.about.published.as_ref().map(Published::text)),
         or_nothing(row.ratio().map(|ratio| format!("{}×", short(ratio)))),
-        row.remarks()
+        row.diagnostics()
     )
 }

@@ -194,26 +194,30 @@ fn variant(
     n: usize,
 ) -> Case {
     let bytes = 8 * (n * n) as u64;
-    Case::card(Table::Transpose, id, name, topic, bytes, move |lab| {
-        let (kernel, side) = (lab.kernel("papers/transpose", kernel)?, n as u32);
-        let (expected, out) = (turned(lab, n)?, lab.poisoned(4 * n * n)?);
-        let args = [Arg::Buffer(&lab.input), Arg::Buffer(&out), Arg::U32(side)];
+    Case::gpu(Table::Transpose, id, name, topic, bytes, move |context| {
+        let (kernel, side) = (context.kernel("papers/transpose", kernel)?, n as u32);
+        let (expected, out) = (turned(context, n)?, context.poisoned(4 * n * n)?);
+        let args = [
+            Arg::Buffer(&context.input),
+            Arg::Buffer(&out),
+            Arg::U32(side),
+        ];
         let grid = Grid {
             blocks: [side.div_ceil(x), side.div_ceil(y)],
             threads: [x, y],
         };
         // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        let launch = || unsafe { lab.gpu.launch_grid(&kernel, grid, &args) };
-        lab.check(&out, &expected, launch)?;
-        Ok(lab.time(launch)?.into())
+        let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
+        context.check(&out, &expected, launch)?;
+        Ok(context.time(launch)?.into())
     })
     .under(COPY)
 }
 
 /// The first n² words of the input, transposed.
-fn turned(lab: &BenchContext, n: usize) -> Result<Rc<cuda::Buffer>> {
-    let words = &lab.host.words()[..n * n];
-    lab.kept(&format!("turned {n}"), || transposed(words, n))
+fn turned(context: &BenchContext, n: usize) -> Result<Rc<cuda::Buffer>> {
+    let words = &context.host.words()[..n * n];
+    context.kept(&format!("turned {n}"), || transposed(words, n))
 }
 
 fn on_host(n: usize, id: &str) -> Case {
@@ -246,31 +250,31 @@ fn production(sizes: Sizes) -> Vec<Case> {
     let n = sizes.large_side();
     let bytes = 2 * sizes.bytes as u64;
     vec![
-        Case::card(
+        Case::gpu(
             Table::Transpose,
             "production-paper",
             format!("gpuimg: 4-byte pixels, {}²", sizes.side),
             "production-transpose",
             8 * (sizes.side * sizes.side) as u64,
-            move |lab| own(lab, sizes.side, sizes.side, 4),
+            move |context| own(context, sizes.side, sizes.side, 4),
         )
         .under(COPY),
-        Case::card(
+        Case::gpu(
             Table::Transpose,
             "production",
             format!("gpuimg: 4-byte pixels, {n}²"),
             "production-transpose",
             bytes,
-            move |lab| own(lab, n, n, 4),
+            move |context| own(context, n, n, 4),
         )
         .under(COPY),
-        Case::card(
+        Case::gpu(
             Table::Transpose,
             "production-u16",
             format!("gpuimg: 2-byte pixels, {n} × {}", 2 * n),
             "production-transpose",
             bytes,
-            move |lab| own(lab, n, 2 * n, 2),
+            move |context| own(context, n, 2 * n, 2),
         )
         .under(COPY),
         Case::host(
@@ -286,20 +290,20 @@ fn production(sizes: Sizes) -> Vec<Case> {
 }
 
 /// The program's kernel on an image of the first width × height pixels.
-fn own(lab: &BenchContext, width: usize, height: usize, pixel: usize) -> Result<Measured> {
+fn own(context: &BenchContext, width: usize, height: usize, pixel: usize) -> Result<Measured> {
     let len = width * height * pixel;
     let expected = match pixel {
-        4 => turned(lab, width)?,
-        _ => lab.kept("turned samples", || {
-            transposed(&lab.host.noise[..len / 2], width)
+        4 => turned(context, width)?,
+        _ => context.kept("turned samples", || {
+            transposed(&context.host.noise[..len / 2], width)
         })?,
     };
-    let out = lab.poisoned(len)?;
-    let kernel = lab
+    let out = context.poisoned(len)?;
+    let kernel = context
         .gpu
         .kernel("transpose", "transpose", &format!("b{pixel}"))?;
     let args = [
-        Arg::Buffer(&lab.input),
+        Arg::Buffer(&context.input),
         Arg::Buffer(&out),
         Arg::U64(width as u64),
         Arg::U64(height as u64),
@@ -308,9 +312,9 @@ fn own(lab: &BenchContext, width: usize, height: usize, pixel: usize) -> Result<
     ];
     let grid = symmetry::grid(width, height, pixel, true);
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { lab.gpu.launch(&kernel, grid, &args) };
-    lab.check(&out, &expected, launch)?;
-    Ok(lab.time(launch)?.into())
+    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
+    context.check(&out, &expected, launch)?;
+    Ok(context.time(launch)?.into())
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {

@@ -1,11 +1,11 @@
 //! What the program knows of a file format: how its files are recognised, what they can hold, and who
 //! reads and writes them. One file or folder a format, and one line in `FORMATS`.
 
-use super::salvage::Salvage;
+use super::error_policy::ErrorPolicy;
 use super::{FORMATS, Options};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Metadata, Own, Remarks};
+use crate::metadata::{Alpha, Diagnostics, Metadata, Own};
 use anyhow::{Context, Result, bail, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::borrow::Cow;
@@ -134,17 +134,17 @@ pub trait Decoder {
     /// The shape of the image that `decode` gives.
     fn shape(&self) -> Shape;
 
-    /// What the page says beside its samples. `remarks` is told of what is not carried on.
+    /// What the page says beside its samples. `diagnostics` is told of what is not carried on.
     ///
     /// # Errors
     /// What is wrong with the file.
-    fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata>;
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata>;
 
     /// Decodes the page's image, once.
     ///
     /// # Errors
     /// Damage, unless it is to be salvaged.
-    fn decode(&mut self, salvage: &Salvage) -> Result<Image>;
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image>;
 }
 
 /// A file being written.

@@ -2,38 +2,38 @@
 
 use super::format::{Field as Neutral, Format};
 use super::{png, tiff, xmp};
-use crate::metadata::{Effect, Field, Metadata, Own, Remarks, Story, Value};
+use crate::metadata::{Diagnostics, Effect, Field, Metadata, Own, Transform, Value};
 
 /// The most bytes that compressed metadata are unpacked to.
 const MOST: u64 = 64 << 20;
 
 /// Keeps metadata true after an operation; what cannot be is left out and told.
-pub fn follow(metadata: &mut Metadata, story: &Story, remarks: &mut Remarks) {
-    metadata.follow(story.effect);
+pub fn follow(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut Diagnostics) {
+    metadata.follow(transform.effect);
     match &mut metadata.own {
         Own::None => {}
         Own::Png(chunks) => {
-            png::metadata::follow(chunks, story, remarks);
+            png::metadata::follow(chunks, transform, diagnostics);
             let exif = chunks.iter_mut().filter(|chunk| &chunk.kind == b"eXIf");
-            if story.is_transposed() {
+            if transform.is_transposed() {
                 exif.for_each(|chunk| tiff::exif::exchange_sides(&mut chunk.data));
             }
             for chunk in chunks.iter_mut() {
                 let head = [png::neutral::XMP.as_bytes(), b"\0\0"].concat();
                 // Not compressed, as XMP is to be.
                 if &chunk.kind == b"iTXt" && chunk.data.starts_with(&head) {
-                    xmp::follow(&mut chunk.data, story, metadata.orientation);
+                    xmp::follow(&mut chunk.data, transform, metadata.orientation);
                 }
             }
         }
         Own::Tiff { big_endian, fields } => {
-            tiff::metadata::follow(fields, *big_endian, story, remarks);
+            tiff::metadata::follow(fields, *big_endian, transform, diagnostics);
             for field in fields
                 .iter_mut()
                 .filter(|field| field.tag == tiff::neutral::XMP)
             {
                 if let Value::Bytes(packet) = &mut field.value {
-                    xmp::follow(packet, story, metadata.orientation);
+                    xmp::follow(packet, transform, metadata.orientation);
                 }
             }
         }
@@ -41,7 +41,12 @@ pub fn follow(metadata: &mut Metadata, story: &Story, remarks: &mut Remarks) {
 }
 
 /// Makes metadata such as the output's format has; what it has no place for is told.
-pub fn carry(metadata: &mut Metadata, format: &dyn Format, effect: Effect, remarks: &mut Remarks) {
+pub fn carry(
+    metadata: &mut Metadata,
+    format: &dyn Format,
+    effect: Effect,
+    diagnostics: &mut Diagnostics,
+) {
     let can = format.capabilities();
     let lacks = |field| !can.fields.contains(&field);
     if !can.signed && effect == Effect::Values {
@@ -50,7 +55,7 @@ pub fn carry(metadata: &mut Metadata, format: &dyn Format, effect: Effect, remar
     }
     let mut leave = |what: String| {
         let note = format!("{what} is left out: {} has no place for it", format.name());
-        remarks.notes.push(note);
+        diagnostics.notes.push(note);
     };
     if lacks(Neutral::Maxval) && metadata.maxval.is_some() {
         leave("the largest value that samples can have".into());
@@ -64,7 +69,7 @@ pub fn carry(metadata: &mut Metadata, format: &dyn Format, effect: Effect, remar
     let own = std::mem::take(&mut metadata.own);
     metadata.own = format.adopt(metadata, own, &mut leave);
     if lacks(Neutral::Orientation) && metadata.orientation.is_some_and(|told| told > 1) {
-        remarks.warnings.push(format!(
+        diagnostics.warnings.push(format!(
             "{} cannot tell that the image is to be turned (--auto-orient turns it)",
             format.name()
         ));

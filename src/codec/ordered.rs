@@ -1,4 +1,4 @@
-//! A turnstile: pieces of a file, made by many threads in any order, take their places in order.
+//! A writer: pieces of a file, made by many threads in any order, take their places in order.
 
 use crate::files::Target;
 use anyhow::{Error, Result};
@@ -30,7 +30,7 @@ pub fn ordered<P: AsRef<[u8]> + Send>(
     } else {
         rayon::current_num_threads().min(count)
     };
-    let turnstile = Turnstile {
+    let writer = OrderedWriter {
         state: Mutex::new(State {
             taken: 0,
             passed: 0,
@@ -44,13 +44,13 @@ pub fn ordered<P: AsRef<[u8]> + Send>(
         ahead: AHEAD * threads,
     };
     let work = || -> Result<()> {
-        let _leaving = Leaving(&turnstile);
-        while let Some((index, piece)) = turnstile.take(count) {
+        let _guard = WorkerGuard(&writer);
+        while let Some((index, piece)) = writer.take(count) {
             let mut piece = piece.unwrap_or_else(&new);
             make(index, &mut piece)?;
-            for (offset, piece) in turnstile.pass(index, piece) {
+            for (offset, piece) in writer.pass(index, piece) {
                 target.write_at(piece.as_ref(), offset)?;
-                turnstile.lock().spare.push(piece);
+                writer.lock().spare.push(piece);
             }
         }
         Ok(())
@@ -74,12 +74,12 @@ pub fn ordered<P: AsRef<[u8]> + Send>(
             .unwrap_or_else(PoisonError::into_inner)
             .map_or(Ok(()), Err)?;
     }
-    Ok(turnstile.lock().end)
+    Ok(writer.lock().end)
 }
 
-struct Turnstile<P, F> {
+struct OrderedWriter<P, F> {
     state: Mutex<State<P, F>>,
-    /// Told when a piece has passed or a thread has left.
+    /// Notified when a piece has passed or a thread has left.
     moved: Condvar,
     /// How far `taken` may be ahead of `passed`.
     ahead: usize,
@@ -101,7 +101,7 @@ struct State<P, F> {
     pass: F,
 }
 
-impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> Turnstile<P, F> {
+impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> OrderedWriter<P, F> {
     /// The number of a piece to make, and memory for it if there is some.
     fn take(&self, count: usize) -> Option<(usize, Option<P>)> {
         let mut state = self.lock();
@@ -138,16 +138,16 @@ impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> Turnstile<P, F> {
     }
 }
 
-impl<P, F> Turnstile<P, F> {
+impl<P, F> OrderedWriter<P, F> {
     fn lock(&self) -> MutexGuard<'_, State<P, F>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Held by a thread while it works. However it leaves, by a panic too, no other waits for it.
-struct Leaving<'a, P, F>(&'a Turnstile<P, F>);
+struct WorkerGuard<'a, P, F>(&'a OrderedWriter<P, F>);
 
-impl<P, F> Drop for Leaving<'_, P, F> {
+impl<P, F> Drop for WorkerGuard<'_, P, F> {
     fn drop(&mut self) {
         self.0.lock().over = true;
         self.0.moved.notify_all();

@@ -5,11 +5,11 @@
 
 use super::Options;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use crate::codec::error_policy::ErrorPolicy;
 use crate::codec::raw::{self, Order};
-use crate::codec::salvage::Salvage;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::metadata::{Metadata, Remarks};
+use crate::metadata::{Diagnostics, Metadata};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::borrow::Cow;
 
@@ -163,17 +163,17 @@ impl Decoder for PnmDecoder<'_> {
         self.shape
     }
 
-    fn metadata(&self, _remarks: &mut Remarks) -> Result<Metadata> {
+    fn metadata(&self, _remarks: &mut Diagnostics) -> Result<Metadata> {
         Ok(Metadata {
             maxval: Some(self.maxval).filter(|&maxval| maxval != self.shape.depth.full()),
             ..Metadata::default()
         })
     }
 
-    fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let (shape, depth) = (self.shape, self.shape.depth);
         let mut samples = match self.there == shape.bytes() {
-            true => salvage.samples(&shape)?,
+            true => policy.samples(&shape)?,
             false => Samples::zeroed(&shape)?,
         };
         // Whole samples.
@@ -183,9 +183,9 @@ impl Decoder for PnmDecoder<'_> {
             raw::reorder(piece, depth, Order::Big);
             check(piece, depth, self.maxval)
         });
-        salvage.take(read)?;
+        policy.take(read)?;
         if self.there < shape.bytes() {
-            salvage.take(Err(anyhow!(
+            policy.take(Err(anyhow!(
                 "truncated at byte {} of {}",
                 self.start + self.there as u64,
                 self.start + shape.bytes() as u64
@@ -197,7 +197,7 @@ impl Decoder for PnmDecoder<'_> {
 
 /// Reads the image of a file.
 pub fn decode(source: &Source) -> Result<Image> {
-    PnmDecoder::open(source, false)?.decode(&Salvage::default())
+    PnmDecoder::open(source, false)?.decode(&ErrorPolicy::default())
 }
 
 /// Refuses native-endian samples above `maxval`.

@@ -1,11 +1,11 @@
 //! Reading a file of any format, page by page.
 
 use super::Reading;
+use super::error_policy::ErrorPolicy;
 use super::format::{self, Decoder, Format};
-use super::salvage::Salvage;
 use crate::files::Source;
 use crate::image::{Image, Shape};
-use crate::metadata::{Metadata, Remarks};
+use crate::metadata::{Diagnostics, Metadata};
 use anyhow::{Context, Result, ensure};
 
 /// A range of pages, counted from 1, both ends in it.
@@ -42,7 +42,7 @@ pub struct Reader<'a> {
     pages: Vec<usize>,
     /// Reduced-resolution pages and masks that are skipped.
     skipped: Vec<usize>,
-    salvage: Salvage,
+    policy: ErrorPolicy,
 }
 
 impl<'a> Reader<'a> {
@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
             decoder,
             pages: (asked.first - 1..asked.last).collect(),
             skipped: Vec::new(),
-            salvage: Salvage::new(reading.keep_going),
+            policy: ErrorPolicy::new(reading.keep_going),
         };
         reader.skip_reduced()?;
         if reading.pages.is_none() {
@@ -143,18 +143,18 @@ impl<'a> Reader<'a> {
     }
 
     /// What the page says of itself beside its samples.
-    pub fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
-        self.decoder.metadata(remarks)
+    pub fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
+        self.decoder.metadata(diagnostics)
     }
 
     /// Reads the page's image.
     pub fn decode(&mut self) -> Result<Image> {
-        self.decoder.decode(&self.salvage)
+        self.decoder.decode(&self.policy)
     }
 
     /// What was damaged, if the reading went on all the same.
     pub fn damage(&self) -> Option<String> {
-        self.salvage.told()
+        self.policy.damage()
     }
 
     /// What the file has beside the pages that are read.

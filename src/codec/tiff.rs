@@ -28,12 +28,12 @@ mod unpack;
 pub use encode::{TiffEncoder, encode};
 pub use pack::Compression;
 
+use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
-use super::salvage::Salvage;
 use super::{Options, metadata as conversion, raw};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Metadata, Own, Remarks};
+use crate::metadata::{Alpha, Diagnostics, Metadata, Own};
 use anyhow::{Result, bail, ensure};
 use ifd::{Chain, Ifd, tag};
 use page::Page;
@@ -239,28 +239,28 @@ impl Decoder for TiffDecoder<'_> {
         self.page.form.shape
     }
 
-    fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
         let speaks = self.first.unwrap_or(0) == self.index;
         let ifd = self.directory(self.index)?;
         if self.frames > 1 && !speaks {
             // What one directory says of all images is said once more by each only as far as it
             // tells how to see it.
-            let told = fields::read(&ifd, &self.page.form, &mut Remarks::default());
+            let told = fields::read(&ifd, &self.page.form, &mut Diagnostics::default());
             let own = Own::None;
             return Ok(Metadata { own, ..told });
         }
-        let mut metadata = fields::read(&ifd, &self.page.form, remarks);
+        let mut metadata = fields::read(&ifd, &self.page.form, diagnostics);
         if speaks && self.frames == 1 && self.index > 0 {
             let first = self.directory(0)?;
-            fields::adopt(&mut metadata, &first, remarks);
+            fields::adopt(&mut metadata, &first, diagnostics);
         }
         Ok(metadata)
     }
 
-    fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let form = &self.page.form;
-        let mut samples = salvage.samples(&form.shape)?;
-        decode::fill(self.source, &self.page, samples.as_bytes_mut(), salvage)?;
+        let mut samples = policy.samples(&form.shape)?;
+        decode::fill(self.source, &self.page, samples.as_bytes_mut(), policy)?;
         if form.signed {
             raw::toggle_signs(&mut samples);
         }
@@ -367,5 +367,5 @@ fn follow_on(ifd: &Ifd, page: &Page, count: u64) -> Result<bool> {
 pub fn decode(source: &Source) -> Result<Image> {
     let mut reader = TiffDecoder::open(source, false)?;
     ensure!(reader.pages() == 1, "it has several pages");
-    reader.decode(&Salvage::default())
+    reader.decode(&ErrorPolicy::default())
 }

@@ -4,7 +4,7 @@ use super::format::{self, Encoder, Format};
 use super::{Options, metadata, png};
 use crate::files::Target;
 use crate::image::{Image, Shape};
-use crate::metadata::{Effect, Metadata, Remarks};
+use crate::metadata::{Diagnostics, Effect, Metadata};
 use anyhow::Result;
 use std::borrow::Cow;
 
@@ -49,9 +49,9 @@ impl<'a> Writer<'a> {
         image: Image,
         mut metadata: Metadata,
         effect: Effect,
-        remarks: &mut Remarks,
+        diagnostics: &mut Diagnostics,
     ) -> Result<()> {
-        metadata::carry(&mut metadata, self.format, effect, remarks);
+        metadata::carry(&mut metadata, self.format, effect, diagnostics);
         format::check(self.format, &image.shape(), &metadata)?;
         self.encoder.page(Cow::Owned(image), &metadata)
     }
@@ -65,9 +65,9 @@ impl<'a> Writer<'a> {
         page: &png::Deflated,
         mut metadata: Metadata,
         effect: Effect,
-        remarks: &mut Remarks,
+        diagnostics: &mut Diagnostics,
     ) -> Result<()> {
-        metadata::carry(&mut metadata, self.format, effect, remarks);
+        metadata::carry(&mut metadata, self.format, effect, diagnostics);
         format::check(self.format, &page.shape(), &metadata)?;
         self.encoder.deflated_page(page, &metadata)
     }

@@ -1,7 +1,7 @@
 //! XMP packets (XMP specification, part 1): what they repeat of the image (part 2, the namespaces tiff
 //! and exif), kept true. Everything else is left as it is.
 
-use crate::metadata::Story;
+use crate::metadata::Transform;
 
 /// Properties that trade places when rows become columns.
 const SIDES: [[&str; 2]; 3] = [
@@ -11,13 +11,13 @@ const SIDES: [[&str; 2]; 3] = [
 ];
 
 /// Keeps a packet true of an image that is now to be shown with this orientation.
-pub fn follow(packet: &mut Vec<u8>, story: &Story, orientation: Option<u16>) {
+pub fn follow(packet: &mut Vec<u8>, transform: &Transform, orientation: Option<u16>) {
     // Packets in UTF-16 are legal and not found.
     let Ok(text) = str::from_utf8(packet) else {
         return;
     };
     let mut text = text.to_string();
-    if story.is_transposed() {
+    if transform.is_transposed() {
         for [x, y] in SIDES {
             // Exchanged by their names, as attributes and as elements.
             text = text.replace(x, "\u{0}").replace(y, x).replace('\u{0}', y);

@@ -5,9 +5,9 @@
 
 use super::modules::Modules;
 use super::{NoMemory, Unusable, link};
-use crate::buffer;
-use crate::room;
-use crate::stats::Peaks;
+use crate::image::buffer;
+use crate::memory_budget;
+use crate::timing::Peaks;
 use anyhow::{Error, Result, anyhow, ensure};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{
@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The environment variable that limits how much of a card's memory is taken for images.
+/// The environment variable that limits how much of a GPU's memory is taken for images.
 const LIMIT: &str = "GPUIMG_DEVICE_MEMORY";
 
 /// The oldest driver interface that takes the embedded PTX: CUDA 12.0, driver 525.
@@ -40,7 +40,7 @@ pub struct Gpu {
     modules: Arc<Modules>,
     /// The kernels asked for so far.
     kernels: Arc<Mutex<HashMap<String, Kernel>>>,
-    /// Whether device memory comes from the driver's pool, without stopping the card's other work.
+    /// Whether device memory comes from the driver's pool, without stopping the GPU's other work.
     pooled: bool,
     budget: Arc<Budget>,
     /// The clock anchor: one moment by the host's clock and by the GPU's, the same for all streams, so
@@ -155,7 +155,7 @@ pub struct Grid {
     pub threads: [u32; 2],
 }
 
-/// What a card says of itself.
+/// What a GPU says of itself.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Compute capability: (9, 0) for an H100.
@@ -170,11 +170,11 @@ pub struct Facts {
     pub cuda: (i32, i32),
     /// PCI domain, bus and device.
     pub address: [i32; 3],
-    /// Which of the two embedded forms of each kernel this card gets: `compute_90`.
+    /// Which of the two embedded forms of each kernel this GPU gets: `compute_90`.
     pub form: &'static str,
 }
 
-/// A kernel on the card, ready to be launched.
+/// A kernel on the GPU, ready to be launched.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// Its name, in the timeline too.
@@ -206,12 +206,12 @@ impl Gpu {
         ready().map_err(|error| error.context(Unusable))
     }
 
-    /// The same card with a queue of its own: what is queued on one runs beside what is queued on
+    /// The same GPU with a stream of its own: what is queued on one runs beside what is queued on
     /// the other. In a `batch`, device memory is had without stopping the others' work.
-    pub fn lane(&self, batch: bool) -> Result<Gpu> {
+    pub fn with_stream(&self, batch: bool) -> Result<Gpu> {
         if batch {
             let flags = sys::CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC as u32;
-            // Threads that wait for the card leave their core to those that decode. A wish: without
+            // Threads that wait for the GPU leave their core to those that decode. A wish: without
             // it they wait as well, only busily.
             // SAFETY: takes two numbers; the device is the context's own.
             let _ = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(self.context.cu_device(), flags) };
@@ -230,20 +230,20 @@ impl Gpu {
         })
     }
 
-    /// The same card, of whose memory no more than `bytes` is taken for images.
+    /// The same GPU, of whose memory no more than `bytes` is taken for images.
     pub fn limited(&self, bytes: usize) -> Result<Gpu> {
         Ok(Gpu {
             budget: Budget::new(bytes),
-            ..self.lane(false)?
+            ..self.with_stream(false)?
         })
     }
 
-    /// How many cards there are; none without a driver.
+    /// How many GPUs there are; none without a driver.
     pub fn count() -> usize {
         CudaContext::device_count().map_or(0, |count| count as usize)
     }
 
-    /// Memory that any card reaches directly, until it is dropped; `None` where the driver will not.
+    /// Memory that any GPU reaches directly, until it is dropped; `None` where the driver will not.
     pub fn page_locked(&self, bytes: usize) -> Option<buffer::Block> {
         let mut memory = buffer::mapped(bytes)?;
         self.context.bind_to_thread().ok()?;
@@ -263,14 +263,14 @@ impl Gpu {
         }))
     }
 
-    /// Streaming multiprocessors on the card: what grids are sized by.
+    /// Streaming multiprocessors on the GPU: what grids are sized by.
     pub fn multiprocessors(&self) -> u32 {
         self.context
             .attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
             .map_or(1, |count| count as u32)
     }
 
-    /// Blocks of 256 for a pass that reduces `bytes` to a few words: enough to fill the card, and
+    /// Blocks of 256 for a pass that reduces `bytes` to a few words: enough to fill the GPU, and
     /// no more than have 16 KiB each to do.
     pub fn reduction_grid(&self, bytes: u64) -> u32 {
         let full = 4 * u64::from(self.multiprocessors());
@@ -282,7 +282,7 @@ impl Gpu {
         Ok(self.context.mem_get_info()?)
     }
 
-    /// The card's theoretical peaks, as it states them.
+    /// The GPU's theoretical peaks, as it states them.
     pub fn peaks(&self) -> Peaks {
         let attribute = |which| {
             self.context
@@ -311,7 +311,7 @@ impl Gpu {
         .map(|part| self.context.attribute(part).unwrap_or(0))
     }
 
-    /// What the card says of itself.
+    /// What the GPU says of itself.
     pub fn facts(&self) -> Result<Facts> {
         let l2 = self
             .context
@@ -368,7 +368,7 @@ impl Gpu {
         ready().map_err(|error| anyhow!("kernel {entry}: {}", said(&error)))
     }
 
-    /// A point in the queue that knows its time.
+    /// A point in the stream that knows its time.
     pub fn event(&self) -> Result<CudaEvent> {
         let record = || {
             let pooled = self.events.lock().ok().and_then(|mut events| events.pop());
@@ -456,9 +456,9 @@ impl Gpu {
     pub fn send(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
         ensure!(host.len() <= buffer.len, "a copy past the buffer's end");
         self.context.bind_to_thread()?;
-        // In this queue, as all that may use the buffer before and after.
+        // In this stream, as all that may use the buffer before and after.
         // SAFETY: `buffer` has as many bytes as are copied. CUDA has copied pageable memory to its own
-        // before this returns; a copy from memory that the card reaches itself is waited for.
+        // before this returns; a copy from memory that the GPU reaches itself is waited for.
         let queued =
             unsafe { result::memcpy_htod_async(buffer.pointer, host, self.stream.cu_stream()) };
         if is_known(host) {
@@ -522,7 +522,7 @@ impl Gpu {
     pub fn fetch_from(&self, buffer: &Buffer, from: usize, host: &mut [u8]) -> Result<()> {
         let source = buffer.part(from, host.len())?;
         self.context.bind_to_thread()?;
-        // Not the call without a queue: those of several threads wait for one another.
+        // Not the call without a stream: those of several threads wait for one another.
         // SAFETY: the buffer has as many bytes. The copy is waited for before `host` is free again; a
         // failed wait means a dead context, whose copies have ended too.
         let queued = unsafe { result::memcpy_dtoh_async(host, source, self.stream.cu_stream()) };
@@ -537,7 +537,7 @@ impl Gpu {
         Ok(words)
     }
 
-    /// Runs `work` with `host` pinned, so that the card reaches it directly, and waits for what was
+    /// Runs `work` with `host` pinned, so that the GPU reaches it directly, and waits for what was
     /// queued before it returns, whatever becomes of `work`.
     pub fn with_pinned<R>(&self, host: &mut [u8], work: impl FnOnce(&mut Pinned) -> R) -> R {
         self.with_memory(host, true, work)
@@ -590,7 +590,7 @@ impl Gpu {
     /// # Safety
     /// `args` are those of the kernel's header comment, in order, and what they say of how much is in
     /// a buffer is true. A kernel that is told of more reads and writes past the buffer; and since
-    /// pinned host memory has addresses on the card too, that may be the host's memory.
+    /// pinned host memory has addresses on the GPU too, that may be the host's memory.
     pub unsafe fn launch_grid(&self, kernel: &Kernel, grid: Grid, args: &[Arg]) -> Result<()> {
         let mut builder = self.stream.launch_builder(&kernel.function);
         for arg in args {
@@ -613,7 +613,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// The same card, its work queued on CUDA's default stream, as the papers' programs did.
+    /// The same GPU, its work queued on CUDA's default stream, as the papers' programs did.
     pub fn on_default_stream(self) -> Gpu {
         Gpu {
             stream: self.context.default_stream(),
@@ -659,7 +659,7 @@ fn limit() -> Result<Option<usize>> {
         return Ok(None);
     };
     let text = text.to_string_lossy();
-    let bytes = room::size(&text).map_err(|error| anyhow!("{LIMIT}={text}: {error}"))?;
+    let bytes = memory_budget::size(&text).map_err(|error| anyhow!("{LIMIT}={text}: {error}"))?;
     Ok(Some(usize::try_from(bytes)?))
 }
 
@@ -722,14 +722,14 @@ fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
         .map_err(|error| anyhow!("GPU {ordinal} cannot be opened: {}", said(&error)))
 }
 
-/// There is a driver, and no card that it shows; what may hide them is named.
+/// There is a driver, and no GPU that it shows; what may hide them is named.
 fn no_gpu() -> Error {
     const HIDES: &str = "CUDA_VISIBLE_DEVICES";
     let hides = env::var(HIDES).map_or(String::new(), |shown| format!(" ({HIDES} is '{shown}')"));
     anyhow!("the NVIDIA driver shows no GPU{hides}")
 }
 
-/// Whether the card has a pool of memory, which is then told to keep what it once had.
+/// Whether the GPU has a pool of memory, which is then told to keep what it once had.
 fn keep_pool(context: &CudaContext) -> bool {
     let supported = Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
     if !context.attribute(supported).is_ok_and(|yes| yes == 1) {
@@ -757,7 +757,7 @@ fn said(error: &DriverError) -> String {
     }
 }
 
-/// Host memory that all cards reach directly, kept from image to image.
+/// Host memory that all GPUs reach directly, kept from image to image.
 struct PageLocked {
     memory: MmapMut,
     context: Arc<CudaContext>,
@@ -787,7 +787,7 @@ impl Drop for PageLocked {
     }
 }
 
-/// Host memory that the card can reach directly while this lives.
+/// Host memory that the GPU can reach directly while this lives.
 #[derive(Debug)]
 pub struct Pinned<'h> {
     memory: &'h mut [u8],
@@ -800,7 +800,7 @@ pub struct Pinned<'h> {
 }
 
 impl Pinned<'_> {
-    /// Whether the card reaches the memory directly.
+    /// Whether the GPU reaches the memory directly.
     pub fn direct(&self) -> bool {
         self.direct
     }

@@ -1,8 +1,8 @@
 //! Work on one image's memory: copies and launches queued in order, none waited for until a
-//! result is wanted, each timed by the card's own events and told to the timeline.
+//! result is wanted, each timed by the GPU's own events and told to the timeline.
 
 use super::cuda::{Arg, Buffer, Gpu, Kernel, Pinned};
-use crate::stats::{Limit, Timeline};
+use crate::timing::{Limit, Timeline};
 use anyhow::{Context, Result, anyhow};
 use cudarc::driver::CudaEvent;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Fewer bytes are sent through the driver's own memory sooner than they are pinned.
 const WORTH_PINNING: usize = 64 << 10;
 
-/// The queue of one image's work.
+/// The stream of one image's work.
 #[derive(Debug)]
 pub struct Job<'a, 'h> {
     gpu: &'a Gpu,
@@ -243,7 +243,7 @@ impl Job<'_, '_> {
     }
 }
 
-/// The card's own time between two events that have passed.
+/// The GPU's own time between two events that have passed.
 fn elapsed(before: &CudaEvent, after: &CudaEvent) -> Result<Duration> {
     let ms = before
         .elapsed_ms(after)

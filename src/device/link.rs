@@ -1,23 +1,23 @@
-//! The PCIe link of a card: its peak from generation × lanes, through NVML, else through sysfs.
+//! The PCIe link of a GPU: its peak from generation × lanes, through NVML, else through sysfs.
 
 use std::fs;
 
-/// A link's generation and lanes: now, and at most. An idle card lowers its generation.
+/// A link's generation and lanes: now, and at most. An idle GPU lowers its generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Generation and lanes at this moment.
     pub now: (u32, u32),
-    /// The newest generation and the most lanes that card and slot allow together.
+    /// The newest generation and the most lanes that GPU and slot allow together.
     pub most: (u32, u32),
 }
 
-/// The link of the card at (domain, bus, device).
+/// The link of the GPU at (domain, bus, device).
 pub fn link(address: [i32; 3]) -> Option<Link> {
     let id = id(address);
     through_nvml(&id).or_else(|| through_sysfs(&id))
 }
 
-/// The link's peak in one direction (GB/s) and its description, for the card at (domain, bus,
+/// The link's peak in one direction (GB/s) and its description, for the GPU at (domain, bus,
 /// device).
 pub fn peak(address: [i32; 3]) -> Option<(f64, String)> {
     let (generation, lanes) = link(address)?.most;
@@ -27,23 +27,23 @@ pub fn peak(address: [i32; 3]) -> Option<(f64, String)> {
     ))
 }
 
-/// What NVML, the driver's library for managing cards, says of a card.
+/// What NVML, the driver's library for managing GPUs, says of a GPU.
 #[derive(Clone, Debug)]
 pub struct Managed {
     /// The driver's version: `535.161.08`.
     pub driver: String,
-    /// Whether the card is cut into instances (MIG).
+    /// Whether the GPU is cut into instances (MIG).
     pub cut: bool,
 }
 
-/// What NVML says of the card at (domain, bus, device), where it is installed.
+/// What NVML says of the GPU at (domain, bus, device), where it is installed.
 pub fn managed(address: [i32; 3]) -> Option<Managed> {
     let nvml = nvml()?;
-    let card = nvml.device_by_pci_bus_id(id(address)).ok()?;
+    let gpu = nvml.device_by_pci_bus_id(id(address)).ok()?;
     Some(Managed {
         driver: nvml.sys_driver_version().ok()?,
-        // Cards that cannot be cut say that they do not know the question.
-        cut: card.mig_mode().is_ok_and(|mode| mode.current != 0),
+        // GPUs that cannot be cut say that they do not know the question.
+        cut: gpu.mig_mode().is_ok_and(|mode| mode.current != 0),
     })
 }
 
@@ -73,15 +73,15 @@ fn lane(generation: u32) -> Option<f64> {
 
 fn through_nvml(id: &str) -> Option<Link> {
     let nvml = nvml()?;
-    let card = nvml.device_by_pci_bus_id(id).ok()?;
+    let gpu = nvml.device_by_pci_bus_id(id).ok()?;
     let link = Link {
         now: (
-            card.current_pcie_link_gen().ok()?,
-            card.current_pcie_link_width().ok()?,
+            gpu.current_pcie_link_gen().ok()?,
+            gpu.current_pcie_link_width().ok()?,
         ),
         most: (
-            card.max_pcie_link_gen().ok()?,
-            card.max_pcie_link_width().ok()?,
+            gpu.max_pcie_link_gen().ok()?,
+            gpu.max_pcie_link_width().ok()?,
         ),
     };
     Some(link).filter(|link| link.most.1 > 0)

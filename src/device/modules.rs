@@ -31,8 +31,8 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Chooses the embedded form for a card's compute capability, (9, 0) for an H100; an error
-    /// for cards before Pascal (6, 0).
+    /// Chooses the embedded form for a GPU's compute capability, (9, 0) for an H100; an error
+    /// for GPUs before Pascal (6, 0).
     pub fn for_capability(capability: (i32, i32)) -> Result<Modules> {
         let (major, minor) = capability;
         ensure!(
@@ -45,7 +45,7 @@ impl Modules {
         })
     }
 
-    /// Which of the embedded forms this card gets.
+    /// Which of the embedded forms this GPU gets.
     pub fn form(&self) -> &'static str {
         match self.major {
             9 => "sm_90",

@@ -10,9 +10,9 @@ use crate::device::NoMemory;
 use crate::device::cuda::Gpu;
 use crate::device::job::Job;
 use crate::image::{HostMemory, Image, Samples, Shape};
-use crate::metadata::Turn;
+use crate::metadata::PixelMap;
 use crate::ops::{Access, DeviceImage, Executed, Join, OpResult, Statistic, Statistics};
-use crate::stats::{Limit, Timeline};
+use crate::timing::{Limit, Timeline};
 use anyhow::{Context, Result, anyhow};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use std::{panic, thread};
 
-/// Bytes of a band: a copy of so many is as fast as a longer one, and those of all lanes fit into
+/// Bytes of a band: a copy of so many is as fast as a longer one, and those of all streams fit into
 /// the smallest GPU that is in use.
 pub const BYTES: usize = 64 << 20;
 
@@ -38,7 +38,7 @@ const PAGE: usize = 4096;
 pub struct Plan {
     shape: Shape,
     /// How pixels move; nothing where the result takes the image's own memory.
-    turn: Option<Turn>,
+    turn: Option<PixelMap>,
     /// Bytes of what is not cut: a row of the result, or a pixel.
     unit: usize,
 }
@@ -124,7 +124,7 @@ impl Plan {
 }
 
 /// One of the threads that work on bands, with what it needs: a GPU's stream, or in tests less.
-pub trait Lane: Send {
+pub trait BandStream: Send {
     /// The numbers that a band gives.
     type Found: Join + Send;
 
@@ -132,32 +132,32 @@ pub trait Lane: Send {
     fn run(&mut self, piece: &Piece, memory: &mut [u8]) -> Result<Self::Found>;
 }
 
-/// The numbers of all bands, and the lanes that made them.
-pub type FoundBy<L> = (<L as Lane>::Found, Vec<L>);
+/// The numbers of all bands, and the streams that made them.
+pub type FoundBy<L> = (<L as BandStream>::Found, Vec<L>);
 
 /// Makes all of `memory` of an image's samples, in bands of about `bytes`. Where the plan moves no
 /// pixel `memory` has the samples itself, and `input` is empty.
-pub fn in_bands<L: Lane>(
+pub fn in_bands<L: BandStream>(
     plan: &Plan,
     input: &[u8],
     memory: &mut [u8],
     bytes: usize,
-    lane: impl Fn() -> Result<L> + Sync,
+    stream: impl Fn() -> Result<L> + Sync,
 ) -> Result<FoundBy<L>> {
     let units = (bytes / plan.unit).max(1);
-    // The bands that no lane has taken yet.
+    // The bands that no stream has taken yet.
     let left = Mutex::new(memory.chunks_mut(units * plan.unit).enumerate());
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || -> Result<(L, Vec<L::Found>)> {
-        let (mut lane, mut found) = (lane()?, Vec::new());
+        let (mut stream, mut found) = (stream()?, Vec::new());
         while let Some((index, memory)) = next() {
-            let band = band(plan, input, &mut lane, index * units, memory);
+            let band = band(plan, input, &mut stream, index * units, memory);
             if band.is_err() {
                 while next().is_some() {}
             }
             found.push(band?);
         }
-        Ok((lane, found))
+        Ok((stream, found))
     };
     let ended = thread::scope(|scope| {
         let threads = [(); LANES].map(|()| scope.spawn(work));
@@ -165,28 +165,28 @@ pub fn in_bands<L: Lane>(
         let ended = ended.map(|end| end.unwrap_or_else(|cause| panic::resume_unwind(cause)));
         ended.collect::<Result<Vec<_>>>()
     })?;
-    let (lanes, found): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
-    Ok((joined(found.into_iter().flatten())?, lanes))
+    let (streams, found): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
+    Ok((joined(found.into_iter().flatten())?, streams))
 }
 
 /// A band that begins at unit `first`; its halves, if it does not fit.
-fn band<L: Lane>(
+fn band<L: BandStream>(
     plan: &Plan,
     input: &[u8],
-    lane: &mut L,
+    stream: &mut L,
     first: usize,
     memory: &mut [u8],
 ) -> Result<L::Found> {
     let units = memory.len() / plan.unit;
-    let whole = lane.run(&plan.piece(first, units, input), memory);
+    let whole = stream.run(&plan.piece(first, units, input), memory);
     let full = whole.as_ref().is_err_and(|error| error.is::<NoMemory>());
     if !full || units < 2 || memory.len() <= LEAST {
         return whole;
     }
     let (head, tail) = memory.split_at_mut(units / 2 * plan.unit);
     joined([
-        band(plan, input, lane, first, head)?,
-        band(plan, input, lane, first + units / 2, tail)?,
+        band(plan, input, stream, first, head)?,
+        band(plan, input, stream, first + units / 2, tail)?,
     ])
 }
 
@@ -200,7 +200,7 @@ fn joined<T: Join>(parts: impl IntoIterator<Item = T>) -> Result<T> {
     Ok(all)
 }
 
-/// Each direction is one lane's at a time: sharing it, all would come and then all go.
+/// Each direction is one stream's at a time: sharing it, all would come and then all go.
 #[derive(Debug, Default)]
 struct Link {
     up: Mutex<()>,
@@ -213,14 +213,14 @@ fn alone<R>(direction: &Mutex<()>, copy: impl FnOnce() -> R) -> R {
 }
 
 /// A stream of a GPU, and what is done there with each piece: an image, or none, and numbers.
-struct GpuLane<'a, W> {
+struct GpuStream<'a, W> {
     gpu: Gpu,
     timeline: Timeline,
     link: &'a Link,
     work: &'a W,
 }
 
-impl<T, W> Lane for GpuLane<'_, W>
+impl<T, W> BandStream for GpuStream<'_, W>
 where
     T: Join + Send,
     W: Fn(DeviceImage, &mut Job) -> Result<(Option<DeviceImage>, T)> + Sync,
@@ -254,16 +254,16 @@ fn on_gpu<T: Join + Send>(
     work: impl Fn(DeviceImage, &mut Job) -> Result<(Option<DeviceImage>, T)> + Sync,
 ) -> Result<T> {
     let link = Link::default();
-    let lane = || {
-        Ok(GpuLane {
-            gpu: gpu.lane(true)?,
+    let stream = || {
+        Ok(GpuStream {
+            gpu: gpu.with_stream(true)?,
             timeline: Timeline::default(),
             link: &link,
             work: &work,
         })
     };
-    let (found, lanes) = in_bands(plan, input, memory, bytes, lane)?;
-    let beside: Vec<Timeline> = lanes.into_iter().map(|lane| lane.timeline).collect();
+    let (found, streams) = in_bands(plan, input, memory, bytes, stream)?;
+    let beside: Vec<Timeline> = streams.into_iter().map(|stream| stream.timeline).collect();
     timeline.join(&beside);
     Ok(found)
 }

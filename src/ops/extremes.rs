@@ -9,7 +9,7 @@ use crate::device::cpu::{self, LANES, Sample};
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Shape};
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::Result;
 
 /// The smallest and the largest sample of each channel, alpha too.

@@ -9,7 +9,7 @@ use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Shape, Values};
 use crate::metadata::Effect;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use std::fmt;
@@ -222,7 +222,7 @@ impl Histogram {
         })
     }
 
-    /// Counts on the card.
+    /// Counts on the GPU.
     pub(super) fn count_on_gpu(image: &DeviceImage, job: &mut Job) -> Result<Counts> {
         let shape = image.shape;
         let bytes = shape.bytes() as u64;

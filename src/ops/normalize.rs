@@ -22,7 +22,7 @@ use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::metadata::Effect;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
 use lanes::{ScaleLanes, scale_all};
 pub use range::{Range, Ranges};

@@ -3,7 +3,7 @@
 use super::symmetry::Symmetry;
 use super::{Operation, Verb};
 
-/// Turn clockwise by 90, 180 or 270 degrees
+/// PixelMap clockwise by 90, 180 or 270 degrees
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[group(skip)]
 pub struct Rotate {

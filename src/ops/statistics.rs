@@ -6,7 +6,7 @@ use super::{DeviceImage, Join, Operation};
 use crate::device::Work;
 use crate::device::job::Job;
 use crate::image::{Image, Shape};
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, bail};
 
 /// What is measured.

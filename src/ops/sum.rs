@@ -11,7 +11,7 @@ use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Image, Shape};
 use crate::metadata::Effect;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::fmt::Write;

@@ -13,8 +13,8 @@ use crate::device::Work;
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Image, Samples, Shape};
-use crate::metadata::{Effect, Turn};
-use crate::stats::Timeline;
+use crate::metadata::{Effect, PixelMap};
+use crate::timing::Timeline;
 use anyhow::Result;
 
 /// A turn or a mirroring of the image.
@@ -49,7 +49,7 @@ impl Symmetry {
     ];
 
     /// Whether rows become columns, and whether the output's columns and rows are mirrored.
-    fn parts(self) -> Turn {
+    fn parts(self) -> PixelMap {
         let (transposed, mirror_x, mirror_y) = match self {
             Symmetry::Transpose => (true, false, false),
             Symmetry::Rotate90 => (true, true, false),
@@ -59,7 +59,7 @@ impl Symmetry {
             Symmetry::FlipVertical => (false, false, true),
             Symmetry::Transverse => (true, true, true),
         };
-        Turn {
+        PixelMap {
             transposed,
             mirror_x,
             mirror_y,
@@ -68,7 +68,7 @@ impl Symmetry {
 
     /// What brings an image of this orientation (TIFF 6.0, 1 to 8) upright; none if it is.
     pub fn upright(orientation: u16) -> Option<Symmetry> {
-        let turn = Turn::of_orientation(orientation)?;
+        let turn = PixelMap::of_orientation(orientation)?;
         Symmetry::ALL
             .into_iter()
             .find(|symmetry| symmetry.parts() == turn)
@@ -90,7 +90,7 @@ impl Operation for Symmetry {
     }
 
     fn effect(&self) -> Effect {
-        Effect::Turn(self.parts())
+        Effect::Moves(self.parts())
     }
 
     fn work(&self, shape: &Shape) -> Work {
@@ -110,7 +110,7 @@ impl Operation for Symmetry {
 impl Bound for Symmetry {
     fn naive(&self, image: &Image) -> Result<OpResult> {
         let (from, to) = (image.shape(), self.parts().of(image.shape()));
-        let Turn {
+        let PixelMap {
             transposed,
             mirror_x,
             mirror_y,
@@ -149,7 +149,7 @@ impl Bound for Symmetry {
 
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
         let from = image.shape;
-        let Turn {
+        let PixelMap {
             transposed,
             mirror_x,
             mirror_y,
@@ -204,8 +204,8 @@ pub(crate) fn grid(width: usize, height: usize, pixel: usize, transposed: bool) 
 }
 
 /// Turns an image of `N`-byte pixels, where it lies but for the transposition of what is not square.
-fn turn<const N: usize>(parts: Turn, from: Shape, samples: &mut Samples) -> Result<()> {
-    let Turn {
+fn turn<const N: usize>(parts: PixelMap, from: Shape, samples: &mut Samples) -> Result<()> {
+    let PixelMap {
         transposed,
         mirror_x,
         mirror_y,

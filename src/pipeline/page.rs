@@ -1,14 +1,14 @@
 //! The page processor: a page is decoded, brought upright and to its depth, run through the operation,
 //! followed by its metadata, and encoded.
 
-use super::diagnostics::Diagnostics;
+use super::diagnostics::FileDiagnostics;
 use super::stack::StackStatistics;
 use super::{Destination, Found, failed, undone, unread, unwritten};
 use crate::codec::{self, Reader, Writer};
 use crate::exec::{Executor, Form, Pixels, Task};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Shape, Values};
-use crate::metadata::{Alpha, Effect, Metadata, Remarks, Story};
+use crate::metadata::{Alpha, Diagnostics, Effect, Metadata, Transform};
 use crate::ops::sum::Totals;
 use crate::ops::symmetry::Symmetry;
 use crate::ops::{Executed, OpResult, Operation, SampleTypes, depth};
@@ -42,7 +42,7 @@ pub struct PageProcessor<'a, 't> {
     /// What runs operations.
     pub executor: Executor<'a>,
     /// What is to be told of the pages.
-    pub diagnostics: Diagnostics,
+    pub diagnostics: FileDiagnostics,
     /// The numbers found in them.
     pub found: Found,
     /// When the codec that is at work began.
@@ -59,13 +59,13 @@ impl PageProcessor<'_, '_> {
         stack: &StackStatistics,
         index: usize,
     ) -> Result<()> {
-        let mut remarks = Remarks::default();
-        let mut page = self.read(index, &mut remarks)?;
+        let mut diagnostics = Diagnostics::default();
+        let mut page = self.read(index, &mut diagnostics)?;
         let shape = page.pixels.shape();
         let statistics = stack.of(&shape, &page.metadata);
         let mut types = self.sample_types(&page.metadata, shape);
-        remarks.warnings.extend(warning(op, &page.metadata));
-        let mut story = Story {
+        diagnostics.warnings.extend(warning(op, &page.metadata));
+        let mut transform = Transform {
             effect: op.effect(),
             from: shape,
             to: shape,
@@ -74,13 +74,13 @@ impl PageProcessor<'_, '_> {
         };
         if let Some((to, _)) = self.output {
             if to.auto_orient {
-                page = self.upright(page, story, &mut remarks)?;
+                page = self.upright(page, transform, &mut diagnostics)?;
             }
-            page = self.at_depth(page, to, story.effect)?;
+            page = self.at_depth(page, to, transform.effect)?;
         }
         let worked_on = page.pixels.shape();
         // As it was read, but upright.
-        story.from = Shape {
+        transform.from = Shape {
             depth: shape.depth,
             ..worked_on
         };
@@ -94,7 +94,7 @@ impl PageProcessor<'_, '_> {
         let executed = self.executor.run(&task, page.pixels, form);
         let Executed { result, summary } =
             executed.map_err(|error| failed(error, op, self.input))?;
-        remarks.warnings.extend(summary.warnings);
+        diagnostics.warnings.extend(summary.warnings);
         self.since = Instant::now();
         let Page {
             metadata, index, ..
@@ -102,7 +102,7 @@ impl PageProcessor<'_, '_> {
         match result {
             OpResult::Totals(found) => {
                 let found = Totals {
-                    page: (story.pages > 1).then_some(index + 1),
+                    page: (transform.pages > 1).then_some(index + 1),
                     zero: metadata.zero(found.shape.depth),
                     ..found
                 };
@@ -121,25 +121,25 @@ impl PageProcessor<'_, '_> {
                         index,
                     };
                     let mut page = self.narrowed(page, &summary.ranges, to)?;
-                    story.to = page.pixels.shape();
-                    codec::metadata::follow(&mut page.metadata, &story, &mut remarks);
-                    self.write(page, story.effect, &mut remarks)?;
+                    transform.to = page.pixels.shape();
+                    codec::metadata::follow(&mut page.metadata, &transform, &mut diagnostics);
+                    self.write(page, transform.effect, &mut diagnostics)?;
                 }
             }
         }
         self.found.ranges.extend(summary.ranges);
-        self.diagnostics.add(index + 1, remarks);
+        self.diagnostics.add(index + 1, diagnostics);
         Ok(())
     }
 
-    fn read(&mut self, index: usize, remarks: &mut Remarks) -> Result<Page> {
+    fn read(&mut self, index: usize, diagnostics: &mut Diagnostics) -> Result<Page> {
         if index > 0 && self.writer.is_some() {
             self.tell_written();
         }
         let mut read = || -> Result<_> {
             self.reader.turn_to(index)?;
             let image = self.reader.decode()?;
-            let mut metadata = self.reader.metadata(remarks)?;
+            let mut metadata = self.reader.metadata(diagnostics)?;
             metadata.check_maxval(image.samples());
             Ok(Page {
                 pixels: Pixels::Host(image),
@@ -158,7 +158,12 @@ impl PageProcessor<'_, '_> {
     }
 
     /// The page upright, as its orientation tag says.
-    fn upright(&mut self, page: Page, story: Story, remarks: &mut Remarks) -> Result<Page> {
+    fn upright(
+        &mut self,
+        page: Page,
+        transform: Transform,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Page> {
         let orientation = page.metadata.orientation;
         let Some(symmetry) = orientation.and_then(Symmetry::upright) else {
             return Ok(page);
@@ -170,14 +175,14 @@ impl PageProcessor<'_, '_> {
         let OpResult::Image(pixels) = executed.result else {
             bail!("turning it gave no image");
         };
-        let story = Story {
+        let transform = Transform {
             effect: symmetry.effect(),
             from,
             to: pixels.shape(),
-            ..story
+            ..transform
         };
         let mut metadata = page.metadata;
-        codec::metadata::follow(&mut metadata, &story, remarks);
+        codec::metadata::follow(&mut metadata, &transform, diagnostics);
         metadata.orientation = Some(1);
         Ok(Page {
             pixels,
@@ -245,7 +250,7 @@ impl PageProcessor<'_, '_> {
         Ok(page)
     }
 
-    fn write(&mut self, page: Page, effect: Effect, remarks: &mut Remarks) -> Result<()> {
+    fn write(&mut self, page: Page, effect: Effect, diagnostics: &mut Diagnostics) -> Result<()> {
         let Some(((output, _), writer)) = self.output.zip(self.writer.as_mut()) else {
             return Ok(());
         };
@@ -253,12 +258,12 @@ impl PageProcessor<'_, '_> {
         let written = match page.pixels {
             Pixels::Deflated(deflated) => {
                 self.since = Instant::now();
-                writer.deflated(&deflated, page.metadata, effect, remarks)
+                writer.deflated(&deflated, page.metadata, effect, diagnostics)
             }
             pixels => {
                 let image = self.executor.on_host(pixels)?;
                 self.since = Instant::now();
-                writer.page(image, page.metadata, effect, remarks)
+                writer.page(image, page.metadata, effect, diagnostics)
             }
         };
         written.with_context(|| unwritten(output))

@@ -4,7 +4,7 @@ use super::{failed, unread};
 use crate::codec::Reader;
 use crate::exec::{Executor, Pixels};
 use crate::image::{Depth, Shape};
-use crate::metadata::{Metadata, Remarks};
+use crate::metadata::{Diagnostics, Metadata};
 use crate::ops::{Join, Operation, Scope, Statistic, Statistics};
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -38,7 +38,7 @@ impl StackStatistics {
             let mut read = || -> Result<_> {
                 reader.turn_to(index)?;
                 let image = reader.decode()?;
-                let metadata = reader.metadata(&mut Remarks::default())?;
+                let metadata = reader.metadata(&mut Diagnostics::default())?;
                 Ok((kind(&image.shape(), &metadata), image))
             };
             let (kind, image) = read().with_context(|| unread(input))?;

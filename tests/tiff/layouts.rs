@@ -1,7 +1,7 @@
 //! Files of every supported layout, and the names of those that are not supported.
 
-use super::build::Build;
 use super::{crate_reads, message, picture, read, written};
+use crate::support::tiff::Build;
 use gpuimg::codec::tiff::{self, Compression};
 use gpuimg::image::{Depth, Image, Samples, Shape};
 

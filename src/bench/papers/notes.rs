@@ -8,7 +8,7 @@ pub(super) static TOPICS: &[Topic] = &[
         "latency-hiding",
         "bandwidth against resident threads",
         "threads  ░ wait ░▪    ░ wait ░▪\nthreads   ░ wait ░▪    ░ wait ░▪     the more wait at once,\nthreads    ░ wait ░▪    ░ wait ░▪    the less is waited for",
-        "A card hides the wait for memory behind other threads, not behind caches.",
+        "A GPU hides the wait for memory behind other threads, not behind caches.",
         described("memory/threads-64", "memory/threads-2048"),
     ),
     Topic::of(
@@ -16,7 +16,7 @@ pub(super) static TOPICS: &[Topic] = &[
         "asynchrony",
         "what returns before it is done",
         "host  call┐returns…      or   call┐░░░░░░░░░┐returns\ncard      └──── works ────        └─ works ─┘",
-        "Launches, copies inside the card, memset and small uploads return at once; know which calls wait.",
+        "Launches, copies inside the GPU, memset and small uploads return at once; know which calls wait.",
         described("transfer/returns-up-pageable-1M", "transfer/returns-launch"),
     ),
     Topic::of(

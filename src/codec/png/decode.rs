@@ -11,11 +11,11 @@ mod unfilter;
 mod unfilter_simd;
 
 use crate::codec::Decoder;
-use crate::codec::salvage::Salvage;
+use crate::codec::error_policy::ErrorPolicy;
 use crate::deflate::inflate::parallel;
 use crate::files::Source;
 use crate::image::{Image, Shape};
-use crate::metadata::{self, Metadata, Remarks};
+use crate::metadata::{self, Diagnostics, Metadata};
 use anyhow::{Context, Result};
 use chunks::Chunks;
 use data::ImageData;
@@ -64,7 +64,7 @@ impl Decoder for PngDecoder<'_> {
 
     /// What the chunks say beside the samples. Chunks that cannot be read are left out: the decoder
     /// complains of them.
-    fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
         let bits = self.prelude.header.bits;
         let plain = bits >= 8 && self.prelude.header.colour != Colour::Palette;
         let mut metadata = Metadata {
@@ -82,7 +82,7 @@ impl Decoder for PngDecoder<'_> {
                     behind,
                     data,
                 };
-                super::metadata::take(&mut metadata, chunk, &self.shape, plain, remarks);
+                super::metadata::take(&mut metadata, chunk, &self.shape, plain, diagnostics);
             }
         }
         Ok(metadata)
@@ -92,8 +92,8 @@ impl Decoder for PngDecoder<'_> {
     /// (value·255/(2ⁿ−1)), palettes become RGB, and tRNS becomes an alpha channel.
     ///
     /// Every CRC, the Adler-32 and the end of the file are checked: an image is whole or an error,
-    /// unless damage is to be salvaged.
-    fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
+    /// unless the error policy is to go on.
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let PngDecoder {
             source,
             ref prelude,
@@ -104,10 +104,10 @@ impl Decoder for PngDecoder<'_> {
         let data = data.take().context("its image data were read before")?;
         let inflater = ScanlineInflater::new(data);
         if !prelude.is_plain() {
-            salvage.take(inflater.each(total, |_| Ok(())))?;
-            return library::decode(source, shape, salvage);
+            policy.take(inflater.each(total, |_| Ok(())))?;
+            return library::decode(source, shape, policy);
         }
-        let mut samples = salvage.samples(&shape)?;
+        let mut samples = policy.samples(&shape)?;
         let layout = Layout::of(&shape);
         if let Some(index) = &prelude.index {
             let image = samples.as_bytes_mut();
@@ -133,8 +133,8 @@ impl Decoder for PngDecoder<'_> {
             inflater.each_apart(total, |bytes| rows.push(bytes))
         };
         if read.is_err() {
-            salvage.take(read)?;
-            samples = salvage.samples(&shape)?;
+            policy.take(read)?;
+            samples = policy.samples(&shape)?;
             let mut rows = Rows::new(samples.as_bytes_mut(), layout);
             prefix::fill(source, prelude, &mut rows)?;
         }
@@ -144,7 +144,7 @@ impl Decoder for PngDecoder<'_> {
 
 /// Reads the image of a file.
 pub fn decode(source: &Source) -> Result<Image> {
-    PngDecoder::open(source, false)?.decode(&Salvage::default())
+    PngDecoder::open(source, false)?.decode(&ErrorPolicy::default())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use crate::codec::tiff::exif;
 use crate::image::Shape;
-use crate::metadata::{Chunk, Effect, Metadata, Own, Remarks, Resolution, Story, Unit};
+use crate::metadata::{Chunk, Diagnostics, Effect, Metadata, Own, Resolution, Transform, Unit};
 
 /// Chunks that are always as true of the output as of the input. No colours are managed: what they
 /// say of the samples' colour space is handed on.
@@ -22,12 +22,12 @@ pub fn take(
     chunk: Chunk,
     shape: &Shape,
     plain: bool,
-    remarks: &mut Remarks,
+    diagnostics: &mut Diagnostics,
 ) {
     let kind = chunk.kind;
     let mut leave = |why: &str| {
         let name = kind.escape_ascii();
-        remarks
+        diagnostics
             .notes
             .push(format!("chunk {name} is left out: {why}"));
     };
@@ -72,20 +72,22 @@ fn resolution(data: &[u8]) -> Option<Resolution> {
 }
 
 /// Keeps chunks true after an operation.
-pub fn follow(chunks: &mut Vec<Chunk>, story: &Story, remarks: &mut Remarks) {
+pub fn follow(chunks: &mut Vec<Chunk>, transform: &Transform, diagnostics: &mut Diagnostics) {
     chunks.retain_mut(|chunk| {
-        let why = match (&chunk.kind, story.effect) {
-            (b"bKGD", _) if story.from.depth != story.to.depth => "it tells of the depth as it was",
+        let why = match (&chunk.kind, transform.effect) {
+            (b"bKGD", _) if transform.from.depth != transform.to.depth => {
+                "it tells of the depth as it was"
+            }
             (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values) => "it tells of values as they were",
-            (b"oFFs" | b"sTER", Effect::Turn(_)) => "it tells of places as they were",
-            (b"sCAL", Effect::Turn(turn)) if turn.transposed => {
+            (b"oFFs" | b"sTER", Effect::Moves(_)) => "it tells of places as they were",
+            (b"sCAL", Effect::Moves(turn)) if turn.transposed => {
                 exchange(&mut chunk.data);
                 return true;
             }
             _ => return true,
         };
         let name = chunk.kind.escape_ascii();
-        remarks
+        diagnostics
             .notes
             .push(format!("chunk {name} is left out: {why}"));
         false

@@ -4,17 +4,17 @@ use super::packed;
 use super::page::{Page, Span};
 use super::predictor;
 use super::unpack::{Method, Unpacker};
+use crate::codec::error_policy::ErrorPolicy;
 use crate::codec::raw;
-use crate::codec::salvage::Salvage;
 use crate::files::Source;
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
 
 /// Fills the bytes of the image's samples. Of several damaged chunks the first is named; or, where
-/// damage is to be `salvaged`, all are, and what could not be read is left as it is in `bytes`.
-pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], salvaged: &Salvage) -> Result<()> {
+/// damage is to be `policy`, all are, and what could not be read is left as it is in `bytes`.
+pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], policy: &ErrorPolicy) -> Result<()> {
     let straight = page.form.is_plain() && !page.grid.tiled;
-    if straight && page.method == Method::None && !salvaged.is_wanted() {
+    if straight && page.method == Method::None && !policy.goes_on() {
         return stored(source, page, bytes);
     }
     let failure = if straight {
@@ -22,7 +22,7 @@ pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], salvaged: &Salvage) 
             .par_chunks_mut(page.grid.height * page.row())
             .enumerate()
             .map_init(
-                || Worker::new(source, page, salvaged),
+                || Worker::new(source, page, policy),
                 |worker, (i, out)| worker.chunk(i, out).err(),
             )
             .find_map_first(|failure| failure)
@@ -31,7 +31,7 @@ pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], salvaged: &Salvage) 
         bytes
             .par_chunks_mut(page.grid.height * row)
             .enumerate()
-            .map(|(down, band)| self::band(source, page, down, band, salvaged).err())
+            .map(|(down, band)| self::band(source, page, down, band, policy).err())
             .find_map_first(|failure| failure)
     };
     failure.map_or(Ok(()), Err)
@@ -74,7 +74,7 @@ fn band(
     page: &Page,
     down: usize,
     band: &mut [u8],
-    salvaged: &Salvage,
+    policy: &ErrorPolicy,
 ) -> Result<()> {
     let shape = page.form.shape;
     let (across, step) = (page.across(), page.grid.width * shape.pixel_bytes());
@@ -89,7 +89,7 @@ fn band(
         .into_par_iter()
         .enumerate()
         .map_init(
-            || (Worker::new(source, page, salvaged), Vec::new()),
+            || (Worker::new(source, page, policy), Vec::new()),
             |(worker, chunk), (x, mut place)| {
                 (0..page.form.planes()).find_map(|plane| {
                     let i = (plane * page.down() + down) * across + x;
@@ -105,17 +105,17 @@ fn band(
 struct Worker<'a> {
     source: &'a Source,
     page: &'a Page,
-    salvaged: &'a Salvage,
+    policy: &'a ErrorPolicy,
     unpacker: Unpacker,
     packed: Vec<u8>,
 }
 
 impl<'a> Worker<'a> {
-    fn new(source: &'a Source, page: &'a Page, salvaged: &'a Salvage) -> Worker<'a> {
+    fn new(source: &'a Source, page: &'a Page, policy: &'a ErrorPolicy) -> Worker<'a> {
         Worker {
             source,
             page,
-            salvaged,
+            policy,
             unpacker: Unpacker::new(page.method),
             packed: Vec::new(),
         }
@@ -126,7 +126,7 @@ impl<'a> Worker<'a> {
         let Span { offset, len } = self.page.spans[i];
         // No sane encoder doubles its input: a count far past that is not worth its memory.
         let mut len = len.min(2 * out.len() as u64 + 65536);
-        if self.salvaged.is_wanted() {
+        if self.policy.goes_on() {
             len = len.min(self.source.len().saturating_sub(offset));
         }
         self.packed.resize(len as usize, 0);
@@ -136,7 +136,7 @@ impl<'a> Worker<'a> {
             .read_at(&mut self.packed, offset)
             .and_then(|()| self.unpacker.unpack(&self.packed, out, whole))
             .map_err(|error| anyhow!("{} {i}: {error}", self.page.grid.noun()));
-        self.salvaged.take(unpacked)?;
+        self.policy.take(unpacked)?;
         if self.page.predictor {
             self.page.undo(out);
         } else if self.page.form.has_whole_samples() {

@@ -5,7 +5,7 @@ use super::shape::Form;
 use super::{description, imagej};
 use crate::codec::raw::Order;
 use crate::image::Shape;
-use crate::metadata::{Alpha, Field, Metadata, Own, Remarks, Resolution, Unit, Value};
+use crate::metadata::{Alpha, Diagnostics, Field, Metadata, Own, Resolution, Unit, Value};
 
 /// Types of values; TIFF 6.0, section 2, and BigTIFF.
 pub const BYTE: u16 = 1;
@@ -54,7 +54,7 @@ pub fn meaning(form: &Form) -> Metadata {
 }
 
 /// Everything that a page says beside its samples.
-pub fn read(ifd: &Ifd, form: &Form, remarks: &mut Remarks) -> Metadata {
+pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
     let mut metadata = meaning(form);
     let number = |tag| ifd.value(tag).ok().flatten();
     metadata.orientation = number(tag::ORIENTATION)
@@ -81,7 +81,7 @@ pub fn read(ifd: &Ifd, form: &Form, remarks: &mut Remarks) -> Metadata {
             None => "smaller copies of the image inside the page (SubIFDs) are left out",
             Some(_) => "a larger image inside the page (SubIFDs) is left out",
         };
-        remarks.warnings.push(thumbnails.into());
+        diagnostics.warnings.push(thumbnails.into());
     }
     let mut held = Vec::new();
     let (mut fields, lost) = ifd.fields(|tag| {
@@ -96,11 +96,11 @@ pub fn read(ifd: &Ifd, form: &Form, remarks: &mut Remarks) -> Metadata {
     held.dedup();
     for whose in held {
         let warning = format!("{whose} are left out: they hold places in the file as it was");
-        remarks.warnings.push(warning);
+        diagnostics.warnings.push(warning);
     }
     for tag in lost {
         let warning = format!("tag {tag} cannot be read and is left out");
-        remarks.warnings.push(warning);
+        diagnostics.warnings.push(warning);
     }
     metadata.own = Own::Tiff {
         big_endian: ifd.order() == Order::Big,
@@ -111,7 +111,7 @@ pub fn read(ifd: &Ifd, form: &Form, remarks: &mut Remarks) -> Metadata {
 
 /// Takes from the first directory what it says of all pages, for a page behind it that says no such
 /// thing: the first one that is taken speaks for the rest.
-pub fn adopt(metadata: &mut Metadata, first: &Ifd, remarks: &mut Remarks) {
+pub fn adopt(metadata: &mut Metadata, first: &Ifd, diagnostics: &mut Diagnostics) {
     let Some(told) = first.text(tag::IMAGE_DESCRIPTION) else {
         return;
     };
@@ -120,7 +120,7 @@ pub fn adopt(metadata: &mut Metadata, first: &Ifd, remarks: &mut Remarks) {
     };
     if !description::is_of_all_pages(&told) {
         let note = "the description of page 1, which is not taken, is left out";
-        remarks.notes.push(note.into());
+        diagnostics.notes.push(note.into());
         return;
     }
     let of_all = [tag::IMAGE_DESCRIPTION, imagej::LENGTHS, imagej::ENTRIES];

@@ -2,22 +2,22 @@
 //! of the samples' values.
 
 use super::fields::ASCII;
-use crate::metadata::{Effect, Field, Remarks, Story, Value};
+use crate::metadata::{Diagnostics, Effect, Field, Transform, Value};
 
 /// The field.
 pub const METADATA: u16 = 42112;
 
 /// Leaves out the items that are no longer true; whether any are left. What is no list of items is
 /// left out if it could be untrue.
-pub fn follow(field: &mut Field, story: &Story, remarks: &mut Remarks) -> bool {
-    let turns = matches!(story.effect, Effect::Turn(_));
+pub fn follow(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnostics) -> bool {
+    let turns = matches!(transform.effect, Effect::Moves(_));
     let Value::Bytes(bytes) = &mut field.value else {
         return false;
     };
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     let mut left_out: Vec<String> = Vec::new();
     let untrue = |item: &str| {
-        let of_values = is_of_values(item) && story.changes_values();
+        let of_values = is_of_values(item) && transform.changes_values();
         let of_places = turns && is_of_places(item);
         let name = attribute(item, "name").unwrap_or("an item");
         if (of_values || of_places) && !left_out.iter().any(|known| known == name) {
@@ -30,13 +30,13 @@ pub fn follow(field: &mut Field, story: &Story, remarks: &mut Remarks) -> bool {
         .and_then(|text| without(text, untrue))
     else {
         let warning = "GDAL's metadata (tag 42112) are left out: they cannot be read";
-        remarks.warnings.push(warning.into());
+        diagnostics.warnings.push(warning.into());
         return false;
     };
     if left_out.is_empty() {
         return true;
     }
-    remarks.warnings.push(format!(
+    diagnostics.warnings.push(format!(
         "of GDAL's metadata {} {} left out: true of the image as it was, and not as it is now",
         left_out.join(", "),
         if left_out.len() == 1 { "is" } else { "are" },

@@ -3,7 +3,7 @@
 
 use super::fields::{DOUBLE, SHORT, field};
 use crate::codec::raw::Order;
-use crate::metadata::{Field, Remarks, Story, Turn, Value};
+use crate::metadata::{Diagnostics, Field, PixelMap, Transform, Value};
 
 /// GeoTIFF's ways to tell where pixels lie on the earth (GeoTIFF 1.1, section 7.1).
 const PIXEL_SCALE: u16 = 33550;
@@ -25,24 +25,30 @@ const RPC: u16 = 50844;
 pub fn follow(
     fields: &mut Vec<Field>,
     order: Order,
-    turn: Turn,
-    story: &Story,
-    remarks: &mut Remarks,
+    turn: PixelMap,
+    transform: &Transform,
+    diagnostics: &mut Diagnostics,
 ) {
-    place(fields, order, turn, story, remarks);
-    rational_polynomials(fields, order, turn, story, remarks);
+    place(fields, order, turn, transform, diagnostics);
+    rational_polynomials(fields, order, turn, transform, diagnostics);
     let before = fields.len();
     fields.retain(|field| field.tag != INTERGRAPH);
     if fields.len() < before {
         let warning = format!(
             "its place on the earth (tag {INTERGRAPH}) is left out: it tells of places as they were"
         );
-        remarks.warnings.push(warning);
+        diagnostics.warnings.push(warning);
     }
 }
 
 /// Makes GeoTIFF's place of the pixels true after a turn, or leaves it out.
-fn place(fields: &mut Vec<Field>, order: Order, turn: Turn, story: &Story, remarks: &mut Remarks) {
+fn place(
+    fields: &mut Vec<Field>,
+    order: Order,
+    turn: PixelMap,
+    transform: &Transform,
+    diagnostics: &mut Diagnostics,
+) {
     let is_place = |tag| matches!(tag, PIXEL_SCALE | TIEPOINT | TRANSFORMATION);
     if !fields.iter().any(|field| is_place(field.tag)) {
         return;
@@ -53,13 +59,16 @@ fn place(fields: &mut Vec<Field>, order: Order, turn: Turn, story: &Story, remar
         fields.retain(|field| !GEO_KEYS.contains(&field.tag));
         let warning =
             "its place on the earth (GeoTIFF) is left out: it cannot be told of the turned image";
-        remarks.warnings.push(warning.into());
+        diagnostics.warnings.push(warning.into());
         return;
     };
     // Where numbers are of the pixels' corners, what was at column x is at width − x if mirrored;
     // where they are of their centres, at width − 1 − x.
     let off = if is_point { 1.0 } else { 0.0 };
-    let (width, height) = (story.to.width as f64 - off, story.to.height as f64 - off);
+    let (width, height) = (
+        transform.to.width as f64 - off,
+        transform.to.height as f64 - off,
+    );
     let source = |x: f64, y: f64| {
         let x = if turn.mirror_x { width - x } else { x };
         let y = if turn.mirror_y { height - y } else { y };
@@ -107,9 +116,9 @@ fn is_point(fields: &[Field], order: Order) -> bool {
 fn rational_polynomials(
     fields: &mut Vec<Field>,
     order: Order,
-    turn: Turn,
-    story: &Story,
-    remarks: &mut Remarks,
+    turn: PixelMap,
+    transform: &Transform,
+    diagnostics: &mut Diagnostics,
 ) {
     let Some(at) = fields.iter().position(|field| field.tag == RPC) else {
         return;
@@ -118,7 +127,7 @@ fn rational_polynomials(
     let Some(mut told) = told else {
         fields.remove(at);
         let warning = "its rational polynomials (tag 50844) are left out: they are damaged";
-        remarks.warnings.push(warning.into());
+        diagnostics.warnings.push(warning.into());
         return;
     };
     // Behind two errors: offsets of line, sample and three more, scales of the same, and of line and
@@ -133,7 +142,7 @@ fn rational_polynomials(
             told.swap(POLYNOMIALS[0] + i, POLYNOMIALS[1] + i);
         }
     }
-    let sides = [story.to.height, story.to.width];
+    let sides = [transform.to.height, transform.to.width];
     for (i, mirrored) in [turn.mirror_y, turn.mirror_x].into_iter().enumerate() {
         if mirrored {
             told[OFFSET[i]] = sides[i] as f64 - 1.0 - told[OFFSET[i]];

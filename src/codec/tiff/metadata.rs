@@ -1,45 +1,50 @@
 //! The fields of a TIFF directory kept true after an operation.
 
-use super::description::{Retold, retell};
+use super::description::{DescriptionUpdate, update_description};
 use super::fields::ASCII;
 use super::ifd::tag;
 use super::{gdal, geo, imagej};
 use crate::codec::raw::Order;
-use crate::metadata::{Effect, Field, Remarks, Story, Value};
+use crate::metadata::{Diagnostics, Effect, Field, Transform, Value};
 
 /// Keeps fields true; what cannot be is left out and told.
-pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, remarks: &mut Remarks) {
+pub fn follow(
+    fields: &mut Vec<Field>,
+    big_endian: bool,
+    transform: &Transform,
+    diagnostics: &mut Diagnostics,
+) {
     let order = if big_endian {
         Order::Big
     } else {
         Order::Little
     };
-    if let Effect::Turn(turn) = story.effect {
-        geo::follow(fields, order, turn, story, remarks);
+    if let Effect::Moves(turn) = transform.effect {
+        geo::follow(fields, order, turn, transform, diagnostics);
     }
     if fields.iter().any(|field| field.tag == imagej::ENTRIES) {
-        blocks(fields, order, story, remarks);
+        blocks(fields, order, transform, diagnostics);
     }
     fields.retain_mut(|field| {
-        let left_out = match (field.tag, story.effect) {
-            (280 | 281 | 340 | 341 | 291, _) if story.changes_values() => {
+        let left_out = match (field.tag, transform.effect) {
+            (280 | 281 | 340 | 341 | 291, _) if transform.changes_values() => {
                 "it tells of values as they were"
             }
-            (42113, _) if story.changes_values() => {
+            (42113, _) if transform.changes_values() => {
                 let warning =
                     "its NODATA value (tag 42113) is changed like any other, and no longer told";
-                remarks.warnings.push(warning.into());
+                diagnostics.warnings.push(warning.into());
                 return false;
             }
-            (gdal::METADATA, _) => return gdal::follow(field, story, remarks),
-            (tag::IMAGE_DESCRIPTION, _) => return describe(field, story, remarks),
-            (tag::EXIF, Effect::Turn(turn)) if turn.transposed => {
+            (gdal::METADATA, _) => return gdal::follow(field, transform, diagnostics),
+            (tag::IMAGE_DESCRIPTION, _) => return describe(field, transform, diagnostics),
+            (tag::EXIF, Effect::Moves(turn)) if turn.transposed => {
                 exchange_sides(&mut field.value);
                 return true;
             }
             _ => return true,
         };
-        remarks
+        diagnostics
             .notes
             .push(format!("tag {} is left out: {left_out}", field.tag));
         false
@@ -48,15 +53,20 @@ pub fn follow(fields: &mut Vec<Field>, big_endian: bool, story: &Story, remarks:
 
 /// Leaves out what of ImageJ's block is no longer true: of values, of places, or of pages that are
 /// not taken.
-fn blocks(fields: &mut Vec<Field>, order: Order, story: &Story, remarks: &mut Remarks) {
-    let turns = matches!(story.effect, Effect::Turn(_));
+fn blocks(
+    fields: &mut Vec<Field>,
+    order: Order,
+    transform: &Transform,
+    diagnostics: &mut Diagnostics,
+) {
+    let turns = matches!(transform.effect, Effect::Moves(_));
     let (mut regions, mut ranges, mut labels, mut tables) = (false, false, false, false);
     let found = imagej::filter(fields, order, |kind| {
         let (left_out, untrue) = match kind {
             "roi " | "over" => (&mut regions, turns),
-            "rang" => (&mut ranges, story.changes_values() || !story.whole),
-            "labl" => (&mut labels, !story.whole),
-            "luts" => (&mut tables, !story.whole),
+            "rang" => (&mut ranges, transform.changes_values() || !transform.whole),
+            "labl" => (&mut labels, !transform.whole),
+            "luts" => (&mut tables, !transform.whole),
             _ => return true,
         };
         *left_out |= untrue;
@@ -65,29 +75,29 @@ fn blocks(fields: &mut Vec<Field>, order: Order, story: &Story, remarks: &mut Re
     if !found {
         fields.retain(|field| !matches!(field.tag, imagej::LENGTHS | imagej::ENTRIES));
         let warning = "ImageJ's own metadata are damaged and left out";
-        remarks.warnings.push(warning.into());
+        diagnostics.warnings.push(warning.into());
         return;
     }
     if regions {
         let warning = "ImageJ's regions are left out: they tell of places as they were";
-        remarks.warnings.push(warning.into());
+        diagnostics.warnings.push(warning.into());
     }
     if labels {
         let warning = "ImageJ's labels are left out: they tell of pages which are not taken";
-        remarks.warnings.push(warning.into());
+        diagnostics.warnings.push(warning.into());
     }
     if ranges {
         let note = "ImageJ's display ranges are left out: they tell of values as they were";
-        remarks.notes.push(note.into());
+        diagnostics.notes.push(note.into());
     }
     if tables {
         let note = "ImageJ's colour tables are left out: they tell of channels as they were";
-        remarks.notes.push(note.into());
+        diagnostics.notes.push(note.into());
     }
 }
 
 /// Whether a description is still to be told, made true.
-fn describe(field: &mut Field, story: &Story, remarks: &mut Remarks) -> bool {
+fn describe(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnostics) -> bool {
     let Value::Bytes(bytes) = &mut field.value else {
         return false;
     };
@@ -96,15 +106,15 @@ fn describe(field: &mut Field, story: &Story, remarks: &mut Remarks) -> bool {
     let Ok(text) = str::from_utf8(text) else {
         return true;
     };
-    match retell(text, story) {
-        Retold::Same => true,
-        Retold::New(text) => {
+    match update_description(text, transform) {
+        DescriptionUpdate::Same => true,
+        DescriptionUpdate::New(text) => {
             *bytes = [text.as_bytes(), b"\0"].concat();
             field.kind = ASCII;
             true
         }
-        Retold::Untrue(why) => {
-            remarks
+        DescriptionUpdate::Untrue(why) => {
+            diagnostics
                 .warnings
                 .push(format!("its description is left out: {why}"));
             false

@@ -83,10 +83,10 @@ pub fn each<I: Input + Send>(
     let idle = Mutex::new(idle);
     thread::scope(|scope| {
         let (send, finished) = channel();
-        for seat in 0..threads {
+        for worker in 0..threads {
             let send = send.clone();
             let (parts, idle) = (&parts, &idle);
-            let seated = thread::Builder::new().spawn_scoped(scope, move || {
+            let started = thread::Builder::new().spawn_scoped(scope, move || {
                 // A panic must not leave the joining thread waiting.
                 let worked = catch_unwind(AssertUnwindSafe(|| work(parts, idle, &send)));
                 let worked = worked.unwrap_or_else(|_| Err(anyhow!("a thread failed")));
@@ -94,10 +94,10 @@ pub fn each<I: Input + Send>(
                     let _ = send.send(Err(error));
                 }
             });
-            match seated {
+            match started {
                 Ok(_) => {}
                 // Fewer threads take all parts, too.
-                Err(_) if seat > 0 => break,
+                Err(_) if worker > 0 => break,
                 Err(error) => return Err(error).context("no thread could be started"),
             }
         }

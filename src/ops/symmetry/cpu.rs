@@ -217,7 +217,7 @@ fn turn_tile<const N: usize>(from: &[Line<N>], to: &mut [Line<N>]) {
     };
     match N {
         1 => turn_blocks::<N, u8x16, 16>(from, to, |mut rows| {
-            // Four times what a riffle does to a pack of cards: 16 rows are 16 columns then.
+            // Four times what a riffle does to a pack of GPUs: 16 rows are 16 columns then.
             for _ in 0..4 {
                 rows = std::array::from_fn(|i| match i % 2 {
                     0 => u8x16::unpack_low(rows[i / 2], rows[i / 2 + 8]),

@@ -1,6 +1,6 @@
 //! PNGs of unusual layout (interlaced, palette, fewer than 8 bits, tRNS), by the png crate.
 
-use crate::codec::salvage::Salvage;
+use crate::codec::error_policy::ErrorPolicy;
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape};
 use anyhow::{Result, anyhow, bail, ensure};
@@ -9,7 +9,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 /// Decodes a PNG that has this shape once expanded, and whose image data are known to be whole:
 /// the png crate itself would take a stream whose end and Adler-32 are missing.
-pub fn decode(source: &Source, shape: Shape, salvage: &Salvage) -> Result<Image> {
+pub fn decode(source: &Source, shape: Shape, policy: &ErrorPolicy) -> Result<Image> {
     let mut options = DecodeOptions::default();
     options.set_ignore_text_chunk(true);
     options.set_ignore_iccp_chunk(true);
@@ -29,7 +29,7 @@ pub fn decode(source: &Source, shape: Shape, salvage: &Salvage) -> Result<Image>
         size if !shape.has_alpha() && size == Some(with_alpha.bytes()) => with_alpha,
         _ => bail!("its chunks contradict one another"),
     };
-    let mut samples = salvage.samples(&made)?;
+    let mut samples = policy.samples(&made)?;
     let frame = reader.next_frame(samples.as_bytes_mut()).map_err(plain);
     let checked = frame.and_then(|frame| {
         ensure!(
@@ -38,7 +38,7 @@ pub fn decode(source: &Source, shape: Shape, salvage: &Salvage) -> Result<Image>
         );
         Ok(())
     });
-    salvage.take(checked)?;
+    policy.take(checked)?;
     if made != shape {
         let all = std::mem::replace(&mut samples, Samples::any(&shape)?);
         let pixels = all.as_bytes().chunks_exact(made.pixel_bytes());

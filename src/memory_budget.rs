@@ -1,27 +1,27 @@
-//! Room in memory for several images at once: bounded, and waited for.
+//! MemoryRoom in memory for several images at once: bounded, and waited for.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Memory shared by the images on their way: who would take more than there is waits for the
 /// others. One that is larger than all of it goes alone.
 #[derive(Debug)]
-pub struct Room {
+pub struct MemoryBudget {
     most: u64,
     taken: Mutex<u64>,
     given_back: Condvar,
 }
 
-/// A place in a `Room`, given back when dropped.
+/// A share of a `MemoryBudget`, given back when dropped.
 #[derive(Debug)]
-pub struct Place<'a> {
-    room: &'a Room,
+pub struct Reservation<'a> {
+    budget: &'a MemoryBudget,
     bytes: u64,
 }
 
-impl Room {
-    /// A room of `most` bytes.
-    pub fn new(most: u64) -> Room {
-        Room {
+impl MemoryBudget {
+    /// A budget of `most` bytes.
+    pub fn new(most: u64) -> MemoryBudget {
+        MemoryBudget {
             most,
             taken: Mutex::new(0),
             given_back: Condvar::new(),
@@ -29,7 +29,7 @@ impl Room {
     }
 
     /// Waits until `bytes` are free, or all is, and takes them.
-    pub fn take(&self, bytes: u64) -> Place<'_> {
+    pub fn reserve(&self, bytes: u64) -> Reservation<'_> {
         // Poisoned only if a thread panicked between two lines that cannot.
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let full = |taken: &mut u64| *taken > 0 && taken.saturating_add(bytes) > self.most;
@@ -38,18 +38,21 @@ impl Room {
             .wait_while(taken, full)
             .unwrap_or_else(PoisonError::into_inner);
         *taken += bytes;
-        Place { room: self, bytes }
+        Reservation {
+            budget: self,
+            bytes,
+        }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         *self
-            .room
+            .budget
             .taken
             .lock()
             .unwrap_or_else(PoisonError::into_inner) -= self.bytes;
-        self.room.given_back.notify_all();
+        self.budget.given_back.notify_all();
     }
 }
 

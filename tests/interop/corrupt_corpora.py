@@ -1,7 +1,7 @@
 """Every image in the test data of five image libraries, the damaged ones too, through gpuimg.
 
 Needs numpy, tifffile, imagecodecs, and apt-get on Debian. Usage:
-    python tests/corrupt_corpora.py path/to/gpuimg [folder to keep the sources in]
+    python tests/interop/corrupt_corpora.py path/to/gpuimg [folder to keep the sources in]
 Fetches the Debian sources of libspng, libpng, Pillow, libtiff and libgd and PyPI's Pillow by their
 package names; transposes and normalizes every PNG, TIFF and PNM in them (told by name or content)
 with 4 GiB of memory and 30 s each; and judges: crash, hang, partial output (a file left behind by a

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times gpuimg on folders of images against OpenCV in a pool of processes, and CuPy in threads.
 
-    cargo build --release && benches/batch_peers.py [--quick] [--gpu] [--files N] [SET ...]
+    cargo build --release && benches/peers/batch_peers.py [--quick] [--gpu] [--files N] [SET ...]
 
 Makes the sets in a temporary folder: png and tif, N (64) camera-like images of 2048x2048 and 16 bits,
 and tiny, 10 000 PNGs of 64x64. All programs normalize each set, in turn (A B C A B C ...), whole
@@ -29,7 +29,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CACHE = Path.home() / ".cache" / "gpuimg-peers"
 PACKAGES = ["numpy", "opencv-python-headless", "tifffile"]
-GPUIMG = os.environ.get("GPUIMG", str(HERE.parent / "target" / "release" / "gpuimg"))
+GPUIMG = os.environ.get("GPUIMG", str(HERE.parents[1] / "target" / "release" / "gpuimg"))
 SETS = {"png": ("png", 2048, None), "tif": ("tif", 2048, None), "tiny": ("png", 64, 10_000)}
 DISTINCT = 4  # images of a set; the others are copies
 

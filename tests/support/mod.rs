@@ -1,10 +1,13 @@
 //! What the tests share: images of every shape, and the GPU where there is one.
 
+pub mod png;
+pub mod tiff;
+
 use gpuimg::device::cuda::Gpu;
 use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::{OpResult, Operation};
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

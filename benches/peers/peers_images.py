@@ -14,7 +14,7 @@ import cv2
 import numpy
 import tifffile
 
-GPUIMG = os.environ.get("GPUIMG", str(Path(__file__).parents[1] / "target" / "release" / "gpuimg"))
+GPUIMG = os.environ.get("GPUIMG", str(Path(__file__).parents[2] / "target" / "release" / "gpuimg"))
 
 
 def camera(side, channels):

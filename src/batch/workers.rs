@@ -1,13 +1,13 @@
-//! The threads of a batch: each carries one image after another through all stations, so that
-//! reading, decoding, the card's work, encoding and writing of different images run side by side.
+//! The threads of a batch: each carries one image after another from file to file, so that
+//! reading, decoding, the GPU's work, encoding and writing of different images run side by side.
 
 use super::inputs::Item;
-use crate::buffer;
 use crate::codec::Reading;
-use crate::device::{Choice, Devices, Fleet};
+use crate::device::{Choice, Devices, GpuSet};
+use crate::image::buffer;
 use crate::interrupt::NO_THREAD;
+use crate::memory_budget::MemoryBudget;
 use crate::pipeline::Resources;
-use crate::room::Room;
 use anyhow::{Result, bail};
 use rayon::ThreadPoolBuilder;
 use std::rc::Rc;
@@ -16,28 +16,28 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// How a batch is manned.
+/// The threads that a batch works with, and what they share.
 #[derive(Debug)]
-pub struct Crew {
+pub struct Workers {
     choice: Choice,
     /// Threads that work at the same time.
     pub jobs: usize,
-    /// The cards, started when they pay.
-    pub fleet: Arc<Fleet>,
-    room: Room,
+    /// The GPUs, started when they pay.
+    pub gpus: Arc<GpuSet>,
+    budget: MemoryBudget,
     memory: u64,
     reading: Reading,
     stopped: AtomicBool,
 }
 
-impl Crew {
-    /// A crew of `jobs` threads whose images take at most `memory` bytes together.
-    pub fn new(choice: Choice, jobs: usize, memory: u64, reading: Reading) -> Crew {
-        Crew {
+impl Workers {
+    /// Workers on `jobs` threads, whose images take at most `memory` bytes together.
+    pub fn new(choice: Choice, jobs: usize, memory: u64, reading: Reading) -> Workers {
+        Workers {
             choice,
             jobs,
-            fleet: Arc::new(Fleet::new(choice)),
-            room: Room::new(memory),
+            gpus: Arc::new(GpuSet::new(choice)),
+            budget: MemoryBudget::new(memory),
             memory,
             reading,
             stopped: AtomicBool::new(false),
@@ -69,10 +69,10 @@ impl Crew {
         let next = AtomicUsize::new(0);
         let (results, told) = mpsc::channel();
         thread::scope(|scope| {
-            for seat in 0..threads {
+            for worker in 0..threads {
                 let (results, next, work) = (results.clone(), &next, &work);
-                let seated = thread::Builder::new().spawn_scoped(scope, move || {
-                    self.take_seat(seat, threads, |resources| {
+                let started = thread::Builder::new().spawn_scoped(scope, move || {
+                    self.work_as(worker, threads, |resources| {
                         while !self.stopped.load(Ordering::Relaxed) {
                             let index = next.fetch_add(1, Ordering::Relaxed);
                             let Some(item) = items.get(index) else { break };
@@ -82,10 +82,10 @@ impl Crew {
                         }
                     });
                 });
-                match seated {
+                match started {
                     Ok(_) => {}
                     // Fewer threads take all items, too.
-                    Err(_) if seat > 0 => break,
+                    Err(_) if worker > 0 => break,
                     Err(_) => bail!(NO_THREAD),
                 }
             }
@@ -97,27 +97,27 @@ impl Crew {
         })
     }
 
-    /// Gives this thread its share of the cores, a queue on a card, and a shelf for its memory.
-    fn take_seat(&self, seat: usize, threads: usize, work: impl FnOnce(&Resources)) {
+    /// Gives this thread its share of the cores, a stream on a GPU, and a buffer pool.
+    fn work_as(&self, worker: usize, threads: usize, work: impl FnOnce(&Resources)) {
         // One thread an image wastes nothing; only where there are fewer images than cores does an
         // image get several. Should the pool not start, rayon's own serves all.
         let _pool = ThreadPoolBuilder::new()
             .num_threads((self.jobs / threads).max(1))
             .use_current_thread()
             .build();
-        let devices = Rc::new(Devices::seated(self.choice, &self.fleet, seat));
+        let devices = Rc::new(Devices::of_worker(self.choice, &self.gpus, worker));
         let memory = (self.memory / (2 * threads as u64)) as usize;
-        let cards = devices.clone();
+        let gpus = devices.clone();
         let block = move |bytes| {
-            cards.page_locked(bytes).or_else(|| {
+            gpus.page_locked(bytes).or_else(|| {
                 let mapped = buffer::mapped(bytes)?;
                 Some(Box::new(mapped) as buffer::Block)
             })
         };
-        buffer::with_shelf(memory, block, || {
+        buffer::with_pool(memory, block, || {
             work(&Resources {
                 devices: &devices,
-                room: Some(&self.room),
+                budget: Some(&self.budget),
                 reading: self.reading,
                 only_files: false,
             });

@@ -1,7 +1,7 @@
 // What NVIDIA's own libraries take for the work of the rows of `gpuimg bench production`: CUB's maximum and sum, and
 // cuBLAS's transposition of f32 beside a copy kernel. Times as the bench's (launches queued between two events), and of
 // one launch alone between them, as the libraries' own papers have it; an empty launch's beside.
-//   nvcc -O2 -std=c++17 -arch=native benches/rivals.cu -lcublas -o /tmp/rivals && /tmp/rivals
+//   nvcc -O2 -std=c++17 -arch=native benches/peers/rivals.cu -lcublas -o /tmp/rivals && /tmp/rivals
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

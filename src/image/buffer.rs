@@ -1,6 +1,6 @@
 //! Memory for samples. Large images get huge pages where the system grants them: touching 128 MiB
 //! for the first time takes 33 000 page faults otherwise, longer than the operation on it. A thread
-//! that works on one image after another keeps the memory of the last ones on its shelf.
+//! that works on one image after another keeps the memory of the last ones in its pool.
 
 use anyhow::Result;
 use bytemuck::Pod;
@@ -12,8 +12,8 @@ use std::ops::{Deref, DerefMut};
 /// From this many bytes on memory is mapped by itself.
 const LARGE: usize = 4 << 20;
 
-/// Blocks smaller than this are not worth a place on a shelf.
-const SHELVED: usize = 64 << 10;
+/// Blocks smaller than this are not pooled.
+const POOLED: usize = 64 << 10;
 
 /// What debug builds fill memory with that is to be written.
 pub const POISON: u8 = 0xa5;
@@ -27,13 +27,13 @@ pub struct Buffer<T> {
 enum Memory<T> {
     Heap(Vec<T>),
     Mapped(MmapMut),
-    /// From a shelf, and which stock of it.
-    Shelved(Block, usize),
+    /// From the pool of this thread, in this generation of it.
+    Pooled(Block, usize),
     /// What is left of a buffer that gave its memory back.
     Gone,
 }
 
-/// Memory of a shelf: plain bytes, aligned for samples of 16 bits.
+/// A block of a pool: plain bytes, aligned for samples of 16 bits.
 pub type Block = Box<dyn Bytes>;
 
 /// Bytes that can be read and written.
@@ -42,44 +42,44 @@ pub trait Bytes: DerefMut<Target = [u8]> + Send + Sync {}
 impl<B: DerefMut<Target = [u8]> + Send + Sync> Bytes for B {}
 
 thread_local! {
-    static SHELF: RefCell<Option<Shelf>> = const { RefCell::new(None) };
+    static POOL: RefCell<Option<BufferPool>> = const { RefCell::new(None) };
 }
 
 /// The memory that a thread keeps for its next images.
-struct Shelf {
+struct BufferPool {
     blocks: Vec<Block>,
-    /// Bytes that may lie here.
+    /// Bytes that may be pooled.
     most: usize,
     make: Box<dyn Fn(usize) -> Option<Block>>,
-    /// Counts the stocks; what is left of an earlier one is not taken back.
-    stock: usize,
+    /// Counts how often the pool was cleared; a block of an earlier generation is not taken back.
+    generation: usize,
 }
 
-/// Gives this thread a shelf for at most `most` bytes, new blocks made by `make` (`None`: as without
-/// a shelf), and takes it away after `work`.
-pub fn with_shelf<R>(
+/// Gives this thread a pool for at most `most` bytes, new blocks made by `make` (`None`: as without
+/// a pool), and takes it away after `work`.
+pub fn with_pool<R>(
     most: usize,
     make: impl Fn(usize) -> Option<Block> + 'static,
     work: impl FnOnce() -> R,
 ) -> R {
-    let shelf = Shelf {
+    let pool = BufferPool {
         blocks: Vec::new(),
         most,
         make: Box::new(make),
-        stock: 0,
+        generation: 0,
     };
-    SHELF.set(Some(shelf));
+    POOL.set(Some(pool));
     let result = work();
-    SHELF.set(None);
+    POOL.set(None);
     result
 }
 
-/// Gives up what lies on this thread's shelf, if it has one: `make` makes better blocks from now on.
-pub fn restock() {
-    SHELF.with_borrow_mut(|shelf| {
-        if let Some(shelf) = shelf {
-            shelf.blocks.clear();
-            shelf.stock += 1;
+/// Clears this thread's pool, if it has one: `make` makes better blocks from now on.
+pub fn clear_pool() {
+    POOL.with_borrow_mut(|pool| {
+        if let Some(pool) = pool {
+            pool.blocks.clear();
+            pool.generation += 1;
         }
     });
 }
@@ -92,9 +92,9 @@ pub fn mapped(bytes: usize) -> Option<MmapMut> {
     Some(map)
 }
 
-impl Shelf {
+impl BufferPool {
     /// A block for `bytes`: the smallest that serves, or a new one.
-    fn take(&mut self, bytes: usize) -> Option<(Block, usize)> {
+    fn acquire(&mut self, bytes: usize) -> Option<(Block, usize)> {
         let serves = |block: &Block| block.len() >= bytes && block.len() / 4 <= bytes;
         let best = self
             .blocks
@@ -105,18 +105,18 @@ impl Shelf {
             Some((index, _)) => Some(self.blocks.remove(index)),
             None => (self.make)(bytes),
         };
-        block.map(|block| (block, self.stock))
+        block.map(|block| (block, self.generation))
     }
 
-    fn put(&mut self, block: Block, stock: usize) {
-        if stock != self.stock {
+    fn release(&mut self, block: Block, generation: usize) {
+        if generation != self.generation {
             return;
         }
         self.blocks.push(block);
-        let mut lying: usize = self.blocks.iter().map(|block| block.len()).sum();
+        let mut pooled: usize = self.blocks.iter().map(|block| block.len()).sum();
         // The oldest go first.
-        while lying > self.most {
-            lying -= self.blocks.remove(0).len();
+        while pooled > self.most {
+            pooled -= self.blocks.remove(0).len();
         }
     }
 }
@@ -151,13 +151,13 @@ impl<T: Pod> Buffer<T> {
     /// Memory that another image had, or new memory.
     fn recycled(len: usize) -> Result<Buffer<T>> {
         let bytes = len.saturating_mul(size_of::<T>());
-        let shelved = (bytes >= SHELVED)
-            .then(|| SHELF.with_borrow_mut(|shelf| shelf.as_mut()?.take(bytes)))
+        let shelved = (bytes >= POOLED)
+            .then(|| POOL.with_borrow_mut(|pool| pool.as_mut()?.acquire(bytes)))
             .flatten();
         match shelved {
-            Some((block, stock)) => Ok(Buffer {
+            Some((block, generation)) => Ok(Buffer {
                 len,
-                memory: Memory::Shelved(block, stock),
+                memory: Memory::Pooled(block, generation),
             }),
             None => Buffer::zeroed(len),
         }
@@ -166,11 +166,12 @@ impl<T: Pod> Buffer<T> {
 
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
-        if let Memory::Shelved(block, stock) = std::mem::replace(&mut self.memory, Memory::Gone) {
-            // A thread without a shelf, or one that ends, gives the memory back to the system.
-            let _ = SHELF.try_with(|shelf| {
-                if let Some(shelf) = shelf.borrow_mut().as_mut() {
-                    shelf.put(block, stock);
+        if let Memory::Pooled(block, generation) = std::mem::replace(&mut self.memory, Memory::Gone)
+        {
+            // A thread without a pool, or one that ends, gives the memory back to the system.
+            let _ = POOL.try_with(|pool| {
+                if let Some(pool) = pool.borrow_mut().as_mut() {
+                    pool.release(block, generation);
                 }
             });
         }
@@ -200,7 +201,7 @@ impl<T: Pod> Deref for Buffer<T> {
         match &self.memory {
             Memory::Heap(vec) => vec,
             Memory::Mapped(map) => bytemuck::cast_slice(&map[..bytes]),
-            Memory::Shelved(block, _) => bytemuck::cast_slice(&block[..bytes]),
+            Memory::Pooled(block, _) => bytemuck::cast_slice(&block[..bytes]),
             Memory::Gone => &[],
         }
     }
@@ -212,7 +213,7 @@ impl<T: Pod> DerefMut for Buffer<T> {
         match &mut self.memory {
             Memory::Heap(vec) => vec,
             Memory::Mapped(map) => bytemuck::cast_slice_mut(&mut map[..bytes]),
-            Memory::Shelved(block, _) => bytemuck::cast_slice_mut(&mut block[..bytes]),
+            Memory::Pooled(block, _) => bytemuck::cast_slice_mut(&mut block[..bytes]),
             Memory::Gone => &mut [],
         }
     }

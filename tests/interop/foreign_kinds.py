@@ -1,6 +1,6 @@
 """TIFF kinds that go wrong elsewhere, written by tifffile and read back by it, against NumPy.
 
-Needs numpy, tifffile and imagecodecs. Usage: python tests/foreign_kinds.py path/to/gpuimg
+Needs numpy, tifffile and imagecodecs. Usage: python tests/interop/foreign_kinds.py path/to/gpuimg
 0. TIFFs of 1 to 16 bits, in both byte orders, in strips and tiles, interleaved and in planes, in every
    compression, from grey to RGB with alpha, and turned and white-is-zero ones, put together here and
    read by tifffile as a check: transposed, normalized, brought upright and made 8 bits.

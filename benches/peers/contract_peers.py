@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What gpuimg and six peers make of awkward images: the table of samples/CONTRACT.md, measured.
+"""What gpuimg and six peers make of awkward images: the table of docs/CONTRACT.md, measured.
 
-    cargo build --release && benches/contract_peers.py
+    cargo build --release && benches/peers/contract_peers.py
 
 Writes one small image a case, has each program mirror it top to bottom (or normalize it) into a file
 of the same format, reads that with tifffile or libpng, and says what became of it: `right`, what is
@@ -39,7 +39,7 @@ import tifffile
 from PIL import ImageCms
 
 HERE = Path(__file__).resolve().parent
-GPUIMG = os.environ.get("GPUIMG", str(HERE.parent / "target/release/gpuimg"))
+GPUIMG = os.environ.get("GPUIMG", str(HERE.parents[1] / "target/release/gpuimg"))
 FOLDER = Path(tempfile.mkdtemp())
 ICC = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 RNG = np.random.default_rng(3)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times gpuimg against the programs that people use, whole process and file to file, in pairs.
 
-    cargo build --release && benches/peers.py [--quick] [--scale N] [--peer NAME] [CASE ...]
+    cargo build --release && benches/peers/peers.py [--quick] [--scale N] [--peer NAME] [CASE ...]
 
 For each case gpuimg and each peer run in turn (A B A C A B A C ...), input in the page cache, output
 removed before. A line gives the medians of both, the median and the range of the ratios of
@@ -132,7 +132,7 @@ class Run:
 
 
 def measure(name, source, peers, rounds, folder):
-    gpuimg = os.environ.get("GPUIMG", str(HERE.parent / "target" / "release" / "gpuimg"))
+    gpuimg = os.environ.get("GPUIMG", str(HERE.parents[1] / "target" / "release" / "gpuimg"))
     sums = source.stem == "paeth"
     ours = [gpuimg, "sum", "{in}"] if sums else [gpuimg, "normalize", "{in}", "{out}"]
     mine, other = (folder / f"{who}{source.suffix}" for who in ("mine", "other"))

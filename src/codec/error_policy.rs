@@ -4,30 +4,30 @@ use crate::image::{Samples, Shape};
 use anyhow::{Error, Result};
 use std::sync::{Mutex, PoisonError};
 
-/// Damage found in a file, where that is to be survived.
+/// What to do with damage in a file, and the damage that was found where the reading goes on.
 #[derive(Debug, Default)]
-pub struct Salvage {
-    wanted: bool,
+pub struct ErrorPolicy {
+    goes_on: bool,
     found: Mutex<Vec<Error>>,
 }
 
-impl Salvage {
-    /// Damage is noted if `wanted`, else it is an error.
-    pub fn new(wanted: bool) -> Salvage {
-        Salvage {
-            wanted,
+impl ErrorPolicy {
+    /// Damage is noted if it `goes_on`, else it is an error.
+    pub fn new(goes_on: bool) -> ErrorPolicy {
+        ErrorPolicy {
+            goes_on,
             found: Mutex::default(),
         }
     }
 
-    /// Whether what can be read of a damaged file is wanted.
-    pub fn is_wanted(&self) -> bool {
-        self.wanted
+    /// Whether the reading goes on after damage.
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// Memory for the samples of an image: what damage leaves unread is 0.
     pub fn samples(&self, shape: &Shape) -> Result<Samples> {
-        if self.wanted {
+        if self.goes_on {
             Samples::zeroed(shape)
         } else {
             Samples::any(shape)
@@ -37,7 +37,7 @@ impl Salvage {
     /// Lets an error through, or notes it and goes on.
     pub fn take(&self, result: Result<()>) -> Result<()> {
         match result {
-            Err(error) if self.wanted => {
+            Err(error) if self.goes_on => {
                 let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
                 found.push(error);
                 Ok(())
@@ -47,7 +47,7 @@ impl Salvage {
     }
 
     /// A sentence of all that was found, none if nothing was.
-    pub fn told(&self) -> Option<String> {
+    pub fn damage(&self) -> Option<String> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sentences: Vec<String> = found.iter().map(|error| format!("{error:#}")).collect();
         // Threads find it in any order.

@@ -2,7 +2,7 @@
 # Puts the program, its tests and the samples into one folder, bundle/, for a GPU machine without
 # Rust: copy the folder there and run bundle/run.sh.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 cargo build --release --quiet
 tests=$(cargo test --release --no-run --message-format=json --quiet |
     python3 -c 'import json, sys
@@ -14,6 +14,6 @@ mkdir bundle
 cp -r samples bundle/samples
 cp target/release/gpuimg bundle/gpuimg
 cp "$tests" bundle/tests
-cp tests/gpu.sh bundle/run.sh
+cp tests/gpu/run.sh bundle/run.sh
 strip bundle/gpuimg bundle/tests
 du -sh bundle

@@ -1,7 +1,7 @@
 """TIFF files of other programs through gpuimg, and gpuimg's through other programs.
 
 Needs numpy, tifffile, imagecodecs, opencv-python-headless and Pillow. Usage:
-    python tests/foreign_tiff.py path/to/gpuimg
+    python tests/interop/foreign_tiff.py path/to/gpuimg
 Writes every combination of byte order, BigTIFF, compression, predictor, strips or tiles, channels
 and depth with tifffile, and some with Pillow and OpenCV; has gpuimg flip each to a TIFF of every
 compression and to PNM; and compares what tifffile, Pillow and OpenCV read with NumPy's flip.

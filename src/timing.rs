@@ -14,9 +14,9 @@ const SCHEMA: u32 = 1;
 pub enum Limit {
     /// The host: processor, its memory, the disk. Their peaks cannot be read, so none is claimed.
     Host,
-    /// The link between host and card.
+    /// The link between host and GPU.
     Pcie,
-    /// The card's own memory.
+    /// The GPU's own memory.
     DeviceMemory,
 }
 
@@ -27,7 +27,7 @@ pub struct Span {
     pub name: String,
     /// Beginning, counted from the timeline's own.
     pub start: Duration,
-    /// How long it took. For copies and kernels, by the card's own clock (CUDA events).
+    /// How long it took. For copies and kernels, by the GPU's own clock (CUDA events).
     pub time: Duration,
     /// More time, told in another span, in which it may have run side by side with that.
     pub beside: Duration,
@@ -46,7 +46,7 @@ impl Span {
     }
 }
 
-/// The theoretical peaks of a card, as it states them itself.
+/// The theoretical peaks of a GPU, as it states them itself.
 #[derive(Clone, Debug, Default)]
 pub struct Peaks {
     /// Device memory in GB/s: memory clock × 2 × bus width.

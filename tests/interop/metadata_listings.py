@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Metadata listed before and after by exiftool and tifffile: what is kept, swapped, corrected or left out.
 
-    cargo build --release && tests/metadata_listings.py [path/to/gpuimg]
+    cargo build --release && tests/interop/metadata_listings.py [path/to/gpuimg]
 
 Builds PNGs and TIFFs that tell of themselves whatever they can, normalizes each and rotates it by 90
 degrees into the same format, and says of every field what became of it. What is not `kept` must be
@@ -39,7 +39,7 @@ import tifffile
 from PIL import Image, ImageCms
 
 HERE = Path(__file__).resolve().parent
-GPUIMG = Path(sys.argv[1] if len(sys.argv) > 1 else HERE.parent / "target/release/gpuimg").resolve()
+GPUIMG = Path(sys.argv[1] if len(sys.argv) > 1 else HERE.parents[1] / "target/release/gpuimg").resolve()
 FOLDER = Path(tempfile.mkdtemp())
 ICC = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 RNG = np.random.default_rng(5)

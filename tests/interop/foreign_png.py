@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks PNG files against the samples they were made of, with decoders that are not ours.
 
-    PNG_OUT=/tmp/pngs cargo test --test main png_encode && tests/foreign_png.py /tmp/pngs
+    PNG_OUT=/tmp/pngs cargo test --test main png_encode && tests/interop/foreign_png.py /tmp/pngs
 
 Every NAME.png of the folder has a NAME.raw beside it: its samples, row by row, 16-bit ones
 little-endian. Pillow, OpenCV, pngcheck and libpng's own pngfix (each if it is installed; the

@@ -1,15 +1,15 @@
 //! What a benchmark's command line names, in any order: kinds of image, a side, and words of its own.
 
-use crate::kinds::Kind;
+use super::kinds::Kind;
 
-/// The words after `--`.
-pub struct Words(Vec<String>);
+/// The arguments after `--`.
+pub struct Arguments(Vec<String>);
 
-impl Words {
+impl Arguments {
     /// Those of this process; what starts with `--` comes from cargo.
-    pub fn new() -> Words {
+    pub fn new() -> Arguments {
         let words = std::env::args().skip(1);
-        Words(words.filter(|word| !word.starts_with("--")).collect())
+        Arguments(words.filter(|word| !word.starts_with("--")).collect())
     }
 
     /// Whether this word is among them.

@@ -1,0 +1,18 @@
+//! `verify`: two images compared, or the results of both devices for one.
+
+use crate::cli::Common;
+use crate::outcome::{Outcome, usage};
+use crate::verify;
+use anyhow::{Result, anyhow};
+use std::path::PathBuf;
+
+/// Compares what was named.
+pub fn run(images: &[PathBuf], devices: bool, json: bool, common: &Common) -> Result<Outcome> {
+    match (images, devices) {
+        ([a, b], false) => verify::files(a, b, json),
+        ([image], true) => verify::devices(image, common.device.ordinal()),
+        _ => Err(usage(anyhow!(
+            "two images are compared, or one with --devices"
+        ))),
+    }
+}
