@@ -10,7 +10,8 @@
 //! `pipeline::one_image` opens a file, and the page processor (`pipeline/page.rs`) names every step of
 //! a page in order: read them first. `exec` runs an operation: whole, in bands, and for a PNG deflated on
 //! the GPU. `batch` does it to many files at once. Arrows run one way:
-//! `main → lib → cli, batch → pipeline → exec → codec, ops → device → stats, image`. Operations never
+//! `main → lib → cli, commands → batch → pipeline → exec → ops, codec → deflate, device → image, metadata,
+//! timing`; `options` are those of every verb. Operations never
 //! print and never touch files, codecs know no device, operations no codec, devices neither, and only
 //! `main` exits, or `interrupt` when asked to.
 //! All that is printed goes through `console`; what the process may use of the machine is asked in
@@ -34,6 +35,7 @@ mod limits;
 pub mod memory_budget;
 pub mod metadata;
 pub mod ops;
+pub mod options;
 mod outcome;
 pub mod pipeline;
 pub mod timing;
