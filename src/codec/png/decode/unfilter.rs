@@ -1,14 +1,14 @@
-//! Undoing the filters of scanlines (PNG specification, section 9.2), in place.
+//! Reverses the filters of scanlines (PNG specification, third edition, §9.2), in place.
 //!
-//! Filters work byte by byte on bytes at the same place in a pixel, so the bytes of 16-bit samples
-//! can be brought into the machine's order before.
+//! Filters combine bytes at the same position in neighbouring pixels, so 16-bit samples can be
+//! converted to the machine's byte order first.
 
 use super::unfilter_pixels::{AVERAGE, PAETH, SUB, unfilter_from};
 use super::unfilter_simd;
 use crate::image::Shape;
 use anyhow::{Result, ensure};
 
-/// How the samples of an image lie in memory and in scanlines.
+/// The layout of an image's samples in memory and in scanlines.
 #[derive(Clone, Copy)]
 pub struct Layout {
     /// Bytes in a row.
@@ -31,11 +31,11 @@ impl Layout {
     }
 }
 
-/// The rows of an image or of a part of it, filled with scanlines piece by piece.
+/// The rows of an image, or of a part of it, which are filled with scanlines piece by piece.
 pub struct Rows<'a> {
     image: &'a mut [u8],
     layout: Layout,
-    /// Filter types of the rows not yet unfiltered; the last row may be incomplete.
+    /// Filter types of the rows that are still filtered; the last row may be incomplete.
     filters: Vec<u8>,
     /// Bytes present of the scanline being filled, its filter type included.
     column: usize,
@@ -44,7 +44,7 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Rows to be written to `image`.
+    /// An empty state for rows that are written to `image`.
     pub fn new(image: &'a mut [u8], layout: Layout) -> Rows<'a> {
         Rows {
             image,
@@ -55,7 +55,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Takes the next bytes of the scanlines; `image` must have room for them.
+    /// Consumes the next bytes of the scanlines; they must not exceed `image`.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
         while let Some(&first) = bytes.first() {
             if self.column == 0 {
@@ -84,7 +84,7 @@ impl<'a> Rows<'a> {
         let complete = self.filters.len() - usize::from(self.column > 0);
         let at_end = (self.done + complete) * self.layout.row == self.image.len();
         let group = unfilter_simd::rows_at_once(self.layout.step);
-        // The first row has none above, so groups start at the second.
+        // The first row has no row above, so groups start at the second.
         let lone = usize::from(self.done == 0).min(complete);
         let count = match at_end {
             true => complete,
@@ -135,7 +135,7 @@ fn unfilter_rows(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]) {
     }
 }
 
-/// Unfilters a row that has none above: as if that were all zero.
+/// Unfilters the first row: the row above counts as zero.
 fn unfilter_first(filter: u8, step: usize, row: &mut [u8]) {
     match filter {
         SUB | PAETH => unfilter_row(SUB, step, &[], row),
