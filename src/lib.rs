@@ -41,7 +41,7 @@ pub mod verify;
 
 use anyhow::{Result, anyhow};
 use cli::Cli;
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Usage};
 
 /// Does what was typed.
 ///
@@ -75,7 +75,7 @@ pub fn print_error(error: &anyhow::Error) {
 pub fn status(error: &anyhow::Error) -> u8 {
     if error.is::<device::Unusable>() {
         3
-    } else if error.is::<clap::Error>() {
+    } else if error.is::<Usage>() {
         2
     } else {
         1
