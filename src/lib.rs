@@ -43,7 +43,7 @@ pub mod verify;
 
 use anyhow::{Result, anyhow};
 use cli::Cli;
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Usage};
 
 /// Runs the command that was typed.
 ///
@@ -78,7 +78,7 @@ pub fn print_error(error: &anyhow::Error) {
 pub fn status(error: &anyhow::Error) -> u8 {
     if error.is::<device::Unusable>() {
         3
-    } else if error.is::<outcome::WrongUsage>() {
+    } else if error.is::<Usage>() {
         2
     } else {
         1

@@ -1,7 +1,6 @@
 //! How a run ends that did not stop at an error, and the errors that are the user's.
 
-use std::error::Error;
-use std::fmt;
+use thiserror::Error;
 
 /// What became of a run that did not stop at an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,19 +11,12 @@ pub enum Outcome {
     SomeFailed,
 }
 
-/// Wrong usage that the parser of arguments cannot see: exit status 2.
-#[derive(Debug)]
-pub struct WrongUsage(String);
-
-impl Error for WrongUsage {}
-
-impl fmt::Display for WrongUsage {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+/// An error that the user mends by typing something else: exit status 2. It reads as the error in it.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub struct Usage(anyhow::Error);
 
 /// Marks an error as wrong usage.
 pub fn usage(error: anyhow::Error) -> anyhow::Error {
-    WrongUsage(format!("{error:#}")).into()
+    Usage(error).into()
 }
