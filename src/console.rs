@@ -7,9 +7,10 @@ use anyhow::{Context, Result, anyhow};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use thiserror::Error;
 
 /// Whether standard output was closed when the process began.
 static CLOSED: AtomicBool = AtomicBool::new(false);
@@ -27,17 +28,12 @@ extern "C" fn note_closed() {
     CLOSED.store(closed, Ordering::Relaxed);
 }
 
-/// Marks an error as "the reader of standard output has closed it", as `head` does.
-#[derive(Debug)]
+/// Marks an error as "the reader of standard output has gone", as `head` does when it has enough.
+#[derive(Debug, Error)]
+#[error("nobody reads standard output any more")]
 pub struct ReaderGone;
 
-impl fmt::Display for ReaderGone {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("nobody reads standard output any more")
-    }
-}
-
-/// A text with its control characters escaped as in JSON, so that a JSON object remains one.
+/// A text with its control characters escaped as in JSON, so that an object stays an object.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }

@@ -11,12 +11,12 @@ use crate::image::buffer;
 use crate::timing::{Limit, Peaks, Timeline};
 use anyhow::{Result, anyhow};
 use cuda::Gpu;
-use std::fmt;
 use std::panic;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
+use thiserror::Error;
 
 /// The choice made with `--device`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,34 +59,19 @@ impl FromStr for Choice {
 }
 
 /// Marks an error as "the demanded GPU cannot be used": exit status 3.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("the GPU is not usable")]
 pub struct Unusable;
 
-impl fmt::Display for Unusable {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("the GPU is not usable")
-    }
-}
-
-/// Marks an error as a GPU's, during its work.
-#[derive(Debug)]
+/// Marks an error as a GPU's, in the middle of its work.
+#[derive(Debug, Error)]
+#[error("the GPU failed")]
 pub struct Failed;
 
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("the GPU failed")
-    }
-}
-
-/// Marks an error as "device memory cannot hold this amount": a smaller piece may fit.
-#[derive(Debug)]
+/// Marks an error as "a GPU's memory does not hold that much": less at a time may fit.
+#[derive(Debug, Error)]
+#[error("the GPU's memory does not suffice")]
 pub struct NoMemory;
-
-impl fmt::Display for NoMemory {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("the GPU's memory does not suffice")
-    }
-}
 
 /// The bytes that an operation on one image makes each device move.
 #[derive(Clone, Copy, Debug, Default)]

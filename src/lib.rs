@@ -10,8 +10,8 @@
 //! `pipeline::one_image` opens a file, and the page processor (`pipeline/page.rs`) names every step
 //! of a page in order: read these two first. `exec` runs an operation on a whole image or in bands,
 //! and deflates a PNG on the GPU. `batch` processes many files at the same time. Dependencies run
-//! one way: `main → lib → cli, commands → batch → pipeline → exec → codec, ops → device → timing,
-//! image`. Operations never print and never touch files; codecs and devices know neither each other
+//! one way: `main → lib → cli, commands → batch → pipeline → exec → ops, codec → deflate, device → image,
+//! metadata, timing`; `options` are those of every verb. Operations never print and never touch files; codecs and devices know neither each other
 //! nor the operations; only `main` exits, or `interrupt` after a signal. All output to the terminal
 //! goes through `console`; `limits` asks the system how much memory, how many cores and how many
 //! open files the process may use.
@@ -35,6 +35,7 @@ mod limits;
 pub mod memory_budget;
 pub mod metadata;
 pub mod ops;
+pub mod options;
 mod outcome;
 pub mod pipeline;
 pub mod timing;
@@ -42,7 +43,7 @@ pub mod verify;
 
 use anyhow::{Result, anyhow};
 use cli::Cli;
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Usage};
 
 /// Runs the command that was typed.
 ///
@@ -77,7 +78,7 @@ pub fn print_error(error: &anyhow::Error) {
 pub fn status(error: &anyhow::Error) -> u8 {
     if error.is::<device::Unusable>() {
         3
-    } else if error.is::<clap::Error>() {
+    } else if error.is::<Usage>() {
         2
     } else {
         1

@@ -1,6 +1,6 @@
 //! The outcome of a run that completed, and errors of usage.
 
-use clap::error::ErrorKind;
+use thiserror::Error;
 
 /// The outcome of a run that did not stop at an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,12 @@ pub enum Outcome {
     SomeFailed,
 }
 
-/// Marks an error as wrong usage, for exit status 2.
+/// An error that the user mends by typing something else: exit status 2. It reads as the error in it.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub struct Usage(anyhow::Error);
+
+/// Marks an error as wrong usage.
 pub fn usage(error: anyhow::Error) -> anyhow::Error {
-    clap::Error::raw(ErrorKind::ValueValidation, format!("{error:#}")).into()
+    Usage(error).into()
 }

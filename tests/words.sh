@@ -12,7 +12,6 @@ while IFS='|' read -r pattern instead; do
     fi
 done << 'WORDS'
 cards?|GPU, device
-queues?|stream (CUDA); name the queue of files otherwise
 Way|page processor
 Station|executor
 Told|Diagnostics
@@ -25,7 +24,6 @@ Turn|PixelMap, Symmetry
 leave_aside|skip reduced-resolution pages
 is_aside|is a reduced-resolution page
 Room|MemoryBudget
-Place|Reservation
 Shelf|BufferPool
 restock|release
 Crew|workers

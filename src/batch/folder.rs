@@ -1,89 +1,21 @@
 //! Finds the images below a folder. Other files are skipped with a reason; unreadable files that
 //! should be images are reported.
 
-use super::inputs::{Item, Items, Selection, Unread};
+use super::item::{Item, Items, PassedOver, Unread, Why, summary};
 use crate::codec::format;
 use crate::files::{Source, reason};
 use anyhow::Result;
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::{self, File, FileType};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use walkdir::{DirEntry, WalkDir};
 
 /// The prefix of the program's own files, journals and unfinished outputs, which are skipped
 /// silently.
 const OWN: &[u8] = b".gpuimg-";
-
-/// A file or folder that is skipped, with the reason.
-#[derive(Debug)]
-pub struct PassedOver {
-    /// Its path.
-    pub path: PathBuf,
-    /// The reason.
-    pub why: Why,
-}
-
-/// The reasons to skip an entry of a folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// Neither its name nor its content is that of an image.
-    NoImage,
-    /// Its name begins with a dot.
-    Hidden,
-    /// Excluded by `--include` or `--exclude`.
-    LeftOut,
-    /// A link to a folder, which could form a cycle.
-    FolderLink,
-    /// A broken link whose name is not that of an image.
-    LeadsNowhere,
-    /// A pipe: opening it could wait for ever.
-    Fifo,
-    /// A socket.
-    Socket,
-    /// A device.
-    Device,
-}
-
-impl Why {
-    /// Whether such a file is always named, rather than only counted.
-    pub fn is_odd(self) -> bool {
-        use Why::*;
-        matches!(self, LeadsNowhere | Fifo | Socket | Device)
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Why::NoImage => "no image",
-            Why::Hidden => "hidden",
-            Why::LeftOut => "left out by --include or --exclude",
-            Why::FolderLink => "a link to a folder",
-            Why::LeadsNowhere => "a link that leads nowhere",
-            Why::Fifo => "a FIFO",
-            Why::Socket => "a socket",
-            Why::Device => "a device",
-        })
-    }
-}
-
-/// Counts the skipped entries by reason, with an example each, as `no image: 2 (in/a.txt, …)`.
-pub fn summary<'a>(passed_over: impl Iterator<Item = &'a PassedOver>) -> String {
-    let mut reasons: BTreeMap<Why, (usize, &Path)> = BTreeMap::new();
-    for PassedOver { path, why } in passed_over {
-        reasons.entry(*why).or_insert((0, path)).0 += 1;
-    }
-    let reasons = reasons.into_iter().map(|(why, (count, path))| {
-        let more = if count > 1 { ", …" } else { "" };
-        format!("{why}: {count} ({}{more})", path.display())
-    });
-    reasons.collect::<Vec<String>>().join("; ")
-}
 
 /// The patterns of `--include` and `--exclude`.
 pub struct Filter {
@@ -95,14 +27,14 @@ impl Filter {
     /// Compiles the patterns.
     ///
     /// # Errors
-    /// An invalid pattern.
-    pub fn new(selection: &Selection) -> Result<Filter> {
+    /// A pattern that is none.
+    pub fn new(include: &[String], exclude: &[String]) -> Result<Filter> {
         Ok(Filter {
-            include: match selection.include.is_empty() {
+            include: match include.is_empty() {
                 true => None,
-                false => Some(globs(&selection.include)?),
+                false => Some(globs(include)?),
             },
-            exclude: globs(&selection.exclude)?,
+            exclude: globs(exclude)?,
         })
     }
 
@@ -181,7 +113,7 @@ pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut It
         let path = path.to_path_buf();
         match sorted {
             Sorted::Entered | Sorted::Own => {}
-            Sorted::Taken => found.items.push(Item::new(path.clone(), below.into())),
+            Sorted::Taken => found.items.push(Item::found(path.clone(), below.into())),
             Sorted::PassedOver(why) => found.passed_over.push(PassedOver { path, why }),
             Sorted::Unread(why) => found.unread.push(Unread { path, why }),
         }

@@ -5,11 +5,11 @@
 //! unreadable ones, the shards of the set that are included, and for each channel a list of
 //! `[value, count]` for every value that occurs.
 
+use super::options::Counted;
 use super::plan::counted;
 use super::shard::{MOST_PARTS, Shard};
-use crate::cli::Counted;
 use crate::console;
-use crate::files::{Source, Target, make_folder};
+use crate::files::{Source, Target, make_folder, parent};
 use crate::image::{Depth, Values};
 use crate::ops::histogram::Counts;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -252,9 +252,7 @@ impl Set {
     pub fn write(&self, output: &Counted) -> Result<()> {
         let path = &output.output;
         let write = || {
-            if let Some(folder) = path.parent() {
-                make_folder(folder, output.sync)?;
-            }
+            make_folder(parent(path), output.sync)?;
             let mut target = Target::create(path, output.overwrite)?;
             target.sync = output.sync;
             let text = format!("{}\n", self.json());

@@ -1,11 +1,12 @@
 //! The inputs of a batch: files, folders and lists of files, found once.
 
-use super::folder::{self, Filter, PassedOver};
+use super::folder::{self, Filter};
+use super::item::{Item, Items, Unread};
 use super::shard::Shard;
 use crate::files::reason;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
@@ -30,49 +31,13 @@ pub struct Selection {
     pub shard: Option<Shard>,
 }
 
-/// One file of a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
-    /// The path of the input.
-    pub input: PathBuf,
-    /// Its name within the batch, the same on every machine, whatever the path of the directory is
-    /// there.
-    pub key: PathBuf,
-    /// The path of the output, if there is one.
-    pub output: Option<PathBuf>,
-    /// Whether it was found or listed as a file, and so must be a regular file; an input named on
-    /// the command line may be a pipe.
-    pub listed: bool,
-}
-
-/// A file, folder or list that should have given images but could not be read, with the reason.
-#[derive(Debug)]
-pub struct Unread {
-    /// Its path.
-    pub path: PathBuf,
-    /// The reason.
-    pub why: String,
-}
-
-/// The inputs of a run. They are found once, and every pass over them uses this value: a list or a
-/// folder that is read again could be empty (a pipe) or could have changed.
-#[derive(Debug, Default)]
-pub struct Items {
-    /// The files, in the order of their names.
-    pub items: Vec<Item>,
-    /// Skipped entries of folders.
-    pub passed_over: Vec<PassedOver>,
-    /// Inputs that failed before the batch began.
-    pub unread: Vec<Unread>,
-}
-
-/// Collects the inputs that `paths` and `selection` name; the folder `results`, if it lies within
-/// one of them, is skipped.
+/// Collects the inputs that `paths` and `selection` name; of folders among them, the one that the
+/// `results` go to is left out.
 ///
 /// # Errors
 /// An invalid pattern, a list that cannot be read, standard input named twice.
 pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>) -> Result<Items> {
-    let filter = Filter::new(selection)?;
+    let filter = Filter::new(&selection.include, &selection.exclude)?;
     let streams = paths.iter().chain(&selection.files_from);
     ensure!(
         streams.filter(|path| *path == Path::new("-")).count() < 2,
@@ -108,59 +73,7 @@ pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>)
     Ok(found)
 }
 
-impl Items {
-    /// Whether there can be results: no folder is made for inputs that are all missing. A shard may
-    /// be empty.
-    pub fn has_any(&self) -> bool {
-        let there = |item: &Item| item.input == Path::new("-") || item.input.exists();
-        match self.items.as_slice() {
-            [] => self.unread.is_empty(),
-            items => items.iter().any(there),
-        }
-    }
-
-    /// Refuses inputs that can be read only once, if all must be read twice.
-    ///
-    /// # Errors
-    /// A pipe or another stream among them.
-    pub fn can_be_read_twice(&self) -> Result<()> {
-        for item in &self.items {
-            ensure!(
-                !item.is_stream(),
-                "--across reads every image twice, and {} can be read only once",
-                item.input.display()
-            );
-        }
-        Ok(())
-    }
-}
-
-impl Item {
-    /// A file with its name within the batch.
-    pub fn new(input: PathBuf, key: PathBuf) -> Item {
-        Item {
-            input,
-            key,
-            output: None,
-            listed: false,
-        }
-    }
-
-    /// Whether it can be read only once: standard input, a pipe or a device.
-    pub fn is_stream(&self) -> bool {
-        let stream = |about: fs::Metadata| !about.is_file() && !about.is_dir();
-        self.input == Path::new("-") || fs::metadata(&self.input).is_ok_and(stream)
-    }
-}
-
-impl Unread {
-    /// The reason as an error.
-    pub fn error(&self) -> anyhow::Error {
-        anyhow!("cannot read {}: {}", self.path.display(), self.why)
-    }
-}
-
-/// The files of a list, separated by NUL if it contains one, otherwise by line ends.
+/// The files of a list, separated by NUL if there is one in it, by line ends if not.
 fn listed(list: &Path) -> io::Result<Vec<Item>> {
     let mut bytes = Vec::new();
     if list == Path::new("-") {
@@ -197,8 +110,5 @@ fn of_list(name: Vec<u8>) -> Item {
             .collect(),
         false => path.file_name().map_or_else(|| path.clone(), PathBuf::from),
     };
-    Item {
-        listed: true,
-        ..Item::new(path, key)
-    }
+    Item::found(path, key)
 }

@@ -15,8 +15,9 @@
 mod history;
 mod line;
 
-use super::inputs::Item;
+use super::item::Item;
 use super::key::Job;
+use super::naming::JOURNAL;
 use super::shard::Shard;
 use crate::files::{Identity, same_file, sync_folder};
 use anyhow::{Context, Result, bail, ensure};
@@ -29,10 +30,7 @@ use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The journal's file name, and the prefix of the shards' journals.
-pub const NAME: &str = ".gpuimg-journal";
-
-/// What a run must do about an output.
+/// What is to become of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing: it is done, and neither file has changed since.
@@ -208,8 +206,8 @@ impl Journal {
         sync: bool,
     ) -> Result<Journal> {
         let name = match shard {
-            Some(Shard { index, of }) => format!("{NAME}.{index}-of-{of}"),
-            None => NAME.into(),
+            Some(Shard { index, of }) => format!("{JOURNAL}.{index}-of-{of}"),
+            None => JOURNAL.into(),
         };
         let path = folder.join(name);
         let failed = || format!("cannot write {}", path.display());

@@ -1,10 +1,11 @@
 //! The options that an output depends on, besides its input: a resumed run keeps existing outputs
 //! only if all of them are the same.
 
-use crate::cli::{Common, Files};
+use super::options::Files;
 use crate::codec::{self, Pages, Reading, png, tiff};
 use crate::image::Depth;
 use crate::ops::Operation;
+use crate::options::Common;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -3,7 +3,7 @@
 //!
 //! Everything is checked before anything is written. A link created during the run is not noticed.
 
-use super::inputs::Item;
+use super::item::Item;
 use super::naming::Naming;
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;

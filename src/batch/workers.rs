@@ -1,7 +1,7 @@
 //! The worker threads of a batch: each processes one image after another from file to file, so that
 //! reading, decoding, GPU work, encoding and writing of different images overlap.
 
-use super::inputs::Item;
+use super::item::Item;
 use crate::codec::Reading;
 use crate::device::{Choice, Devices, GpuSet};
 use crate::image::buffer;

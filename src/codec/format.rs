@@ -258,11 +258,6 @@ pub fn check(format: &dyn Format, shape: &Shape, metadata: &Metadata) -> Result<
         those(|can| can.white_is_zero, "has", "have")
     );
     ensure!(
-        !can.alpha.is_empty() || !shape.has_alpha(),
-        "{name} has no alpha channel ({})",
-        those(|can| !can.alpha.is_empty(), "has", "have")
-    );
-    ensure!(
         metadata.alpha != Alpha::Associated || can.alpha.contains(&Alpha::Associated),
         "{name} has no alpha that colours are multiplied by ({})",
         those(|can| can.alpha.contains(&Alpha::Associated), "has", "have")
@@ -271,6 +266,12 @@ pub fn check(format: &dyn Format, shape: &Shape, metadata: &Metadata) -> Result<
         metadata.alpha != Alpha::Unspecified || can.alpha.contains(&Alpha::Unspecified),
         "{name} has no channel of no stated meaning, which its last one is ({})",
         those(|can| can.alpha.contains(&Alpha::Unspecified), "has", "have")
+    );
+    // After what some alpha channels need beside, so that the formats named are those that can.
+    ensure!(
+        !can.alpha.is_empty() || !shape.has_alpha(),
+        "{name} has no alpha channel ({})",
+        those(|can| !can.alpha.is_empty(), "has", "have")
     );
     ensure!(
         can.depths.contains(&shape.depth),

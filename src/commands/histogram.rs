@@ -1,16 +1,17 @@
 //! `histogram`: how often each value occurs in a set of images, or in a machine's part of it.
 
-use crate::batch::options::Options;
+use crate::batch::options::{Counted, Options};
 use crate::batch::plan::can_be_written;
 use crate::batch::{inputs as found, measure_set, places};
-use crate::cli::{Common, Counted};
+use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Counts all that `inputs` and the options name, and writes the histogram to `output`. An image that
-/// cannot be read is named and told in the outcome, and the histogram is that of the others: the rest
-/// of a set need not wait for it. Images of different kinds leave no histogram.
+/// Counts all that `inputs` and the options name, and writes the histogram to `output`. What cannot be
+/// read is named and told in the outcome, and the histogram is that of the others: the rest of a set
+/// need not wait for it. Images of different kinds leave no histogram, nor does a whole set of which
+/// nothing was counted; a part of a set may be empty.
 pub fn run(
     inputs: &[PathBuf],
     output: &Counted,
@@ -26,7 +27,8 @@ pub fn run(
     can_be_written(path, output.overwrite, true)
         .with_context(|| format!("cannot write {}", path.display()))?;
     let (set, outcome) = measure_set(&items, options, common, true)?;
-    if options.dry_run {
+    let of_nothing = set.counts.is_none() && options.selection.shard.is_none();
+    if options.dry_run || of_nothing {
         return Ok(outcome);
     }
     set.write(output)?;

@@ -5,7 +5,6 @@
 //! On the CPU samples are grouped into lanes, so that one loop serves every channel count; the
 //! compiler makes vector code for each kind of processor.
 
-use super::normalize::Ranges;
 use super::{DeviceImage, with_samples};
 use crate::device::cpu::{self, LANES, Sample};
 use crate::device::cuda::{Arg, Buffer};
@@ -13,6 +12,10 @@ use crate::device::job::Job;
 use crate::image::{Depth, Image, Shape};
 use crate::timing::Timeline;
 use anyhow::Result;
+
+/// Minimum and maximum, in samples, of each channel that has a range of its own: one range for all
+/// colours, or one for each. `min > max` cannot be: every channel has a sample.
+pub type Ranges = Vec<(u16, u16)>;
 
 /// The smallest and the largest sample of each channel, alpha included.
 #[derive(Clone, Debug, PartialEq, Eq)]

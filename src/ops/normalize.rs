@@ -13,7 +13,7 @@ mod lanes;
 mod range;
 mod scale;
 
-use super::extremes::DeviceExtremes;
+use super::extremes::{DeviceExtremes, Ranges};
 use super::histogram::Clip;
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Scope, Statistic, Statistics,
@@ -27,7 +27,7 @@ use crate::metadata::Effect;
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
 use lanes::{ScaleLanes, scale_all};
-pub use range::{Range, Ranges};
+pub use range::Range;
 use scale::Scale;
 
 /// Stretch the range of values to the full depth, exactly rounded

@@ -149,6 +149,15 @@ pub fn binary() -> PathBuf {
     }
 }
 
+/// A copy of the program in `folder`, for one who may not go where it lies. Made by another process: a
+/// program that is still open for writing in one that has just been forked here cannot be run.
+pub fn own_copy(folder: &Path) -> PathBuf {
+    let program = folder.join("gpuimg");
+    let copied = Command::new("cp").arg(binary()).arg(&program).status();
+    assert!(copied.expect("cp").success());
+    program
+}
+
 /// A file of `samples/`, which may lie where `GPUIMG_SAMPLES` says.
 pub fn sample(name: &str) -> PathBuf {
     let folder = std::env::var_os("GPUIMG_SAMPLES");

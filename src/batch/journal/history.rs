@@ -1,8 +1,9 @@
 //! Reads the journals of a folder and derives verdicts on outputs.
 
 use super::line::{Line, Marker};
-use super::{NAME, Replace, Sight, Verdict, open};
+use super::{Replace, Sight, Verdict, open};
 use crate::batch::key::Job;
+use crate::batch::naming::JOURNAL;
 use crate::files::Identity;
 use anyhow::{Context, Result};
 use rustix::fs::OFlags;
@@ -196,7 +197,7 @@ impl History {
 
 /// Whether a name is that of a journal, of a whole batch or of a shard.
 fn is_journal(name: &OsStr) -> bool {
-    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(NAME)) else {
+    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(JOURNAL)) else {
         return false;
     };
     let part = rest.strip_prefix('.').and_then(|it| it.split_once("-of-"));

@@ -8,6 +8,7 @@ mod prefix;
 mod scanlines;
 mod segments;
 mod unfilter;
+mod unfilter_pixels;
 mod unfilter_simd;
 
 use crate::codec::Decoder;

@@ -3,6 +3,11 @@
 use super::lzw;
 use crate::deflate::zlib;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use zstd::zstd_safe::{self, DCtx, zstd_sys::ZSTD_ErrorCode};
+
+/// What zstd returns where the output has no room: it hands out its codes negated.
+const OUT_IS_TOO_SMALL: usize =
+    (ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall as usize).wrapping_neg();
 
 /// The compression of strips and tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +65,7 @@ impl Method {
 pub struct Unpacker {
     method: Method,
     deflate: zlib::Decoder,
-    zstd: Option<zstd::bulk::Decompressor<'static>>,
+    zstd: Option<DCtx<'static>>,
     spare: Vec<u8>,
 }
 
@@ -117,14 +122,14 @@ impl Unpacker {
         }
         let zstd = match &mut self.zstd {
             Some(zstd) => zstd,
-            none => none.insert(zstd::bulk::Decompressor::new()?),
+            none => none.insert(DCtx::try_create().context("no memory for zstd")?),
         };
-        match zstd.decompress_to_buffer(packed, out) {
+        match zstd.decompress(out, packed) {
             Ok(filled) => Ok(Some(filled)),
-            Err(error) if error.to_string().contains("too small") => Ok(None),
-            Err(error) => Err(anyhow!(
+            Err(OUT_IS_TOO_SMALL) => Ok(None),
+            Err(code) => Err(anyhow!(
                 "its zstd data are damaged ({})",
-                error.to_string().to_lowercase()
+                zstd_safe::get_error_name(code).to_lowercase()
             )),
         }
     }

@@ -6,7 +6,7 @@
 //! pixel behind the row above it, and moves to the right; its upper neighbours are then its own
 //! last result, shifted by one lane. Blocks of pixels are transposed before and after.
 
-use super::unfilter::{AVERAGE, PAETH, SUB, UP, unfilter_from};
+use super::unfilter_pixels::{AVERAGE, PAETH, SUB, UP, unfilter_from};
 use wide::{u8x16, u16x8, u32x4, u64x2};
 
 /// Rows that `unfilter_group` takes at once for pixels of `step` bytes: as many as fit 16 bytes.
