@@ -5,6 +5,7 @@ pub mod conversion;
 pub mod folder;
 pub mod histogram;
 pub mod inputs;
+pub mod item;
 mod journal;
 pub mod key;
 pub mod naming;
@@ -17,20 +18,19 @@ pub mod shard;
 mod totals;
 mod workers;
 
-use crate::cli::{Common, StatsForm};
 use crate::codec::{Format, format};
 use crate::console;
 use crate::device::{self, Choice, estimate};
 use crate::files::{self, Identity, reason};
 use crate::ops::Operation;
 use crate::ops::histogram::Histogram;
+use crate::options::{Common, StatsForm};
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
 use anyhow::{Context, Result, anyhow, ensure};
 use conversion::Conversion;
-use folder::PassedOver;
 use histogram::Set;
-use inputs::{Item, Items};
+use item::{Item, Items, PassedOver};
 use journal::{Journal, Past, Sight, Verdict};
 use key::Job;
 use naming::Naming;
@@ -396,7 +396,7 @@ impl Batch<'_> {
         for PassedOver { path, why } in passed_over.iter().filter(named) {
             progress.mention(&format!("gpuimg: {}: {why}, passed over", path.display()));
         }
-        let counted = folder::summary(passed_over.iter().filter(|found| !named(found)));
+        let counted = item::summary(passed_over.iter().filter(|found| !named(found)));
         if !counted.is_empty() {
             progress.mention(&format!("gpuimg: passed over: {counted}; -v names all"));
         }

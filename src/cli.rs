@@ -2,14 +2,11 @@
 
 mod images;
 
-use crate::batch::naming::Pattern;
-use crate::batch::options::Options;
+use crate::batch::options::{Counted, Options};
 use crate::bench;
-use crate::codec::{self, Format, format};
-use crate::device::Choice;
-use crate::image::Depth;
 use crate::ops::sum::Sum;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::options::Common;
+use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 pub use images::Images;
@@ -27,41 +24,6 @@ pub struct Cli {
     /// Options of every verb.
     #[command(flatten)]
     pub common: Common,
-}
-
-/// Options that every verb takes.
-#[derive(Args, Debug)]
-pub struct Common {
-    /// Where to work: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead); GPUIMG_DEVICE_MEMORY=2G bounds what is taken of its memory
-    #[arg(
-        long,
-        global = true,
-        env = "GPUIMG_DEVICE",
-        default_value = "auto",
-        value_name = "DEVICE"
-    )]
-    pub device: Choice,
-
-    /// Tell where the time went, on standard error: as text, or as one JSON object
-    #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
-    pub stats: Option<StatsForm>,
-
-    /// Say which device does the work, and why, and which metadata are not carried on
-    #[arg(short, long, global = true)]
-    pub verbose: bool,
-
-    /// How inputs are read.
-    #[command(flatten)]
-    pub reading: codec::Reading,
-}
-
-/// The forms of `--stats`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StatsForm {
-    /// A table
-    Text,
-    /// One JSON object
-    Json,
 }
 
 /// The verbs.
@@ -138,22 +100,6 @@ pub enum Verb {
     },
 }
 
-/// The histogram that is written.
-#[derive(Args, Clone, Debug)]
-pub struct Counted {
-    /// File to write
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-
-    /// Replace the output if it exists
-    #[arg(long)]
-    pub overwrite: bool,
-
-    /// Have the output on the disk itself before it gets its name, and the name when this ends
-    #[arg(long)]
-    pub sync: bool,
-}
-
 /// Where the range of a whole set comes from.
 #[derive(Args, Clone, Debug, Default)]
 pub struct WholeSet {
@@ -169,64 +115,4 @@ pub struct WholeSet {
     /// Measure all inputs first, and give all of them the same range
     #[arg(long, conflicts_with = "shard", help_heading = "Many files")]
     pub across: bool,
-}
-
-/// The inputs and the output of a verb that makes images.
-#[derive(Args, Clone, Debug)]
-pub struct Files {
-    /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write, which is made; - is a standard stream
-    #[arg(required = true, value_name = "INPUT… OUTPUT")]
-    pub paths: Vec<PathBuf>,
-
-    /// Format of the output, where its name does not tell, or of all outputs of a batch
-    #[arg(long, value_parser = format::argument())]
-    pub format: Option<&'static dyn Format>,
-
-    /// Bits a sample of the output; without it they are the input's
-    #[arg(long, value_name = "8|16")]
-    pub depth: Option<Bits>,
-
-    /// PixelMap the image as its orientation tag says before anything else, and set the tag to upright
-    #[arg(long)]
-    pub auto_orient: bool,
-
-    /// Replace the output if it exists; it may be the input itself
-    #[arg(long)]
-    pub overwrite: bool,
-
-    /// Have every output on the disk itself before it gets its name, and the name before it is done
-    #[arg(long)]
-    pub sync: bool,
-
-    /// How results in a folder are called, with the input's {stem} and {ext}; an extension of its own decides the format. Without it {stem}.{ext}
-    #[arg(long, value_name = "PATTERN", help_heading = "Many files")]
-    pub name: Option<Pattern>,
-
-    /// How many files are done.
-    #[command(flatten)]
-    pub batch: Options,
-
-    /// How each format is compressed.
-    #[command(flatten)]
-    pub options: codec::Options,
-}
-
-/// The depths of `--depth`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Bits {
-    /// 0 to 255
-    #[value(name = "8")]
-    Eight,
-    /// 0 to 65535
-    #[value(name = "16")]
-    Sixteen,
-}
-
-impl From<Bits> for Depth {
-    fn from(bits: Bits) -> Depth {
-        match bits {
-            Bits::Eight => Depth::Eight,
-            Bits::Sixteen => Depth::Sixteen,
-        }
-    }
 }

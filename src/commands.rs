@@ -8,10 +8,11 @@ mod merge;
 mod sum;
 mod verify;
 
-use crate::cli::{Cli, Common, StatsForm, Verb};
+use crate::cli::{Cli, Verb};
 use crate::console;
 use crate::device::Devices;
 use crate::ops::Operation;
+use crate::options::{Common, StatsForm};
 use crate::outcome::Outcome;
 use crate::pipeline::{Destination, Done, Resources, one_image};
 use crate::timing::Report;

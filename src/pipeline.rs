@@ -1,5 +1,5 @@
-//! One image from file to file: opened, measured if its pages share a statistic, and sent page by page
-//! through the page processor (`page.rs`), which names every step in order.
+//! Processes one image from file to file: opens it, measures the statistic that its pages share, if
+//! the operation asks for one, and runs each page through the page processor (`page.rs`).
 
 mod diagnostics;
 mod page;
@@ -27,24 +27,24 @@ use std::time::Instant;
 /// Where an output goes and how it is written.
 #[derive(Clone, Debug)]
 pub struct Destination {
-    /// The file, or `-` for standard output.
+    /// The file's path, or `-` for standard output.
     pub path: PathBuf,
-    /// Its format, where it is not the input's.
+    /// The output's format; `None` keeps the input's.
     pub format: Option<&'static dyn Format>,
-    /// How that format is written.
+    /// The compression for each format.
     pub options: codec::Options,
-    /// Whether an existing file may be replaced.
+    /// Whether to replace an existing file.
     pub overwrite: bool,
-    /// Whether the file must be on the disk itself before it gets its name, and the name after.
+    /// Whether to flush the file to the disk before it gets its name, and the directory afterwards.
     pub sync: bool,
-    /// The depth asked for, where it is not the input's.
+    /// The output's depth; `None` keeps the input's.
     pub depth: Option<Depth>,
-    /// Whether the image is brought upright first, as its orientation tag says.
+    /// Whether to apply the orientation tag first, so that the image is upright.
     pub auto_orient: bool,
 }
 
 impl Destination {
-    /// At most so large is what an image of a shape becomes.
+    /// The largest shape that this destination can make of an image of the given shape.
     fn grown(&self, shape: Shape) -> Shape {
         Shape {
             depth: self.depth.unwrap_or(shape.depth),
@@ -53,57 +53,59 @@ impl Destination {
     }
 }
 
-/// What an image needs: a device, and room in memory.
+/// What the processing of an image may use: devices and memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources<'a> {
     /// The devices to choose from.
     pub devices: &'a Devices,
-    /// The memory that images on their way at the same time share, if it is limited.
+    /// The memory budget that all images in progress share, if memory is limited.
     pub budget: Option<&'a MemoryBudget>,
     /// How inputs are read.
     pub reading: Reading,
-    /// Whether an input must be a regular file: it was one when it was listed.
+    /// Whether the input must still be a regular file, as it was when the batch was planned.
     pub only_files: bool,
 }
 
-/// Bytes of memory that a page takes on its way: its samples, those of the result, and at most as
-/// much again of file; and the same of its `metadata`, which have so many bytes in the file.
+/// Bytes of memory that a page needs while it is processed: its samples, the samples of the result,
+/// and at most as many bytes of file; likewise for its metadata, whose size in the file is the
+/// second number.
 pub fn memory((shape, metadata): &(Shape, u64)) -> u64 {
     (shape.bytes() as u64)
         .saturating_add(*metadata)
         .saturating_mul(3)
 }
 
-/// What was done with an image.
+/// The outcome for one image.
 #[derive(Debug)]
 pub struct Done {
     /// The shape of the first page.
     pub shape: Shape,
-    /// The numbers that were found.
+    /// The numbers that the operation gave.
     pub found: Found,
-    /// Sentences for the user.
+    /// Warnings for the user, always printed.
     pub warnings: Vec<String>,
-    /// Sentences for the user who wants to know all.
+    /// Notes for the user, printed with `--verbose`.
     pub notes: Vec<String>,
-    /// What was damaged and is 0 in the output, where that was to be survived.
+    /// A sentence about the damaged parts, which are 0 in the output, if the error policy was to go
+    /// on.
     pub damage: Option<String>,
-    /// Which device did it, and why.
+    /// The device that processed the image, and why it was chosen.
     pub device: String,
-    /// What that had to do, for a page.
+    /// The bytes that one page's operation had to move.
     pub work: Work,
-    /// Where the time went.
+    /// The time that each stage took.
     pub timeline: Timeline,
 }
 
-/// The numbers that an image's way gave.
+/// The numbers that the pages of one image gave.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Each page's totals, for operations that give numbers.
+    /// The totals of each page, for `sum`.
     pub totals: Vec<Totals>,
     /// The counts of all pages, for `histogram`.
     pub counts: Option<Counts>,
-    /// The ranges that values were stretched from: one, or one for each colour channel; of every
-    /// page.
+    /// The input ranges that values were stretched from, of every page: one range a page, or one
+    /// for each colour channel.
     pub ranges: Vec<(i32, i32)>,
 }
 
@@ -118,7 +120,7 @@ impl Found {
 }
 
 impl Done {
-    /// What is to be told of it, each sentence with `{file}` where the file's name belongs.
+    /// All sentences about this image for the user, with `{file}` in place of the file's name.
     pub fn sentences(&self, verbose: bool) -> Vec<String> {
         let warnings = self.warnings.iter();
         let mut sentences: Vec<String> = warnings
@@ -133,7 +135,7 @@ impl Done {
         sentences
     }
 
-    /// Whether all of it was done.
+    /// Whether the whole image was processed without damage.
     pub fn outcome(&self) -> Outcome {
         match self.damage {
             Some(_) => Outcome::SomeFailed,
@@ -142,12 +144,12 @@ impl Done {
     }
 }
 
-/// Is told which file is about to get the output's name, and whether what was read was damaged; an
-/// error keeps the file from its name.
+/// Called with the identity of the file that is about to be renamed to the output's name, and with
+/// whether the input was damaged; an error prevents the renaming.
 pub type Announce<'a> = &'a dyn Fn(Identity, bool) -> Result<()>;
 
-/// Runs `op` on the image file `input`, to `output` or to numbers. Where `auto` chose a GPU and it
-/// fails, all is done again on the CPU.
+/// Runs `op` on the image file `input` and writes an image to `output`, or returns numbers. If
+/// `auto` chose a GPU and it fails, starts again on the CPU.
 pub fn one_image(
     op: &dyn Operation,
     input: &Path,
@@ -157,7 +159,7 @@ pub fn one_image(
     one_image_announced(op, input, output, resources, &|_, _| Ok(()))
 }
 
-/// The same, and `announce` is told before the output appears.
+/// As `one_image`, and calls `announce` before the output gets its name.
 pub fn one_image_announced(
     op: &dyn Operation,
     input: &Path,
@@ -179,7 +181,7 @@ pub fn one_image_announced(
     Ok(done)
 }
 
-/// What all pages need is prepared, and each is processed.
+/// One attempt: opens the input, prepares the shared statistic, and processes each page.
 fn attempt(
     op: &dyn Operation,
     input: &Path,
@@ -215,7 +217,7 @@ fn attempt(
     let mut executor = Executor::new(resources.devices, timeline);
     let stack = StackStatistics::measure(op, input, &mut reader, &mut executor)?;
 
-    // In a scope of its own, at whose end nothing borrows the target any more.
+    // A scope of its own: at its end nothing borrows the target any more.
     let (length, reader, mut executor, diagnostics, found, since, last) = {
         let mut processor = PageProcessor {
             input,
@@ -280,7 +282,8 @@ fn undone(op: &dyn Operation, input: &Path) -> String {
     format!("cannot {} {}", op.name(), name(input))
 }
 
-/// Says which operation failed on which file; that a GPU cannot be used is no fault of theirs.
+/// Adds to an error the operation and the file that it concerns, unless the GPU cannot be used at
+/// all.
 fn failed(error: Error, op: &dyn Operation, input: &Path) -> Error {
     match error.is::<Unusable>() {
         true => error,

@@ -1,10 +1,11 @@
 //! What was asked for by a verb that makes images: its inputs, found once, and where each result goes.
 //! Whatever is wrong with that is told here, before anything is read, made or replaced.
 
-use super::inputs::{self, Items};
-use super::naming::Naming;
-use super::{journal, places};
-use crate::cli::Files;
+use super::inputs;
+use super::item::Items;
+use super::naming::{JOURNAL, Naming};
+use super::options::Files;
+use super::places;
 use crate::codec::{Format, format};
 use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::ffi::OsStrExt;
@@ -46,7 +47,7 @@ impl Conversion {
         naming.name(&mut items.items)?;
         places::check(&items.items, &naming, files.overwrite || files.batch.resume)?;
         if let Some(report) = &files.batch.report {
-            let journal = naming.folder().join(journal::NAME);
+            let journal = naming.folder().join(JOURNAL);
             let others = [Some(&journal), list.as_ref()];
             let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
             places::keep_report_off(report, &items.items, &others)?;

@@ -1,88 +1,20 @@
 //! The images below a folder, and what else is there: passed over with a reason, or named because
 //! it should have been read and cannot be.
 
-use super::inputs::{Item, Items, Selection, Unread};
+use super::item::{Item, Items, PassedOver, Unread, Why, summary};
 use crate::codec::format;
 use crate::files::{Source, reason};
 use anyhow::Result;
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::{self, File, FileType};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use walkdir::{DirEntry, WalkDir};
 
 /// What the program's own files begin with: journals and unfinished outputs, of which none is told.
 const OWN: &[u8] = b".gpuimg-";
-
-/// Something in a folder that is not done, and why.
-#[derive(Debug)]
-pub struct PassedOver {
-    /// What it is called.
-    pub path: PathBuf,
-    /// Why it is not done.
-    pub why: Why,
-}
-
-/// Why something in a folder is passed over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// Neither its name nor its content is an image's.
-    NoImage,
-    /// Its name begins with a dot.
-    Hidden,
-    /// `--include` or `--exclude` says so.
-    LeftOut,
-    /// Links to folders may lead in circles.
-    FolderLink,
-    /// A link to nothing that is not called like an image.
-    LeadsNowhere,
-    /// A pipe: opening it could wait for ever.
-    Fifo,
-    /// A socket.
-    Socket,
-    /// A device.
-    Device,
-}
-
-impl Why {
-    /// Whether each such file is named even where others are only counted.
-    pub fn is_odd(self) -> bool {
-        use Why::*;
-        matches!(self, LeadsNowhere | Fifo | Socket | Device)
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Why::NoImage => "no image",
-            Why::Hidden => "hidden",
-            Why::LeftOut => "left out by --include or --exclude",
-            Why::FolderLink => "a link to a folder",
-            Why::LeadsNowhere => "a link that leads nowhere",
-            Why::Fifo => "a FIFO",
-            Why::Socket => "a socket",
-            Why::Device => "a device",
-        })
-    }
-}
-
-/// Counts what was passed over, by reason and with an example each, as `no image: 2 (in/a.txt, …)`.
-pub fn summary<'a>(passed_over: impl Iterator<Item = &'a PassedOver>) -> String {
-    let mut reasons: BTreeMap<Why, (usize, &Path)> = BTreeMap::new();
-    for PassedOver { path, why } in passed_over {
-        reasons.entry(*why).or_insert((0, path)).0 += 1;
-    }
-    let reasons = reasons.into_iter().map(|(why, (count, path))| {
-        let more = if count > 1 { ", …" } else { "" };
-        format!("{why}: {count} ({}{more})", path.display())
-    });
-    reasons.collect::<Vec<String>>().join("; ")
-}
 
 /// The patterns of `--include` and `--exclude`.
 pub struct Filter {
@@ -95,13 +27,13 @@ impl Filter {
     ///
     /// # Errors
     /// A pattern that is none.
-    pub fn new(selection: &Selection) -> Result<Filter> {
+    pub fn new(include: &[String], exclude: &[String]) -> Result<Filter> {
         Ok(Filter {
-            include: match selection.include.is_empty() {
+            include: match include.is_empty() {
                 true => None,
-                false => Some(globs(&selection.include)?),
+                false => Some(globs(include)?),
             },
-            exclude: globs(&selection.exclude)?,
+            exclude: globs(exclude)?,
         })
     }
 

@@ -5,9 +5,9 @@
 //! be read, which part of a set that was, and of each channel `[value, count]` for every value that
 //! occurs.
 
+use super::options::Counted;
 use super::plan::counted;
 use super::shard::{MOST_PARTS, Shard};
-use crate::cli::Counted;
 use crate::console;
 use crate::files::{Source, Target, make_folder, parent};
 use crate::image::{Depth, Values};

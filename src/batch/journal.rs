@@ -12,8 +12,9 @@
 mod history;
 mod line;
 
-use super::inputs::Item;
+use super::item::Item;
 use super::key::Job;
+use super::naming::JOURNAL;
 use super::shard::Shard;
 use crate::files::{Identity, same_file, sync_folder};
 use anyhow::{Context, Result, bail, ensure};
@@ -25,9 +26,6 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-
-/// Its name in the folder of the results, and what the names of the parts' journals begin with.
-pub const NAME: &str = ".gpuimg-journal";
 
 /// What is to become of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,8 +203,8 @@ impl Journal {
         sync: bool,
     ) -> Result<Journal> {
         let name = match shard {
-            Some(Shard { index, of }) => format!("{NAME}.{index}-of-{of}"),
-            None => NAME.into(),
+            Some(Shard { index, of }) => format!("{JOURNAL}.{index}-of-{of}"),
+            None => JOURNAL.into(),
         };
         let path = folder.join(name);
         let failed = || format!("cannot write {}", path.display());

@@ -1,10 +1,11 @@
 //! What an output depends on beside its input: a run goes on with another's outputs only if all of
 //! it is the same.
 
-use crate::cli::{Common, Files};
+use super::options::Files;
 use crate::codec::{self, Pages, Reading, png, tiff};
 use crate::image::Depth;
 use crate::ops::Operation;
+use crate::options::Common;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::value::RawValue;

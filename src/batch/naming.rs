@@ -1,13 +1,15 @@
 //! What results are called.
 
-use super::inputs::Item;
-use super::journal;
+use super::item::Item;
 use crate::codec::{Format, format};
 use anyhow::{Result, bail, ensure};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
+
+/// The name of the journal in the folder of the results, and what the names of the parts' journals begin with.
+pub const JOURNAL: &str = ".gpuimg-journal";
 
 /// How results are named.
 #[derive(Clone, Debug)]
@@ -155,7 +157,7 @@ fn below(item: &Item, pattern: &Pattern, format: Option<&'static dyn Format>) ->
     let name = PathBuf::from(name);
     let told = || format!("the result of {}", item.input.display());
     ensure!(
-        stays_below(&name) && !name.ends_with(journal::NAME),
+        stays_below(&name) && !name.ends_with(JOURNAL),
         "{} cannot be called {}",
         told(),
         name.display()

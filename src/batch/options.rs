@@ -1,14 +1,18 @@
-//! What a user may say of a batch.
+//! What a user may say of files: which, how many at a time, and how results are written.
 
 use super::inputs::Selection;
+use super::naming::Pattern;
 use super::progress::Verbosity;
+use crate::codec::{self, Format, format};
+use crate::image::Depth;
 use crate::limits;
 use crate::memory_budget;
+use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// How a batch is done.
-#[derive(clap::Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Options {
     /// Which files.
     #[command(flatten)]
@@ -69,4 +73,80 @@ impl Options {
     pub fn memory(&self) -> u64 {
         self.mem_limit.unwrap_or_else(limits::free_memory)
     }
+}
+
+/// The inputs and the output of a verb that makes images.
+#[derive(Args, Clone, Debug)]
+pub struct Files {
+    /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write, which is made; - is a standard stream
+    #[arg(required = true, value_name = "INPUT… OUTPUT")]
+    pub paths: Vec<PathBuf>,
+
+    /// Format of the output, where its name does not tell, or of all outputs of a batch
+    #[arg(long, value_parser = format::argument())]
+    pub format: Option<&'static dyn Format>,
+
+    /// Bits a sample of the output; without it they are the input's
+    #[arg(long, value_name = "8|16")]
+    pub depth: Option<Bits>,
+
+    /// PixelMap the image as its orientation tag says before anything else, and set the tag to upright
+    #[arg(long)]
+    pub auto_orient: bool,
+
+    /// Replace the output if it exists; it may be the input itself
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Have every output on the disk itself before it gets its name, and the name before it is done
+    #[arg(long)]
+    pub sync: bool,
+
+    /// How results in a folder are called, with the input's {stem} and {ext}; an extension of its own decides the format. Without it {stem}.{ext}
+    #[arg(long, value_name = "PATTERN", help_heading = "Many files")]
+    pub name: Option<Pattern>,
+
+    /// How many files are done.
+    #[command(flatten)]
+    pub batch: Options,
+
+    /// How each format is compressed.
+    #[command(flatten)]
+    pub options: codec::Options,
+}
+
+/// The depths of `--depth`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Bits {
+    /// 0 to 255
+    #[value(name = "8")]
+    Eight,
+    /// 0 to 65535
+    #[value(name = "16")]
+    Sixteen,
+}
+
+impl From<Bits> for Depth {
+    fn from(bits: Bits) -> Depth {
+        match bits {
+            Bits::Eight => Depth::Eight,
+            Bits::Sixteen => Depth::Sixteen,
+        }
+    }
+}
+
+/// The histogram that is written.
+#[derive(Args, Clone, Debug)]
+pub struct Counted {
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+
+    /// Replace the output if it exists
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Have the output on the disk itself before it gets its name, and the name when this ends
+    #[arg(long)]
+    pub sync: bool,
 }

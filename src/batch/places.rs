@@ -3,7 +3,7 @@
 //!
 //! All is decided before anything is written. A link that is made while a run is under way is not seen.
 
-use super::inputs::Item;
+use super::item::Item;
 use super::naming::Naming;
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;

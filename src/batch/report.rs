@@ -1,6 +1,6 @@
 //! `--report`: one JSON object a line for every file of a batch.
 
-use super::inputs::Item;
+use super::item::Item;
 use crate::pipeline::Done;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! The threads of a batch: each carries one image after another from file to file, so that
 //! reading, decoding, the GPU's work, encoding and writing of different images run side by side.
 
-use super::inputs::Item;
+use super::item::Item;
 use crate::codec::Reading;
 use crate::device::{Choice, Devices, GpuSet};
 use crate::image::buffer;

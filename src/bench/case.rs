@@ -2,6 +2,7 @@
 
 use super::Table;
 use super::context::{BenchContext, Host};
+use super::figure::{Figure, Published, Time};
 use super::papers::{self, Topic};
 use crate::timing::Limit;
 use anyhow::Result;
@@ -15,83 +16,6 @@ pub enum Ceiling {
     Measured(&'static str),
     /// The GPU's own statement: memory clock × width, or link generation × lanes.
     Stated(Limit),
-}
-
-/// A published figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Figure {
-    /// GB/s, counted as the row counts.
-    Rate(f64),
-    /// Calls a second.
-    Calls(f64),
-    /// Milliseconds for so many bytes.
-    Millis(f64, u64),
-}
-
-/// A published figure and the machine that it was measured on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Published {
-    /// The figure.
-    pub figure: Figure,
-    /// The machine.
-    pub machine: &'static str,
-}
-
-impl Published {
-    /// GB/s, or calls a second where the row counts calls.
-    pub fn rate(&self) -> f64 {
-        match self.figure {
-            Figure::Rate(rate) | Figure::Calls(rate) => rate,
-            Figure::Millis(ms, bytes) => bytes as f64 / ms / 1e6,
-        }
-    }
-
-    /// As the paper has it: `30 GB/s (GTX 460)`.
-    pub fn text(&self) -> String {
-        let figure = match self.figure {
-            Figure::Rate(rate) => format!("{} GB/s", short(rate)),
-            Figure::Calls(calls) => format!("{calls:.0} calls/s"),
-            Figure::Millis(ms, _) => format!("{ms} ms"),
-        };
-        format!("{figure} ({})", self.machine)
-    }
-}
-
-/// A number with about three digits.
-pub fn short(number: f64) -> String {
-    match number {
-        number if number >= 100.0 => format!("{number:.0}"),
-        number if number >= 10.0 => format!("{number:.1}"),
-        number if number >= 0.1 => format!("{number:.2}"),
-        number => format!("{number:.5}"),
-    }
-}
-
-/// The time of one launch, call or pass: from repeated measurements.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Time {
-    /// Median, in seconds.
-    pub median: f64,
-    /// The fastest, in seconds: the one least disturbed by others on the machine.
-    pub fastest: f64,
-    /// From the first to the third quartile, as a part of the median.
-    pub spread: f64,
-    /// How many measurements.
-    pub runs: usize,
-}
-
-impl Time {
-    /// Of measurements in seconds; at least one.
-    pub fn of(mut seconds: Vec<f64>) -> Time {
-        seconds.sort_by(f64::total_cmp);
-        let at = |part: usize| seconds[(seconds.len() - 1) * part / 4];
-        Time {
-            median: at(2),
-            fastest: at(0),
-            spread: (at(3) - at(1)) / at(2).max(1e-12),
-            runs: seconds.len(),
-        }
-    }
 }
 
 /// What running a case gave, its result checked.
@@ -294,4 +218,9 @@ impl Row {
         }
         diagnostics.join("; ")
     }
+}
+
+/// The rate of the row that is called `id`, where it was measured.
+pub fn rate_of(rows: &[Row], id: &str) -> Option<f64> {
+    rows.iter().find(|row| row.about.id == id)?.rate()
 }

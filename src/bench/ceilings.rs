@@ -1,8 +1,9 @@
 //! The most that this GPU and this host move: what every other row is held against.
 
 use super::Table;
-use super::case::{Case, Ceiling, Time};
+use super::case::{Case, Ceiling};
 use super::context::{BenchContext, Host, Sizes};
+use super::figure::Time;
 use crate::device::cuda::{self, Arg, Grid};
 use crate::image::buffer::Buffer;
 use crate::timing::Limit;

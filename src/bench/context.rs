@@ -1,6 +1,6 @@
 //! What a row of the bench needs: the data, the check of every result, and the clocks of host and GPU.
 
-use super::case::Time;
+use super::figure::Time;
 use crate::device::cuda::{self, Arg, Facts, Gpu, Grid, Kernel};
 use crate::image::buffer::Buffer;
 use anyhow::{Context, Result, anyhow, ensure};

@@ -1,7 +1,8 @@
 //! The report as one page: charts of boxes and words alone, no script, nothing fetched, readable on
 //! a phone and on paper.
 
-use super::case::{Outcome, Published, Row, short};
+use super::case::{Outcome, Row, rate_of};
+use super::figure::{Published, short};
 use super::papers::Topic;
 use super::report::{Report, readable};
 use super::transpose::{GEFORCE, QUADRO, rate_of_ms};
@@ -184,7 +185,7 @@ fn described(out: &mut String, report: &Report, topic: &Topic) {
         escaped(topic.lesson)
     );
     if let Some(claim) = &topic.claim {
-        let verdict = escaped(&claim.verdict(&report.rows));
+        let verdict = escaped(&claim.verdict(|id| rate_of(&report.rows, id)));
         let _ = writeln!(out, "<p class=\"verdict\">{verdict}</p>");
     }
     out.push_str("</div>\n");

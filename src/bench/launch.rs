@@ -1,7 +1,8 @@
 //! HABR's empty kernel: what a launch costs.
 
 use super::Table;
-use super::case::{Case, Figure, Time};
+use super::case::Case;
+use super::figure::{Figure, Time};
 use crate::device::cuda::Grid;
 
 const GPU: &str = "GTX 460";

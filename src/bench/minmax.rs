@@ -2,10 +2,11 @@
 //! counting bytes read.
 
 use super::Table;
-use super::case::{Case, Ceiling, Figure, Measured};
+use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes};
-use super::memory::{PIECE, Threads, pieces};
-use super::normalize::range;
+use super::cpu::{cpu_passes, image, range};
+use super::figure::Figure;
+use super::pieces::{PIECE, Threads, pieces};
 use crate::device::cuda::{self, Arg};
 use crate::exec;
 use crate::ops::OpResult;
@@ -198,9 +199,8 @@ pub(super) fn own(context: &BenchContext, from: &cuda::Buffer, len: usize) -> Re
 
 fn on_cpu(host: &Host) -> Result<Measured> {
     let op = Sum { all: true };
-    let (time, _) = super::normalize::cpu_passes(host, &op)?;
-    let image = super::normalize::image(host);
-    let OpResult::Totals(totals) = exec::on_cpu(&op, image, &mut Timeline::default())?.result
+    let (time, _) = cpu_passes(host, &op)?;
+    let OpResult::Totals(totals) = exec::on_cpu(&op, image(host), &mut Timeline::default())?.result
     else {
         bail!("no totals");
     };

@@ -2,15 +2,14 @@
 //! bytes read plus written.
 
 use super::Table;
-use super::case::{Case, Ceiling, Figure, Measured, Time};
+use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes};
-use super::memory::{PIECE, Threads, pieces};
+use super::cpu::{cpu_passes, range};
+use super::figure::Figure;
+use super::pieces::{PIECE, Threads, pieces};
 use crate::device::cuda::{self, Arg};
-use crate::exec;
-use crate::image::{Depth, Image, Samples, Shape};
+use crate::image::Samples;
 use crate::ops::normalize::{Normalize, Range};
-use crate::ops::{OpResult, Operation};
-use crate::timing::Timeline;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 
@@ -200,40 +199,6 @@ pub(super) fn own(
     };
     context.check(&out, &expected, launch)?;
     Ok(context.time(launch)?.into())
-}
-
-/// Minimum and maximum.
-pub(super) fn range(samples: &[u16]) -> (u16, u16) {
-    let each = samples.par_iter().map(|&p| (p, p));
-    each.reduce(|| (u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))
-}
-
-/// The main input as an image.
-pub(super) fn image(host: &Host) -> Image {
-    let width = (host.noise.len() / 2).isqrt().next_power_of_two();
-    let shape = Shape {
-        width,
-        height: host.noise.len() / width,
-        channels: 1,
-        depth: Depth::Sixteen,
-    };
-    Image::new(shape, Samples::U16(host.noise.clone()))
-}
-
-/// Runs `op` on the CPU again and again: the seconds of its own passes, and the last image.
-pub(super) fn cpu_passes(host: &Host, op: &dyn Operation) -> Result<(Time, Option<Image>)> {
-    let (mut seconds, mut last) = (Vec::new(), None);
-    for _ in 0..host.sizes.runs.clamp(1, 7) {
-        let image = image(host);
-        let mut timeline = Timeline::default();
-        let result = exec::on_cpu(op, image, &mut timeline)?.result;
-        if let OpResult::Image(image) = result {
-            last = Some(image);
-        }
-        let spans = timeline.spans();
-        seconds.push(spans.iter().map(|span| span.time.as_secs_f64()).sum());
-    }
-    Ok((Time::of(seconds), last))
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {

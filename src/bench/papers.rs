@@ -10,7 +10,7 @@ mod notes;
 mod own;
 mod reduce;
 
-use super::case::{Row, short};
+use super::figure::short;
 
 /// Where a system comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,13 +102,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether it still holds: computed from the two rows of this run.
-    pub fn verdict(&self, rows: &[Row]) -> String {
-        let rate = |id| {
-            rows.iter()
-                .find(|row: &&Row| row.about.id == id)
-                .and_then(Row::rate)
-        };
+    /// Whether it still holds: computed from the rates of the two rows in this run.
+    pub fn verdict(&self, rate: impl Fn(&str) -> Option<f64>) -> String {
         let (Some(slow), Some(fast)) = (rate(self.slow), rate(self.fast)) else {
             return format!(
                 "Not judged: {} or {} was not measured.",

@@ -2,8 +2,9 @@
 //! that no cache holds; any length; the program's own sum. GB/s counting bytes read.
 
 use super::Table;
-use super::case::{Case, Ceiling, Figure, Measured};
+use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes, wrapping_sum};
+use super::figure::Figure;
 use crate::device::cuda::{self, Arg, Grid, Kernel};
 use crate::exec;
 use crate::ops::OpResult;
@@ -233,8 +234,8 @@ pub(super) fn own(
 
 fn on_cpu(host: &Host) -> Result<Measured> {
     let op = Sum { all: false };
-    let (time, _) = super::normalize::cpu_passes(host, &op)?;
-    let image = super::normalize::image(host);
+    let (time, _) = super::cpu::cpu_passes(host, &op)?;
+    let image = super::cpu::image(host);
     let OpResult::Totals(totals) = exec::on_cpu(&op, image, &mut Timeline::default())?.result
     else {
         bail!("no totals");

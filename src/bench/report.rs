@@ -1,8 +1,9 @@
 //! A finished run: as tables, as descriptions with verdicts, as one JSON object.
 
 use super::Table;
-use super::case::{Outcome, Published, Row, Time, short};
+use super::case::{Outcome, Row, rate_of};
 use super::context::Host;
+use super::figure::{Published, Time, short};
 use super::papers::topics;
 use crate::device::cuda::Gpu;
 use anyhow::Result;
@@ -162,7 +163,7 @@ impl Report {
             }
             let _ = writeln!(out, "{}", topic.lesson);
             if let Some(claim) = &topic.claim {
-                let _ = writeln!(out, "{}", claim.verdict(&self.rows));
+                let _ = writeln!(out, "{}", claim.verdict(|id| rate_of(&self.rows, id)));
             }
             let names: Vec<&str> = rows.iter().map(|row| row.about.id.as_str()).collect();
             let _ = writeln!(out, "rows: {}", names.join(", "));

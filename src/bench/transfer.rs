@@ -2,8 +2,9 @@
 //! once; and NOTES' question, which calls return before their work is done.
 
 use super::Table;
-use super::case::{Case, Ceiling, Figure, Measured, Time};
+use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, POISON, Sizes};
+use super::figure::{Figure, Time};
 use crate::device::cuda::{self, Arg, Gpu, Grid, Pinned};
 use crate::image::buffer::Buffer;
 use anyhow::{Result, ensure};

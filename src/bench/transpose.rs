@@ -3,9 +3,10 @@
 //! a level-2 cache of today; the large matrix does not.
 
 use super::Table;
-use super::case::{Case, Ceiling, Figure, Measured};
+use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes, transposed};
-use super::normalize::{cpu_passes, image};
+use super::cpu::{cpu_passes, image};
+use super::figure::Figure;
 use crate::device::cuda::{self, Arg, Grid};
 use crate::image::Samples;
 use crate::ops::symmetry::{self, Symmetry};

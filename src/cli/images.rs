@@ -1,6 +1,7 @@
 //! The subcommands that make images of images: one for each such line of the list of operations.
 
-use super::{Files, WholeSet};
+use super::WholeSet;
+use crate::batch::options::Files;
 use crate::ops::{Entry, OPS, Operation};
 use clap::error::{Error, ErrorKind};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};

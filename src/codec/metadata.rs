@@ -1,4 +1,4 @@
-//! Metadata kept true after an operation, and carried from one format to the other.
+//! Updates metadata after an operation, and converts them from one format to another.
 
 use super::format::{Field as Neutral, Format};
 use super::{png, tiff, xmp};
@@ -7,7 +7,8 @@ use crate::metadata::{Diagnostics, Effect, Field, Metadata, Own, Transform, Valu
 /// The most bytes that compressed metadata are unpacked to.
 const MOST: u64 = 64 << 20;
 
-/// Keeps metadata true after an operation; what cannot be is left out and told.
+/// Updates metadata after an operation; parts that would be untrue are removed and named in
+/// `diagnostics`.
 pub fn follow(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut Diagnostics) {
     metadata.follow(transform.effect);
     match &mut metadata.own {
@@ -20,7 +21,7 @@ pub fn follow(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut 
             }
             for chunk in chunks.iter_mut() {
                 let head = [png::neutral::XMP.as_bytes(), b"\0\0"].concat();
-                // Not compressed, as XMP is to be.
+                // Only uncompressed packets are updated; XMP should not be compressed.
                 if &chunk.kind == b"iTXt" && chunk.data.starts_with(&head) {
                     xmp::follow(&mut chunk.data, transform, metadata.orientation);
                 }
@@ -40,7 +41,8 @@ pub fn follow(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut 
     }
 }
 
-/// Makes metadata such as the output's format has; what it has no place for is told.
+/// Converts metadata to those of the output's format; parts that it cannot store are named in
+/// `diagnostics`.
 pub fn carry(
     metadata: &mut Metadata,
     format: &dyn Format,
@@ -50,7 +52,7 @@ pub fn carry(
     let can = format.capabilities();
     let lacks = |field| !can.fields.contains(&field);
     if !can.signed && effect == Effect::Values {
-        // Stretched values have no sign that matters.
+        // The sign is meaningless once values are stretched.
         metadata.signed = false;
     }
     let mut leave = |what: String| {
@@ -81,7 +83,7 @@ pub fn carry(
     }
 }
 
-/// One thing that a file says beside its samples, in terms that belong to no format.
+/// One piece of metadata in terms that belong to no format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A text, without a zero at its end; UTF-8 unless the file it came from had another encoding.
@@ -90,37 +92,37 @@ pub enum Item {
     Xmp(Vec<u8>),
     /// An ICC profile.
     Profile(Vec<u8>),
-    /// x and y of white, red, green and blue, in hundred-thousandths: 8 numbers.
+    /// x and y of the white point, red, green and blue, times 100,000: 8 numbers.
     Chromaticities(Vec<u32>),
-    /// The first directory of Exif data, but for texts and for how samples lie.
+    /// The first directory of Exif data, without texts and without the fields about sample layout.
     Exif {
         /// Whether the bytes of its values have the most significant byte first.
         big_endian: bool,
         /// The fields.
         fields: Vec<Field>,
     },
-    /// What the format alone has, by the name that it is told of: `chunk gAMA`.
+    /// Metadata that only one format has, by the name used in messages: `chunk gAMA`.
     Own(String),
 }
 
-/// What a text is about.
+/// The subject of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keyword {
-    /// What is seen.
+    /// The image's content.
     Description,
     /// A title.
     Title,
-    /// Who made the image.
+    /// The person who made the image.
     Author,
-    /// Who owns it.
+    /// The owner of the rights.
     Copyright,
     /// The program that made it.
     Software,
-    /// When it was made.
+    /// The time when the image was made.
     CreationTime,
 }
 
-/// What a format said in its own way, in neutral terms.
+/// Converts a format's own metadata to neutral items.
 pub fn items(own: Own) -> Vec<Item> {
     match own {
         Own::None => Vec::new(),
@@ -129,7 +131,7 @@ pub fn items(own: Own) -> Vec<Item> {
     }
 }
 
-/// The bytes of a zlib stream, if it is whole and they are no more than `MOST`.
+/// The inflated bytes of a zlib stream, if it is complete and they are at most `MOST`.
 pub fn inflated(stream: &[u8]) -> Option<Vec<u8>> {
     let mut inflate = libdeflater::Decompressor::new();
     let mut size = 4 * stream.len() + 4096;

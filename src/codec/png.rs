@@ -1,5 +1,5 @@
-//! PNG (W3C PNG specification, third edition): a decoder and an encoder of our own, since PNG is
-//! what users wait for; the `png` crate reads the rare kinds.
+//! PNG (W3C Portable Network Graphics specification, third edition). The decoder and the encoder
+//! are our own, since they decide the program's speed; the `png` crate reads the rare kinds.
 
 mod decode;
 mod deflated;
@@ -82,7 +82,7 @@ impl Format for Png {
 }
 
 /// The private chunk that lets a reader inflate the segments on many threads. Ancillary, private,
-/// and not safe to copy, since whoever changes IDAT must drop it. Version 1 (a byte), rows of a
-/// segment (u32), and for each segment the bytes of its deflate data (u32; without zlib's header
-/// and Adler-32). All big-endian.
+/// and not safe to copy: a program that changes IDAT must remove it. Its data, all big-endian: the
+/// version 1 (u8), rows of a segment (u32), and for each segment the length of its deflate data in
+/// bytes (u32; without zlib's header and Adler-32).
 const INDEX: [u8; 4] = *b"gpIS";

@@ -1,9 +1,9 @@
 //! `histogram`: how often each value occurs in a set of images, or in a machine's part of it.
 
-use crate::batch::options::Options;
+use crate::batch::options::{Counted, Options};
 use crate::batch::plan::can_be_written;
 use crate::batch::{inputs as found, measure_set, places};
-use crate::cli::{Common, Counted};
+use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};

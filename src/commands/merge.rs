@@ -1,7 +1,7 @@
 //! `merge`: the histograms of the parts of a set become that of the set.
 
 use crate::batch::histogram::Set;
-use crate::cli::Counted;
+use crate::batch::options::Counted;
 use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result};
 use std::fs;

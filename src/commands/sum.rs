@@ -2,9 +2,9 @@
 
 use super::single;
 use crate::batch::{self, options::Options};
-use crate::cli::Common;
 use crate::console;
 use crate::ops::sum::Sum;
+use crate::options::Common;
 use crate::outcome::Outcome;
 use crate::pipeline::Done;
 use anyhow::Result;

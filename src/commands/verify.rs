@@ -1,6 +1,6 @@
 //! `verify`: two images compared, or the results of both devices for one.
 
-use crate::cli::Common;
+use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use crate::verify;
 use anyhow::{Result, anyhow};

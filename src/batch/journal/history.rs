@@ -1,8 +1,9 @@
 //! What the journals of a folder say of earlier runs, and what that means for an output.
 
 use super::line::{Line, Marker};
-use super::{NAME, Replace, Sight, Verdict, open};
+use super::{Replace, Sight, Verdict, open};
 use crate::batch::key::Job;
+use crate::batch::naming::JOURNAL;
 use crate::files::Identity;
 use anyhow::{Context, Result};
 use rustix::fs::OFlags;
@@ -195,7 +196,7 @@ impl History {
 
 /// Whether a file is called as a journal, of all or of a part.
 fn is_journal(name: &OsStr) -> bool {
-    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(NAME)) else {
+    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(JOURNAL)) else {
         return false;
     };
     let part = rest.strip_prefix('.').and_then(|it| it.split_once("-of-"));

@@ -1,4 +1,4 @@
-//! Pixels that have been filtered and deflated elsewhere, to the very bytes of `encode` with
+//! Pixels that were filtered and deflated on a GPU, to the same bytes as `encode` with
 //! `Mode::Fast`, and the file written around them.
 
 use super::encode::{Layout, write};
@@ -15,31 +15,31 @@ pub struct Deflated {
     memory: HostMemory,
 }
 
-/// Where the segments of an image lie in a memory.
+/// The position of an image's segments in a block of memory.
 #[derive(Debug)]
 pub struct Segments {
     pub(crate) layout: Layout,
-    /// In order.
+    /// The segments, in order.
     pub(crate) segments: Vec<Segment>,
-    /// Bytes that lie in the memory; those behind them are in `rest`.
+    /// Bytes in that memory; later bytes are in `rest`.
     pub(crate) inside: usize,
     pub(crate) rest: Vec<u8>,
 }
 
-/// One of them.
+/// One segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    /// Its bytes, counted from the beginning of the memory.
+    /// Its range of bytes, counted from the beginning of the memory.
     pub at: Range<usize>,
-    /// Whether they are deflate data, or filtered bytes in which matches may pay, which are still to
-    /// be found.
+    /// Whether it is deflate data; otherwise it is filtered bytes in which the CPU still has to
+    /// search for matches.
     pub deflated: bool,
-    /// Of the filtered bytes.
+    /// The Adler-32 of the filtered bytes.
     pub adler: u32,
 }
 
 impl Deflated {
-    /// The segments with the memory that they lie in.
+    /// Combines the segments with the memory that holds them.
     pub fn new(segments: Segments, memory: HostMemory) -> Deflated {
         Deflated { segments, memory }
     }
@@ -49,15 +49,15 @@ impl Deflated {
         self.segments.layout.shape
     }
 
-    /// Writes the file to `target`, on all threads, and returns its length, which the caller commits.
-    /// Errors: the target's, and samples that mean what PNG cannot say.
+    /// Writes the file to `target` on all threads and returns its length in bytes; the caller
+    /// commits it. Errors: the target's, and samples whose meaning PNG cannot express.
     pub fn write(&self, metadata: &Metadata, target: &Target) -> Result<u64> {
         self.segments.write(&self.memory, metadata, target)
     }
 }
 
 impl Segments {
-    /// The same of segments in `memory`.
+    /// As `Deflated::write`, for segments in `memory`.
     pub fn write(&self, memory: &[u8], metadata: &Metadata, target: &Target) -> Result<u64> {
         write(&self.layout, metadata, target, |index, piece| {
             let Segment {

@@ -1,22 +1,22 @@
-//! The chunks of a PNG that tell of an image more than how to read it, read and written.
+//! Reads, updates and writes the chunks of a PNG that hold metadata.
 //!
-//! A chunk that the specification does not know is kept if it says of itself that it may be copied
-//! (section 5.4, the safe-to-copy bit); of those that it knows, each is dealt with by its meaning.
+//! An unknown chunk is kept if its safe-to-copy bit is set (PNG specification, section 5.4); each
+//! known chunk is treated according to its meaning.
 
 use crate::codec::tiff::exif;
 use crate::image::Shape;
 use crate::metadata::{Chunk, Diagnostics, Effect, Metadata, Own, Resolution, Transform, Unit};
 
-/// Chunks that are always as true of the output as of the input. No colours are managed: what they
-/// say of the samples' colour space is handed on.
+/// Chunks that no operation makes untrue. Colours are not managed: the samples' colour space is
+/// passed on.
 const LASTING: [&[u8; 4]; 9] = [
     b"cHRM", b"gAMA", b"iCCP", b"sRGB", b"cICP", b"mDCV", b"cLLI", b"mDCv", b"cLLi",
 ];
 
-/// Chunks that say how to read the image data, made anew or needless in the output.
+/// Chunks about the layout of the image data, which the output writes anew or does not need.
 const LAYOUT: [&[u8; 4]; 5] = [b"IHDR", b"PLTE", b"tRNS", b"IEND", b"gpIS"];
 
-/// Takes in one chunk of a file whose samples become those of `shape`.
+/// Adds one chunk of a file whose samples become those of `shape`.
 pub fn take(
     metadata: &mut Metadata,
     chunk: Chunk,
@@ -35,7 +35,7 @@ pub fn take(
         kind if LAYOUT.contains(&kind) => return,
         b"sBIT" => {
             let mut bits = chunk.data;
-            // Alpha that came from tRNS has all its bits.
+            // Alpha from tRNS uses all bits.
             bits.resize(shape.channels.max(bits.len()), shape.depth.bits() as u8);
             metadata.significant = Some(bits);
             return;
@@ -71,7 +71,7 @@ fn resolution(data: &[u8]) -> Option<Resolution> {
     })
 }
 
-/// Keeps chunks true after an operation.
+/// Updates chunks after an operation.
 pub fn follow(chunks: &mut Vec<Chunk>, transform: &Transform, diagnostics: &mut Diagnostics) {
     chunks.retain_mut(|chunk| {
         let why = match (&chunk.kind, transform.effect) {
@@ -94,7 +94,7 @@ pub fn follow(chunks: &mut Vec<Chunk>, transform: &Transform, diagnostics: &mut 
     });
 }
 
-/// Exchanges the two numbers of sCAL: a unit (a byte), and two texts with a zero between.
+/// Exchanges the two numbers of sCAL (a byte for the unit, then two texts separated by a zero).
 fn exchange(data: &mut Vec<u8>) {
     if let Some((unit, texts)) = data.split_first()
         && let Some(zero) = texts.iter().position(|&byte| byte == 0)
@@ -104,7 +104,7 @@ fn exchange(data: &mut Vec<u8>) {
     }
 }
 
-/// All chunks to be written before the image data, or behind them.
+/// The chunks to write before the image data, or after them if `behind`.
 pub fn chunks(metadata: &Metadata, shape: &Shape, behind: bool) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     let mut add = |kind: &[u8; 4], data| {
@@ -125,7 +125,7 @@ pub fn chunks(metadata: &Metadata, shape: &Shape, behind: bool) -> Vec<Chunk> {
             add(b"sBIT", bits.clone());
         }
         let size = metadata.resolution.and_then(|told| match told.unit {
-            // 1:1 of no unit is what goes without saying.
+            // A ratio of 1:1 without a unit is the default.
             Unit::None if told.x != told.y && (told.x.1, told.y.1) == (1, 1) => {
                 Some((told.x.0, told.y.0, 0))
             }

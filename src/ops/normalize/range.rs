@@ -58,10 +58,6 @@ impl Range {
     }
 }
 
-/// Minimum and maximum, in samples, of each channel that has a range of its own: one range for all
-/// colours, or one for each. `min > max` cannot be: every channel has a sample.
-pub type Ranges = Vec<(u16, u16)>;
-
 #[cfg(test)]
 mod tests {
     use super::*;

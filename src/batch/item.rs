@@ -1,0 +1,168 @@
+//! What a batch is made of: its files, and what of folders and lists is not done, and why.
+
+use anyhow::{Result, anyhow, ensure};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One file of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// What is read.
+    pub input: PathBuf,
+    /// Its name within the batch: the same on every machine, whatever the directory is called there.
+    pub key: PathBuf,
+    /// What is written, if anything.
+    pub output: Option<PathBuf>,
+    /// Whether it was found or listed as a file, and so may be nothing else; an input that is named
+    /// may be a pipe.
+    pub listed: bool,
+}
+
+/// A file, folder or list that should have given images, and why it could not.
+#[derive(Debug)]
+pub struct Unread {
+    /// What could not be read.
+    pub path: PathBuf,
+    /// Why.
+    pub why: String,
+}
+
+/// The inputs of a run. They are found once and every pass over them uses this value: a list or a
+/// folder read again could be empty (a pipe) or another.
+#[derive(Debug, Default)]
+pub struct Items {
+    /// In the order of their names.
+    pub items: Vec<Item>,
+    /// What was found in folders and is not done.
+    pub passed_over: Vec<PassedOver>,
+    /// What counts as failed before anything begins.
+    pub unread: Vec<Unread>,
+}
+
+/// Something in a folder that is not done, and why.
+#[derive(Debug)]
+pub struct PassedOver {
+    /// What it is called.
+    pub path: PathBuf,
+    /// Why it is not done.
+    pub why: Why,
+}
+
+/// Why something in a folder is passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// Neither its name nor its content is an image's.
+    NoImage,
+    /// Its name begins with a dot.
+    Hidden,
+    /// `--include` or `--exclude` says so.
+    LeftOut,
+    /// Links to folders may lead in circles.
+    FolderLink,
+    /// A link to nothing that is not called like an image.
+    LeadsNowhere,
+    /// A pipe: opening it could wait for ever.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A device.
+    Device,
+}
+
+impl Why {
+    /// Whether each such file is named even where others are only counted.
+    pub fn is_odd(self) -> bool {
+        use Why::*;
+        matches!(self, LeadsNowhere | Fifo | Socket | Device)
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Why::NoImage => "no image",
+            Why::Hidden => "hidden",
+            Why::LeftOut => "left out by --include or --exclude",
+            Why::FolderLink => "a link to a folder",
+            Why::LeadsNowhere => "a link that leads nowhere",
+            Why::Fifo => "a FIFO",
+            Why::Socket => "a socket",
+            Why::Device => "a device",
+        })
+    }
+}
+
+/// Counts what was passed over, by reason and with an example each, as `no image: 2 (in/a.txt, …)`.
+pub fn summary<'a>(passed_over: impl Iterator<Item = &'a PassedOver>) -> String {
+    let mut reasons: BTreeMap<Why, (usize, &Path)> = BTreeMap::new();
+    for PassedOver { path, why } in passed_over {
+        reasons.entry(*why).or_insert((0, path)).0 += 1;
+    }
+    let reasons = reasons.into_iter().map(|(why, (count, path))| {
+        let more = if count > 1 { ", …" } else { "" };
+        format!("{why}: {count} ({}{more})", path.display())
+    });
+    reasons.collect::<Vec<String>>().join("; ")
+}
+
+impl Items {
+    /// Whether anything may come of them: no folder is made for inputs that are all missing. A part of a
+    /// set may be empty.
+    pub fn has_any(&self) -> bool {
+        let there = |item: &Item| item.input == Path::new("-") || item.input.exists();
+        match self.items.as_slice() {
+            [] => self.unread.is_empty(),
+            items => items.iter().any(there),
+        }
+    }
+
+    /// Refuses inputs that can be read only once, where all are to be read twice.
+    ///
+    /// # Errors
+    /// A pipe or another stream among them.
+    pub fn can_be_read_twice(&self) -> Result<()> {
+        for item in &self.items {
+            ensure!(
+                !item.is_stream(),
+                "--across reads every image twice, and {} can be read only once",
+                item.input.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Item {
+    /// A file, and what it is called within the batch.
+    pub fn new(input: PathBuf, key: PathBuf) -> Item {
+        Item {
+            input,
+            key,
+            output: None,
+            listed: false,
+        }
+    }
+
+    /// What a folder or a list says is a file.
+    pub fn found(input: PathBuf, key: PathBuf) -> Item {
+        Item {
+            listed: true,
+            ..Item::new(input, key)
+        }
+    }
+
+    /// Whether it can be read only once: standard input, a pipe or a device.
+    pub fn is_stream(&self) -> bool {
+        let stream = |about: fs::Metadata| !about.is_file() && !about.is_dir();
+        self.input == Path::new("-") || fs::metadata(&self.input).is_ok_and(stream)
+    }
+}
+
+impl Unread {
+    /// As an error.
+    pub fn error(&self) -> anyhow::Error {
+        anyhow!("cannot read {}: {}", self.path.display(), self.why)
+    }
+}
