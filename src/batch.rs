@@ -1,5 +1,5 @@
-//! Many files: directories, lists and parts of them, on all cores and GPUs, with outcomes that can
-//! be trusted: a bad file is named and the rest goes on, and what was done need not be done again.
+//! Processes many files: directories, lists and shards of them, on all cores and GPUs. A bad file
+//! is named and the others are processed; a later run can skip finished files.
 
 pub mod conversion;
 pub mod folder;
@@ -44,26 +44,26 @@ use std::time::{Duration, Instant};
 use totals::Totals;
 use workers::Workers;
 
-/// A batch that is ready to begin.
+/// A batch that is ready to run.
 #[derive(Debug)]
 pub struct Batch<'a> {
-    /// What is done with every file.
+    /// The operation that is run on every file.
     pub op: &'a dyn Operation,
     /// The files.
     pub items: &'a Items,
-    /// How results are written; their places are the items' own.
+    /// How results are written; their paths are those of the items.
     pub template: Option<&'a Destination>,
-    /// How they are named.
+    /// How results are named.
     pub naming: Option<&'a Naming>,
-    /// How it is done.
+    /// The options of a batch.
     pub options: &'a Options,
-    /// The options of every verb.
+    /// The options that every subcommand has.
     pub common: &'a Common,
-    /// Whether failures are told; they need not be where the same files are to be read again.
+    /// Whether failures are printed; not if the same files will be read again.
     pub names_failures: bool,
 }
 
-/// Does `op` to all that is asked for; `job` is what that is, for later runs.
+/// Runs `op` on all inputs; `job` identifies operation and options for later runs.
 pub fn convert(
     op: &dyn Operation,
     job: Job,
@@ -88,7 +88,7 @@ pub fn convert(
         return batch.tell_plan(Some(&Past::read(folder, job, resume)?));
     }
     match naming {
-        // Where all inputs are missing, no empty folder is left behind.
+        // If all inputs are missing, no empty folder is made.
         Naming::Folder { .. } if items.has_any() => files::make_folder(folder, template.sync)
             .map_err(|error| {
                 anyhow!(
@@ -105,7 +105,7 @@ pub fn convert(
             folder.display()
         ),
     }
-    // Beside a single file none is expected, unless it is asked for.
+    // For a single output file a journal is read only on request.
     let keeps = resume || matches!(naming, Naming::Folder { .. });
     let journal = keeps.then(|| Journal::open(folder, shard, job, resume, template.sync));
     let journal = journal.transpose()?;
@@ -116,8 +116,8 @@ pub fn convert(
     batch.run(journal.as_ref(), |_, _| Ok(()))
 }
 
-/// Measures all that `paths` and the options name; `print` gets what was found in the order of the
-/// names, as soon as it is its turn.
+/// Measures all inputs that `paths` and the options name; calls `print` with the results in the
+/// order of the names, each as early as that order allows.
 pub fn measure(
     op: &dyn Operation,
     paths: &[PathBuf],
@@ -153,7 +153,7 @@ pub fn measure(
     })
 }
 
-/// Refuses a report that would destroy an input, or the list of them.
+/// Refuses a report that would overwrite an input or the list of inputs.
 fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
     let Some(report) = &options.report else {
         return Ok(());
@@ -162,7 +162,7 @@ fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
     places::keep_report_off(report, &items.items, list.as_slice()).map_err(usage)
 }
 
-/// The histogram of all of `items`; failures are told only if `names_failures`.
+/// The joint histogram of all `items`; failures are printed only if `names_failures`.
 pub fn measure_set(
     items: &Items,
     options: &Options,
@@ -199,8 +199,8 @@ pub fn measure_set(
 }
 
 impl Batch<'_> {
-    /// Carries every file through; `take` gets what was done, or nothing, on this thread, as it
-    /// gets done.
+    /// Processes every file; calls `take` on this thread with each result, or nothing for a skipped
+    /// file, as soon as it is ready.
     pub fn run(
         &self,
         journal: Option<&Journal>,
@@ -254,7 +254,7 @@ impl Batch<'_> {
                         progress.add(0, false);
                         take(index, None)
                     }
-                    // Without the GPU that was asked for, no other file can fare better.
+                    // Without the requested GPU every other file would fail as well.
                     FileOutcome::Failed(error) if error.is::<device::Unusable>() => Err(error),
                     FileOutcome::Failed(error) => {
                         failed += 1;
@@ -272,7 +272,7 @@ impl Batch<'_> {
             },
         )?;
         match fatal {
-            // A reader who has enough does not make up for files that failed before.
+            // A closed standard output does not hide the failure of earlier files.
             Some(error) if failed > 0 && error.is::<console::ReaderGone>() => {
                 return Ok(Outcome::SomeFailed);
             }
@@ -296,18 +296,18 @@ impl Batch<'_> {
         Workers::new(common.device, jobs, memory, common.reading)
     }
 
-    /// One file, unless it is done already.
+    /// Processes one file, unless it is done already.
     fn one(&self, item: &Item, resources: &Resources, journal: Option<&Journal>) -> FileOutcome {
         match self.attempt(item, resources, journal) {
             Ok(Some(done)) => FileOutcome::Done(Box::new(done)),
             Ok(None) => FileOutcome::Skipped,
-            // Two runs may go on with one folder.
+            // Another run may be working on the same folder.
             Err(_) if journal.is_some_and(|it| it.was_done_meanwhile(item)) => FileOutcome::Skipped,
             Err(error) => FileOutcome::Failed(error),
         }
     }
 
-    /// One file; none if it is done already.
+    /// Processes one file; `None` if it is done already.
     fn attempt(
         &self,
         item: &Item,
@@ -337,7 +337,7 @@ impl Batch<'_> {
             overwrite: replaced.something(),
             ..template.clone()
         };
-        // No folder is made for what is not there.
+        // No folder is made for a missing input.
         if item.input != Path::new("-") {
             fs::metadata(&item.input)
                 .map_err(|error| anyhow!(reason(&error)))
@@ -360,7 +360,7 @@ impl Batch<'_> {
         anyhow!("cannot {} {}: {why}", self.op.name(), item.input.display())
     }
 
-    /// With `auto`, the GPUs are started once their help to the images that are left is worth it.
+    /// With `auto`, starts the GPUs once they would save enough time on the remaining images.
     fn consider_gpus(&self, workers: &Workers, done: &Done, left: usize) {
         if self.common.device == Choice::Auto {
             let (cpu, gpu) = estimate(&done.work, 1, true);
@@ -377,7 +377,7 @@ impl Batch<'_> {
         self.options.report.as_ref().map(open).transpose()
     }
 
-    /// Says what is about to begin, and in how much memory.
+    /// Prints what the batch will do, and its memory budget.
     fn introduce(&self, progress: &Progress, workers: &Workers) {
         let count = self.items.items.len();
         progress.mention(&format!(
@@ -389,7 +389,8 @@ impl Batch<'_> {
         self.tell_passed_over(progress);
     }
 
-    /// Says what of folders is not done: odd things by name, of the others how many, or with `-v` which.
+    /// Prints what was skipped in folders: unusual files by name, the number of all others, or with
+    /// `-v` each of them.
     fn tell_passed_over(&self, progress: &Progress) {
         let passed_over = &self.items.passed_over;
         let named = |found: &&PassedOver| self.common.verbose || found.why.is_odd();
@@ -426,7 +427,8 @@ impl Batch<'_> {
     }
 }
 
-/// The format of a result: the one asked for, or what its name says; without either the input's.
+/// The format of a result: the requested one, or that of its extension; `None` for the input's
+/// format.
 fn format_of(template: &Destination, path: &Path) -> Option<&'static dyn Format> {
     template.format.or_else(|| format::of_extension(path).ok())
 }

@@ -1,6 +1,6 @@
-//! Files as the codecs see them: a `Source` read at any offset, a `Target` that becomes the
-//! output only when everything is in it. Both can be used from many threads and keep the time
-//! that the operating system took, so that `--stats` can tell reading from decoding.
+//! Files as the codecs use them: a `Source` is read at any offset; a `Target` becomes the output
+//! only when it is complete. Both can be used from many threads, and measure the time of their
+//! system calls, so that `--stats` can separate reading from decoding.
 
 mod durable;
 mod identity;
@@ -27,7 +27,7 @@ pub use leftovers::remove_leftovers;
 use unfinished::Unfinished;
 pub use unfinished::forget_unfinished;
 
-/// Bytes moved by system calls, and the time during which at least one of them was under way.
+/// Bytes moved by system calls, and the time during which at least one call was in progress.
 #[derive(Debug, Default)]
 pub struct Traffic {
     bytes: AtomicU64,
@@ -61,7 +61,7 @@ impl Traffic {
         result
     }
 
-    /// What was counted so far, which is counted from 0 again.
+    /// The counters so far; they restart at 0.
     pub fn take(&self) -> Traffic {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         Traffic {
@@ -71,7 +71,7 @@ impl Traffic {
     }
 
     fn note(&self, change: impl FnOnce(&mut Calls)) {
-        // Poisoned only if a clock panicked; the numbers are still numbers.
+        // Poisoned only if a clock panicked; the counters are still valid.
         change(&mut self.calls.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -94,7 +94,7 @@ impl Traffic {
 pub struct Source {
     data: Data,
     len: u64,
-    /// What reading cost so far.
+    /// Bytes and time of reading so far.
     pub traffic: Traffic,
 }
 
@@ -105,8 +105,8 @@ enum Data {
 }
 
 impl Source {
-    /// Opens a file, or reads a pipe to its end; `-` is standard input. A device is refused: it may
-    /// have no end.
+    /// Opens a file, or reads a pipe to its end; `-` is standard input. A device is refused, since
+    /// it may have no end.
     pub fn open(path: &Path) -> Result<Source> {
         if path == Path::new("-") {
             let about = rustix::fs::fstat(rustix::stdio::stdin()).map_err(io::Error::from);
@@ -117,15 +117,15 @@ impl Source {
         Source::found(path, true)
     }
 
-    /// Opens what was listed as a file, and nothing else: what has become a pipe since would be waited
-    /// for without end.
+    /// Opens a regular file, and nothing else: if it has become a pipe since it was listed, reading
+    /// would block.
     pub fn open_file(path: &Path) -> Result<Source> {
         Source::found(path, false)
     }
 
     fn found(path: &Path, pipe: bool) -> Result<Source> {
-        // Looked at first, since opening may wait; and what was looked at is opened, whatever gets the
-        // name in between.
+        // The file is examined first, since opening a pipe may block; then the examined file is
+        // opened, whatever has its name by now.
         let looked = OFlags::PATH | OFlags::CLOEXEC;
         let held = rustix::fs::open(path, looked, Mode::empty()).map_err(io::Error::from);
         let held = File::from(held.map_err(plain)?);
@@ -187,7 +187,7 @@ impl Source {
         self.len == 0
     }
 
-    /// Fills `buffer` from byte `offset` on; says where the source ends if that is too early.
+    /// Fills `buffer` from `offset` on; if the source ends earlier, the error gives its length.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
         let end = offset.checked_add(buffer.len() as u64);
         if end.is_none_or(|end| end > self.len) {
@@ -226,17 +226,17 @@ impl Source {
     }
 }
 
-/// What is said of a device that is to be read.
+/// The error for an input that is a device.
 const DEVICE: &str = "it is a terminal or another device, no file and no pipe";
 
-/// Where an output goes: a file that gets its name by `commit`; or a stream.
+/// An output: a file that gets its name by `commit`, or a stream.
 #[derive(Debug)]
 pub struct Target {
     sink: Sink,
-    /// Whether `commit` waits until the bytes are on the disk itself before it gives them their name,
+    /// Whether `commit` waits until the bytes are on the disk before it gives the file its name,
     /// and then until the name is.
     pub sync: bool,
-    /// What writing cost so far.
+    /// Bytes and time of writing so far.
     pub traffic: Traffic,
 }
 
@@ -247,7 +247,8 @@ enum Sink {
         path: PathBuf,
         overwrite: bool,
     },
-    /// Standard output, a pipe or a device: written in order of offset, so bytes wait here.
+    /// Standard output, a pipe or a device: written in order, so bytes at later offsets are kept in
+    /// memory.
     Stream {
         path: PathBuf,
         bytes: Mutex<Vec<u8>>,
@@ -255,7 +256,7 @@ enum Sink {
 }
 
 impl Target {
-    /// Prepares an output at `path` without touching what is there. An existing file is refused
+    /// Prepares an output at `path` without touching an existing file. Such a file is refused
     /// unless `overwrite`; `-` is standard output.
     pub fn create(path: &Path, overwrite: bool) -> Result<Target> {
         let stream = |path: &Path| Sink::Stream {
@@ -270,7 +271,7 @@ impl Target {
                 Ok(about) if about.is_dir() => bail!("it is a directory"),
                 Ok(about) if is_stream(&about) => stream(path),
                 Ok(_) if !overwrite => bail!("it exists already (--overwrite replaces it)"),
-                // Through a link, so that the link stays and its file is replaced.
+                // Links are followed, so that the link remains and its target is replaced.
                 Ok(about) => {
                     let path = fs::canonicalize(path)?;
                     let mode = about.permissions().mode() & 0o777;
@@ -296,8 +297,8 @@ impl Target {
         })
     }
 
-    /// Reserves `len` bytes on the disk: a full disk is noticed before the work, and replacing a
-    /// file later does not wait for delayed allocation (ext4: 19 ms against 176 for 128 MiB).
+    /// Reserves `len` bytes on the disk: a full disk is noticed before the work, and a later rename
+    /// does not wait for delayed allocation (ext4: 19 ms instead of 176 ms for 128 MiB).
     pub fn reserve(&self, len: u64) -> Result<()> {
         match &self.sink {
             Sink::Stream { .. } => Ok(()),
@@ -306,7 +307,7 @@ impl Target {
                 let reserved = self.traffic.count(0, || {
                     match rustix::fs::fallocate(unfinished.file(), FallocateFlags::empty(), 0, len)
                     {
-                        // A file system that cannot reserve still can write.
+                        // A file system that cannot reserve space can still write.
                         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
                         other => other.map_err(io::Error::from),
                     }
@@ -339,13 +340,15 @@ impl Target {
         }
     }
 
-    /// Makes the output real, `len` bytes long. Until this returns, the target is as it was.
+    /// Completes the output with a length of `len` bytes and gives it its name. Until this returns,
+    /// the target is unchanged.
     pub fn commit(self, len: u64) -> Result<Traffic> {
         self.commit_announced(len, |_| Ok(()))
     }
 
-    /// The same; `announce` is told which file is about to get its name, and may refuse. A stream is
-    /// not announced, since it cannot be known again.
+    /// As `commit`; calls `announce` with the identity of the file that is about to get its name,
+    /// and stops if it returns an error. Streams are not announced, since they cannot be recognised
+    /// later.
     pub fn commit_announced(
         self,
         len: u64,
@@ -420,12 +423,12 @@ fn is_stream(about: &fs::Metadata) -> bool {
     kind.is_fifo() || kind.is_char_device() || kind.is_socket()
 }
 
-/// An operating system's error in the user's words, without its number.
+/// An operating system's error in plain words, without its number.
 fn plain(error: io::Error) -> anyhow::Error {
     anyhow::anyhow!(reason(&error))
 }
 
-/// What an operating system's error says, in the user's words.
+/// The text of an operating system's error, in plain words.
 pub fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file".into(),

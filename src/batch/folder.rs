@@ -1,5 +1,5 @@
-//! The images below a folder, and what else is there: passed over with a reason, or named because
-//! it should have been read and cannot be.
+//! Finds the images below a folder. Other files are skipped with a reason; unreadable files that
+//! should be images are reported.
 
 use super::item::{Item, Items, PassedOver, Unread, Why, summary};
 use crate::codec::format;
@@ -13,7 +13,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use walkdir::{DirEntry, WalkDir};
 
-/// What the program's own files begin with: journals and unfinished outputs, of which none is told.
+/// The prefix of the program's own files, journals and unfinished outputs, which are skipped
+/// silently.
 const OWN: &[u8] = b".gpuimg-";
 
 /// The patterns of `--include` and `--exclude`.
@@ -23,7 +24,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The patterns, compiled.
+    /// Compiles the patterns.
     ///
     /// # Errors
     /// A pattern that is none.
@@ -41,7 +42,7 @@ impl Filter {
         matches(&self.exclude, below)
     }
 
-    /// Whether a file is taken, and if so, whether by its name alone.
+    /// Whether a file is included, and if so, whether by its name alone.
     fn includes(&self, below: &Path) -> Option<bool> {
         match &self.include {
             Some(globs) => matches(globs, below).then_some(true),
@@ -64,24 +65,24 @@ fn matches(globs: &GlobSet, below: &Path) -> bool {
     globs.is_match(below) || below.file_name().is_some_and(|name| globs.is_match(name))
 }
 
-/// What becomes of something in a folder.
+/// What to do with an entry of a folder.
 enum Sorted {
-    /// It is to be done.
+    /// Process it.
     Taken,
-    /// It is a folder to look into.
+    /// Descend into it.
     Entered,
-    /// It is the program's own.
+    /// Ignore it: it is a file of this program.
     Own,
     PassedOver(Why),
-    /// It should have been read, and cannot be.
+    /// Report it: it should be an image and cannot be read.
     Unread(String),
 }
 
-/// Adds all images below `root` to `found`, sorted by name. What cannot be looked at is named and
-/// the rest goes on; so is a folder without any image.
+/// Adds all images below `root` to `found`, sorted by name. An unreadable entry and a folder
+/// without any image are reported, and the others are processed.
 pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut Items) {
     let real = |path: &Path| path.canonicalize().ok();
-    // In place, the folder of the results is the root itself.
+    // In place, the output folder is the root itself.
     let results = results.and_then(real);
     let results = results.filter(|results| real(root).as_ref() != Some(results));
     let (items, passed, unread) = (
@@ -149,14 +150,14 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
     let Some(by_name) = filter.includes(below) else {
         return Sorted::PassedOver(Why::LeftOut);
     };
-    // Through links to files, not through links to folders, which may lead in circles.
+    // Links to files are followed, links to folders are not, since they could form a cycle.
     let about = match entry.path_is_symlink() {
         false => Ok(entry.file_type()),
         true => fs::metadata(path).map(|about| about.file_type()),
     };
     let kind = match about {
         Ok(kind) => kind,
-        // Called like an image, it has to answer for it.
+        // A file with the name of an image has to be readable.
         Err(error) if by_name || format::of_extension(path).is_ok() => {
             return Sorted::Unread(match error.kind() {
                 io::ErrorKind::NotFound => Why::LeadsNowhere.to_string(),
@@ -178,7 +179,7 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
     }
 }
 
-/// What something is that is no regular file.
+/// The reason to skip a file that is not a regular one.
 fn no_file(kind: FileType) -> Option<Why> {
     if kind.is_file() {
         None

@@ -1,4 +1,4 @@
-//! What a batch works on: files, folders and lists of files, found once.
+//! The inputs of a batch: files, folders and lists of files, found once.
 
 use super::folder::{self, Filter};
 use super::item::{Item, Items, Unread};
@@ -35,7 +35,7 @@ pub struct Selection {
 /// `results` go to is left out.
 ///
 /// # Errors
-/// A pattern that is none, a list that cannot be read, standard input named twice.
+/// An invalid pattern, a list that cannot be read, standard input named twice.
 pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>) -> Result<Items> {
     let filter = Filter::new(&selection.include, &selection.exclude)?;
     let streams = paths.iter().chain(&selection.files_from);
@@ -91,14 +91,15 @@ fn listed(list: &Path) -> io::Result<Vec<Item>> {
     Ok(named.map(|name| of_list(name.to_vec())).collect())
 }
 
-/// The file that a list calls `name`.
+/// The file for a `name` in a list.
 fn of_list(name: Vec<u8>) -> Item {
     let path = match name.as_slice() {
-        // In a list a file's name, and no stream.
+        // In a list `-` is a file name, not standard input.
         b"-" => PathBuf::from("./-"),
         _ => PathBuf::from(OsString::from_vec(name)),
     };
-    // A relative name keeps its folders in the results; one that leads elsewhere only its last part.
+    // A relative name keeps its folders in the output; for a name that leads elsewhere only the
+    // last part is kept.
     let inside = path
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// How a batch is done.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Which files.
+    /// The files to process.
     #[command(flatten)]
     pub selection: Selection,
 
@@ -38,13 +38,13 @@ pub struct Options {
     #[arg(long, help_heading = "Many files")]
     pub dry_run: bool,
 
-    /// How much is said.
+    /// The verbosity.
     #[command(flatten)]
     pub verbosity: Verbosity,
 }
 
 impl Options {
-    /// Whether something was asked for that only a batch does, even of one file.
+    /// Whether an option was given that only a batch supports, even for one file.
     pub fn wanted(&self) -> bool {
         let Selection {
             include,
@@ -61,7 +61,7 @@ impl Options {
             || self.dry_run
     }
 
-    /// How many images are worked on at the same time.
+    /// The number of images processed at the same time.
     pub fn threads(&self) -> usize {
         match self.jobs {
             Some(jobs) => jobs.get(),
@@ -69,7 +69,8 @@ impl Options {
         }
     }
 
-    /// The most memory that images under way take together, in bytes; one that needs more goes alone.
+    /// The memory budget for all images in progress, in bytes; an image that needs more is
+    /// processed alone.
     pub fn memory(&self) -> u64 {
         self.mem_limit.unwrap_or_else(limits::free_memory)
     }

@@ -9,26 +9,26 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// Version of the objects.
+/// Version of the JSON objects.
 const SCHEMA: u32 = 1;
 
-/// What became of a file.
+/// The outcome for one file.
 #[derive(Debug)]
 pub enum FileOutcome {
-    /// It was done.
+    /// It was processed.
     Done(Box<Done>),
-    /// It had been done before, and nothing has changed.
+    /// An earlier run processed it, and nothing has changed since.
     Skipped,
-    /// It could not be done.
+    /// It failed.
     Failed(anyhow::Error),
 }
 
-/// The file that the lines go to.
+/// The open report file.
 #[derive(Debug)]
 pub struct Report(File);
 
 impl Report {
-    /// Begins a report at `path`, or goes on with it.
+    /// Creates a report at `path`, or appends to it.
     pub fn open(path: &Path, append: bool, overwrite: bool) -> Result<Report> {
         let mut options = OpenOptions::new();
         match (append, overwrite) {
@@ -56,7 +56,7 @@ impl Report {
     }
 }
 
-/// What is told of a file.
+/// The JSON object for a file.
 pub fn line(item: &Item, outcome: &FileOutcome, time: Duration) -> Value {
     let mut line = json!({
         "schema": SCHEMA,

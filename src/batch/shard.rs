@@ -1,5 +1,5 @@
-//! One part of a batch, for each of several machines: the same split whoever makes it, in whatever
-//! order the names are listed.
+//! Shards: the part of a batch for each of several machines. The split depends only on the names,
+//! not on the machine or on their order.
 
 use anyhow::{Context, Result, ensure};
 use std::env;
@@ -8,20 +8,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// The most parts that a set has: more than the largest clusters have jobs (Slurm: 4 million).
+/// The most shards of a set: more than the largest clusters have jobs (Slurm: 4 million).
 pub const MOST_PARTS: u64 = 1 << 22;
 
-/// Part `index` of `of`, counted from 1.
+/// Shard `index` of `of`, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// From 1 to `of`.
     pub index: u64,
-    /// How many there are.
+    /// The number of shards.
     pub of: u64,
 }
 
 impl Shard {
-    /// Whether the input called `key` belongs to this part: its CRC-32 (as in PNG) modulo the parts.
+    /// Whether the input with this key belongs to the shard: CRC-32 (as in PNG) of the key modulo
+    /// the number of shards.
     pub fn has(&self, key: &Path) -> bool {
         u64::from(crc32fast::hash(key.as_os_str().as_bytes())) % self.of == self.index - 1
     }
@@ -35,7 +36,8 @@ impl Shard {
         Ok(Shard { index, of })
     }
 
-    /// What a job array says in the variables of its tasks: Slurm's, or Kubernetes' indexed job's.
+    /// The shard of a job array's task, from the environment variables of Slurm or of a Kubernetes
+    /// indexed job.
     fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Shard> {
         let number = |name: &str| -> Result<Option<u64>> {
             variable(name)

@@ -1,7 +1,7 @@
-//! One NVIDIA GPU: its context, its memory, pinned host memory, copies and launches. Every
-//! driver call with a pointer is here, and so is all `unsafe` but the PNG encoder's SIMD, the launches,
-//! whose arguments only operations know, and a line in `console.rs`; therefore it is long. Knows no
-//! operation; `job.rs` puts these calls in order and times them.
+//! One NVIDIA GPU: its context, its memory, pinned host memory, copies and launches. Long, since it
+//! holds every driver call with a pointer and all `unsafe` code except the PNG encoder's SIMD, the
+//! launches, whose arguments only operations know, and one line in `console.rs`. Knows no
+//! operation; `job.rs` queues these calls in order and times them.
 
 use super::modules::Modules;
 use super::{NoMemory, Unusable, link};
@@ -26,36 +26,37 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The environment variable that limits how much of a GPU's memory is taken for images.
+/// The environment variable that limits the device memory that images may take.
 const LIMIT: &str = "GPUIMG_DEVICE_MEMORY";
 
-/// The oldest driver interface that takes the embedded PTX: CUDA 12.0, driver 525.
+/// The oldest driver interface that accepts the embedded PTX: CUDA 12.0, driver 525.
 const OLDEST_DRIVER: i32 = 12000;
 
-/// A GPU with its context, ready to work.
+/// A GPU with its context and a stream.
 #[derive(Debug)]
 pub struct Gpu {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     modules: Arc<Modules>,
-    /// The kernels asked for so far.
+    /// The kernels loaded so far.
     kernels: Arc<Mutex<HashMap<String, Kernel>>>,
-    /// Whether device memory comes from the driver's pool, without stopping the GPU's other work.
+    /// Whether device memory comes from the driver's pool, which does not interrupt the GPU's other
+    /// work.
     pooled: bool,
     budget: Arc<Budget>,
-    /// The clock anchor: one moment by the host's clock and by the GPU's, the same for all streams, so
-    /// that work that overlapped in several is seen to.
+    /// The clock anchor: one instant on the host's clock and the same instant on the GPU's, shared
+    /// by all streams, so that overlapping work in several streams is recognised.
     anchor: Arc<OnceLock<(Instant, CudaEvent)>>,
-    /// The event pool: events that may be recorded again. Making one waits for a lock that other
-    /// threads' streams hold: 0.25 ms each with 16 of them, 18 times an image.
+    /// The event pool: events that may be recorded again. Creating an event waits for a lock that
+    /// other threads' streams hold: 0.25 ms each with 16 threads, 18 times an image.
     events: Mutex<Vec<CudaEvent>>,
     /// `NVIDIA H100 80GB HBM3`, …
     pub name: String,
-    /// When opening began, and how long it took.
+    /// The instant when opening began, and its duration.
     pub opened: (Instant, Duration),
 }
 
-/// Bytes of device memory that may still be taken.
+/// Bytes of device memory that may still be allocated.
 #[derive(Debug)]
 struct Budget {
     left: AtomicUsize,
@@ -80,18 +81,18 @@ impl Budget {
     }
 }
 
-/// Device memory, freed with it. Undefined until a copy or a kernel fills it.
+/// Device memory, freed when dropped. Its content is undefined until a copy or a kernel fills it.
 #[derive(Debug)]
 pub struct Buffer {
     pointer: sys::CUdeviceptr,
     len: usize,
     stream: Arc<CudaStream>,
-    /// Whether the memory is the stream's, had and given back in the order of its work.
+    /// Whether the memory is allocated and freed in the order of the stream's work.
     ordered: bool,
     budget: Arc<Budget>,
 }
 
-/// Bytes that are taken for a buffer of `len`: whole words of 16, which kernels may read to their end.
+/// Bytes allocated for a buffer of `len`: whole 16-byte words, since kernels may read to their end.
 fn whole_words(len: usize) -> usize {
     len.next_multiple_of(16).max(16)
 }
@@ -102,12 +103,12 @@ impl Buffer {
         self.len
     }
 
-    /// Whether it holds no byte.
+    /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The address of `len` of its bytes, from `from` on.
+    /// The device address of `len` bytes of the buffer from byte `from` on.
     fn part(&self, from: usize, len: usize) -> Result<sys::CUdeviceptr> {
         let inside = from.checked_add(len).is_some_and(|end| end <= self.len);
         ensure!(inside, "a copy past the buffer's end");
@@ -142,11 +143,11 @@ pub enum Arg<'a> {
     U32(u32),
     /// A 64-bit scalar.
     U64(u64),
-    /// A scalar of 32 bits with a point.
+    /// A 32-bit floating-point scalar.
     F32(f32),
 }
 
-/// How a launch is cut: blocks along x and y, and threads of each block along x and y.
+/// The shape of a launch: blocks along x and y, and threads of each block along x and y.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// Blocks.
@@ -155,7 +156,7 @@ pub struct Grid {
     pub threads: [u32; 2],
 }
 
-/// What a GPU says of itself.
+/// The properties of a GPU.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Compute capability: (9, 0) for an H100.
@@ -164,28 +165,28 @@ pub struct Facts {
     pub multiprocessors: u32,
     /// Bytes of level-2 cache.
     pub l2: u64,
-    /// Bytes of device memory, and how many are free.
+    /// Bytes of device memory in total, and free.
     pub memory: (u64, u64),
     /// CUDA version of the driver: (12, 4).
     pub cuda: (i32, i32),
     /// PCI domain, bus and device.
     pub address: [i32; 3],
-    /// Which of the two embedded forms of each kernel this GPU gets: `compute_90`.
+    /// The embedded form of each kernel for this GPU: `compute_90`.
     pub form: &'static str,
 }
 
 /// A kernel on the GPU, ready to be launched.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// Its name, in the timeline too.
+    /// Its name, also in the timeline.
     pub name: &'static str,
     function: CudaFunction,
-    /// Threads of a block, as it was compiled for.
+    /// Threads of a block, as the kernel was compiled for.
     threads: u32,
 }
 
 impl Gpu {
-    /// Opens GPU `ordinal`. Every error is an `Unusable` with a reason a user can act on.
+    /// Opens GPU `ordinal`. Every error is an `Unusable` with a reason that the user can act on.
     pub fn open(ordinal: usize) -> Result<Gpu> {
         let start = Instant::now();
         let ready = || -> Result<Gpu> {
@@ -206,13 +207,13 @@ impl Gpu {
         ready().map_err(|error| error.context(Unusable))
     }
 
-    /// The same GPU with a stream of its own: what is queued on one runs beside what is queued on
-    /// the other. In a `batch`, device memory is had without stopping the others' work.
+    /// The same GPU with another stream: work queued on both runs concurrently. In a `batch`,
+    /// device memory is allocated without interrupting other streams.
     pub fn with_stream(&self, batch: bool) -> Result<Gpu> {
         if batch {
             let flags = sys::CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC as u32;
-            // Threads that wait for the GPU leave their core to those that decode. A wish: without
-            // it they wait as well, only busily.
+            // Threads that wait for the GPU leave their core to threads that decode. Only a hint:
+            // without it they wait as well, but busily.
             // SAFETY: takes two numbers; the device is the context's own.
             let _ = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(self.context.cu_device(), flags) };
         }
@@ -230,7 +231,7 @@ impl Gpu {
         })
     }
 
-    /// The same GPU, of whose memory no more than `bytes` is taken for images.
+    /// The same GPU, with at most `bytes` of its memory for images.
     pub fn limited(&self, bytes: usize) -> Result<Gpu> {
         Ok(Gpu {
             budget: Budget::new(bytes),
@@ -238,12 +239,12 @@ impl Gpu {
         })
     }
 
-    /// How many GPUs there are; none without a driver.
+    /// The number of GPUs; 0 without a driver.
     pub fn count() -> usize {
         CudaContext::device_count().map_or(0, |count| count as usize)
     }
 
-    /// Memory that any GPU reaches directly, until it is dropped; `None` where the driver will not.
+    /// Memory that every GPU accesses directly, until it is dropped; `None` if the driver refuses.
     pub fn page_locked(&self, bytes: usize) -> Option<buffer::Block> {
         let mut memory = buffer::mapped(bytes)?;
         self.context.bind_to_thread().ok()?;
@@ -263,15 +264,15 @@ impl Gpu {
         }))
     }
 
-    /// Streaming multiprocessors on the GPU: what grids are sized by.
+    /// Streaming multiprocessors of the GPU, by which grids are sized.
     pub fn multiprocessors(&self) -> u32 {
         self.context
             .attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
             .map_or(1, |count| count as u32)
     }
 
-    /// Blocks of 256 for a pass that reduces `bytes` to a few words: enough to fill the GPU, and
-    /// no more than have 16 KiB each to do.
+    /// Blocks of 256 threads for a reduction of `bytes` to a few words: enough to fill the GPU, but
+    /// at least 16 KiB for each block.
     pub fn reduction_grid(&self, bytes: u64) -> u32 {
         let full = 4 * u64::from(self.multiprocessors());
         bytes.div_ceil(16384).clamp(1, full) as u32
@@ -282,7 +283,7 @@ impl Gpu {
         Ok(self.context.mem_get_info()?)
     }
 
-    /// The GPU's theoretical peaks, as it states them.
+    /// The GPU's theoretical peaks, from the properties that it reports.
     pub fn peaks(&self) -> Peaks {
         let attribute = |which| {
             self.context
@@ -311,7 +312,7 @@ impl Gpu {
         .map(|part| self.context.attribute(part).unwrap_or(0))
     }
 
-    /// What the GPU says of itself.
+    /// The properties of the GPU.
     pub fn facts(&self) -> Result<Facts> {
         let l2 = self
             .context
@@ -329,11 +330,11 @@ impl Gpu {
         })
     }
 
-    /// The kernel `name` of the file `file` (both as under `kernels/`) for pixels of `form`: `u16_c3`,
-    /// `b8`, …, or "" for the papers', which have one. The driver compiles its module when it is first asked for, which takes a while: ask
-    /// before the upload.
+    /// The kernel `name` of the file `file` (both as under `kernels/`) for pixels of `form`:
+    /// `u16_c3`, `b8`, …, or "" for the papers' kernels, which have only one form. The driver
+    /// compiles the module at the first request, which takes a while: request it before the upload.
     pub fn kernel(&self, file: &str, name: &'static str, form: &str) -> Result<Kernel> {
-        // Asking the driver for one takes 0.1 ms, and much longer while other threads use it.
+        // A request to the driver takes 0.1 ms, and much longer while other threads use the driver.
         let key = format!("{file} {name} {form}");
         let known = self.kernels.lock().ok();
         if let Some(kernel) = known.and_then(|kernels| kernels.get(&key).cloned()) {
@@ -368,13 +369,13 @@ impl Gpu {
         ready().map_err(|error| anyhow!("kernel {entry}: {}", said(&error)))
     }
 
-    /// A point in the stream that knows its time.
+    /// Records a timed event in the stream.
     pub fn event(&self) -> Result<CudaEvent> {
         let record = || {
             let pooled = self.events.lock().ok().and_then(|mut events| events.pop());
             let event = match pooled {
                 Some(event) => event,
-                // Without the explicit flag the event could not tell a time.
+                // Without the explicit flag the event would record no time.
                 None => self.context.new_event(Some(Flags::CU_EVENT_DEFAULT))?,
             };
             event.record(&self.stream)?;
@@ -383,7 +384,7 @@ impl Gpu {
         record().map_err(|error: DriverError| anyhow!("{}", said(&error)))
     }
 
-    /// The clock anchor, before which nothing that is timed was queued.
+    /// The clock anchor; all timed work is queued after it.
     pub fn clock_anchor(&self) -> Result<&(Instant, CudaEvent)> {
         if let Some(anchor) = self.anchor.get() {
             return Ok(anchor);
@@ -394,22 +395,22 @@ impl Gpu {
         Ok(self.anchor.get_or_init(|| anchor))
     }
 
-    /// Takes back an event that has passed, to be used again.
+    /// Returns an event that has passed to the pool.
     pub fn keep(&self, event: CudaEvent) {
         if let Ok(mut events) = self.events.lock() {
             events.push(event);
         }
     }
 
-    /// Waits for everything queued.
+    /// Waits for all queued work.
     pub fn wait(&self) -> Result<()> {
         self.stream
             .synchronize()
             .map_err(|error| anyhow!("{}", said(&error)))
     }
 
-    /// Device memory of `len` bytes, its content undefined. An error is a `NoMemory` where less may
-    /// be had.
+    /// Device memory of `len` bytes with undefined content. The error is a `NoMemory` if a smaller
+    /// amount may be available.
     pub fn alloc(&self, len: usize) -> Result<Buffer> {
         self.context.bind_to_thread()?;
         let size = whole_words(len);
@@ -417,8 +418,8 @@ impl Gpu {
             let told = anyhow!("no {len} bytes of device memory within {LIMIT}");
             return Err(told.context(NoMemory));
         }
-        // SAFETY: the call only returns a new address; the bytes behind it are any bytes, and whoever
-        // reads them back gets what copies and kernels wrote.
+        // SAFETY: the call only returns a new address; the bytes there may have any value, and
+        // readers get what copies and kernels have written.
         let pointer = unsafe {
             if self.pooled {
                 result::malloc_async(self.stream.cu_stream(), size)
@@ -451,14 +452,15 @@ impl Gpu {
         Ok(buffer)
     }
 
-    /// Copies all of `host` to the beginning of `buffer`, through the driver's own staging memory.
-    /// Returns when `host` may change again; kernels launched later find it.
+    /// Copies all of `host` to the beginning of `buffer`, through the driver's staging memory.
+    /// Returns when `host` may be changed again; kernels launched later see the data.
     pub fn send(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
         ensure!(host.len() <= buffer.len, "a copy past the buffer's end");
         self.context.bind_to_thread()?;
-        // In this stream, as all that may use the buffer before and after.
-        // SAFETY: `buffer` has as many bytes as are copied. CUDA has copied pageable memory to its own
-        // before this returns; a copy from memory that the GPU reaches itself is waited for.
+        // On this stream, like all work that may use the buffer before and after.
+        // SAFETY: `buffer` has at least as many bytes as are copied. For pageable memory, CUDA has
+        // copied the data to its staging memory when this returns; a copy from pinned memory is
+        // waited for.
         let queued =
             unsafe { result::memcpy_htod_async(buffer.pointer, host, self.stream.cu_stream()) };
         if is_known(host) {
@@ -467,8 +469,8 @@ impl Gpu {
         queued.map_err(|error| anyhow!("{}", said(&error)))
     }
 
-    /// Copies a part of every row of `host`, rows of `pitch` bytes, to `buffer`, one part behind the
-    /// other. Returns when `host` may change again.
+    /// Copies a range of bytes of every row of `host`, whose rows have `pitch` bytes, to `buffer`,
+    /// contiguously. Returns when `host` may be changed again.
     pub fn send_columns(
         &self,
         host: &[u8],
@@ -506,49 +508,49 @@ impl Gpu {
             WidthInBytes: part.len(),
             Height: rows,
         };
-        // SAFETY: the part lies inside each of the whole rows that `host` has, and the buffer takes as
-        // many; the copy is waited for before `host` is free again.
+        // SAFETY: the range lies inside each of the complete rows of `host`, and the buffer holds
+        // as many bytes; the copy is waited for before `host` is released.
         let queued = unsafe { sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) }.result();
         self.wait()?;
         queued.map_err(|error| anyhow!("{}", said(&error)))
     }
 
-    /// Copies the beginning of `buffer` over all of `host`, after everything queued before, and waits.
+    /// Copies the beginning of `buffer` over all of `host`, after all queued work, and waits.
     pub fn fetch(&self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
         self.fetch_from(buffer, 0, host)
     }
 
-    /// The same from byte `from` of the buffer on.
+    /// As `fetch`, from byte `from` of the buffer on.
     pub fn fetch_from(&self, buffer: &Buffer, from: usize, host: &mut [u8]) -> Result<()> {
         let source = buffer.part(from, host.len())?;
         self.context.bind_to_thread()?;
         // Not the call without a stream: those of several threads wait for one another.
-        // SAFETY: the buffer has as many bytes. The copy is waited for before `host` is free again; a
-        // failed wait means a dead context, whose copies have ended too.
+        // SAFETY: the buffer has as many bytes. The copy is waited for before `host` is released;
+        // if waiting fails, the context is dead and its copies have ended too.
         let queued = unsafe { result::memcpy_dtoh_async(host, source, self.stream.cu_stream()) };
         self.wait()?;
         queued.map_err(|error| anyhow!("{}", said(&error)))
     }
 
-    /// Reads back the words of a small buffer, after everything queued before.
+    /// Copies the words of a small buffer to the host, after all queued work.
     pub fn read_words<T: bytemuck::Pod>(&self, buffer: &Buffer) -> Result<Vec<T>> {
         let mut words = vec![T::zeroed(); buffer.len / size_of::<T>()];
         self.fetch(buffer, bytemuck::cast_slice_mut(&mut words))?;
         Ok(words)
     }
 
-    /// Runs `work` with `host` pinned, so that the GPU reaches it directly, and waits for what was
-    /// queued before it returns, whatever becomes of `work`.
+    /// Runs `work` with `host` pinned, so that the GPU accesses it directly; before it returns it
+    /// waits for the queued work, whatever the result of `work`.
     pub fn with_pinned<R>(&self, host: &mut [u8], work: impl FnOnce(&mut Pinned) -> R) -> R {
         self.with_memory(host, true, work)
     }
 
-    /// The same as plain memory, for copies that are waited for.
+    /// As `with_pinned`, but as a plain slice, for copies that are waited for.
     pub fn with_locked<R>(&self, host: &mut [u8], work: impl FnOnce(&mut [u8]) -> R) -> R {
         self.with_pinned(host, |pinned| work(pinned.memory))
     }
 
-    /// The same as `with_pinned`, pinned only if that is wished.
+    /// As `with_pinned`, but pins the memory only if `pin` is true.
     pub fn with_memory<R>(
         &self,
         host: &mut [u8],
@@ -557,8 +559,8 @@ impl Gpu {
     ) -> R {
         let already = sys::CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
         let pinning = match self.context.bind_to_thread() {
-            // SAFETY: the range is a live slice, borrowed exclusively until after `Pinned` is dropped,
-            // which happens in this very frame.
+            // SAFETY: the range is a live slice, borrowed exclusively until after `Pinned` is
+            // dropped, at the end of this function.
             Ok(()) if pin => unsafe {
                 sys::cuMemHostRegister_v2(host.as_mut_ptr().cast(), host.len(), 0)
             },
@@ -572,7 +574,7 @@ impl Gpu {
         })
     }
 
-    /// Queues `kernel` with `grid` blocks of the threads that it was compiled for.
+    /// Queues `kernel` with `grid` blocks of the number of threads that it was compiled for.
     ///
     /// # Safety
     /// As for `launch_grid`.
@@ -585,12 +587,12 @@ impl Gpu {
         unsafe { self.launch_grid(kernel, grid, args) }
     }
 
-    /// Queues `kernel`, cut as `grid` says.
+    /// Queues `kernel` with the given grid.
     ///
     /// # Safety
-    /// `args` are those of the kernel's header comment, in order, and what they say of how much is in
-    /// a buffer is true. A kernel that is told of more reads and writes past the buffer; and since
-    /// pinned host memory has addresses on the GPU too, that may be the host's memory.
+    /// `args` must be those of the kernel's header comment, in order, with counts that do not
+    /// exceed their buffers. A kernel with a larger count reads and writes past the buffer; since
+    /// pinned host memory has device addresses too, it may overwrite the host's memory.
     pub unsafe fn launch_grid(&self, kernel: &Kernel, grid: Grid, args: &[Arg]) -> Result<()> {
         let mut builder = self.stream.launch_builder(&kernel.function);
         for arg in args {
@@ -606,14 +608,14 @@ impl Gpu {
             block_dim: (grid.threads[0], grid.threads[1], 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: the kernels are the project's own, and reach no memory but the buffers given here,
-        // as far as they are told that these go: which is the caller's promise. The tests run every
-        // kernel, under a checker too.
+        // SAFETY: the kernels are the project's own, and access only the given buffers, up to the
+        // given counts, which the caller guarantees. The tests run every kernel, also under a
+        // memory checker.
         unsafe { builder.launch(config) }.map_err(|error| anyhow!("{}", said(&error)))?;
         Ok(())
     }
 
-    /// The same GPU, its work queued on CUDA's default stream, as the papers' programs did.
+    /// The same GPU with its work queued on CUDA's default stream, as in the papers' programs.
     pub fn on_default_stream(self) -> Gpu {
         Gpu {
             stream: self.context.default_stream(),
@@ -621,7 +623,7 @@ impl Gpu {
         }
     }
 
-    /// Queues the setting of every byte of `buffer`.
+    /// Queues a fill of every byte of `buffer`.
     pub fn fill(&self, buffer: &Buffer, byte: u8) -> Result<()> {
         self.context.bind_to_thread()?;
         // SAFETY: the buffer has as many bytes; it outlives the work, see its `drop`.
@@ -642,8 +644,8 @@ impl Gpu {
         .map_err(|error| anyhow!("{}", said(&error)))
     }
 
-    /// Wishes that `percent` of a multiprocessor's fast memory be shared memory for `kernel`, the
-    /// rest level-1 cache.
+    /// Asks for `percent` of a multiprocessor's on-chip memory as shared memory for `kernel`, the
+    /// rest as level-1 cache.
     pub fn prefer_shared(&self, kernel: &Kernel, percent: u8) -> Result<()> {
         let carveout = FunctionAttribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
         kernel
@@ -653,7 +655,7 @@ impl Gpu {
     }
 }
 
-/// What is said with `LIMIT`.
+/// The value of the environment variable `LIMIT`, in bytes.
 fn limit() -> Result<Option<usize>> {
     let Some(text) = env::var_os(LIMIT) else {
         return Ok(None);
@@ -663,12 +665,13 @@ fn limit() -> Result<Option<usize>> {
     Ok(Some(usize::try_from(bytes)?))
 }
 
-/// Whether the driver knows this memory, since it is pinned.
+/// Whether the driver knows this memory as pinned.
 fn is_known(host: &[u8]) -> bool {
     let mut kind = 0u32;
     let mut attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
     let mut place = (&raw mut kind).cast();
-    // The call for several attributes, since that for one calls an unknown address an error.
+    // The call for several attributes, since the call for one reports an unknown address as an
+    // error.
     // SAFETY: the driver looks the address up, and writes a number of this size, or zero.
     let asked = unsafe {
         sys::cuPointerGetAttributes(
@@ -681,7 +684,7 @@ fn is_known(host: &[u8]) -> bool {
     asked.result().is_ok() && kind != 0
 }
 
-/// The CUDA version that the driver speaks, as CUDA counts it: 12040 for 12.4.
+/// The CUDA version of the driver in CUDA's numbering: 12040 for 12.4.
 fn driver_version() -> Result<i32> {
     let mut version = 0;
     // SAFETY: writes one integer through a pointer to a live one; needs no initialisation.
@@ -692,8 +695,8 @@ fn driver_version() -> Result<i32> {
 }
 
 fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
-    // SAFETY: only tries to load a shared library; asked first because every other call of the
-    // binding panics where the library is missing.
+    // SAFETY: only tries to load a shared library; called first because every other call of the
+    // binding panics if the library is missing.
     let present = unsafe { sys::is_culib_present() };
     ensure!(
         present,
@@ -722,14 +725,14 @@ fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
         .map_err(|error| anyhow!("GPU {ordinal} cannot be opened: {}", said(&error)))
 }
 
-/// There is a driver, and no GPU that it shows; what may hide them is named.
+/// The error for a driver without visible GPUs, with the settings that may hide them.
 fn no_gpu() -> Error {
     const HIDES: &str = "CUDA_VISIBLE_DEVICES";
     let hides = env::var(HIDES).map_or(String::new(), |shown| format!(" ({HIDES} is '{shown}')"));
     anyhow!("the NVIDIA driver shows no GPU{hides}")
 }
 
-/// Whether the GPU has a pool of memory, which is then told to keep what it once had.
+/// Whether the GPU has a memory pool; if so, the pool is set to keep freed memory.
 fn keep_pool(context: &CudaContext) -> bool {
     let supported = Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
     if !context.attribute(supported).is_ok_and(|yes| yes == 1) {
@@ -749,7 +752,7 @@ fn keep_pool(context: &CudaContext) -> bool {
     keep().is_ok()
 }
 
-/// What the driver says of an error, or its number where it has no words.
+/// The driver's description of an error, or its number if there is none.
 fn said(error: &DriverError) -> String {
     match error.error_string() {
         Ok(text) => text.to_string_lossy().into_owned(),
@@ -757,7 +760,7 @@ fn said(error: &DriverError) -> String {
     }
 }
 
-/// Host memory that all GPUs reach directly, kept from image to image.
+/// Host memory that all GPUs access directly, kept from image to image.
 struct PageLocked {
     memory: MmapMut,
     context: Arc<CudaContext>,
@@ -780,27 +783,28 @@ impl DerefMut for PageLocked {
 impl Drop for PageLocked {
     fn drop(&mut self) {
         if self.context.bind_to_thread().is_ok() {
-            // SAFETY: registered at this very address by `page_locked`; copies that use the memory
-            // have been waited for by `Pinned`, which borrowed it.
+            // SAFETY: registered at this address by `page_locked`; copies that use the memory have
+            // been waited for by `Pinned`, which borrowed it.
             let _ = unsafe { sys::cuMemHostUnregister(self.memory.as_mut_ptr().cast()) }.result();
         }
     }
 }
 
-/// Host memory that the GPU can reach directly while this lives.
+/// Host memory that the GPU can access directly during the lifetime of this value.
 #[derive(Debug)]
 pub struct Pinned<'h> {
     memory: &'h mut [u8],
     gpu: &'h Gpu,
-    /// Whether it was pinned for this, and is to be let go after.
+    /// Whether it was pinned for this value, and must be unpinned afterwards.
     registered: bool,
-    /// Where the driver would not pin (a limit on locked memory), copies go through its own
-    /// staging buffers: slower, and the timeline says so.
+    /// Whether the GPU accesses the memory directly. If the driver refuses to pin (a limit on
+    /// locked memory), copies go through its staging buffers, which is slower; the timeline reports
+    /// it.
     direct: bool,
 }
 
 impl Pinned<'_> {
-    /// Whether the GPU reaches the memory directly.
+    /// Whether the GPU accesses the memory directly.
     pub fn direct(&self) -> bool {
         self.direct
     }
@@ -810,26 +814,26 @@ impl Pinned<'_> {
         self.memory.len()
     }
 
-    /// Whether there is no byte.
+    /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.memory.is_empty()
     }
 
-    /// Queues a copy of all of it into `buffer`, which must be as long.
+    /// Queues a copy of all of it to `buffer`, which must have the same length.
     pub fn upload(&mut self, buffer: &mut Buffer) -> Result<()> {
         ensure!(
             buffer.len == self.memory.len(),
             "an upload of another length"
         );
-        // SAFETY: the lengths agree. The memory is not touched while the copy may run: nothing but
-        // this type's queued copies reaches it until `drop` has waited for them.
+        // SAFETY: the lengths agree. Nothing touches the memory while the copy may run: only queued
+        // copies of this type access it until `drop` has waited for them.
         unsafe {
             result::memcpy_htod_async(buffer.pointer, self.memory, self.gpu.stream.cu_stream())
         }
         .map_err(|error| anyhow!("{}", said(&error)))
     }
 
-    /// Queues a copy of `buffer` over all of it, which must be as long.
+    /// Queues a copy of `buffer` over all of it, which must have the same length.
     pub fn download(&mut self, buffer: &Buffer) -> Result<()> {
         ensure!(
             buffer.len == self.memory.len(),
@@ -844,12 +848,12 @@ impl Pinned<'_> {
 }
 
 impl Pinned<'_> {
-    /// Queues a copy of the bytes of `buffer` from `from` on over `to` of the memory.
+    /// Queues a copy of the bytes of `buffer` from `from` on over the range `to` of the memory.
     pub fn download_part(&mut self, to: Range<usize>, buffer: &Buffer, from: usize) -> Result<()> {
         let source = buffer.part(from, to.len())?;
         let to = self.memory.get_mut(to);
         let to = to.ok_or_else(|| anyhow!("a copy past the memory's end"))?;
-        // SAFETY: as in `upload`; both parts lie inside.
+        // SAFETY: as in `upload`; both ranges lie inside.
         unsafe { result::memcpy_dtoh_async(to, source, self.gpu.stream.cu_stream()) }
             .map_err(|error| anyhow!("{}", said(&error)))
     }
@@ -857,11 +861,11 @@ impl Pinned<'_> {
 
 impl Drop for Pinned<'_> {
     fn drop(&mut self) {
-        // Queued copies may still use the memory. A failed wait means a dead context, whose copies
-        // have ended too.
+        // Queued copies may still use the memory. If waiting fails, the context is dead and its
+        // copies have ended too.
         let _ = self.gpu.wait();
         if self.registered && self.gpu.context.bind_to_thread().is_ok() {
-            // SAFETY: this very address was registered by `with_pinned` and is so until here.
+            // SAFETY: `with_pinned` registered this address, and it stays registered until here.
             let _ = unsafe { sys::cuMemHostUnregister(self.memory.as_mut_ptr().cast()) }.result();
         }
     }

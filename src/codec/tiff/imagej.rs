@@ -1,22 +1,21 @@
-//! ImageJ's own block of metadata in TIFF files (ImageJ, `ij.io.TiffEncoder`): one field holds
-//! entries one behind the other, another how many bytes each has.
+//! ImageJ's block of metadata in TIFF files (ImageJ, `ij.io.TiffEncoder`): one field holds entries
+//! one after the other, another the length of each in bytes.
 
 use super::fields::{LONG, field};
 use crate::codec::raw::Order;
 use crate::metadata::{Field, Value};
 
-/// The field of lengths: of the head, then of each entry.
+/// The field of lengths: that of the head, then that of each entry.
 pub const LENGTHS: u16 = 50838;
-/// The field of entries: a head ("IJIJ", then of each kind its name and how many there are), then
-/// the entries.
+/// The field of entries: a head ("IJIJ", then the name and count of each kind), then the entries.
 pub const ENTRIES: u16 = 50839;
 
-/// Bytes of "IJIJ", and of a kind's name and count.
+/// Bytes of "IJIJ", and of the name and count of a kind.
 const MAGIC: usize = 4;
 const KIND: usize = 8;
 
-/// Leaves out entries of the kinds that `keep` refuses; false if the fields make no sense, and stay
-/// as they are.
+/// Removes entries of the kinds that `keep` refuses; returns false and changes nothing if the
+/// fields are malformed.
 pub fn filter(fields: &mut Vec<Field>, order: Order, keep: impl FnMut(&str) -> bool) -> bool {
     filtered(fields, order, keep).is_some()
 }
