@@ -48,6 +48,12 @@ impl Shard {
             let of =
                 number("SLURM_ARRAY_TASK_COUNT")?.context("SLURM_ARRAY_TASK_COUNT is not set")?;
             let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
+            // Of ids with gaps (`--array=0-10:2`, `1,5,9`) only Slurm knows which is which.
+            let last = number("SLURM_ARRAY_TASK_MAX")?;
+            ensure!(
+                last.is_none_or(|last| last.checked_sub(first) == of.checked_sub(1)),
+                "the array's ids have gaps: submit it as --array=1-{of}, or give --shard I/N"
+            );
             return Shard::checked(id.saturating_add(1).saturating_sub(first), of);
         }
         if let Some(index) = number("JOB_COMPLETION_INDEX")? {
@@ -103,6 +109,20 @@ mod tests {
         assert_eq!(
             environment(&slurm).expect("valid"),
             Shard { index: 3, of: 3 }
+        );
+        let gaps = [
+            ("SLURM_ARRAY_TASK_ID", "2"),
+            ("SLURM_ARRAY_TASK_COUNT", "6"),
+            ("SLURM_ARRAY_TASK_MIN", "0"),
+            ("SLURM_ARRAY_TASK_MAX", "10"),
+        ];
+        let told = environment(&gaps).expect_err("parts would be done twice, others not");
+        assert!(told.to_string().contains("--array=1-6"), "{told}");
+        let without = gaps.map(|(name, value)| (name, value.replace("10", "5")));
+        let without = without.each_ref().map(|(name, value)| (*name, &**value));
+        assert_eq!(
+            environment(&without).expect("valid"),
+            Shard { index: 3, of: 6 }
         );
         let kubernetes = [("JOB_COMPLETION_INDEX", "0"), ("JOB_COMPLETIONS", "4")];
         assert_eq!(

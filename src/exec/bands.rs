@@ -11,10 +11,11 @@ use crate::device::NoMemory;
 use crate::device::cuda::Gpu;
 use crate::device::job::Job;
 use crate::image::{HostMemory, Image, Samples, Shape};
+use crate::interrupt::NO_THREAD;
 use crate::metadata::PixelMap;
 use crate::ops::{Access, DeviceImage, Executed, Join, OpResult, Statistic, Statistics};
 use crate::timing::{Limit, Timeline};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -163,7 +164,10 @@ pub fn in_bands<L: BandStream>(
         Ok((stream, found))
     };
     let ended = thread::scope(|scope| {
-        let threads = [(); LANES].map(|()| scope.spawn(work));
+        // Fewer do, where a limit on threads lets no more start.
+        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let threads: Vec<_> = (0..LANES).map_while(start).collect();
+        ensure!(!threads.is_empty(), NO_THREAD);
         let ended = threads.into_iter().map(|thread| thread.join());
         let ended = ended.map(|end| end.unwrap_or_else(|cause| panic::resume_unwind(cause)));
         ended.collect::<Result<Vec<_>>>()
