@@ -1,4 +1,4 @@
-//! Whether two images are the same, or one image on two devices: sample by sample.
+//! Compares two images, or one image's results on two devices, sample by sample.
 
 use crate::codec::{Reader, Reading};
 use crate::console;
@@ -15,25 +15,27 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::path::Path;
 
-/// How two images differ.
+/// The difference between two images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// They are of different shapes, told by both.
+    /// Their shapes differ; both as text.
     Shape(String, String),
     /// Some samples differ.
     Samples {
-        /// How many.
+        /// The number of differing samples.
         count: usize,
-        /// Of how many.
+        /// The number of all samples.
         of: usize,
-        /// By how much at most.
+        /// The largest difference.
         most: u16,
-        /// Column, row and channel of the first, from 0, and its value in each image.
+        /// Column, row and channel of the first differing sample, from 0, and its value in each
+        /// image.
         first: (usize, usize, usize, i32, i32),
     },
 }
 
-/// How `a` and `b` differ, if they do; the samples of both stand for these `values`.
+/// The difference between `a` and `b`, if there is one; `values` is the type of the samples of
+/// both.
 pub fn difference(a: &Image, b: &Image, values: Values) -> Option<Difference> {
     let shape = a.shape();
     if shape != b.shape() {
@@ -98,8 +100,8 @@ impl Difference {
     }
 }
 
-/// Compares two files, pixels only, page by page; says how the first pages that differ do, and fails
-/// then.
+/// Compares the pixels of two files, page by page; prints the differences of the first pages that
+/// differ. The outcome says whether the files are equal.
 pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
     let (from_a, from_b) = (open(a)?, open(b)?);
     let (mut pages_a, mut pages_b) = (pages(a, &from_a)?, pages(b, &from_b)?);
@@ -154,7 +156,7 @@ fn pages<'a>(path: &Path, source: &'a Source) -> Result<Reader<'a>> {
         .with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// A page, and what its samples stand for.
+/// Decodes a page; returns it with the type of its samples.
 fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<(Image, Values)> {
     let mut read = || {
         reader.turn_to(index)?;
@@ -166,7 +168,8 @@ fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<(Image, Values
     read().with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Does every operation to one image on the CPU and on a GPU; says which differ, and fails then.
+/// Runs every operation on one image on the CPU and on a GPU, and prints those with different
+/// results. The outcome says whether there are any.
 pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
     let gpu = Gpu::open(ordinal)?;
     let source = open(input)?;

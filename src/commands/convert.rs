@@ -1,4 +1,4 @@
-//! `normalize`, `transpose`, `rotate`, `flip`: every operation of the list that makes images of images.
+//! `normalize`, `transpose`, `rotate`, `flip`: every operation that makes images.
 
 use super::single;
 use crate::batch::conversion::Conversion;
@@ -17,7 +17,7 @@ use crate::pipeline::Destination;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Runs an operation on each image by itself, or with the statistic of a whole set.
+/// Runs an operation on each image, with its own statistic or with that of a whole set.
 pub fn run(images: &Images, common: &Common) -> Result<Outcome> {
     let Images { op, set, files } = images;
     let asked = Conversion::of(files).map_err(usage)?;
@@ -36,7 +36,8 @@ pub fn run(images: &Images, common: &Common) -> Result<Outcome> {
             }
             set
         }
-        // A plan needs no range, unless it is to tell what was done before by the same one.
+        // A plan needs no range, unless it must find out what an earlier run did with the same
+        // range.
         (None, true) if !batch.dry_run || batch.resume => {
             let first = batch::options::Options {
                 report: None,
@@ -44,10 +45,10 @@ pub fn run(images: &Images, common: &Common) -> Result<Outcome> {
                 dry_run: false,
                 ..batch.clone()
             };
-            // What cannot be read is named when it is its turn to be normalized.
+            // Unreadable inputs are reported later, when they are normalized.
             let (set, _) = batch::measure_set(&asked.items, &first, common, false)?;
             if set.counts.is_none() {
-                // Nothing could be: once more, to say why.
+                // No input was readable: measured once more, to print the reasons.
                 return Ok(batch::measure_set(&asked.items, &first, common, true)?.1);
             }
             set
@@ -62,8 +63,8 @@ pub fn run(images: &Images, common: &Common) -> Result<Outcome> {
     convert(&op, set.across, &asked, files, common)
 }
 
-/// An image to an image, or many to a folder; `across` says that the range in `op` was measured in
-/// the inputs.
+/// Converts one image to one image, or many to a folder; `across` says that the range in `op` was
+/// measured in the inputs.
 fn convert(
     op: &dyn Operation,
     across: bool,

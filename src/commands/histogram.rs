@@ -1,4 +1,4 @@
-//! `histogram`: how often each value occurs in a set of images, or in a machine's part of it.
+//! `histogram`: counts how often each value occurs in a set of images, or in one shard of it.
 
 use crate::batch::options::{Counted, Options};
 use crate::batch::plan::can_be_written;
@@ -23,7 +23,7 @@ pub fn run(
     let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
     let path = &output.output;
     places::keep_off("the histogram", path, &items.items, &others).map_err(usage)?;
-    // Not after hours of counting.
+    // Checked here, and not after hours of counting.
     can_be_written(path, output.overwrite, true)
         .with_context(|| format!("cannot write {}", path.display()))?;
     let (set, outcome) = measure_set(&items, options, common, true)?;

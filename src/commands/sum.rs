@@ -1,4 +1,5 @@
-//! `sum`: images to numbers, a line each, in order; a bad file is named and the rest goes on.
+//! `sum`: prints the totals of each image, a line each, in order; a bad file is named and the
+//! others are processed.
 
 use super::single;
 use crate::batch::{self, options::Options};
@@ -10,7 +11,7 @@ use crate::pipeline::Done;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// Adds up the samples of every image.
+/// Prints the totals of every image.
 pub fn run(
     op: &Sum,
     inputs: &[PathBuf],
