@@ -1,4 +1,4 @@
-//! What a batch is made of: its files, and what of folders and lists is not done, and why.
+//! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
 
 use anyhow::{Result, anyhow, ensure};
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ impl Item {
         }
     }
 
-    /// What a folder or a list says is a file.
+    /// A file that was found in a folder or named in a list, and must be a regular file.
     pub fn found(input: PathBuf, key: PathBuf) -> Item {
         Item {
             listed: true,

@@ -29,7 +29,7 @@ pub trait Format: fmt::Debug + Sync {
     /// Whether a file that begins with these bytes, up to 8, is of this format.
     fn sniff(&self, head: &[u8]) -> bool;
 
-    /// What its files can hold.
+    /// The capabilities of its files.
     fn capabilities(&self) -> Capabilities;
 
     /// Opens a decoder, reading the file's header. With `damaged`, a damaged file is opened as far

@@ -8,10 +8,10 @@ use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Counts all that `inputs` and the options name, and writes the histogram to `output`. What cannot be
-/// read is named and told in the outcome, and the histogram is that of the others: the rest of a set
-/// need not wait for it. Images of different kinds leave no histogram, nor does a whole set of which
-/// nothing was counted; a part of a set may be empty.
+/// Counts all images that `inputs` and the options name, and writes the histogram to `output`. An
+/// unreadable image is named and counted in the outcome, and the histogram covers the others. No
+/// histogram is written for images of different kinds, nor for a whole set without a readable
+/// image; a shard may be empty.
 pub fn run(
     inputs: &[PathBuf],
     output: &Counted,
