@@ -275,12 +275,12 @@ impl Bench<'_> {
         for case in cases {
             progress(&case.about.id);
             let outcome = match (&case.work, self.context) {
-                (Work::Host(work), _) => told(work(self.host)),
+                (Work::Host(work), _) => outcome(work(self.host)),
                 (Work::Gpu(work), Some(context)) => match left_out(&case, context) {
                     Some(why) => Outcome::LeftOut(why),
                     None => {
                         context.spoil.set(self.spoil == Some(&case.about.id));
-                        told(work(context))
+                        outcome(work(context))
                     }
                 },
                 (Work::Gpu(_), None) => {
@@ -318,7 +318,7 @@ impl Bench<'_> {
     }
 }
 
-fn told(result: Result<case::Measured>) -> Outcome {
+fn outcome(result: Result<case::Measured>) -> Outcome {
     match result {
         Ok(measured) => Outcome::Measured(measured),
         Err(error) => Outcome::Failed(format!("{error:#}")),

@@ -181,16 +181,16 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
         }
         let cpu = exec::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
         let cuda = exec::on_gpu(&*op, image.clone(), &gpu, &mut Timeline::default())?;
-        let told = match (&cpu.result, &cuda.result) {
+        let verdict = match (&cpu.result, &cuda.result) {
             _ if cpu == cuda => "equal".into(),
             (OpResult::Image(a), OpResult::Image(b)) => difference(a, b, values)
                 .map_or("other ranges or warnings".into(), |found| found.to_string()),
             _ => "other numbers".into(),
         };
-        if told != "equal" {
+        if verdict != "equal" {
             outcome = Outcome::SomeFailed;
         }
-        console::print(&format!("{op:?}: {told}"))?;
+        console::print(&format!("{op:?}: {verdict}"))?;
     }
     Ok(outcome)
 }

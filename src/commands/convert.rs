@@ -20,13 +20,13 @@ use std::path::{Path, PathBuf};
 /// Runs an operation on each image, with its own statistic or with that of a whole set.
 pub fn run(images: &Images, common: &Common) -> Result<Outcome> {
     let Images { op, set, files } = images;
-    let asked = Conversion::of(files).map_err(usage)?;
+    let conversion = Conversion::of(files).map_err(usage)?;
     let batch = &files.batch;
     if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {
         places::keep_report_off(report, &[], &[range]).map_err(usage)?;
     }
     if set.across {
-        asked.items.can_be_read_twice().map_err(usage)?;
+        conversion.items.can_be_read_twice().map_err(usage)?;
     }
     let counted = match (&set.range_from, set.across) {
         (Some(path), _) => {
@@ -46,21 +46,21 @@ pub fn run(images: &Images, common: &Common) -> Result<Outcome> {
                 ..batch.clone()
             };
             // Unreadable inputs are reported later, when they are normalized.
-            let (set, _) = batch::measure_set(&asked.items, &first, common, false)?;
+            let (set, _) = batch::measure_set(&conversion.items, &first, common, false)?;
             if set.counts.is_none() {
                 // No input was readable: measured once more, to print the reasons.
-                return Ok(batch::measure_set(&asked.items, &first, common, true)?.1);
+                return Ok(batch::measure_set(&conversion.items, &first, common, true)?.1);
             }
             set
         }
-        (None, _) => return convert(&**op, set.across, &asked, files, common),
+        (None, _) => return convert(&**op, set.across, &conversion, files, common),
     };
     let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
     let of_set = counted
         .into_counts()
         .and_then(|counts| OfSet::new(&**op, counts));
     let op = of_set.with_context(|| format!("no range from {}", of.display()))?;
-    convert(&op, set.across, &asked, files, common)
+    convert(&op, set.across, &conversion, files, common)
 }
 
 /// Converts one image to one image, or many to a folder; `across` says that the range in `op` was

@@ -350,7 +350,10 @@ impl Gpu {
     fn find_kernel(&self, file: &str, name: &'static str, form: &str) -> Result<Kernel> {
         let module: Arc<CudaModule> = self.modules.get(file, form, |code| {
             self.context.load_module(code).map_err(|error| {
-                anyhow!("the driver refuses the kernels of {file}: {}", said(&error))
+                anyhow!(
+                    "the driver refuses the kernels of {file}: {}",
+                    description(&error)
+                )
             })
         })?;
         let entry = match form {
@@ -366,7 +369,7 @@ impl Gpu {
                 threads,
             })
         };
-        ready().map_err(|error| anyhow!("kernel {entry}: {}", said(&error)))
+        ready().map_err(|error| anyhow!("kernel {entry}: {}", description(&error)))
     }
 
     /// Records a timed event in the stream.
@@ -381,7 +384,7 @@ impl Gpu {
             event.record(&self.stream)?;
             Ok(event)
         };
-        record().map_err(|error: DriverError| anyhow!("{}", said(&error)))
+        record().map_err(|error: DriverError| anyhow!("{}", description(&error)))
     }
 
     /// The clock anchor; all timed work is queued after it.
@@ -406,7 +409,7 @@ impl Gpu {
     pub fn wait(&self) -> Result<()> {
         self.stream
             .synchronize()
-            .map_err(|error| anyhow!("{}", said(&error)))
+            .map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Device memory of `len` bytes with undefined content. The error is a `NoMemory` if a smaller
@@ -415,8 +418,8 @@ impl Gpu {
         self.context.bind_to_thread()?;
         let size = whole_words(len);
         if !self.budget.take(size) {
-            let told = anyhow!("no {len} bytes of device memory within {LIMIT}");
-            return Err(told.context(NoMemory));
+            let refusal = anyhow!("no {len} bytes of device memory within {LIMIT}");
+            return Err(refusal.context(NoMemory));
         }
         // SAFETY: the call only returns a new address; the bytes there may have any value, and
         // readers get what copies and kernels have written.
@@ -429,10 +432,10 @@ impl Gpu {
         }
         .map_err(|error| {
             self.budget.give_back(size);
-            let told = anyhow!("no {len} bytes of device memory: {}", said(&error));
+            let refusal = anyhow!("no {len} bytes of device memory: {}", description(&error));
             match error.0 {
-                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => told.context(NoMemory),
-                _ => told,
+                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => refusal.context(NoMemory),
+                _ => refusal,
             }
         })?;
         Ok(Buffer {
@@ -466,7 +469,7 @@ impl Gpu {
         if is_known(host) {
             self.wait()?;
         }
-        queued.map_err(|error| anyhow!("{}", said(&error)))
+        queued.map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Copies a range of bytes of every row of `host`, whose rows have `pitch` bytes, to `buffer`,
@@ -512,7 +515,7 @@ impl Gpu {
         // as many bytes; the copy is waited for before `host` is released.
         let queued = unsafe { sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) }.result();
         self.wait()?;
-        queued.map_err(|error| anyhow!("{}", said(&error)))
+        queued.map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Copies the beginning of `buffer` over all of `host`, after all queued work, and waits.
@@ -529,7 +532,7 @@ impl Gpu {
         // if waiting fails, the context is dead and its copies have ended too.
         let queued = unsafe { result::memcpy_dtoh_async(host, source, self.stream.cu_stream()) };
         self.wait()?;
-        queued.map_err(|error| anyhow!("{}", said(&error)))
+        queued.map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Copies the words of a small buffer to the host, after all queued work.
@@ -611,7 +614,7 @@ impl Gpu {
         // SAFETY: the kernels are the project's own, and access only the given buffers, up to the
         // given counts, which the caller guarantees. The tests run every kernel, also under a
         // memory checker.
-        unsafe { builder.launch(config) }.map_err(|error| anyhow!("{}", said(&error)))?;
+        unsafe { builder.launch(config) }.map_err(|error| anyhow!("{}", description(&error)))?;
         Ok(())
     }
 
@@ -630,7 +633,7 @@ impl Gpu {
         unsafe {
             result::memset_d8_async(buffer.pointer, byte, buffer.len, self.stream.cu_stream())
         }
-        .map_err(|error| anyhow!("{}", said(&error)))
+        .map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Queues a copy of the beginning of `from` over all of `to`.
@@ -641,7 +644,7 @@ impl Gpu {
         unsafe {
             result::memcpy_dtod_async(to.pointer, from.pointer, to.len, self.stream.cu_stream())
         }
-        .map_err(|error| anyhow!("{}", said(&error)))
+        .map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Asks for `percent` of a multiprocessor's on-chip memory as shared memory for `kernel`, the
@@ -651,7 +654,7 @@ impl Gpu {
         kernel
             .function
             .set_attribute(carveout, percent.into())
-            .map_err(|error| anyhow!("{}", said(&error)))
+            .map_err(|error| anyhow!("{}", description(&error)))
     }
 }
 
@@ -673,7 +676,7 @@ fn is_known(host: &[u8]) -> bool {
     // The call for several attributes, since the call for one reports an unknown address as an
     // error.
     // SAFETY: the driver looks the address up, and writes a number of this size, or zero.
-    let asked = unsafe {
+    let status = unsafe {
         sys::cuPointerGetAttributes(
             1,
             &mut attribute,
@@ -681,7 +684,7 @@ fn is_known(host: &[u8]) -> bool {
             host.as_ptr() as sys::CUdeviceptr,
         )
     };
-    asked.result().is_ok() && kind != 0
+    status.result().is_ok() && kind != 0
 }
 
 /// The CUDA version of the driver in CUDA's numbering: 12040 for 12.4.
@@ -690,7 +693,7 @@ fn driver_version() -> Result<i32> {
     // SAFETY: writes one integer through a pointer to a live one; needs no initialisation.
     unsafe { sys::cuDriverGetVersion(&mut version) }
         .result()
-        .map_err(|error| anyhow!("{}", said(&error)))?;
+        .map_err(|error| anyhow!("{}", description(&error)))?;
     Ok(version)
 }
 
@@ -711,9 +714,9 @@ fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
     );
     cudarc::driver::result::init().map_err(|error| match error.0 {
         sys::CUresult::CUDA_ERROR_NO_DEVICE => no_gpu(),
-        _ => anyhow!("the NVIDIA driver does not start: {}", said(&error)),
+        _ => anyhow!("the NVIDIA driver does not start: {}", description(&error)),
     })?;
-    let count = CudaContext::device_count().map_err(|error| anyhow!("{}", said(&error)))?;
+    let count = CudaContext::device_count().map_err(|error| anyhow!("{}", description(&error)))?;
     if count == 0 {
         return Err(no_gpu());
     }
@@ -722,7 +725,7 @@ fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
         "there is no GPU {ordinal}: this machine shows {count}, numbered from 0"
     );
     CudaContext::new(ordinal)
-        .map_err(|error| anyhow!("GPU {ordinal} cannot be opened: {}", said(&error)))
+        .map_err(|error| anyhow!("GPU {ordinal} cannot be opened: {}", description(&error)))
 }
 
 /// The error for a driver without visible GPUs, with the settings that may hide them.
@@ -753,7 +756,7 @@ fn keep_pool(context: &CudaContext) -> bool {
 }
 
 /// The driver's description of an error, or its number if there is none.
-fn said(error: &DriverError) -> String {
+fn description(error: &DriverError) -> String {
     match error.error_string() {
         Ok(text) => text.to_string_lossy().into_owned(),
         Err(_) => format!("CUDA error {:?}", error.0),
@@ -830,7 +833,7 @@ impl Pinned<'_> {
         unsafe {
             result::memcpy_htod_async(buffer.pointer, self.memory, self.gpu.stream.cu_stream())
         }
-        .map_err(|error| anyhow!("{}", said(&error)))
+        .map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Queues a copy of `buffer` over all of it, which must have the same length.
@@ -843,7 +846,7 @@ impl Pinned<'_> {
         unsafe {
             result::memcpy_dtoh_async(self.memory, buffer.pointer, self.gpu.stream.cu_stream())
         }
-        .map_err(|error| anyhow!("{}", said(&error)))
+        .map_err(|error| anyhow!("{}", description(&error)))
     }
 }
 
@@ -855,7 +858,7 @@ impl Pinned<'_> {
         let to = to.ok_or_else(|| anyhow!("a copy past the memory's end"))?;
         // SAFETY: as in `upload`; both ranges lie inside.
         unsafe { result::memcpy_dtoh_async(to, source, self.gpu.stream.cu_stream()) }
-            .map_err(|error| anyhow!("{}", said(&error)))
+            .map_err(|error| anyhow!("{}", description(&error)))
     }
 }
 

@@ -83,12 +83,12 @@ impl Totals {
             "{}{}: {}",
             input.display(),
             page.unwrap_or_default(),
-            self.told(&self.together(), self.shape.colours())
+            self.figures(&self.together(), self.shape.colours())
         );
         if self.shape.channels > 1 {
             let channels = self
                 .named()
-                .map(|(name, total)| format!("{name} {}", self.told(total, 1)));
+                .map(|(name, total)| format!("{name} {}", self.figures(total, 1)));
             let _ = write!(line, " ({})", channels.collect::<Vec<_>>().join("; "));
         }
         line
@@ -147,7 +147,7 @@ impl Totals {
         i32::from(sample) - i32::from(self.zero)
     }
 
-    fn told(&self, total: &Total, channels: usize) -> String {
+    fn figures(&self, total: &Total, channels: usize) -> String {
         let all = total.range.map(|(min, max)| {
             format!(
                 ", min {}, max {}, mean {:.4}",

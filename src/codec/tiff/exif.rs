@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn sides_are_exchanged_in_place() {
         for order in [Order::Little, Order::Big] {
-            let told = |sides: &[(u16, u64)]| {
+            let exif_directory = |sides: &[(u16, u64)]| {
                 let sides = sides
                     .iter()
                     .map(|&(tag, side)| field(order, tag, LONG, &[side]));
@@ -150,9 +150,9 @@ mod tests {
                 (vec![(SIDES[1], 20)], vec![(SIDES[0], 20)]),
                 (vec![], vec![]),
             ] {
-                let mut data = told(&before);
+                let mut data = exif_directory(&before);
                 exchange_sides(&mut data);
-                assert_eq!(data, told(&after));
+                assert_eq!(data, exif_directory(&after));
                 assert_eq!(orientation(&data), Some(6));
                 // However short the data are, nothing panics and nothing beyond their end is read.
                 for end in 0..data.len() {
