@@ -130,11 +130,11 @@ impl Timeline {
     }
 
     fn codec(&mut self, name: &str, start: Instant, bytes: u64, beside: Duration) {
-        let whole = start.elapsed();
+        let elapsed = start.elapsed();
         self.push(
             name,
             start,
-            whole.saturating_sub(beside),
+            elapsed.saturating_sub(beside),
             bytes,
             Limit::Host,
         );

@@ -106,7 +106,7 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
     let (from_a, from_b) = (open(a)?, open(b)?);
     let (mut pages_a, mut pages_b) = (pages(a, &from_a)?, pages(b, &from_b)?);
     let counts = (pages_a.pages().len(), pages_b.pages().len());
-    let mut found = None;
+    let mut first_difference = None;
     for index in 0..counts.0.min(counts.1) {
         let (image_a, values_a) = page(a, &mut pages_a, index)?;
         let (image_b, values_b) = page(b, &mut pages_b, index)?;
@@ -121,11 +121,11 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
             }
         };
         if let Some(difference) = difference {
-            found = Some((index + 1, difference));
+            first_difference = Some((index + 1, difference));
             break;
         }
     }
-    let (line, object) = match found {
+    let (line, object) = match first_difference {
         None if counts.0 != counts.1 => (
             format!("{} pages against {}", counts.0, counts.1),
             json!({ "equal": false, "pages": [counts.0, counts.1] }),

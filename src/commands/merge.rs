@@ -39,15 +39,15 @@ fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
             let entries = fs::read_dir(input)?.map(|entry| Ok(entry?.path()));
             entries.collect()
         };
-        let mut found = list().with_context(|| format!("cannot read {}", input.display()))?;
-        found.retain(|path| {
+        let mut files = list().with_context(|| format!("cannot read {}", input.display()))?;
+        files.retain(|path| {
             let is_part = path
                 .extension()
                 .is_some_and(|extension| extension == "hist");
             is_part && (earlier.is_none() || fs::canonicalize(path).ok() != earlier)
         });
-        found.sort();
-        parts.extend(found);
+        files.sort();
+        parts.extend(files);
     }
     Ok(parts)
 }
