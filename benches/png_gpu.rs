@@ -18,6 +18,7 @@ mod common;
 
 use common::arguments::Arguments;
 use common::kinds::Kind;
+use gpuimg::codec::deflated::Segments;
 use gpuimg::codec::png::{self, Mode};
 use gpuimg::device::cuda::Gpu;
 use gpuimg::exec;
@@ -135,7 +136,7 @@ fn compressed(
     image: &mut Image,
     times: usize,
     timeline: &mut Timeline,
-) -> (png::Segments, Duration) {
+) -> (Segments, Duration) {
     let shape: Shape = image.shape();
     let memory = image.samples_mut().as_bytes_mut();
     let work = gpu.job(memory, timeline, |job| {

@@ -2,8 +2,10 @@
 //! bytes, the output's by the file's extension. Each format is one file or folder and one line in
 //! `FORMATS`; no codec knows a device.
 
+pub mod deflated;
 pub mod error_policy;
 pub mod format;
+pub mod item;
 pub mod metadata;
 pub mod ordered;
 pub mod png;

@@ -2,7 +2,7 @@
 //! fail in two ways that lose work: `eprintln!` panics if standard error is closed, and writing to
 //! a closed standard output succeeds. File names are untrusted, so control characters are escaped.
 
-use crate::files;
+use crate::reason;
 use anyhow::{Context, Result, anyhow};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -137,7 +137,7 @@ fn print_bytes(bytes: &[u8]) -> Result<()> {
     match output_bytes(bytes) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(error).context(ReaderGone),
         other => other.map_err(|error| {
-            let reason = files::reason(&error);
+            let reason = reason::reason(&error);
             anyhow!("cannot write to standard output: {reason}")
         }),
     }

@@ -38,6 +38,7 @@ pub mod ops;
 pub mod options;
 mod outcome;
 pub mod pipeline;
+mod reason;
 pub mod timing;
 pub mod verify;
 

@@ -1,57 +1,32 @@
 //! Processes one image from file to file: opens it, measures the statistic that its pages share, if
 //! the operation asks for one, and runs each page through the page processor (`page.rs`).
 
+mod destination;
 mod diagnostics;
+mod done;
+mod errors;
 mod page;
 mod stack;
 
-use crate::codec::{self, Format, Reader, Reading, Writer};
-use crate::device::{Devices, Failed, Unusable, Work};
+use crate::codec::{Reader, Reading, Writer};
+use crate::device::{Devices, Failed};
 use crate::exec::Executor;
-use crate::files::{Identity, Source, Target};
-use crate::image::{Depth, Shape};
+use crate::files::{Identity, Source};
+use crate::image::Shape;
 use crate::memory_budget::MemoryBudget;
 use crate::metadata::Diagnostics;
 use crate::ops::Operation;
-use crate::ops::histogram::Counts;
-use crate::ops::sum::Totals;
-use crate::outcome::Outcome;
 use crate::timing::Timeline;
-use anyhow::{Context, Error, Result};
+use anyhow::{Context, Result};
 use diagnostics::FileDiagnostics;
+use errors::{undone, unread, unwritten};
 use page::PageProcessor;
 use stack::StackStatistics;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-/// Where an output goes and how it is written.
-#[derive(Clone, Debug)]
-pub struct Destination {
-    /// The file's path, or `-` for standard output.
-    pub path: PathBuf,
-    /// The output's format; `None` keeps the input's.
-    pub format: Option<&'static dyn Format>,
-    /// The compression for each format.
-    pub options: codec::Options,
-    /// Whether to replace an existing file.
-    pub overwrite: bool,
-    /// Whether to flush the file to the disk before it gets its name, and the directory afterwards.
-    pub sync: bool,
-    /// The output's depth; `None` keeps the input's.
-    pub depth: Option<Depth>,
-    /// Whether to apply the orientation tag first, so that the image is upright.
-    pub auto_orient: bool,
-}
-
-impl Destination {
-    /// The largest shape that this destination can make of an image of the given shape.
-    fn grown(&self, shape: Shape) -> Shape {
-        Shape {
-            depth: self.depth.unwrap_or(shape.depth),
-            ..shape
-        }
-    }
-}
+pub use destination::Destination;
+pub use done::{Done, Found};
 
 /// What the processing of an image may use: devices and memory.
 #[derive(Clone, Copy, Debug)]
@@ -73,75 +48,6 @@ pub fn memory((shape, metadata): &(Shape, u64)) -> u64 {
     (shape.bytes() as u64)
         .saturating_add(*metadata)
         .saturating_mul(3)
-}
-
-/// The outcome for one image.
-#[derive(Debug)]
-pub struct Done {
-    /// The shape of the first page.
-    pub shape: Shape,
-    /// The numbers that the operation gave.
-    pub found: Found,
-    /// Warnings for the user, always printed.
-    pub warnings: Vec<String>,
-    /// Notes for the user, printed with `--verbose`.
-    pub notes: Vec<String>,
-    /// A sentence about the damaged parts, which are 0 in the output, if the error policy was to go
-    /// on.
-    pub damage: Option<String>,
-    /// The device that processed the image, and why it was chosen.
-    pub device: String,
-    /// The bytes that one page's operation had to move.
-    pub work: Work,
-    /// The time that each stage took.
-    pub timeline: Timeline,
-}
-
-/// The numbers that the pages of one image gave.
-#[derive(Debug, Default)]
-pub struct Found {
-    /// The totals of each page, for `sum`.
-    pub totals: Vec<Totals>,
-    /// The counts of all pages, for `histogram`.
-    pub counts: Option<Counts>,
-    /// The input ranges that values were stretched from, of every page: one range a page, or one
-    /// for each colour channel.
-    pub ranges: Vec<(i32, i32)>,
-}
-
-impl Found {
-    fn count(&mut self, more: Counts) -> Result<()> {
-        match &mut self.counts {
-            None => self.counts = Some(more),
-            Some(counts) => counts.join(&more)?,
-        }
-        Ok(())
-    }
-}
-
-impl Done {
-    /// All sentences about this image for the user, with `{file}` in place of the file's name.
-    pub fn sentences(&self, verbose: bool) -> Vec<String> {
-        let warnings = self.warnings.iter();
-        let mut sentences: Vec<String> = warnings
-            .map(|warning| format!("warning: {{file}}: {warning}"))
-            .collect();
-        if let Some(damage) = &self.damage {
-            sentences.push(format!("{{file}} is damaged, and 0 where it is: {damage}"));
-        }
-        if verbose {
-            sentences.extend(self.notes.iter().map(|note| format!("{{file}}: {note}")));
-        }
-        sentences
-    }
-
-    /// Whether the whole image was processed without damage.
-    pub fn outcome(&self) -> Outcome {
-        match self.damage {
-            Some(_) => Outcome::SomeFailed,
-            None => Outcome::Done,
-        }
-    }
 }
 
 /// Called with the identity of the file that is about to be renamed to the output's name, and with
@@ -190,7 +96,7 @@ fn attempt(
     announce: Announce,
 ) -> Result<Done> {
     let (since, timeline) = (Instant::now(), Timeline::default());
-    let target = output.map(create).transpose()?;
+    let target = output.map(Destination::create).transpose()?;
     let source = match resources.only_files {
         true => Source::open_file(input),
         false => Source::open(input),
@@ -211,7 +117,8 @@ fn attempt(
         let surveys = surveys.into_iter();
         let pages = surveys.map(|(shape, bytes)| (output.grown(shape), bytes));
         let pages: Vec<_> = pages.collect();
-        Writer::new(format, &output.options, target, &pages).with_context(|| unwritten(output))
+        Writer::new(format, &output.options, target, &pages)
+            .with_context(|| unwritten(&output.path))
     });
     let writer = writer.transpose()?;
     let mut executor = Executor::new(resources.devices, timeline);
@@ -249,7 +156,7 @@ fn attempt(
         let damaged = reader.damage().is_some();
         let traffic = target
             .commit_announced(length, |made| announce(made, damaged))
-            .with_context(|| unwritten(output))?;
+            .with_context(|| unwritten(&output.path))?;
         executor.timeline.encoded(since, last, &traffic);
     }
     let Diagnostics { warnings, notes } = diagnostics.finish();
@@ -263,41 +170,4 @@ fn attempt(
         work: executor.work,
         timeline: executor.timeline,
     })
-}
-
-/// A file's name for people: `-` is standard input or output.
-fn name(path: &Path) -> String {
-    if path == Path::new("-") {
-        "the standard stream".into()
-    } else {
-        path.display().to_string()
-    }
-}
-
-fn unread(input: &Path) -> String {
-    format!("cannot read {}", name(input))
-}
-
-fn undone(op: &dyn Operation, input: &Path) -> String {
-    format!("cannot {} {}", op.name(), name(input))
-}
-
-/// Adds to an error the operation and the file that it concerns, unless the GPU cannot be used at
-/// all.
-fn failed(error: Error, op: &dyn Operation, input: &Path) -> Error {
-    match error.is::<Unusable>() {
-        true => error,
-        false => error.context(undone(op, input)),
-    }
-}
-
-fn unwritten(output: &Destination) -> String {
-    format!("cannot write {}", name(&output.path))
-}
-
-fn create(output: &Destination) -> Result<Target> {
-    let mut target =
-        Target::create(&output.path, output.overwrite).with_context(|| unwritten(output))?;
-    target.sync = output.sync;
-    Ok(target)
 }

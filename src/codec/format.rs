@@ -1,11 +1,13 @@
 //! The interface of a file format: how its files are recognised, what they can hold, and its
 //! decoder and encoder. Each format is one file or folder and one line in `FORMATS`.
 
+use super::deflated::Deflated;
 use super::error_policy::ErrorPolicy;
+use super::item::Item;
 use super::{FORMATS, Options};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Diagnostics, Metadata, Own};
+use crate::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
 use anyhow::{Context, Result, bail, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::borrow::Cow;
@@ -49,6 +51,15 @@ pub trait Format: fmt::Debug + Sync {
         options: &Options,
         pages: &[(Shape, u64)],
     ) -> Result<Box<dyn Encoder + 'a>>;
+
+    /// Keeps the metadata of this format's own kind true after an operation; what cannot be kept true is
+    /// left out, and `diagnostics` says so.
+    fn follow(&self, _: &mut Metadata, _: &Transform, _: &mut Diagnostics) {}
+
+    /// The metadata of this format's own kind in neutral terms; nothing of another format's.
+    fn items(&self, _: &Own) -> Vec<Item> {
+        Vec::new()
+    }
 
     /// Converts metadata that only some format has (`own`) to this format's own. Calls `leave` with
     /// the name of every part that this format has no place for; by default, of all parts.
@@ -166,7 +177,7 @@ pub trait Encoder {
     ///
     /// # Errors
     /// As `page`'s.
-    fn deflated_page(&mut self, _page: &super::png::Deflated, _metadata: &Metadata) -> Result<()> {
+    fn deflated_page(&mut self, _page: &Deflated, _metadata: &Metadata) -> Result<()> {
         bail!("deflated pixels belong into a PNG")
     }
 

@@ -4,20 +4,18 @@
 mod decode;
 mod deflated;
 mod encode;
-pub(super) mod metadata;
-pub(super) mod neutral;
+mod metadata;
+mod neutral;
 
 pub use decode::decode;
-pub(crate) use deflated::Segment;
-pub use deflated::{Deflated, Segments};
-pub(crate) use encode::Layout;
 pub use encode::{Mode, encode};
 
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::item::Item;
 use super::{Options, metadata as conversion};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Shape};
-use crate::metadata::{Alpha, Metadata, Own};
+use crate::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
 use anyhow::Result;
 
 /// Portable Network Graphics.
@@ -73,11 +71,33 @@ impl Format for Png {
         }))
     }
 
-    fn adopt(&self, metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
-        match own {
-            Own::Png(_) => own,
-            other => neutral::own(conversion::items(other), metadata.orientation, leave),
+    fn follow(
+        &self,
+        metadata: &mut Metadata,
+        transform: &Transform,
+        diagnostics: &mut Diagnostics,
+    ) {
+        if let Own::Png(chunks) = &mut metadata.own {
+            metadata::follow(chunks, metadata.orientation, transform, diagnostics);
         }
+    }
+
+    fn items(&self, own: &Own) -> Vec<Item> {
+        match own {
+            Own::Png(chunks) => neutral::items(chunks),
+            _ => Vec::new(),
+        }
+    }
+
+    fn adopt(&self, metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+        let mut own = match own {
+            Own::Png(_) => own,
+            other => neutral::own(conversion::items(&other), metadata.orientation, leave),
+        };
+        if let (Own::Png(chunks), Some(orientation)) = (&mut own, metadata.orientation) {
+            metadata::set_orientation(chunks, orientation);
+        }
+        own
     }
 }
 

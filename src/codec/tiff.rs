@@ -16,8 +16,8 @@ mod geo;
 mod ifd;
 mod imagej;
 mod lzw;
-pub(super) mod metadata;
-pub(super) mod neutral;
+mod metadata;
+mod neutral;
 mod pack;
 mod packed;
 mod page;
@@ -30,10 +30,11 @@ pub use pack::Compression;
 
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::item::Item;
 use super::{Options, metadata as conversion, raw};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Diagnostics, Metadata, Own};
+use crate::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
 use anyhow::{Result, bail, ensure};
 use ifd::{Chain, Ifd, tag};
 use page::Page;
@@ -96,10 +97,29 @@ impl Format for Tiff {
         Ok(Box::new(encoder))
     }
 
+    fn follow(
+        &self,
+        metadata: &mut Metadata,
+        transform: &Transform,
+        diagnostics: &mut Diagnostics,
+    ) {
+        if let Own::Tiff { big_endian, fields } = &mut metadata.own {
+            metadata::follow(fields, *big_endian, transform, diagnostics);
+            neutral::follow_xmp(fields, metadata.orientation, transform);
+        }
+    }
+
+    fn items(&self, own: &Own) -> Vec<Item> {
+        match own {
+            Own::Tiff { big_endian, fields } => neutral::items(*big_endian, fields),
+            _ => Vec::new(),
+        }
+    }
+
     fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
         match own {
             Own::Tiff { .. } | Own::None => own,
-            other => neutral::own(conversion::items(other), leave),
+            other => neutral::own(conversion::items(&other), leave),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Writes a file of any format, page by page.
 
+use super::deflated::Deflated;
 use super::format::{self, Encoder, Format};
-use super::{Options, metadata, png};
+use super::{Options, metadata};
 use crate::files::Target;
 use crate::image::{Image, Shape};
 use crate::metadata::{Diagnostics, Effect, Metadata};
@@ -62,7 +63,7 @@ impl<'a> Writer<'a> {
     /// A file that cannot be written, and an image that the format cannot hold.
     pub fn deflated(
         &mut self,
-        page: &png::Deflated,
+        page: &Deflated,
         mut metadata: Metadata,
         effect: Effect,
         diagnostics: &mut Diagnostics,

@@ -2,7 +2,7 @@
 //! deflated for a PNG.
 
 use super::png;
-use crate::codec::png::{Deflated, Segments};
+use crate::codec::deflated::{Deflated, Segments};
 use crate::device::job::Job;
 use crate::image::{HostMemory, Image, Shape};
 use crate::ops::DeviceImage;

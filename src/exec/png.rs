@@ -2,7 +2,7 @@
 //! stay in device memory, and only deflate data is copied to the host. The kernels are
 //! kernels/png_*.cu.
 
-use crate::codec::png::{Layout, Segment, Segments};
+use crate::codec::deflated::{Layout, Segment, Segments};
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use crate::image::{Depth, Shape};

@@ -1,6 +1,6 @@
 //! Identifies the state of a file.
 
-use super::parent;
+use super::durable::parent;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;

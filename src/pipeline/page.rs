@@ -1,9 +1,11 @@
 //! The page processor: decodes a page, brings it upright and to its depth, runs the operation,
 //! updates the metadata, and encodes the result.
 
+use super::destination::Destination;
 use super::diagnostics::FileDiagnostics;
+use super::done::Found;
+use super::errors::{failed, undone, unread, unwritten};
 use super::stack::StackStatistics;
-use super::{Destination, Found, failed, undone, unread, unwritten};
 use crate::codec::{self, Reader, Writer};
 use crate::exec::{Executor, Form, Pixels, Task};
 use crate::files::{Source, Target};
@@ -268,7 +270,7 @@ impl PageProcessor<'_, '_> {
                 writer.page(image, page.metadata, effect, diagnostics)
             }
         };
-        written.with_context(|| unwritten(output))
+        written.with_context(|| unwritten(&output.path))
     }
 
     /// Records the time of writing the previous page, if it is not the last.

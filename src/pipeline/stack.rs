@@ -1,7 +1,7 @@
 //! Measures the statistics that the pages of a stack share, so that all pages are stretched from
 //! the same range.
 
-use super::{failed, unread};
+use super::errors::{failed, unread};
 use crate::codec::Reader;
 use crate::exec::{Executor, Pixels};
 use crate::image::{Depth, Shape};

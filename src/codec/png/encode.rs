@@ -20,15 +20,16 @@
 
 mod filter;
 
-use super::{Deflated, INDEX, metadata};
+use super::{INDEX, metadata};
 use crate::codec::Encoder;
+use crate::codec::deflated::{Deflated, Layout};
 use crate::codec::ordered::ordered;
 use crate::deflate::compress::{BitWriter, Fast, Matcher, flush, stored};
 use crate::deflate::{adler, zlib};
 use crate::files::Target;
-use crate::image::{Image, Shape};
+use crate::image::Image;
 use crate::metadata::Metadata;
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use filter::{Filter, Rows};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -44,12 +45,6 @@ pub enum Mode {
     /// No compression
     Store,
 }
-
-/// Filtered bytes of a segment, unless a single row is longer.
-const SEGMENT: usize = 1 << 20;
-
-/// A limit on rows: chunks hold at most 2³¹ − 1 bytes, and compression may add half a row's length.
-const LONGEST_ROW: usize = 1 << 30;
 
 /// Offset of the index chunk: after signature and IHDR.
 const INDEX_AT: u64 = 8 + 25;
@@ -138,51 +133,6 @@ pub(super) fn write(
         target.write_at(&sums.index(layout.rows), INDEX_AT)?;
     }
     Ok(len)
-}
-
-/// The division of an image's rows into segments.
-#[derive(Debug)]
-pub(crate) struct Layout {
-    pub shape: Shape,
-    /// Bytes of a filtered row, its filter byte included.
-    pub row: usize,
-    /// Rows of a segment.
-    pub rows: usize,
-    pub segments: usize,
-}
-
-impl Layout {
-    pub fn new(shape: &Shape) -> Result<Layout> {
-        let row = shape.row() * shape.depth.bytes();
-        ensure!(
-            shape.width.max(shape.height) <= i32::MAX as usize && row <= LONGEST_ROW,
-            "{}×{} pixels are more than a PNG can hold",
-            shape.width,
-            shape.height
-        );
-        let rows = (SEGMENT / (1 + row)).max(1);
-        Ok(Layout {
-            shape: *shape,
-            row: 1 + row,
-            rows,
-            segments: shape.height.div_ceil(rows),
-        })
-    }
-
-    fn segment(&self, index: usize) -> Range<usize> {
-        let start = index * self.rows;
-        start..(start + self.rows).min(self.shape.height)
-    }
-
-    /// Filtered bytes of a segment.
-    pub fn bytes(&self, index: usize) -> usize {
-        self.segment(index).len() * self.row
-    }
-
-    /// Bytes of the index chunk's data.
-    fn index_len(&self) -> usize {
-        5 + 4 * self.segments
-    }
 }
 
 /// A chunk: length, type, data, CRC-32 of type and data.

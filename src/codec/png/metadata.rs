@@ -3,7 +3,9 @@
 //! An unknown chunk is kept if its safe-to-copy bit is set (PNG specification, section 5.4); each
 //! known chunk is treated according to its meaning.
 
+use super::neutral::XMP;
 use crate::codec::tiff::exif;
+use crate::codec::xmp;
 use crate::image::Shape;
 use crate::metadata::{Chunk, Diagnostics, Effect, Metadata, Own, Resolution, Transform, Unit};
 
@@ -72,7 +74,12 @@ fn resolution(data: &[u8]) -> Option<Resolution> {
 }
 
 /// Updates chunks after an operation.
-pub fn follow(chunks: &mut Vec<Chunk>, transform: &Transform, diagnostics: &mut Diagnostics) {
+pub fn follow(
+    chunks: &mut Vec<Chunk>,
+    orientation: Option<u16>,
+    transform: &Transform,
+    diagnostics: &mut Diagnostics,
+) {
     chunks.retain_mut(|chunk| {
         let why = match (&chunk.kind, transform.effect) {
             (b"bKGD", _) if transform.from.depth != transform.to.depth => {
@@ -92,6 +99,24 @@ pub fn follow(chunks: &mut Vec<Chunk>, transform: &Transform, diagnostics: &mut 
             .push(format!("chunk {name} is left out: {why}"));
         false
     });
+    for chunk in chunks.iter_mut() {
+        let head = [XMP.as_bytes(), b"\0\0"].concat();
+        match &chunk.kind {
+            b"eXIf" if transform.is_transposed() => exif::exchange_sides(&mut chunk.data),
+            // Not compressed, as XMP is to be.
+            b"iTXt" if chunk.data.starts_with(&head) => {
+                xmp::follow(&mut chunk.data, transform, orientation);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Sets the orientation in the Exif data, if they have one.
+pub fn set_orientation(chunks: &mut [Chunk], orientation: u16) {
+    for chunk in chunks.iter_mut().filter(|chunk| &chunk.kind == b"eXIf") {
+        exif::set_orientation(&mut chunk.data, orientation);
+    }
 }
 
 /// Exchanges the two numbers of sCAL (a byte for the unit, then two texts separated by a zero).

@@ -1,6 +1,6 @@
 //! Converts a PNG's chunks to neutral metadata and back.
 
-use crate::codec::metadata::{Item, Keyword, inflated};
+use crate::codec::item::{Item, Keyword};
 use crate::codec::tiff::exif;
 use crate::metadata::{Chunk, Own};
 
@@ -17,8 +17,11 @@ const KEYWORDS: [(Keyword, &str); 6] = [
 /// The keyword of an iTXt chunk with XMP (XMP specification, part 3).
 pub const XMP: &str = "XML:com.adobe.xmp";
 
+/// The most bytes that compressed metadata are unpacked to.
+const MOST: u64 = 64 << 20;
+
 /// Converts chunks to neutral items.
-pub fn items(chunks: Vec<Chunk>) -> Vec<Item> {
+pub fn items(chunks: &[Chunk]) -> Vec<Item> {
     chunks.iter().map(item).collect()
 }
 
@@ -148,4 +151,23 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
     let size = level.zlib_compress(bytes, &mut packed).unwrap_or(0);
     packed.truncate(size);
     packed
+}
+
+/// The inflated bytes of a zlib stream, if it is complete and they are at most `MOST`.
+fn inflated(stream: &[u8]) -> Option<Vec<u8>> {
+    let mut inflate = libdeflater::Decompressor::new();
+    let mut size = 4 * stream.len() + 4096;
+    loop {
+        let mut bytes = vec![0; size];
+        match inflate.zlib_decompress(stream, &mut bytes) {
+            Ok(filled) => {
+                bytes.truncate(filled);
+                return Some(bytes);
+            }
+            Err(libdeflater::DecompressionError::InsufficientSpace) if (size as u64) < MOST => {
+                size *= 4;
+            }
+            Err(_) => return None,
+        }
+    }
 }

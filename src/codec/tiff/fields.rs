@@ -1,9 +1,9 @@
 //! Reads and writes the fields of a directory that hold metadata, rather than the layout of the
 //! samples.
 
+use super::description;
 use super::ifd::{Ifd, tag};
 use super::shape::Form;
-use super::{description, imagej};
 use crate::codec::raw::Order;
 use crate::image::Shape;
 use crate::metadata::{Alpha, Diagnostics, Field, Metadata, Own, Resolution, Unit, Value};
@@ -126,7 +126,11 @@ pub fn adopt(metadata: &mut Metadata, first: &Ifd, diagnostics: &mut Diagnostics
         diagnostics.notes.push(note.into());
         return;
     }
-    let of_all = [tag::IMAGE_DESCRIPTION, imagej::LENGTHS, imagej::ENTRIES];
+    let of_all = [
+        tag::IMAGE_DESCRIPTION,
+        tag::IMAGEJ_LENGTHS,
+        tag::IMAGEJ_ENTRIES,
+    ];
     if fields.iter().any(|field| of_all.contains(&field.tag)) {
         return;
     }

@@ -43,6 +43,11 @@ pub mod tag {
     pub const IMAGE_DEPTH: u16 = 32997;
     /// MetaMorph's field with as many values as images are stored after the directory.
     pub const UIC2: u16 = 33629;
+    /// ImageJ's: the lengths of its block's head, then of each entry.
+    pub const IMAGEJ_LENGTHS: u16 = 50838;
+    /// ImageJ's: a head ("IJIJ", then of each kind of entry its name and how many there are), then the
+    /// entries.
+    pub const IMAGEJ_ENTRIES: u16 = 50839;
 }
 
 /// The most pages of a file: more than any real file has, and a bound on the cost of a hostile one.

@@ -22,7 +22,7 @@ pub fn follow(
     if let Effect::Moves(turn) = transform.effect {
         geo::follow(fields, order, turn, transform, diagnostics);
     }
-    if fields.iter().any(|field| field.tag == imagej::ENTRIES) {
+    if fields.iter().any(|field| field.tag == tag::IMAGEJ_ENTRIES) {
         blocks(fields, order, transform, diagnostics);
     }
     fields.retain_mut(|field| {
@@ -73,7 +73,7 @@ fn blocks(
         !untrue
     });
     if !well_formed {
-        fields.retain(|field| !matches!(field.tag, imagej::LENGTHS | imagej::ENTRIES));
+        fields.retain(|field| !matches!(field.tag, tag::IMAGEJ_LENGTHS | tag::IMAGEJ_ENTRIES));
         let warning = "ImageJ's own metadata are damaged and left out";
         diagnostics.warnings.push(warning.into());
         return;

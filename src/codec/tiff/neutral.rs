@@ -1,8 +1,9 @@
 //! Converts the fields of a TIFF directory to neutral metadata and back.
 
 use super::fields::{ASCII, BYTE, RATIONAL, UNDEFINED};
-use crate::codec::metadata::{Item, Keyword};
-use crate::metadata::{Field, Own, Value};
+use crate::codec::item::{Item, Keyword};
+use crate::codec::xmp;
+use crate::metadata::{Field, Own, Transform, Value};
 
 /// The tag of each text (TIFF 6.0, section 8).
 const TEXTS: [(Keyword, u16); 6] = [
@@ -15,7 +16,7 @@ const TEXTS: [(Keyword, u16); 6] = [
 ];
 
 /// The field of an XMP packet (XMP specification, part 3).
-pub const XMP: u16 = 700;
+const XMP: u16 = 700;
 /// The field of an ICC profile (ICC.1, annex B.4).
 const ICC: u16 = 34675;
 /// Fields of the first Exif directory (Exif 2.32, section 4.6.4), besides those of `TEXTS`.
@@ -25,7 +26,7 @@ const WHITE: u16 = 318;
 const PRIMARIES: u16 = 319;
 
 /// Converts fields to neutral items; those of Exif come last, as one item.
-pub fn items(big_endian: bool, fields: Vec<Field>) -> Vec<Item> {
+pub fn items(big_endian: bool, fields: &[Field]) -> Vec<Item> {
     let mut items = Vec::with_capacity(fields.len());
     let mut exif = Vec::new();
     for field in fields {
@@ -41,7 +42,7 @@ pub fn items(big_endian: bool, fields: Vec<Field>) -> Vec<Item> {
             (Value::Bytes(packet), None) if field.tag == XMP && str::from_utf8(packet).is_ok() => {
                 items.push(Item::Xmp(packet.clone()));
             }
-            _ if EXIF.contains(&field.tag) => exif.push(field),
+            _ if EXIF.contains(&field.tag) => exif.push(field.clone()),
             _ => items.push(Item::Own(format!("tag {}", field.tag))),
         }
     }
@@ -52,6 +53,15 @@ pub fn items(big_endian: bool, fields: Vec<Field>) -> Vec<Item> {
         });
     }
     items
+}
+
+/// Keeps XMP packets true of an image that is now to be shown with this orientation.
+pub fn follow_xmp(fields: &mut [Field], orientation: Option<u16>, transform: &Transform) {
+    for field in fields.iter_mut().filter(|field| field.tag == XMP) {
+        if let Value::Bytes(packet) = &mut field.value {
+            xmp::follow(packet, transform, orientation);
+        }
+    }
 }
 
 /// Converts neutral items to fields; of two with the same tag the first counts. Calls `leave` with
