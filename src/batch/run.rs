@@ -1,5 +1,5 @@
-//! A batch at work: every file is carried through on all cores and GPUs, and what became of it is told,
-//! counted and written down.
+//! Running a batch: workers process the files on all cores and GPUs, and the outcome of each file is
+//! printed, counted and recorded.
 
 use super::item::Item;
 use super::journal::{Journal, Sight, Verdict};
