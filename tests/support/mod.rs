@@ -1,6 +1,7 @@
 //! What the tests share: images of every shape, and the GPU where there is one.
 
 pub mod png;
+pub mod schema;
 pub mod tiff;
 
 use gpuimg::device::cuda::Gpu;
