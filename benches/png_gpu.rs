@@ -18,6 +18,7 @@ mod common;
 
 use common::arguments::Arguments;
 use common::kinds::Kind;
+use gpuimg::codec::deflated::Segments;
 use gpuimg::codec::png::{self, Mode};
 use gpuimg::device::cuda::Gpu;
 use gpuimg::exec;
@@ -135,7 +136,7 @@ fn compressed(
     image: &mut Image,
     times: usize,
     timeline: &mut Timeline,
-) -> (png::Segments, Duration) {
+) -> (Segments, Duration) {
     let shape: Shape = image.shape();
     let memory = image.samples_mut().as_bytes_mut();
     let work = gpu.job(memory, timeline, |job| {
@@ -163,7 +164,7 @@ fn written(path: &Path, write: impl FnOnce(&Target) -> anyhow::Result<u64>) -> u
     len
 }
 
-/// Threads with a lane each: upload and compress, again and again.
+/// Several threads, each with a stream, upload and compress repeatedly.
 fn lanes(gpu: &Gpu, image: &Image, count: usize) {
     let times = (1usize << 30)
         .div_ceil(image.shape().bytes() * count)

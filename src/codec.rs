@@ -1,8 +1,11 @@
-//! File bytes ⇄ `Image`. A format is recognised by its first bytes, and chosen for the output by the
-//! file's extension. One file or folder a format, and one line in `FORMATS`; no codec knows a device.
+//! Converts between file bytes and `Image`. The input's format is recognised by the file's first
+//! bytes, the output's by the file's extension. Each format is one file or folder and one line in
+//! `FORMATS`; no codec knows a device.
 
+pub mod deflated;
 pub mod error_policy;
 pub mod format;
+pub mod item;
 pub mod metadata;
 pub mod ordered;
 pub mod png;
@@ -23,10 +26,10 @@ pub use format::{Decoder, Encoder, Format};
 pub use reader::{Pages, Reader};
 pub use writer::Writer;
 
-/// The formats that are read and written, in the order in which they are listed for the user.
+/// The formats that are read and written, in the order in which help and messages list them.
 pub static FORMATS: &[&dyn Format] = &[&png::Png, &tiff::Tiff, &pnm::Pnm];
 
-/// How outputs are written, format by format.
+/// The compression of outputs, format by format.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 #[group(skip)]
 pub struct Options {
@@ -44,7 +47,7 @@ pub struct Options {
     pub tiff: tiff::Compression,
 }
 
-/// How inputs are read.
+/// Limits and choices for reading inputs.
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[group(skip)]
 pub struct Reading {
@@ -71,15 +74,15 @@ impl Default for Reading {
     }
 }
 
-/// Reads an image of any format.
+/// Decodes the first page of an image file of any format.
 ///
 /// # Errors
-/// What keeps it from being read.
+/// A file that cannot be read, is damaged, or is not supported.
 pub fn decode(source: &Source) -> Result<Image> {
     Reader::open(source, &Reading::default())?.decode()
 }
 
-/// Writes an image, and says how long the file is; the caller commits it.
+/// Writes an image to `target` and returns the file's length in bytes; the caller commits it.
 ///
 /// # Errors
 /// The file's, and an image that the format cannot hold.

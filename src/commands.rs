@@ -1,4 +1,4 @@
-//! What each verb does, a file a verb. `doctor` and `bench` have houses of their own.
+//! Runs the subcommands, a file each; `doctor` and `bench` have modules of their own.
 
 mod completions;
 mod convert;
@@ -8,10 +8,11 @@ mod merge;
 mod sum;
 mod verify;
 
-use crate::cli::{Cli, Common, StatsForm, Verb};
+use crate::cli::{Cli, Verb};
 use crate::console;
 use crate::device::Devices;
 use crate::ops::Operation;
+use crate::options::{Common, StatsForm};
 use crate::outcome::Outcome;
 use crate::pipeline::{Destination, Done, Resources, one_image};
 use crate::timing::Report;
@@ -19,10 +20,11 @@ use crate::{bench, doctor};
 use anyhow::Result;
 use std::path::Path;
 
-/// Does what was typed.
+/// Runs the command that was typed.
 ///
 /// # Errors
-/// What keeps all of it from being done; a single bad file among many is named and told in the outcome.
+/// The cause that stopped the whole command; a single bad file among many is printed and counted in
+/// the outcome.
 pub fn run(cli: &Cli) -> Result<Outcome> {
     let common = &cli.common;
     match &cli.verb {
@@ -51,7 +53,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
     }
 }
 
-/// One image by itself, with what its user should know of it on standard error.
+/// Runs one image and prints its warnings on standard error.
 fn single(
     op: &dyn Operation,
     input: &Path,
@@ -75,7 +77,7 @@ fn single(
     Ok(done)
 }
 
-/// Warnings, and with `-v` what else is known of an image, on standard error.
+/// Prints an image's warnings, and with `-v` its notes, on standard error.
 fn mention(input: &Path, done: &Done, common: &Common) {
     let file = input.display().to_string();
     for sentence in done.sentences(common.verbose) {
@@ -86,7 +88,7 @@ fn mention(input: &Path, done: &Done, common: &Common) {
     }
 }
 
-/// The timeline on standard error, where `--stats` asks for it.
+/// Prints the timeline on standard error if `--stats` was given.
 fn tell_times(
     op: &dyn Operation,
     input: &Path,

@@ -1,8 +1,8 @@
-//! The standard streams. Everything that is printed is printed here, since what `std` offers fails in
-//! two ways that lose work: `eprintln!` panics where standard error is gone, and writing to a closed
-//! standard output succeeds. Names come from others, so control characters are escaped.
+//! The standard streams. Everything is printed through this module, since the functions of `std`
+//! fail in two ways that lose work: `eprintln!` panics if standard error is closed, and writing to
+//! a closed standard output succeeds. File names are untrusted, so control characters are escaped.
 
-use crate::files;
+use crate::reason;
 use anyhow::{Context, Result, anyhow};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -15,25 +15,25 @@ use thiserror::Error;
 /// Whether standard output was closed when the process began.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: the section holds addresses of functions that the loader calls before `main`. This one
-// makes a system call and writes an atomic, for which nothing of `std` needs to be ready.
+// SAFETY: the section holds addresses of functions that the loader calls before `main`. This
+// function makes one system call and writes an atomic, which need no initialisation by `std`.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static BEFORE_MAIN: extern "C" fn() = note_closed;
 
-/// `std` opens /dev/null in the place of a closed standard stream before `main`, after which nobody can
-/// tell it from a /dev/null that was asked for. So this is asked earlier.
+/// Records whether standard output is closed. Before `main`, `std` opens /dev/null in place of a
+/// closed standard stream; afterwards the two cases cannot be told apart, so this runs earlier.
 extern "C" fn note_closed() {
     let closed = rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_err();
     CLOSED.store(closed, Ordering::Relaxed);
 }
 
-/// Marks an error as "the reader of standard output has gone", as `head` does when it has enough.
+/// Marks an error as "the reader of standard output has closed it", as `head` does.
 #[derive(Debug, Error)]
 #[error("nobody reads standard output any more")]
 pub struct ReaderGone;
 
-/// A text with its control characters escaped as in JSON, so that an object stays an object.
+/// A text with its control characters escaped as in JSON, so that a JSON object remains one.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
@@ -51,7 +51,7 @@ fn escaped(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
             '\r' => safe.push_str("\\r"),
             '\t' => safe.push_str("\\t"),
             _ => {
-                // A String takes everything.
+                // Writing to a String cannot fail.
                 let _ = write!(safe, "\\u{:04x}", u32::from(c));
             }
         }
@@ -59,12 +59,12 @@ fn escaped(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     safe.into()
 }
 
-/// What a text of several lines may have.
+/// Whether a control character is allowed in text of several lines.
 fn is_layout(c: char) -> bool {
     matches!(c, '\n' | '\t')
 }
 
-/// Prints one line on standard error. If standard error is gone, nothing happens.
+/// Prints one line on standard error; does nothing if standard error is closed.
 pub fn tell(line: &str) {
     error_bytes(format!("{}\n", printable(line)).as_bytes());
 }
@@ -74,8 +74,8 @@ pub fn tell_lines(text: &str) {
     error_bytes(escaped(text, is_layout).as_bytes());
 }
 
-/// Prints one line on standard error if that is possible without waiting: for a process that is about
-/// to end, and must not wait for a terminal or a pipe that nobody reads.
+/// Prints one line on standard error if that needs no waiting: for a process that is about to end,
+/// and must not wait for a terminal or a pipe that nobody reads.
 pub fn tell_without_waiting(line: &str) {
     let stream = rustix::stdio::stderr();
     let mut streams = [PollFd::new(&stream, PollFlags::OUT)];
@@ -95,7 +95,7 @@ fn error_bytes(mut bytes: &[u8]) {
     }
 }
 
-/// Fails if standard output was closed when the process began.
+/// Fails if standard output was closed when the process started.
 pub fn check_output() -> io::Result<()> {
     match CLOSED.load(Ordering::Relaxed) {
         true => Err(io::Error::other("it is closed")),
@@ -106,10 +106,10 @@ pub fn check_output() -> io::Result<()> {
 /// Writes bytes to standard output.
 ///
 /// # Errors
-/// Standard output is closed, its reader has gone, or its disk is full.
+/// Standard output is closed, its reader has closed it, or its disk is full.
 pub fn output_bytes(mut bytes: &[u8]) -> io::Result<()> {
     check_output()?;
-    // Not through `std`, which takes a descriptor that cannot be written for one that need not be.
+    // Not through `std`, which reports success for a descriptor that cannot be written.
     while !bytes.is_empty() {
         match rustix::io::write(rustix::stdio::stdout(), bytes) {
             Ok(written) => bytes = &bytes[written..],
@@ -123,7 +123,7 @@ pub fn output_bytes(mut bytes: &[u8]) -> io::Result<()> {
 /// Prints one line on standard output.
 ///
 /// # Errors
-/// As `output_bytes`; that the reader has gone is marked as `ReaderGone`.
+/// As `output_bytes`; an output that its reader has closed is marked as `ReaderGone`.
 pub fn print(line: &str) -> Result<()> {
     print_bytes(format!("{}\n", printable(line)).as_bytes())
 }
@@ -137,7 +137,7 @@ fn print_bytes(bytes: &[u8]) -> Result<()> {
     match output_bytes(bytes) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(error).context(ReaderGone),
         other => other.map_err(|error| {
-            let reason = files::reason(&error);
+            let reason = reason::reason(&error);
             anyhow!("cannot write to standard output: {reason}")
         }),
     }
@@ -153,7 +153,7 @@ mod tests {
         let hostile = "a\u{1b}[2J\nb\r\t\u{7f}\u{9b}";
         let safe = printable(hostile);
         assert_eq!(safe, r"a\u001b[2J\nb\r\t\u007f\u009b");
-        // In JSON the escapes stand for what they replace.
+        // In JSON the escapes stand for the characters that they replace.
         let object = serde_json::json!({ "name": hostile }).to_string();
         let read: serde_json::Value =
             serde_json::from_str(&printable(&object)).expect("still JSON");

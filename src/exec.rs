@@ -1,6 +1,6 @@
-//! How an operation is run on an image: on the CPU or on a GPU, there whole or in bands, and for a PNG
-//! deflated on the way back. The one path of every image, page and set: measure the statistic that
-//! the operation asks for, unless it is known; bind; run.
+//! Runs an operation on an image: on the CPU, or on a GPU as a whole or in bands, where the result
+//! can also be deflated for a PNG. Every image, page and set takes the same three steps: measure
+//! the statistic that the operation asks for, unless it is known; bind; run.
 
 pub mod bands;
 mod pixels;
@@ -17,20 +17,20 @@ use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
 use pixels::Delivered;
 
-/// An operation for one image.
+/// An operation, and what it needs to know about one image.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
     /// The operation.
     pub op: &'a dyn Operation,
-    /// What the image's samples are.
+    /// The types of the image's samples.
     pub types: SampleTypes,
-    /// The statistic that the operation asks for, where it was measured before: in all pages of a
+    /// The statistic that the operation asks for, if it was measured before, over all pages of a
     /// stack. `None`: to be measured in the image itself.
     pub statistics: Option<&'a Statistics>,
 }
 
 impl<'a> Task<'a> {
-    /// The operation on an image whose samples are plain numbers.
+    /// The operation on an image with unsigned samples that keep their depth.
     pub fn plain(op: &'a dyn Operation, shape: &Shape) -> Task<'a> {
         Task {
             op,
@@ -39,7 +39,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// What is still to be measured.
+    /// The statistic that is still to be measured.
     fn statistic(&self) -> Statistic {
         match self.statistics {
             Some(_) => Statistic::None,
@@ -48,20 +48,20 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Runs operations on the devices that suit them, and keeps account of it.
+/// Chooses a device for each operation, runs it there, and records device, work and time.
 #[derive(Debug)]
 pub struct Executor<'a> {
     devices: &'a Devices,
-    /// Which device did the last work, and why.
+    /// The device that ran the last operation, and why it was chosen.
     pub device: String,
-    /// What that had to move.
+    /// The bytes that the last operation had to move.
     pub work: Work,
-    /// Where the time went.
+    /// The time that each stage took.
     pub timeline: Timeline,
 }
 
 impl<'a> Executor<'a> {
-    /// An executor that goes on with a `timeline`.
+    /// An executor that adds to an existing `timeline`.
     pub fn new(devices: &'a Devices, timeline: Timeline) -> Executor<'a> {
         Executor {
             devices,
@@ -71,7 +71,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The GPU that shall do `work`, or `None` for the CPU. Pixels that are on a GPU stay there.
+    /// The GPU that runs `work`, or `None` for the CPU. Pixels in a GPU's memory stay on that GPU.
     fn choose(&mut self, work: Work, pixels: &Pixels) -> Result<Option<&'a Gpu>> {
         self.work = work;
         if let (Pixels::Device(_), Some(gpu)) = (pixels, self.devices.opened()) {
@@ -89,17 +89,17 @@ impl<'a> Executor<'a> {
         match self.choose(work, &pixels)? {
             None => Ok(statistic.cpu(&self.on_host(pixels)?, &mut self.timeline)),
             Some(gpu) => {
-                let found = measure_on_gpu(statistic, pixels, gpu, &mut self.timeline);
-                found.map_err(|error| error.context(Failed))
+                let statistics = measure_on_gpu(statistic, pixels, gpu, &mut self.timeline);
+                statistics.map_err(|error| error.context(Failed))
             }
         }
     }
 
-    /// Runs an operation on an image. From a GPU the result comes back in the `form` that is wanted; the
-    /// CPU gives samples.
+    /// Runs an operation on an image. A GPU returns the result in the requested `form`; the CPU
+    /// always returns samples.
     ///
     /// # Errors
-    /// The device's, and options that do not fit the samples.
+    /// Errors of the device, and options that do not fit the samples.
     pub fn run(&mut self, task: &Task, pixels: Pixels, form: Form) -> Result<Executed<Pixels>> {
         task.op.fits(&task.types)?;
         let shape = pixels.shape();
@@ -130,7 +130,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The image in the host's memory, wherever it is.
+    /// Copies the image to host memory, unless it is there already.
     pub fn on_host(&mut self, pixels: Pixels) -> Result<Image> {
         match pixels {
             Pixels::Host(image) => Ok(image),
@@ -178,18 +178,17 @@ fn run_on_cpu(task: &Task, image: Image, timeline: &mut Timeline) -> Result<Exec
     })
 }
 
-/// What a GPU did.
+/// The result of an operation on a GPU.
 #[derive(Debug)]
 pub struct OnGpu {
-    /// The result.
+    /// The operation's result.
     pub executed: Executed<Pixels>,
-    /// Whether the device memory did not hold the image at once.
+    /// Whether the image was processed in bands because device memory could not hold it.
     pub in_bands: bool,
 }
 
-/// Runs an operation on a GPU. The result of an image that was in the host's memory comes back into
-/// that memory. What the device memory does not hold at once goes through it in bands, and comes back
-/// as samples. Errors: the GPU's.
+/// Runs an operation on a GPU. An image from host memory returns in the same memory. An image that
+/// device memory cannot hold is processed in bands and returns as samples. Errors: the GPU's.
 pub fn run_on_gpu(
     task: &Task,
     pixels: Pixels,
@@ -211,7 +210,8 @@ pub fn run_on_gpu(
             },
             in_bands: false,
         }),
-        // Memory is had before anything comes down, so that the image is still as it was.
+        // Device memory is allocated before anything is copied back, so the image is still
+        // unchanged here.
         Err(error) if error.is::<NoMemory>() && cuttable => {
             let image = memory.into_image(shape);
             let Executed { result, summary } =
@@ -228,7 +228,7 @@ pub fn run_on_gpu(
     }
 }
 
-/// The same of a statistic alone.
+/// As `run_on_gpu`, but measures a statistic.
 fn measure_on_gpu(
     statistic: Statistic,
     pixels: Pixels,
@@ -238,11 +238,11 @@ fn measure_on_gpu(
     let shape = pixels.shape();
     let (mut memory, resident) = staged(pixels)?;
     let cuttable = resident.is_none();
-    let whole = gpu.job(&mut memory, timeline, |job| {
+    let statistics = gpu.job(&mut memory, timeline, |job| {
         let image = uploaded(resident, shape, job)?;
         statistic.cuda(&image, job)?.on_host(job)
     });
-    match whole {
+    match statistics {
         Err(error) if error.is::<NoMemory>() && cuttable => {
             bands::measure(statistic, shape, &mut memory, gpu, timeline)
         }
@@ -250,7 +250,7 @@ fn measure_on_gpu(
     }
 }
 
-/// The host memory of an image, and the image itself if it is on a GPU already.
+/// The host memory of an image, and the device image if the pixels are already on the GPU.
 fn staged(pixels: Pixels) -> Result<(HostMemory, Option<DeviceImage>)> {
     match pixels {
         Pixels::Host(image) => Ok((image.into_samples().into(), None)),
@@ -259,7 +259,7 @@ fn staged(pixels: Pixels) -> Result<(HostMemory, Option<DeviceImage>)> {
     }
 }
 
-/// The image of the job's memory in device memory, unless it is there already.
+/// Copies the image from the job's memory to device memory, unless it is there already.
 fn uploaded(resident: Option<DeviceImage>, shape: Shape, job: &mut Job) -> Result<DeviceImage> {
     match resident {
         Some(image) => Ok(image),
@@ -270,9 +270,9 @@ fn uploaded(resident: Option<DeviceImage>, shape: Shape, job: &mut Job) -> Resul
     }
 }
 
-/// The operation on a whole image in device memory; the result is left in the job's memory. All is
-/// queued without a wait, but for a histogram and a PNG's length: the host learns the statistic
-/// with the result.
+/// Runs the operation on a whole image in device memory and leaves the result in the job's memory.
+/// Everything is queued without waiting, except for a histogram and for the length of a PNG: the
+/// host receives the statistic together with the result.
 fn whole(
     task: &Task,
     image: DeviceImage,

@@ -1,5 +1,6 @@
-//! Signals: SIGINT, SIGTERM and SIGHUP end the run, what is unfinished is removed, what is finished
-//! stays. One that was ignored when the process began (`nohup`, a shell's background jobs) stays so.
+//! Signals: SIGINT, SIGTERM and SIGHUP end the run; unfinished outputs are removed, finished ones
+//! remain. A signal that was ignored when the process started (`nohup`, background jobs of a shell)
+//! stays ignored.
 
 use crate::console;
 use crate::files;
@@ -14,13 +15,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::thread;
 
-/// From now on the process ends orderly when it is asked to, with 128 + the signal's number as shells
-/// count it, and a write beyond the limit on a file's size (`ulimit -f`) is an error like others.
+/// Installs the handlers: from now on a signal ends the process in order, with exit status 128 +
+/// its number, and a write beyond the limit on file sizes (`ulimit -f`) fails like any other write.
 ///
 /// # Errors
 /// No thread can be started.
 pub fn listen() -> Result<()> {
-    // With a handler in its place, whatever it does, the write fails instead of the process.
+    // With any handler installed, the write fails instead of the process being killed.
     flag::register(SIGXFSZ, Arc::default()).context("no handler of signals")?;
     let ignored = ignored();
     let heard = [SIGINT, SIGTERM, SIGHUP].map(|signal| (signal, ignored >> (signal - 1) & 1 == 0));
@@ -28,8 +29,8 @@ pub fn listen() -> Result<()> {
         .into_iter()
         .filter_map(|(signal, heard)| heard.then_some(signal))
         .collect();
-    // The handlers are installed by the thread that serves them: without it, signals must end the
-    // process as they do by default.
+    // The thread that serves the handlers also installs them: if it cannot start, signals keep
+    // their default action.
     let (ready, installed) = mpsc::channel();
     let serve = move || {
         let signals = handlers(&heard);
@@ -50,16 +51,16 @@ pub fn listen() -> Result<()> {
     }
 }
 
-/// What is said where a thread cannot be started.
+/// The message for a thread that cannot be started.
 pub const NO_THREAD: &str =
     "cannot start a thread (a limit on processes or memory, as ulimit -u or -v?)";
 
 fn handlers(heard: &[i32]) -> std::io::Result<Signals> {
-    // Should the orderly end take long, a second signal ends the process at once.
-    let asked = Arc::new(AtomicBool::new(false));
+    // If the orderly end takes long, a second signal ends the process at once.
+    let requested = Arc::new(AtomicBool::new(false));
     for &signal in heard {
-        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?;
-        flag::register(signal, Arc::clone(&asked))?;
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&requested))?;
+        flag::register(signal, Arc::clone(&requested))?;
     }
     Signals::new(heard)
 }
@@ -77,7 +78,7 @@ fn end(signal: i32) {
     process::exit(128 + signal);
 }
 
-/// The signals that the process ignores, signal 1 in the lowest bit: as Linux tells them.
+/// The signals that the process ignores, with signal 1 in the lowest bit, as Linux reports them.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,21 +1,22 @@
 //! gpuimg: 16-bit images from file to file, on an NVIDIA GPU or on the CPU.
 //!
-//! A pixel's way, and the files in the order it meets them:
+//! The path of a pixel, with the files in the order in which they take part:
 //!
 //! ```text
 //!   file ──► codec ──► Image ──► exec: ops on a device ──► Image ──► codec ──► file
 //!  files.rs  codec/   image.rs   exec/, ops/*.rs on cuda.rs (kernels/*.cu) or cpu.rs (rayon)
 //! ```
 //!
-//! `pipeline::one_image` opens a file, and the page processor (`pipeline/page.rs`) names every step of
-//! a page in order: read them first. `exec` runs an operation: whole, in bands, and for a PNG deflated on
-//! the GPU. `batch` does it to many files at once. Arrows run one way:
-//! `main → lib → cli, batch → pipeline → exec → codec, ops → device → stats, image`. Operations never
-//! print and never touch files, codecs know no device, operations no codec, devices neither, and only
-//! `main` exits, or `interrupt` when asked to.
-//! All that is printed goes through `console`; what the process may use of the machine is asked in
-//! `limits`.
-//! An operation is defined once, by its naive version; the CPU's and the GPU's give the same bytes.
+//! `pipeline::one_image` opens a file, and the page processor (`pipeline/page.rs`) names every step
+//! of a page in order: read these two first. `exec` runs an operation on a whole image or in bands,
+//! and deflates a PNG on the GPU. `batch` processes many files at the same time. Dependencies run
+//! one way: `main → lib → cli, commands → batch → pipeline → exec → ops, codec → deflate, device → image,
+//! metadata, timing`; `options` are those of every verb. Operations never print and never touch files; codecs and devices know neither each other
+//! nor the operations; only `main` exits, or `interrupt` after a signal. All output to the terminal
+//! goes through `console`; `limits` asks the system how much memory, how many cores and how many
+//! open files the process may use.
+//! An operation is defined once, by its naive version; the CPU version and the GPU version give the
+//! same bytes.
 
 pub mod batch;
 pub mod bench;
@@ -34,8 +35,10 @@ mod limits;
 pub mod memory_budget;
 pub mod metadata;
 pub mod ops;
+pub mod options;
 mod outcome;
 pub mod pipeline;
+mod reason;
 pub mod timing;
 pub mod verify;
 
@@ -43,19 +46,20 @@ use anyhow::{Result, anyhow};
 use cli::Cli;
 pub use outcome::{Outcome, Usage};
 
-/// Does what was typed.
+/// Runs the command that was typed.
 ///
 /// # Errors
-/// What keeps it from being done; `status` says with which exit status it ends.
+/// The cause that stopped the command; `status` gives the exit status for it.
 pub fn run(cli: &Cli) -> Result<Outcome> {
     interrupt::listen()?;
     start_threads()?;
     commands::run(cli)
 }
 
-/// Starts the threads that all work shares: as many as this process may use, or as the user says.
+/// Starts the global thread pool: one thread for each core that this process may use, or
+/// `RAYON_NUM_THREADS`.
 fn start_threads() -> Result<()> {
-    // 0 leaves it to rayon, which asks its variable.
+    // With 0 threads rayon reads the variable itself.
     let threads = match std::env::var_os("RAYON_NUM_THREADS") {
         Some(_) => 0,
         None => limits::cores(),
@@ -65,13 +69,13 @@ fn start_threads() -> Result<()> {
         .map_err(|_| anyhow!(interrupt::NO_THREAD))
 }
 
-/// Prints an error, once, in one line.
+/// Prints an error on standard error, in one line.
 pub fn print_error(error: &anyhow::Error) {
     console::tell(&format!("gpuimg: {error:#}"));
 }
 
-/// The exit status that an error stands for: 2 wrong usage, 3 the GPU asked for cannot be used, 1
-/// anything else.
+/// The exit status for an error: 2 for wrong usage, 3 if the requested GPU cannot be used, 1 for
+/// everything else.
 pub fn status(error: &anyhow::Error) -> u8 {
     if error.is::<device::Unusable>() {
         3

@@ -1,5 +1,5 @@
-//! What this process may use of the machine: memory and cores, as the machine, the control groups that
-//! the process is in (cgroups(7), both versions), Slurm and `ulimit -v` bound them.
+//! The memory and cores that this process may use, as bounded by the machine, the process's control
+//! groups (cgroups(7), both versions), Slurm and `ulimit -v`.
 
 use rustix::process::{Resource, getrlimit};
 use std::env;
@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Memory that is supposed free where the system does not say, in bytes.
+/// Bytes of memory that are assumed free if the system does not say.
 const UNKNOWN: u64 = 4 << 30;
 
-/// The least that is taken for free, in bytes: with less, nothing could be done at all.
+/// The least that is assumed free, in bytes: with less nothing could be processed.
 const LEAST: u64 = 64 << 20;
 
 /// Half of the memory that is free to this process, in bytes.
@@ -23,30 +23,32 @@ pub fn free_memory() -> u64 {
 
 /// Threads that this process can run at the same time.
 pub fn cores() -> usize {
-    // Knows the process's affinity, and some control groups.
-    let told = thread::available_parallelism().map_or(1, usize::from);
-    System::here().cores().map_or(told, |cores| cores.min(told))
+    // Respects the process's affinity, and some control groups.
+    let available = thread::available_parallelism().map_or(1, usize::from);
+    System::here()
+        .cores()
+        .map_or(available, |cores| cores.min(available))
 }
 
-/// What `ulimit -v` leaves of the address space, in bytes.
+/// Bytes of address space that `ulimit -v` leaves.
 fn address_space() -> Option<u64> {
     let most = getrlimit(Resource::As).current?;
     let status = fs::read_to_string("/proc/self/status").ok()?;
     Some(most.saturating_sub(kib(&status, "VmSize:")?))
 }
 
-/// The number of KiB that a file of /proc gives for `name`, in bytes.
+/// The number of KiB that a file in /proc gives for `name`, in bytes.
 fn kib(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib << 10)
 }
 
-/// Where limits are looked up; tests make their own.
+/// The places where limits are looked up; tests provide their own.
 struct System<'a> {
-    /// What stands in front of every path; `/` but in tests.
+    /// Prefix of every path; `/` except in tests.
     root: &'a Path,
-    /// The environment.
+    /// Looks up an environment variable.
     variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
@@ -63,7 +65,7 @@ enum Version {
 }
 
 impl System<'_> {
-    /// This process on this machine.
+    /// The real system.
     fn here() -> System<'static> {
         System {
             root: Path::new("/"),
@@ -71,7 +73,7 @@ impl System<'_> {
         }
     }
 
-    /// Bytes of memory that are free: the least of all that bounds them.
+    /// Bytes of free memory: the smallest of all limits.
     fn free_memory(&self) -> Option<u64> {
         let machine = kib(&self.read("proc/meminfo"), "MemAvailable:");
         let groups = self.groups("memory");
@@ -79,7 +81,7 @@ impl System<'_> {
         groups.chain(machine).chain(self.slurm_memory()).min()
     }
 
-    /// What Slurm grants, which not every cluster has control groups for, in bytes.
+    /// Bytes of memory that Slurm grants; not every cluster enforces them with control groups.
     fn slurm_memory(&self) -> Option<u64> {
         let mib = match self.number("SLURM_MEM_PER_NODE") {
             Some(mib) => mib,
@@ -91,7 +93,7 @@ impl System<'_> {
         mib.checked_mul(1 << 20)
     }
 
-    /// Whole cores that the control groups' quotas and Slurm grant; `None` if they do not bound them.
+    /// Whole cores that the quotas of the control groups and Slurm grant; `None` without a limit.
     fn cores(&self) -> Option<usize> {
         let groups = self.groups("cpu");
         let quotas = groups.iter().filter_map(Group::cores);
@@ -99,7 +101,7 @@ impl System<'_> {
         usize::try_from(cores.max(1)).ok()
     }
 
-    /// A number above 0 from the environment; Slurm's 0 stands for no bound.
+    /// A number above 0 from the environment; Slurm's 0 stands for no limit.
     fn number(&self, name: &str) -> Option<u64> {
         let number = (self.variable)(name)?.parse().ok()?;
         (number > 0).then_some(number)
@@ -109,8 +111,8 @@ impl System<'_> {
         fs::read_to_string(self.root.join(path)).unwrap_or_default()
     }
 
-    /// The groups of `controller` that this process is in, from its own upwards as far as they are
-    /// mounted.
+    /// The groups of `controller` that contain this process, from its own upwards as far as they
+    /// are mounted.
     fn groups(&self, controller: &str) -> Vec<Group> {
         let (own, mounts) = (
             self.read("proc/self/cgroup"),
@@ -124,7 +126,7 @@ impl System<'_> {
                 "cgroup2" => Version::Two,
                 _ => continue,
             };
-            // ID:controllers:path; version 2 has ID 0 and names no controller.
+            // A line is ID:controllers:path; version 2 has ID 0 and names no controller.
             let path = own.lines().find_map(|line| {
                 let (id, rest) = line.split_once(':')?;
                 let (controllers, path) = rest.split_once(':')?;
@@ -135,8 +137,9 @@ impl System<'_> {
                 ours.then_some(path)
             });
             let Some(path) = path else { continue };
-            // A container sees a part of the hierarchy only, mounted as if it were all; where the path
-            // is none of that part's (it is another namespace's), the mounted root is what bounds us.
+            // A container sees only a part of the hierarchy, mounted as if it were the whole; if
+            // the path is not in that part (it belongs to another namespace), the mounted root is
+            // the limiting group.
             let below = Path::new(path).strip_prefix(mount.root);
             let below = below.unwrap_or(Path::new(""));
             let top = mount.point.trim_start_matches('/');
@@ -149,11 +152,11 @@ impl System<'_> {
 
 /// A line of /proc/PID/mountinfo (proc_pid_mountinfo(5)).
 struct Mount<'a> {
-    /// Which folder of the file system is mounted.
+    /// The mounted folder of the file system.
     root: &'a str,
-    /// Where.
+    /// The mount point.
     point: &'a str,
-    /// The type of file system.
+    /// The type of the file system.
     kind: &'a str,
     /// The file system's own options.
     options: &'a str,
@@ -174,8 +177,8 @@ impl Mount<'_> {
 }
 
 impl Group {
-    /// Bytes that the group may still take. Files' pages that nobody used lately do not count as
-    /// taken, since the system gives them up first.
+    /// Bytes that the group may still take. Inactive file pages do not count as taken, since the
+    /// kernel reclaims them first.
     fn free_memory(&self) -> Option<u64> {
         let (limits, used, idle): (&[&str], _, _) = match self.version {
             Version::One => (
@@ -183,7 +186,7 @@ impl Group {
                 "memory.usage_in_bytes",
                 "total_inactive_file ",
             ),
-            // Above `high`, processes are slowed down without end.
+            // Above `high`, processes are throttled without end.
             Version::Two => (
                 &["memory.max", "memory.high"],
                 "memory.current",
@@ -198,7 +201,7 @@ impl Group {
         Some(limit.saturating_sub(used))
     }
 
-    /// Whole cores' time that the group may take.
+    /// Whole cores' worth of time that the group may use.
     fn cores(&self) -> Option<u64> {
         let (quota, period) = match self.version {
             Version::One => (
@@ -214,7 +217,7 @@ impl Group {
         Some(quota.checked_div(period)?.max(1))
     }
 
-    /// A number of a file; none if there is no bound (`max`, -1).
+    /// A number from a file; `None` without a limit (`max`, -1).
     fn number(&self, name: &str) -> Option<u64> {
         self.read(name).trim().parse().ok()
     }
@@ -234,7 +237,7 @@ mod tests {
         "MemTotal: 99 kB\nMemAvailable: 16777216 kB\n",
     );
 
-    /// What a machine with these files and variables says: MiB of free memory, and cores.
+    /// The free memory in MiB and the cores of a machine with these files and variables.
     fn told(files: &[(&str, &str)], variables: &[(&str, &str)]) -> (u64, Option<usize>) {
         let root = tempfile::tempdir().expect("temporary folder");
         for (name, text) in files.iter().chain([&MACHINE]) {
@@ -339,8 +342,8 @@ mod tests {
 
     #[test]
     fn a_container_sees_its_group_as_the_root() {
-        // Docker and Kubernetes without a namespace of control groups: the path is the host's, and
-        // mounted is the container's part of it.
+        // Docker and Kubernetes without a cgroup namespace: the path is the host's, and only the
+        // container's part is mounted.
         let mounts = "40 25 0:26 /docker/4fa6 /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
         let mut files = [
             ("proc/self/cgroup", "3:memory:/docker/4fa6\n"),
@@ -348,7 +351,7 @@ mod tests {
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "419430400\n"),
         ];
         assert_eq!(told(&files, &[]), (400, None));
-        // With one: the path is relative to another root, and cannot be followed.
+        // With a cgroup namespace the path is relative to another root, and cannot be followed.
         files[0].1 = "3:memory:/../../other\n";
         assert_eq!(told(&files, &[]), (400, None));
         let files = [
@@ -366,7 +369,7 @@ mod tests {
         assert_eq!(told(&[], &job), (400, Some(4)));
         let job = [("SLURM_CPUS_PER_TASK", "4"), ("SLURM_MEM_PER_CPU", "100")];
         assert_eq!(told(&[], &job), (400, Some(4)));
-        // All the memory of the node; and a variable that is none of Slurm's.
+        // All the memory of the node, and a variable with an unusable value.
         let job = [("SLURM_CPUS_PER_TASK", "x"), ("SLURM_MEM_PER_NODE", "0")];
         assert_eq!(told(&[], &job), (16384, None));
     }

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     match run(&cli) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::SomeFailed) => ExitCode::FAILURE,
-        // Who reads our lines may stop when they have enough.
+        // A reader of standard output may close the pipe early, as `head` does: no error.
         Err(error) if error.is::<console::ReaderGone>() => ExitCode::SUCCESS,
         Err(error) => {
             print_error(&error);
@@ -23,14 +23,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what clap has to say: help and the version on standard output, wrong usage on standard error.
+/// Prints clap's message: help and the version on standard output, wrong usage on standard error.
 fn not_run(said: &clap::Error) -> ExitCode {
     let text = said.render().to_string();
     if said.use_stderr() {
         console::tell_lines(&text);
         return ExitCode::from(2);
     }
-    // On a terminal with its colours.
+    // Colours only on a terminal.
     let printed = match io::stdout().is_terminal() {
         true => said.print().map_err(Into::into),
         false => console::print_lines(&text),

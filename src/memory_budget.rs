@@ -1,9 +1,10 @@
-//! MemoryRoom in memory for several images at once: bounded, and waited for.
+//! A bounded memory budget that images processed at the same time share; threads wait for their
+//! part.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Memory shared by the images on their way: who would take more than there is waits for the
-/// others. One that is larger than all of it goes alone.
+/// A number of bytes shared by all images in progress: a thread that needs more than is left waits
+/// for the others. An image that needs more than the whole budget is processed alone.
 #[derive(Debug)]
 pub struct MemoryBudget {
     most: u64,
@@ -11,7 +12,7 @@ pub struct MemoryBudget {
     given_back: Condvar,
 }
 
-/// A share of a `MemoryBudget`, given back when dropped.
+/// A reserved part of a `MemoryBudget`, returned when dropped.
 #[derive(Debug)]
 pub struct Reservation<'a> {
     budget: &'a MemoryBudget,
@@ -28,9 +29,9 @@ impl MemoryBudget {
         }
     }
 
-    /// Waits until `bytes` are free, or all is, and takes them.
+    /// Waits until `bytes` are available, or the whole budget is, and reserves them.
     pub fn reserve(&self, bytes: u64) -> Reservation<'_> {
-        // Poisoned only if a thread panicked between two lines that cannot.
+        // A lock is poisoned only by a panic while it is held, and no code under it can panic.
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let full = |taken: &mut u64| *taken > 0 && taken.saturating_add(bytes) > self.most;
         let mut taken = self

@@ -1,9 +1,10 @@
-//! The operations. Each is defined once, in exact arithmetic, by a naive serial version; its
-//! rayon and CUDA versions give the same bytes. Operations never print and never touch files.
+//! The operations. Each is defined once, in exact arithmetic, by a naive serial version; the rayon
+//! and CUDA versions give the same bytes. Operations never print and never touch files.
 //!
-//! An operation has two phases. It names the statistic that it needs of a whole image, stack or set;
-//! bound to that and to the types of the samples, it runs on an image or on any piece of one that
-//! its access allows. `exec` does that; `OPS` lists the operations.
+//! An operation has two phases. First it names the statistic that it needs of a whole image, stack
+//! or set. Then it is bound to that statistic and to the types of the samples, and runs on an image
+//! or on any piece of one that its access allows. `exec` runs both phases; `OPS` lists the
+//! operations.
 
 pub mod depth;
 mod extremes;
@@ -42,23 +43,23 @@ pub const OPS: &[Entry] = &[
     Entry::of::<histogram::Histogram>(),
 ];
 
-/// All operations with the options worth testing.
+/// All operations, with options that between them reach every branch, for tests.
 pub fn examples() -> Vec<Box<dyn Operation>> {
     OPS.iter().flat_map(|entry| (entry.examples)()).collect()
 }
 
 /// One operation with its options.
 pub trait Operation: Options + Sync + fmt::Debug {
-    /// The word a user types.
+    /// The name that a user types: `normalize`.
     fn name(&self) -> &'static str;
 
     /// Which input samples each output sample depends on, and so how an image may be cut.
     fn access(&self) -> Access;
 
-    /// What it does to what a file's metadata speak of.
+    /// What it does to the values, depth and positions that a file's metadata describe.
     fn effect(&self) -> Effect;
 
-    /// The bytes that it moves in an image of this shape once it is bound.
+    /// The bytes that the bound operation must move for an image of this shape.
     fn work(&self, shape: &Shape) -> Work;
 
     /// Refuses options that do not fit an image of this shape; the error says why.
@@ -71,18 +72,18 @@ pub trait Operation: Options + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// What must be measured before any piece of an image can be done.
+    /// The statistic that must be measured before any piece of an image is processed.
     fn statistic(&self) -> Statistic {
         Statistic::None
     }
 
-    /// Whether that is measured in each page by itself, or in all pages of a kind together.
+    /// Whether that statistic is measured in each page, or over all pages of a kind together.
     fn scope(&self) -> Scope {
         Scope::Page
     }
 
-    /// What runs on each piece of an image with samples of these types, which fit, given the statistic
-    /// that it asked for. Errors: it is given another.
+    /// Binds the operation to samples of these types, which `fits` has accepted, and to the
+    /// statistic that it asked for. Errors: a statistic of another kind.
     fn bind<'a>(
         &'a self,
         types: SampleTypes,
@@ -90,13 +91,13 @@ pub trait Operation: Options + Sync + fmt::Debug {
     ) -> Result<Box<dyn Bound + 'a>>;
 }
 
-/// The options of an operation as JSON: a resumed run goes on with another's outputs only if all of
-/// them are the same. Every operation that can be serialized has them.
+/// The options of an operation as JSON: a resumed run keeps existing outputs only if all options
+/// are the same. Every operation that can be serialized has this trait.
 pub trait Options {
-    /// The options.
+    /// The options as a JSON object.
     ///
     /// # Errors
-    /// None that can occur: options are plain numbers and words.
+    /// None in practice: options are plain numbers and words.
     fn options(&self) -> Result<serde_json::Value>;
 }
 
@@ -106,38 +107,38 @@ impl<T: serde::Serialize> Options for T {
     }
 }
 
-/// An operation that knows all it needs: it runs on each piece of an image by itself.
+/// An operation bound to its statistic: it can run on each piece of an image independently.
 pub trait Bound: Sync {
-    /// The definition: serial, plain, without regard to speed.
+    /// The definition: serial and plain, without regard to speed.
     fn naive(&self, image: &Image) -> Result<OpResult>;
 
-    /// The same result from all cores.
+    /// The same result, computed on all cores.
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult>;
 
-    /// The same result from a GPU, queued and left in its memory. An image has as many bytes as the
-    /// input.
+    /// The same result from a GPU, queued on the job's stream and left in device memory. A
+    /// resulting image has as many bytes as the input.
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>>;
 
-    /// What the user should know of the result; asked once the statistics are on the host.
+    /// Ranges and warnings for the user; called once the statistics are on the host.
     fn summary(&self) -> Summary {
         Summary::default()
     }
 }
 
-/// Which input samples an output sample depends on.
+/// The input samples that one output sample depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// On the sample in its own place: any run of pixels can be done by itself.
+    /// The sample at the same position: any run of pixels can be processed independently.
     Pointwise,
-    /// The result is numbers, which those of any runs of pixels add up to.
+    /// The result is numbers; the numbers of any runs of pixels can be joined.
     Reduction,
-    /// On one sample in another place: rows of the result can be done by themselves.
+    /// One sample at another position: rows of the result can be made independently.
     Permutation(PixelMap),
-    /// On samples anywhere: the image cannot be cut.
+    /// Samples at any position: the image cannot be cut.
     WholeImage,
 }
 
-/// Of what a statistic is measured.
+/// The pages over which a statistic is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 pub enum Scope {
     /// Each page's own range
@@ -147,24 +148,25 @@ pub enum Scope {
     Stack,
 }
 
-/// The samples that an operation works on, and what they stand for in the two files.
+/// The types of the samples that an operation works on: in memory, in the input file, and in the
+/// output file.
 ///
-/// In memory they have the greater depth of both: 8 bits have been widened to 16, times 257, and
-/// 16 bits are narrowed to 8 where they still have to be.
+/// In memory, samples have the greater of the two depths: 8 bits have been widened to 16 (times
+/// 257), and 16 bits are narrowed to 8 after the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleTypes {
-    /// Samples a pixel: 1 to 4, the last of 2 or 4 alpha.
+    /// Samples a pixel: 1 to 4; with 2 or 4, the last is alpha.
     pub channels: usize,
     /// Bits a sample in memory.
     pub depth: Depth,
-    /// In the file that is read.
+    /// The type of the samples in the input file.
     pub read: Values,
-    /// In the file that is written.
+    /// The type of the samples in the output file.
     pub written: Values,
 }
 
 impl SampleTypes {
-    /// Numbers from 0, before and after.
+    /// Unsigned samples that keep their depth.
     pub fn plain(shape: &Shape) -> SampleTypes {
         let values = Values {
             depth: shape.depth,
@@ -183,7 +185,7 @@ impl SampleTypes {
         self.channels - usize::from(self.channels.is_multiple_of(2))
     }
 
-    /// What a sample in memory stood for in the file that was read.
+    /// The value in the input file of a sample in memory.
     fn value(&self, sample: u16) -> i32 {
         self.read.value(sample / self.read.depth.steps(self.depth))
     }
@@ -194,11 +196,11 @@ impl SampleTypes {
 pub struct DeviceImage {
     /// Width, height, channels and depth.
     pub shape: Shape,
-    /// As many bytes as the shape has.
+    /// Device memory of exactly `shape.bytes()` bytes.
     pub samples: cuda::Buffer,
 }
 
-/// What an operation makes of an image or of a piece of one.
+/// The result of an operation on an image or on a piece of one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OpResult<I = Image> {
     /// A new image.
@@ -210,7 +212,8 @@ pub enum OpResult<I = Image> {
 }
 
 impl<I> OpResult<I> {
-    /// The same with the image, if there is one, made another by `change`. Errors: those of `change`.
+    /// The same result with its image, if it has one, replaced by `change` of it. Errors: those of
+    /// `change`.
     pub fn try_map<J>(self, change: impl FnOnce(I) -> Result<J>) -> Result<OpResult<J>> {
         Ok(match self {
             OpResult::Image(image) => OpResult::Image(change(image)?),
@@ -220,28 +223,30 @@ impl<I> OpResult<I> {
     }
 }
 
-/// What the user should know of a result.
+/// Facts about a result for the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// The range, or each colour channel's, that values were stretched from, as the file that was read
-    /// means them; of those that were left as they are, both ends are the same.
+    /// The input range of each colour channel, or the one range of all, that values were stretched
+    /// from, in the values of the input file; both ends are equal for channels that were left
+    /// unchanged.
     pub ranges: Vec<(i32, i32)>,
     /// Sentences for the user, without the file's name.
     pub warnings: Vec<String>,
 }
 
-/// What an operation gave for a whole image.
+/// The result of an operation on a whole image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Executed<I = Image> {
     /// An image or numbers.
     pub result: OpResult<I>,
-    /// What the user should know of it.
+    /// Ranges and warnings for the user.
     pub summary: Summary,
 }
 
-/// Numbers found in pieces of an image, or in several, that make those of all.
+/// Numbers from pieces of an image, or from several images, that can be joined to the numbers of
+/// the whole.
 pub trait Join: Sized {
-    /// Takes in those of another piece. Errors: the pieces are of different kinds.
+    /// Adds the numbers of another piece. Errors: the pieces are of different kinds.
     fn join(&mut self, more: &Self) -> Result<()>;
 }
 
@@ -257,8 +262,8 @@ impl<I> Join for OpResult<I> {
     }
 }
 
-/// The definition of a whole operation on plain samples: its statistic and then the result, serially.
-/// Errors: none of an operation that is given what it asks for.
+/// The definition of a whole operation on plain samples: measures its statistic and computes the
+/// result, serially. Errors: none if the operation fits the image.
 pub fn naive(op: &dyn Operation, image: &Image) -> Result<Executed> {
     let statistics = op.statistic().naive(image);
     let bound = op.bind(SampleTypes::plain(&image.shape()), &statistics)?;
@@ -268,7 +273,7 @@ pub fn naive(op: &dyn Operation, image: &Image) -> Result<Executed> {
     })
 }
 
-/// The bytes that an operation moves with the measuring of its statistic.
+/// The bytes that an operation moves, those of measuring its statistic included.
 pub fn work(op: &dyn Operation, shape: &Shape) -> Work {
     let bound = op.work(shape);
     Work {

@@ -1,11 +1,11 @@
-//! How a run ends that did not stop at an error, and the errors that are the user's.
+//! The outcome of a run that completed, and errors of usage.
 
 use thiserror::Error;
 
-/// What became of a run that did not stop at an error.
+/// The outcome of a run that did not stop at an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All was done.
+    /// Everything was done.
     Done,
     /// Some files failed, and were named on standard error.
     SomeFailed,

@@ -1,5 +1,5 @@
-//! Where the time went: spans in the order they began, their bytes, GB/s and distance to the
-//! ceiling of what they used; as text for people and as one JSON object for machines.
+//! The time of each stage: spans in the order of their start, with bytes, GB/s, and the share of
+//! the peak rate of the resource that they use; as text and as one JSON object.
 
 use crate::files::Traffic;
 use serde::Serialize;
@@ -9,49 +9,49 @@ use std::time::{Duration, Instant};
 /// Version of the JSON object that `--stats=json` prints.
 const SCHEMA: u32 = 1;
 
-/// What limits a span, and so which peak its rate is held against.
+/// The resource that limits a span, and so the peak that its rate is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// The host: processor, its memory, the disk. Their peaks cannot be read, so none is claimed.
+    /// The host: processor, memory, disk. Their peaks cannot be read, so none is shown.
     Host,
     /// The link between host and GPU.
     Pcie,
-    /// The GPU's own memory.
+    /// The GPU's device memory.
     DeviceMemory,
 }
 
-/// One station of a pixel's way.
+/// One stage of the processing of an image.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// What ran: `read`, `decode`, `upload`, a kernel's name, …
+    /// Its name: `read`, `decode`, `upload`, a kernel's name, …
     pub name: String,
-    /// Beginning, counted from the timeline's own.
+    /// Its start, counted from the timeline's origin.
     pub start: Duration,
-    /// How long it took. For copies and kernels, by the GPU's own clock (CUDA events).
+    /// Its duration; for copies and kernels on the GPU's own clock (CUDA events).
     pub time: Duration,
-    /// More time, told in another span, in which it may have run side by side with that.
+    /// Additional time, counted in another span, during which this one may have run concurrently.
     pub beside: Duration,
-    /// Bytes that had to be moved: read plus written for a kernel, payload for a copy or a file.
+    /// Bytes that it had to move: read plus written for a kernel, payload for a copy or a file.
     pub bytes: u64,
-    /// What its rate is held against.
+    /// The resource whose peak its rate is compared with.
     pub limit: Limit,
 }
 
 impl Span {
-    /// GB/s: 10⁹ bytes a second, over all the time in which it may have run. `None` where nothing
-    /// measurable moved.
+    /// GB/s: 10⁹ bytes a second, over all the time in which it may have run. `None` if nothing
+    /// measurable was moved.
     fn rate(&self) -> Option<f64> {
         let seconds = (self.time + self.beside).as_secs_f64();
         (self.bytes > 0 && seconds > 0.0).then(|| self.bytes as f64 / seconds / 1e9)
     }
 }
 
-/// The theoretical peaks of a GPU, as it states them itself.
+/// The theoretical peaks of a GPU, from the properties that it reports.
 #[derive(Clone, Debug, Default)]
 pub struct Peaks {
     /// Device memory in GB/s: memory clock × 2 × bus width.
     pub memory: Option<f64>,
-    /// The PCIe link, one direction, in GB/s, and how it is wired: generation × lanes.
+    /// The PCIe link in one direction, in GB/s, and its description: generation × lanes.
     pub pcie: Option<(f64, String)>,
 }
 
@@ -65,12 +65,12 @@ impl Peaks {
     }
 }
 
-/// The spans of one image, and what they are held against.
+/// The spans of one image, and the peaks that they are compared with.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     origin: Instant,
     spans: Vec<Span>,
-    /// Filled in when a GPU did the work.
+    /// Set if a GPU did the work.
     pub peaks: Peaks,
 }
 
@@ -81,7 +81,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// An empty timeline whose wall clock began at `origin`.
+    /// An empty timeline whose clock starts at `origin`.
     pub fn starting(origin: Instant) -> Timeline {
         Timeline {
             origin,
@@ -90,7 +90,7 @@ impl Timeline {
         }
     }
 
-    /// Runs `work` on the host as a span that moves `bytes`.
+    /// Runs `work` on the host and records it as a span that moves `bytes`.
     pub fn host<T>(&mut self, name: &str, bytes: u64, work: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = work();
@@ -98,7 +98,7 @@ impl Timeline {
         result
     }
 
-    /// Adds a span that was timed elsewhere.
+    /// Adds a span that was measured elsewhere.
     pub fn push(&mut self, name: &str, start: Instant, time: Duration, bytes: u64, limit: Limit) {
         let start = start.saturating_duration_since(self.origin);
         let beside = Duration::ZERO;
@@ -113,15 +113,16 @@ impl Timeline {
         });
     }
 
-    /// Adds the spans of a decoder that read a file from `start` until now, and made `bytes` of
-    /// samples. It reads while it decodes: `read` is what the system calls took, `decode` the rest.
+    /// Adds the spans of a decoder that read a file from `start` until now and made `bytes` of
+    /// samples. Reading and decoding alternate: `read` gets the time of the system calls, `decode`
+    /// the rest.
     pub fn decoded(&mut self, start: Instant, bytes: u64, file: &Traffic) {
         let calls = file.time().min(start.elapsed());
         self.push("read", start, calls, file.bytes(), Limit::Host);
         self.codec("decode", start, bytes, calls);
     }
 
-    /// The same of an encoder: `encode` and `write`.
+    /// Adds the spans of an encoder likewise: `encode` and `write`.
     pub fn encoded(&mut self, start: Instant, bytes: u64, file: &Traffic) {
         let calls = file.time().min(start.elapsed());
         self.codec("encode", start, bytes, calls);
@@ -129,11 +130,11 @@ impl Timeline {
     }
 
     fn codec(&mut self, name: &str, start: Instant, bytes: u64, beside: Duration) {
-        let whole = start.elapsed();
+        let elapsed = start.elapsed();
         self.push(
             name,
             start,
-            whole.saturating_sub(beside),
+            elapsed.saturating_sub(beside),
             bytes,
             Limit::Host,
         );
@@ -142,8 +143,8 @@ impl Timeline {
         }
     }
 
-    /// Takes in what ran beside it: spans of the same name become one, which takes the time in
-    /// which at least one of them ran.
+    /// Adds the spans of concurrent timelines: spans of the same name become one, whose time is
+    /// that in which at least one of them ran.
     pub fn join(&mut self, beside: &[Timeline]) {
         let mut joined: Vec<(Span, Stretches)> = Vec::new();
         for timeline in beside {
@@ -172,7 +173,7 @@ impl Timeline {
         }
     }
 
-    /// When one of its spans began.
+    /// The instant when one of its spans began.
     pub fn began(&self, span: &Span) -> Instant {
         self.origin + span.start
     }
@@ -184,22 +185,22 @@ impl Timeline {
         spans
     }
 
-    /// Time since the timeline's beginning.
+    /// Time since the timeline's origin.
     pub fn wall(&self) -> Duration {
         self.origin.elapsed()
     }
 }
 
-/// Stretches of time, of which several may run at once.
+/// A set of time intervals, which may overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Stretches {
     ends: Vec<(Instant, Instant)>,
-    /// How many there were after those that touch were last made one.
+    /// The number of intervals after overlapping ones were last merged.
     tidied: usize,
 }
 
 impl Stretches {
-    /// Adds one.
+    /// Adds an interval.
     pub fn add(&mut self, start: Instant, time: Duration) {
         self.ends.push((start, start + time));
         if self.ends.len() > 2 * self.tidied + 1024 {
@@ -208,7 +209,7 @@ impl Stretches {
         }
     }
 
-    /// The same without any two that touch.
+    /// The same set without overlaps.
     fn apart(&self) -> Vec<(Instant, Instant)> {
         let mut ends = self.ends.clone();
         ends.sort_unstable();
@@ -222,22 +223,22 @@ impl Stretches {
         ends
     }
 
-    /// The time in which at least one ran.
+    /// The total time covered by at least one interval.
     pub fn time(&self) -> Duration {
         self.apart().iter().map(|(start, end)| *end - *start).sum()
     }
 }
 
-/// A finished piece of work, ready to be told.
+/// A finished piece of work, for printing.
 #[derive(Debug)]
 pub struct Report<'a> {
-    /// What was done, in a line: verb, input, output, image.
+    /// A title in one line: subcommand, input, output, image.
     pub title: &'a str,
-    /// Where it was done, and why there.
+    /// The device, and why it was chosen.
     pub device: &'a str,
     /// The spans.
     pub timeline: &'a Timeline,
-    /// The wall clock of the whole work.
+    /// The elapsed time of the whole work.
     pub wall: Duration,
 }
 
@@ -254,7 +255,7 @@ impl Report<'_> {
         100.0 * time.as_secs_f64() / self.wall.as_secs_f64().max(1e-9)
     }
 
-    /// The timeline as a table that ends with a sentence naming the largest part.
+    /// The timeline as a table, followed by a sentence that names the largest part.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n{}\n", self.title, self.device);
         let _ = writeln!(
@@ -314,7 +315,7 @@ impl Report<'_> {
         out
     }
 
-    /// The same as one JSON object (docs/SCHEMAS.md).
+    /// The same data as one JSON object (docs/SCHEMAS.md).
     ///
     /// # Errors
     /// None that can occur: all keys are text.
@@ -348,7 +349,7 @@ impl Report<'_> {
     }
 }
 
-/// What `--stats=json` prints of one image.
+/// The JSON object of one image.
 #[derive(Serialize)]
 struct ReportRecord<'a> {
     schema: u32,
@@ -361,7 +362,7 @@ struct ReportRecord<'a> {
     largest: Option<&'a str>,
 }
 
-/// A span in it.
+/// The JSON object of a span.
 #[derive(Serialize)]
 struct SpanRecord<'a> {
     name: &'a str,
@@ -375,7 +376,7 @@ struct SpanRecord<'a> {
     percent_of_ceiling: Option<f64>,
 }
 
-/// A time in milliseconds, as JSON has it.
+/// A time in milliseconds, as the JSON objects have it.
 pub fn in_millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
@@ -401,7 +402,7 @@ mod tests {
         let mut all = Timeline::starting(origin);
         all.push("copy", origin, ms(100), 1, Limit::Host);
         let beside = [(0, 10), (5, 20), (30, 40)].map(|(from, to)| {
-            // Each by a clock of its own.
+            // Each timeline has its own origin.
             let mut timeline = Timeline::starting(origin + ms(3));
             timeline.push("copy", origin + ms(3 + from), ms(to - from), 7, Limit::Host);
             timeline

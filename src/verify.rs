@@ -1,4 +1,4 @@
-//! Whether two images are the same, or one image on two devices: sample by sample.
+//! Compares two images, or one image's results on two devices, sample by sample.
 
 use crate::codec::{Reader, Reading};
 use crate::console;
@@ -15,34 +15,34 @@ use serde::Serialize;
 use std::fmt;
 use std::path::Path;
 
-/// How two images differ.
+/// The difference between two images.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Difference {
-    /// They are not of the same number of pages.
+    /// The files differ in their number of pages.
     Pages {
-        /// How many the files have.
+        /// The number of pages of each file.
         pages: [usize; 2],
     },
-    /// They are of different shapes.
+    /// Their shapes differ.
     Shape {
-        /// The shapes in words.
+        /// Both shapes as text.
         shapes: [String; 2],
     },
     /// Some samples differ.
     Samples {
-        /// How many.
+        /// The number of differing samples.
         differ: usize,
-        /// Of how many.
+        /// The number of all samples.
         samples: usize,
-        /// By how much at most.
+        /// The largest difference.
         most: u16,
-        /// The first of them, row by row.
+        /// The first differing sample, row by row.
         first: Place,
     },
 }
 
-/// A sample of both images.
+/// The place of a sample, and its value in both images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// Its column, from 0.
@@ -51,22 +51,23 @@ pub struct Place {
     pub y: usize,
     /// Its channel, from 0.
     pub channel: usize,
-    /// What it stands for in each image.
+    /// Its value in each image.
     pub values: [i32; 2],
 }
 
-/// What `verify --json` prints.
+/// The JSON object of a comparison.
 #[derive(Serialize)]
 struct Verdict<'a> {
     equal: bool,
-    /// The page that differs, from 1; none in files of one page.
+    /// The page that differs, counted from 1; `None` for files of one page.
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<usize>,
     #[serde(flatten)]
     difference: Option<&'a Difference>,
 }
 
-/// How `a` and `b` differ, if they do; the samples of both stand for these `values`.
+/// The difference between `a` and `b`, if there is one; `values` is the type of the samples of
+/// both.
 pub fn difference(a: &Image, b: &Image, values: Values) -> Option<Difference> {
     let shape = a.shape();
     if shape != b.shape() {
@@ -127,8 +128,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares two files, pixels only, page by page; says how the first pages that differ do, and fails
-/// then.
+/// Compares the pixels of two files, page by page; prints the differences of the first pages that
+/// differ. The outcome says whether the files are equal.
 pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
     let (from_a, from_b) = (open(a)?, open(b)?);
     let (mut pages_a, mut pages_b) = (pages(a, &from_a)?, pages(b, &from_b)?);
@@ -187,7 +188,7 @@ fn pages<'a>(path: &Path, source: &'a Source) -> Result<Reader<'a>> {
         .with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// A page, and what its samples stand for.
+/// Decodes a page; returns it with the type of its samples.
 fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<(Image, Values)> {
     let mut read = || {
         reader.turn_to(index)?;
@@ -199,7 +200,8 @@ fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<(Image, Values
     read().with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Does every operation to one image on the CPU and on a GPU; says which differ, and fails then.
+/// Runs every operation on one image on the CPU and on a GPU, and prints those with different
+/// results. The outcome says whether there are any.
 pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
     let gpu = Gpu::open(ordinal)?;
     let source = open(input)?;
@@ -211,16 +213,16 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
         }
         let cpu = exec::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
         let cuda = exec::on_gpu(&*op, image.clone(), &gpu, &mut Timeline::default())?;
-        let told = match (&cpu.result, &cuda.result) {
+        let verdict = match (&cpu.result, &cuda.result) {
             _ if cpu == cuda => "equal".into(),
             (OpResult::Image(a), OpResult::Image(b)) => difference(a, b, values)
                 .map_or("other ranges or warnings".into(), |found| found.to_string()),
             _ => "other numbers".into(),
         };
-        if told != "equal" {
+        if verdict != "equal" {
             outcome = Outcome::SomeFailed;
         }
-        console::print(&format!("{op:?}: {told}"))?;
+        console::print(&format!("{op:?}: {verdict}"))?;
     }
     Ok(outcome)
 }

@@ -2,7 +2,8 @@
 //! a real browser.
 
 use crate::support::{folder, gpu, run, skipped};
-use gpuimg::bench::case::{Measured, Outcome, Row, Time, Work};
+use gpuimg::bench::case::{Measured, Outcome, Row, Work};
+use gpuimg::bench::figure::Time;
 use gpuimg::bench::papers::{Paper, judged, topics};
 use gpuimg::bench::report::{Machine, Report};
 use gpuimg::bench::{Table, all_cases, compare, html};

@@ -2,7 +2,7 @@
 //! called after what went wrong.
 
 use crate::batch::{JOURNAL, names, pgm, tree};
-use crate::support::{Run, binary, folder, listing, run, sample, skipped};
+use crate::support::{Run, binary, folder, listing, own_copy, run, sample, skipped};
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
@@ -234,9 +234,10 @@ fn a_histogram_destroyed_an_image() {
     assert_eq!(code, 1);
     let expected = "gpuimg: cannot write h: it exists already (--overwrite replaces it)\n";
     assert_eq!(stderr, expected);
-    let Run { code, stderr, .. } = run(root.path(), &["histogram", "in", "-o", "no/h"], &[]);
+    // In a file there is no folder to be made.
+    let Run { code, stderr, .. } = run(root.path(), &["histogram", "in", "-o", "h/h"], &[]);
     assert_eq!(code, 1);
-    assert_eq!(stderr, "gpuimg: cannot write no/h: there is no folder no\n");
+    assert_eq!(stderr, "gpuimg: cannot write h/h: h is no folder\n");
 }
 
 #[test]
@@ -739,7 +740,7 @@ fn a_folder_that_cannot_be_read_stopped_all() {
     fs::write(at("in/locked/x.pgm"), pgm(3, 2, 1)).expect("file");
     fs::write(at("in/secret"), pgm(3, 2, 1)).expect("file");
     fs::create_dir(at("o")).expect("folder");
-    fs::copy(binary(), at("gpuimg")).expect("copy");
+    let program = own_copy(root.path());
     for (name, mode) in [
         ("", 0o755),
         ("o", 0o777),
@@ -749,7 +750,7 @@ fn a_folder_that_cannot_be_read_stopped_all() {
         fs::set_permissions(at(name), Permissions::from_mode(mode)).expect("mode");
     }
     let as_nobody = |args: &[&str]| {
-        let mut command = Command::new(at("gpuimg"));
+        let mut command = Command::new(&program);
         command.args(args).current_dir(root.path());
         // Permissions do not bind root, so root asks as nobody.
         if rustix::process::getuid().is_root() {
@@ -774,9 +775,13 @@ fn a_folder_that_cannot_be_read_stopped_all() {
         stderr.contains("cannot read in/locked: permission denied"),
         "{stderr}"
     );
-    // A set without one of its folders has no range.
-    as_nobody(&["histogram", "in", "-o", "o/h"]);
-    assert!(!at("o/h").exists());
+    // A histogram is that of the others, and says so.
+    let stderr = as_nobody(&["histogram", "in", "-o", "o/h"]);
+    assert!(stderr.contains("o/h leaves out 2 images"), "{stderr}");
+    let histogram = fs::read_to_string(at("o/h")).expect("histogram");
+    assert!(histogram.contains(r#""failed":2"#), "{histogram}");
+    as_nobody(&["histogram", "in/locked", "-o", "o/none"]);
+    assert!(!at("o/none").exists());
     fs::set_permissions(at("in/locked"), Permissions::from_mode(0o755)).expect("mode");
 }
 

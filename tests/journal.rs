@@ -83,18 +83,15 @@ fn in_place_images_were_turned_twice() {
         0,
         ALL_BEFORE,
     );
-    fs::write(root.path().join("one.pgm"), pgm(3, 2, 1)).expect("file");
-    fs::create_dir(root.path().join("links")).expect("folder");
-    symlink("../one.pgm", root.path().join("links/one.pgm")).expect("link");
-    expect(
-        root.path(),
-        "rotate 90 one.pgm links --overwrite",
-        0,
-        "1 of 1",
-    );
-    let turned = fs::read(root.path().join("one.pgm")).expect("file");
-    let line = "rotate 90 one.pgm links --overwrite --resume";
+    fs::create_dir_all(root.path().join("links/real")).expect("folder");
+    fs::write(root.path().join("links/real/one.pgm"), pgm(3, 2, 1)).expect("file");
+    symlink("real/one.pgm", root.path().join("links/one.pgm")).expect("link");
+    let line = "rotate 90 links/real/one.pgm links --overwrite";
+    expect(root.path(), line, 0, "1 of 1");
+    let turned = fs::read(root.path().join("links/real/one.pgm")).expect("file");
+    let line = "rotate 90 links/real/one.pgm links --overwrite --resume";
     expect(root.path(), line, 0, "1 were done before");
+    assert!(fs::read(root.path().join("links/real/one.pgm")).expect("file") == turned);
     fs::write(root.path().join("one.pgm"), pgm(3, 2, 1)).expect("file");
     let line = "rotate 90 one.pgm one.pgm --overwrite --resume";
     expect(root.path(), line, 0, "1 of 1 file");

@@ -55,8 +55,11 @@ fn going_on_redoes_what_has_changed() {
     );
 }
 
+/// A run that hears signals, though whoever started the tests may ignore them.
 fn start(root: &Path, args: &[&str]) -> Child {
-    Command::new(binary())
+    Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(binary())
         .args(args)
         .current_dir(root)
         .stdout(Stdio::null())

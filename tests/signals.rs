@@ -1,7 +1,7 @@
 //! Signals, lost terminals and lost outputs: each test is named after what went wrong.
 
 use crate::batch::pgm;
-use crate::support::{Run, binary, folder, listing, run, told};
+use crate::support::{Run, binary, folder, listing, own_copy, run, told};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, PipeWriter, Read, Write};
@@ -40,11 +40,12 @@ fn code(child: &mut Child) -> Option<i32> {
     panic!("it does not end");
 }
 
-/// A run that waits for its input, so that it is under way and has its handlers.
+/// A run that waits for its input, so that it is under way and has its handlers. Whoever started the
+/// tests may ignore signals (`nohup`, a shell's background job), and no shell can undo that: `env` does.
 fn waiting(folder: &Path, stderr: Stdio, before: &str) -> (Child, File) {
     let path = pipe(folder, "in");
-    let child = Command::new("sh")
-        .arg("-c")
+    let mut child = Command::new("env")
+        .args(["--default-signal=INT,TERM,HUP", "sh", "-c"])
         .arg(format!("{before} exec \"$0\" sum in"))
         .arg(binary())
         .current_dir(folder)
@@ -52,9 +53,18 @@ fn waiting(folder: &Path, stderr: Stdio, before: &str) -> (Child, File) {
         .stderr(stderr)
         .spawn()
         .expect("the program runs");
-    // Opening waits for the one who reads.
-    let input = OpenOptions::new().write(true).open(path).expect("pipe");
-    (child, input)
+    // There is no opening it before there is one who reads.
+    let mut options = OpenOptions::new();
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    options.write(true).custom_flags(flags);
+    loop {
+        if let Ok(input) = options.open(&path) {
+            return (child, input);
+        }
+        let ended = child.try_wait().expect("wait");
+        assert_eq!(ended, None, "it ended before it read");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn send(child: &Child, signal: Signal) {
@@ -212,8 +222,7 @@ fn a_report_into_a_closed_pipe_was_a_success() {
 #[test]
 fn a_limit_on_threads_was_a_panic() {
     let folder = folder(&[("a.pgm", &pgm(3, 2, 1)), ("b.pgm", &pgm(3, 2, 2))]);
-    let program = folder.path().join("gpuimg");
-    fs::copy(binary(), &program).expect("copy");
+    let program = own_copy(folder.path());
     for path in [folder.path(), &program] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("mode");
     }

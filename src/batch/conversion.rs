@@ -1,31 +1,32 @@
-//! What was asked for by a verb that makes images: its inputs, found once, and where each result goes.
-//! Whatever is wrong with that is told here, before anything is read, made or replaced.
+//! The inputs and outputs of a subcommand that makes images: finds the inputs once and names each
+//! result. Wrong usage is reported here, before anything is read, made or replaced.
 
-use super::inputs::{self, Items};
-use super::naming::Naming;
-use super::{journal, places};
-use crate::cli::Files;
+use super::inputs;
+use super::item::Items;
+use super::naming::{JOURNAL, Naming};
+use super::options::Files;
+use super::places;
 use crate::codec::{Format, format};
 use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Inputs, and what becomes of them.
+/// The inputs and the naming of their results.
 #[derive(Debug)]
 pub struct Conversion {
-    /// The inputs, each with the place of its result.
+    /// The inputs, each with the path of its result.
     pub items: Items,
     /// How results are named.
     pub naming: Naming,
-    /// The format asked for; without it, names and inputs decide.
+    /// The requested format; `None` leaves it to names and inputs.
     pub format: Option<&'static dyn Format>,
 }
 
 impl Conversion {
-    /// Understands the arguments and options of a verb.
+    /// Interprets the arguments and options of a subcommand.
     ///
     /// # Errors
-    /// Wrong usage: each says which argument is wrong, and how.
+    /// Wrong usage: names the argument and its fault.
     pub fn of(files: &Files) -> Result<Conversion> {
         let (output, inputs) = files.paths.split_last().context("no output is given")?;
         let list = &files.batch.selection.files_from;
@@ -46,7 +47,7 @@ impl Conversion {
         naming.name(&mut items.items)?;
         places::check(&items.items, &naming, files.overwrite || files.batch.resume)?;
         if let Some(report) = &files.batch.report {
-            let journal = naming.folder().join(journal::NAME);
+            let journal = naming.folder().join(JOURNAL);
             let others = [Some(&journal), list.as_ref()];
             let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
             places::keep_report_off(report, &items.items, &others)?;
@@ -59,7 +60,7 @@ impl Conversion {
     }
 }
 
-/// Whether the output is meant as an image or as a folder of them, which need not exist.
+/// Whether the output is one image or a folder of images, which need not exist yet.
 fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     let several = inputs.len() != 1
         || files.batch.selection.files_from.is_some()

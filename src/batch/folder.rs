@@ -1,88 +1,21 @@
-//! The images below a folder, and what else is there: passed over with a reason, or named because
-//! it should have been read and cannot be.
+//! Finds the images below a folder. Other files are skipped with a reason; unreadable files that
+//! should be images are reported.
 
-use super::inputs::{Item, Items, Selection, Unread};
+use super::item::{Item, Items, PassedOver, Unread, Why, summary};
 use crate::codec::format;
 use crate::files::{Source, reason};
 use anyhow::Result;
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::{self, File, FileType};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use walkdir::{DirEntry, WalkDir};
 
-/// What the program's own files begin with: journals and unfinished outputs, of which none is told.
+/// The prefix of the program's own files, journals and unfinished outputs, which are skipped
+/// silently.
 const OWN: &[u8] = b".gpuimg-";
-
-/// Something in a folder that is not done, and why.
-#[derive(Debug)]
-pub struct PassedOver {
-    /// What it is called.
-    pub path: PathBuf,
-    /// Why it is not done.
-    pub why: Why,
-}
-
-/// Why something in a folder is passed over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// Neither its name nor its content is an image's.
-    NoImage,
-    /// Its name begins with a dot.
-    Hidden,
-    /// `--include` or `--exclude` says so.
-    LeftOut,
-    /// Links to folders may lead in circles.
-    FolderLink,
-    /// A link to nothing that is not called like an image.
-    LeadsNowhere,
-    /// A pipe: opening it could wait for ever.
-    Fifo,
-    /// A socket.
-    Socket,
-    /// A device.
-    Device,
-}
-
-impl Why {
-    /// Whether each such file is named even where others are only counted.
-    pub fn is_odd(self) -> bool {
-        use Why::*;
-        matches!(self, LeadsNowhere | Fifo | Socket | Device)
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Why::NoImage => "no image",
-            Why::Hidden => "hidden",
-            Why::LeftOut => "left out by --include or --exclude",
-            Why::FolderLink => "a link to a folder",
-            Why::LeadsNowhere => "a link that leads nowhere",
-            Why::Fifo => "a FIFO",
-            Why::Socket => "a socket",
-            Why::Device => "a device",
-        })
-    }
-}
-
-/// Counts what was passed over, by reason and with an example each, as `no image: 2 (in/a.txt, …)`.
-pub fn summary<'a>(passed_over: impl Iterator<Item = &'a PassedOver>) -> String {
-    let mut reasons: BTreeMap<Why, (usize, &Path)> = BTreeMap::new();
-    for PassedOver { path, why } in passed_over {
-        reasons.entry(*why).or_insert((0, path)).0 += 1;
-    }
-    let reasons = reasons.into_iter().map(|(why, (count, path))| {
-        let more = if count > 1 { ", …" } else { "" };
-        format!("{why}: {count} ({}{more})", path.display())
-    });
-    reasons.collect::<Vec<String>>().join("; ")
-}
 
 /// The patterns of `--include` and `--exclude`.
 pub struct Filter {
@@ -91,17 +24,17 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The patterns, compiled.
+    /// Compiles the patterns.
     ///
     /// # Errors
     /// A pattern that is none.
-    pub fn new(selection: &Selection) -> Result<Filter> {
+    pub fn new(include: &[String], exclude: &[String]) -> Result<Filter> {
         Ok(Filter {
-            include: match selection.include.is_empty() {
+            include: match include.is_empty() {
                 true => None,
-                false => Some(globs(&selection.include)?),
+                false => Some(globs(include)?),
             },
-            exclude: globs(&selection.exclude)?,
+            exclude: globs(exclude)?,
         })
     }
 
@@ -109,7 +42,7 @@ impl Filter {
         matches(&self.exclude, below)
     }
 
-    /// Whether a file is taken, and if so, whether by its name alone.
+    /// Whether a file is included, and if so, whether by its name alone.
     fn includes(&self, below: &Path) -> Option<bool> {
         match &self.include {
             Some(globs) => matches(globs, below).then_some(true),
@@ -132,24 +65,24 @@ fn matches(globs: &GlobSet, below: &Path) -> bool {
     globs.is_match(below) || below.file_name().is_some_and(|name| globs.is_match(name))
 }
 
-/// What becomes of something in a folder.
+/// What to do with an entry of a folder.
 enum Sorted {
-    /// It is to be done.
+    /// Process it.
     Taken,
-    /// It is a folder to look into.
+    /// Descend into it.
     Entered,
-    /// It is the program's own.
+    /// Ignore it: it is a file of this program.
     Own,
     PassedOver(Why),
-    /// It should have been read, and cannot be.
+    /// Report it: it should be an image and cannot be read.
     Unread(String),
 }
 
-/// Adds all images below `root` to `found`, sorted by name. What cannot be looked at is named and
-/// the rest goes on; so is a folder without any image.
+/// Adds all images below `root` to `found`, sorted by name. An unreadable entry and a folder
+/// without any image are reported, and the others are processed.
 pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut Items) {
     let real = |path: &Path| path.canonicalize().ok();
-    // In place, the folder of the results is the root itself.
+    // In place, the output folder is the root itself.
     let results = results.and_then(real);
     let results = results.filter(|results| real(root).as_ref() != Some(results));
     let (items, passed, unread) = (
@@ -180,7 +113,7 @@ pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut It
         let path = path.to_path_buf();
         match sorted {
             Sorted::Entered | Sorted::Own => {}
-            Sorted::Taken => found.items.push(Item::new(path.clone(), below.into())),
+            Sorted::Taken => found.items.push(Item::found(path.clone(), below.into())),
             Sorted::PassedOver(why) => found.passed_over.push(PassedOver { path, why }),
             Sorted::Unread(why) => found.unread.push(Unread { path, why }),
         }
@@ -217,14 +150,14 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
     let Some(by_name) = filter.includes(below) else {
         return Sorted::PassedOver(Why::LeftOut);
     };
-    // Through links to files, not through links to folders, which may lead in circles.
+    // Links to files are followed, links to folders are not, since they could form a cycle.
     let about = match entry.path_is_symlink() {
         false => Ok(entry.file_type()),
         true => fs::metadata(path).map(|about| about.file_type()),
     };
     let kind = match about {
         Ok(kind) => kind,
-        // Called like an image, it has to answer for it.
+        // A file with the name of an image has to be readable.
         Err(error) if by_name || format::of_extension(path).is_ok() => {
             return Sorted::Unread(match error.kind() {
                 io::ErrorKind::NotFound => Why::LeadsNowhere.to_string(),
@@ -246,7 +179,7 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
     }
 }
 
-/// What something is that is no regular file.
+/// The reason to skip a file that is not a regular one.
 fn no_file(kind: FileType) -> Option<Why> {
     if kind.is_file() {
         None

@@ -1,15 +1,15 @@
-//! The histogram of a whole set of images: measured over files and machines, merged, and made the
-//! range by which all are normalized.
+//! The histogram of a whole set of images: counted over files and machines, merged, and used as the
+//! common range for normalizing all of them.
 //!
-//! A `.hist` file is one JSON object: what kind of images were counted, how many, how many could not
-//! be read, which part of a set that was, and of each channel `[value, count]` for every value that
-//! occurs.
+//! A `.hist` file is one JSON object: the kind of the images, their number, the number of
+//! unreadable ones, the shards of the set that are included, and for each channel a list of
+//! `[value, count]` for every value that occurs.
 
+use super::options::Counted;
 use super::plan::counted;
 use super::shard::{MOST_PARTS, Shard};
-use crate::cli::Counted;
 use crate::console;
-use crate::files::{Source, Target, make_folder};
+use crate::files::{Source, Target, make_folder, parent};
 use crate::image::Depth;
 use crate::ops::histogram::Counts;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -17,31 +17,31 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Version of the files.
+/// Version of the file format.
 const SCHEMA: u64 = 1;
 
-/// The most bytes that a file has: four channels of 65,536 values take a tenth of it.
+/// The largest accepted file, in bytes: four channels of 65,536 values take a tenth of it.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// How many missing parts are named.
+/// The most missing shards that a message names.
 const NAMED: usize = 8;
 
-/// The histogram of a set of images of one kind, or of some parts of it.
+/// The histogram of a set of images of one kind, or of some shards of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
-    /// What was counted; nothing, where a part had no image.
+    /// The counts; `None` if there was no image.
     pub counts: Option<Counts>,
-    /// How many images.
+    /// The number of counted images.
     pub images: u64,
-    /// How many more could not be read, and so are not in the counts.
+    /// The number of images that could not be read and are not counted.
     pub failed: u64,
-    /// The parts of the set that are in it, and of how many; (1 of 1) is a whole set.
+    /// The included shards, from 1, and the number of all shards; (1 of 1) is a whole set.
     parts: BTreeSet<u64>,
     of: u64,
 }
 
 impl Set {
-    /// The part `shard` of a set, or a whole one, with nothing counted yet.
+    /// An empty histogram for the shard `shard` of a set, or for a whole set.
     pub fn new(shard: Option<Shard>) -> Set {
         let (part, of) = shard.map_or((1, 1), |shard| (shard.index, shard.of));
         Set {
@@ -82,7 +82,7 @@ impl Set {
         Ok(())
     }
 
-    /// Joins another part of the same set.
+    /// Adds another shard of the same set.
     pub fn join(&mut self, other: &Set) -> Result<()> {
         ensure!(
             self.of == other.of,
@@ -90,7 +90,7 @@ impl Set {
             other.of,
             self.of
         );
-        // Whole sets may be joined as one likes; a part must not count twice.
+        // Whole sets may be joined freely; a shard must not count twice.
         if self.of > 1 {
             if let Some(twice) = other.parts.intersection(&self.parts).next() {
                 bail!("part {twice} of {} is in it and in another file", self.of);
@@ -104,10 +104,10 @@ impl Set {
         }
     }
 
-    /// The set as a whole, which is no part of another.
+    /// The set as a whole, no longer a shard of another.
     ///
     /// # Errors
-    /// Parts that are missing.
+    /// Missing shards.
     pub fn complete(mut self) -> Result<Set> {
         self.whole()?;
         self.parts = BTreeSet::from([1]);
@@ -115,7 +115,7 @@ impl Set {
         Ok(self)
     }
 
-    /// Fails if parts are not in it, and names them, or the first of many.
+    /// Fails if shards are missing, and names the first of them.
     fn whole(&self) -> Result<()> {
         let missing = (1..=self.of).filter(|part| !self.parts.contains(part));
         let named: Vec<String> = missing.take(NAMED).map(|part| part.to_string()).collect();
@@ -133,7 +133,7 @@ impl Set {
         Ok(())
     }
 
-    /// The counts of the whole set. Errors: a part is missing, or has no image.
+    /// The counts of the whole set. Errors: a shard is missing, or there was no image.
     pub fn into_counts(self) -> Result<Counts> {
         let whole = self.whole();
         whole.map_err(|missing| anyhow!("{missing} (gpuimg merge joins them)"))?;
@@ -235,7 +235,7 @@ impl Set {
         read().with_context(|| format!("cannot read {}", path.display()))
     }
 
-    /// Says on standard error how many images the file at `path` leaves out, if any.
+    /// Prints on standard error how many images the file at `path` lacks, if any.
     pub fn mention_failed(&self, path: &Path) {
         if self.failed > 0 {
             console::tell(&format!(
@@ -246,13 +246,11 @@ impl Set {
         }
     }
 
-    /// Writes a `.hist` file, and makes its folder first.
+    /// Writes a `.hist` file, and creates its folder first.
     pub fn write(&self, output: &Counted) -> Result<()> {
         let path = &output.output;
         let write = || {
-            if let Some(folder) = path.parent() {
-                make_folder(folder, output.sync)?;
-            }
+            make_folder(parent(path), output.sync)?;
             let mut target = Target::create(path, output.overwrite)?;
             target.sync = output.sync;
             let text = self.json()? + "\n";
@@ -264,29 +262,29 @@ impl Set {
     }
 }
 
-/// The version of a file, whatever else is in it.
+/// The version of a file, read before its other fields.
 #[derive(Deserialize)]
 struct Version {
     gpuimg_histogram: Option<u64>,
 }
 
-/// A file as it is written.
+/// The JSON object in a file.
 #[derive(Serialize, Deserialize)]
 struct SetRecord {
     gpuimg_histogram: u64,
     images: u64,
     #[serde(default)]
     failed: u64,
-    /// Bits a sample, and whether it is signed; neither where no image was counted.
+    /// Bits a sample and the sign; both are `None` where no image was counted.
     depth: Option<u32>,
     signed: Option<bool>,
     parts: Vec<u64>,
     of: u64,
-    /// Of each channel `[value, count]` of every value that occurs.
+    /// For each channel a `[value, count]` for every value that occurs.
     channels: Vec<Vec<(i64, u64)>>,
 }
 
-/// How many samples `bins` count; in bits that no counts exceed.
+/// The number of samples counted in `bins`; 128 bits cannot overflow.
 fn samples(bins: &[u64]) -> u128 {
     bins.iter().map(|&count| u128::from(count)).sum()
 }

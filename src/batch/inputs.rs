@@ -1,11 +1,12 @@
-//! What a batch works on: files, folders and lists of files, found once.
+//! The inputs of a batch: files, folders and lists of files, found once.
 
-use super::folder::{self, Filter, PassedOver};
+use super::folder::{self, Filter};
+use super::item::{Item, Items, Unread};
 use super::shard::Shard;
 use crate::files::reason;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
@@ -30,48 +31,13 @@ pub struct Selection {
     pub shard: Option<Shard>,
 }
 
-/// One file of a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
-    /// What is read.
-    pub input: PathBuf,
-    /// Its name within the batch: the same on every machine, whatever the directory is called there.
-    pub key: PathBuf,
-    /// What is written, if anything.
-    pub output: Option<PathBuf>,
-    /// Whether it was found or listed as a file, and so may be nothing else; an input that is named
-    /// may be a pipe.
-    pub listed: bool,
-}
-
-/// A file, folder or list that should have given images, and why it could not.
-#[derive(Debug)]
-pub struct Unread {
-    /// What could not be read.
-    pub path: PathBuf,
-    /// Why.
-    pub why: String,
-}
-
-/// The inputs of a run. They are found once and every pass over them uses this value: a list or a
-/// folder read again could be empty (a pipe) or another.
-#[derive(Debug, Default)]
-pub struct Items {
-    /// In the order of their names.
-    pub items: Vec<Item>,
-    /// What was found in folders and is not done.
-    pub passed_over: Vec<PassedOver>,
-    /// What counts as failed before anything begins.
-    pub unread: Vec<Unread>,
-}
-
-/// Collects the inputs that `paths` and `selection` name; of folders among them, the one that the
-/// `results` go to is left out.
+/// Collects the inputs that `paths` and `selection` name; the folder `results`, if it lies within
+/// one of them, is skipped.
 ///
 /// # Errors
-/// A pattern that is none, a list that cannot be read, standard input named twice.
+/// An invalid pattern, a list that cannot be read, standard input named twice.
 pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>) -> Result<Items> {
-    let filter = Filter::new(selection)?;
+    let filter = Filter::new(&selection.include, &selection.exclude)?;
     let streams = paths.iter().chain(&selection.files_from);
     ensure!(
         streams.filter(|path| *path == Path::new("-")).count() < 2,
@@ -107,59 +73,7 @@ pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>)
     Ok(found)
 }
 
-impl Items {
-    /// Whether anything may come of them: no folder is made for inputs that are all missing. A part of a
-    /// set may be empty.
-    pub fn has_any(&self) -> bool {
-        let there = |item: &Item| item.input == Path::new("-") || item.input.exists();
-        match self.items.as_slice() {
-            [] => self.unread.is_empty(),
-            items => items.iter().any(there),
-        }
-    }
-
-    /// Refuses inputs that can be read only once, where all are to be read twice.
-    ///
-    /// # Errors
-    /// A pipe or another stream among them.
-    pub fn can_be_read_twice(&self) -> Result<()> {
-        for item in &self.items {
-            ensure!(
-                !item.is_stream(),
-                "--across reads every image twice, and {} can be read only once",
-                item.input.display()
-            );
-        }
-        Ok(())
-    }
-}
-
-impl Item {
-    /// A file, and what it is called within the batch.
-    pub fn new(input: PathBuf, key: PathBuf) -> Item {
-        Item {
-            input,
-            key,
-            output: None,
-            listed: false,
-        }
-    }
-
-    /// Whether it can be read only once: standard input, a pipe or a device.
-    pub fn is_stream(&self) -> bool {
-        let stream = |about: fs::Metadata| !about.is_file() && !about.is_dir();
-        self.input == Path::new("-") || fs::metadata(&self.input).is_ok_and(stream)
-    }
-}
-
-impl Unread {
-    /// As an error.
-    pub fn error(&self) -> anyhow::Error {
-        anyhow!("cannot read {}: {}", self.path.display(), self.why)
-    }
-}
-
-/// The files of a list, separated by NUL if there is one in it, by line ends if not.
+/// The files of a list, separated by NUL if it contains one, otherwise by line ends.
 fn listed(list: &Path) -> io::Result<Vec<Item>> {
     let mut bytes = Vec::new();
     if list == Path::new("-") {
@@ -177,14 +91,15 @@ fn listed(list: &Path) -> io::Result<Vec<Item>> {
     Ok(named.map(|name| of_list(name.to_vec())).collect())
 }
 
-/// The file that a list calls `name`.
+/// The file for a `name` in a list.
 fn of_list(name: Vec<u8>) -> Item {
     let path = match name.as_slice() {
-        // In a list a file's name, and no stream.
+        // In a list `-` is a file name, not standard input.
         b"-" => PathBuf::from("./-"),
         _ => PathBuf::from(OsString::from_vec(name)),
     };
-    // A relative name keeps its folders in the results; one that leads elsewhere only its last part.
+    // A relative name keeps its folders in the output; for a name that leads elsewhere only the
+    // last part is kept.
     let inside = path
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -195,8 +110,5 @@ fn of_list(name: Vec<u8>) -> Item {
             .collect(),
         false => path.file_name().map_or_else(|| path.clone(), PathBuf::from),
     };
-    Item {
-        listed: true,
-        ..Item::new(path, key)
-    }
+    Item::found(path, key)
 }

@@ -1,19 +1,23 @@
-//! What a batch has done, kept in the folder of its results: so that a run that was stopped at any
-//! moment can go on (`--resume`), and knows its own outputs from others'.
+//! The journal of a batch, in the output folder: it lists finished outputs, so that a run that was
+//! stopped at any moment can be resumed (`--resume`), and distinguishes its own outputs from other
+//! files.
 //!
-//! A journal has one JSON object a line for each output, written when the output's file is whole and
-//! before it gets its name: which file that is (length, time, inode), what it was made of and how. So
-//! the file that bears the name tells by itself whether it is the one, whenever a run was killed. A
-//! run without `--resume` begins with a line that says so. Lines are appended with one write each.
+//! A journal has one JSON object a line for each output, written when the output's file is complete
+//! and before it gets its name: the identity of that file (length, time, inode), the identity of
+//! the input, and the options. So the file with that name shows by itself whether it is the
+//! finished one, whenever a run was killed. A run without `--resume` begins with a marker line.
+//! Each line is appended with one write.
 //!
-//! It is called `.gpuimg-journal`; part I of N writes `.gpuimg-journal.I-of-N`, since machines that
-//! append to one file of a network file system overwrite each other's lines. All are read.
+//! The file is named `.gpuimg-journal`; shard I of N writes `.gpuimg-journal.I-of-N`, since
+//! machines that append to one file of a network file system overwrite each other's lines. All of
+//! them are read.
 
 mod history;
 mod line;
 
-use super::inputs::Item;
+use super::item::Item;
 use super::key::Job;
+use super::naming::JOURNAL;
 use super::shard::Shard;
 use crate::files::{Identity, same_file, sync_folder};
 use anyhow::{Context, Result, bail, ensure};
@@ -26,41 +30,38 @@ use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Its name in the folder of the results, and what the names of the parts' journals begin with.
-pub const NAME: &str = ".gpuimg-journal";
-
-/// What is to become of an output.
+/// What a run must do about an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is done, and nothing has changed since.
+    /// Nothing: it is done, and neither file has changed since.
     Done,
-    /// It is to be made.
+    /// Make it.
     Make(Replace),
-    /// It must not be made, for this reason.
+    /// Refuse it, for this reason.
     Refused(&'static str),
 }
 
-/// What an output may replace.
+/// The existing file that an output may replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replace {
     /// No file.
     Nothing,
-    /// This very file.
+    /// The file with this identity.
     Only(Identity),
-    /// Whatever is there.
+    /// Any file.
     Anything,
 }
 
 impl Replace {
-    /// Whether a file may be there.
+    /// Whether any existing file may be replaced.
     pub fn something(self) -> bool {
         self != Replace::Nothing
     }
 
-    /// Whether what is at `path` now may still be replaced.
+    /// Checks that the file now at `path` may still be replaced.
     ///
     /// # Errors
-    /// Another file is there by now than when the work began.
+    /// The file has been replaced since the work began.
     pub fn check(self, path: &Path) -> Result<()> {
         if let Replace::Only(known) = self {
             ensure!(
@@ -72,19 +73,19 @@ impl Replace {
     }
 }
 
-/// What an item's files were when it was its turn.
+/// The state of an item's files when its processing began.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight {
-    /// The input, if it can be looked at.
+    /// The identity of the input, if it can be read.
     pub input: Option<Identity>,
-    /// What bears the output's name.
+    /// The identity of the file with the output's name.
     pub output: Option<Identity>,
-    /// Whether both are one file.
+    /// Whether both are the same file.
     pub in_place: bool,
 }
 
 impl Sight {
-    /// Looks at the files of an item.
+    /// Looks up the files of an item.
     pub fn of(item: &Item) -> Sight {
         let input = Identity::of(&item.input);
         let Some(path) = item.output.as_deref() else {
@@ -95,7 +96,7 @@ impl Sight {
             };
         };
         let in_place = same_file(&item.input, path);
-        // One file is looked at once: a second look might find that another run has replaced it.
+        // One file is looked up once: between two look-ups another run could replace it.
         let output = match in_place {
             true => input,
             false => Identity::of(path),
@@ -107,7 +108,7 @@ impl Sight {
         }
     }
 
-    /// The verdict where nothing is known of earlier runs.
+    /// The verdict if nothing is known of earlier runs.
     pub fn verdict(&self, overwrite: bool) -> Verdict {
         Verdict::Make(match self.output {
             Some(there) if overwrite && self.in_place => Replace::Only(there),
@@ -117,16 +118,16 @@ impl Sight {
     }
 }
 
-/// What earlier runs did in one folder of results, for a run that does `job` there. It is only read.
+/// The journals of earlier runs in one output folder, compared with the current `job`. Read-only.
 #[derive(Debug)]
 pub struct Past {
     folder: PathBuf,
     job: Job,
-    /// Nothing unless earlier runs are gone on with.
+    /// `None` unless earlier runs are resumed.
     history: Option<Mutex<History>>,
 }
 
-/// The journal of one folder of results, open for the outputs of one run.
+/// The journal of one output folder, open for the outputs of one run.
 #[derive(Debug)]
 pub struct Journal {
     pen: Mutex<Pen>,
@@ -137,12 +138,12 @@ pub struct Journal {
 #[derive(Debug)]
 struct Pen {
     file: File,
-    /// Whether the last line may have been cut off.
+    /// Whether the last line may be incomplete.
     torn: bool,
 }
 
 impl Past {
-    /// Reads all journals of `folder`, which need not exist, if earlier runs are gone on with.
+    /// Reads all journals of `folder`, which need not exist, if earlier runs are resumed.
     ///
     /// # Errors
     /// A journal that cannot be read, or that is no regular file.
@@ -158,7 +159,7 @@ impl Past {
         })
     }
 
-    /// What earlier runs, and others at work now, make of an item.
+    /// The verdict on an item, from earlier and concurrent runs.
     pub fn verdict(&self, item: &Item, sight: &Sight, overwrite: bool) -> Result<Verdict> {
         let known = self.history.as_ref().zip(self.inside(item));
         let Some((history, name)) = known else {
@@ -166,13 +167,13 @@ impl Past {
         };
         let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
         if sight.in_place {
-            // Whoever has replaced the input had journalled it before.
+            // A run that replaces an input writes its journal line first.
             history.refresh(&self.job)?;
         }
         Ok(history.verdict(&name, sight, overwrite))
     }
 
-    /// Whether another run has done an item since this one began.
+    /// Whether another run has finished an item since this run began.
     pub fn was_done_meanwhile(&self, item: &Item) -> bool {
         let Some((history, name)) = self.history.as_ref().zip(self.inside(item)) else {
             return false;
@@ -182,8 +183,8 @@ impl Past {
         history.refresh(&self.job).is_ok() && history.verdict(&name, &sight, false) == Verdict::Done
     }
 
-    /// An output's name below the folder, which may be called otherwise the next time; none for one
-    /// that is elsewhere.
+    /// An output's path relative to the folder, whose own path may change between runs; `None` for
+    /// a path elsewhere.
     fn inside(&self, item: &Item) -> Option<PathBuf> {
         let output = item.output.as_deref()?;
         let name = output.strip_prefix(&self.folder).unwrap_or(output);
@@ -192,8 +193,8 @@ impl Past {
 }
 
 impl Journal {
-    /// Opens the journal of `folder`, or that of a part of the batch. With `sync`, its lines are on
-    /// the disk before the outputs that they speak of have names.
+    /// Opens the journal of `folder`, or that of a shard. With `sync`, each line is on the disk
+    /// before its output gets its name.
     ///
     /// # Errors
     /// A journal that cannot be opened, or that is no regular file.
@@ -205,8 +206,8 @@ impl Journal {
         sync: bool,
     ) -> Result<Journal> {
         let name = match shard {
-            Some(Shard { index, of }) => format!("{NAME}.{index}-of-{of}"),
-            None => NAME.into(),
+            Some(Shard { index, of }) => format!("{JOURNAL}.{index}-of-{of}"),
+            None => JOURNAL.into(),
         };
         let path = folder.join(name);
         let failed = || format!("cannot write {}", path.display());
@@ -227,20 +228,21 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What earlier runs, and others at work now, make of an item.
+    /// The verdict on an item, from earlier and concurrent runs.
     pub fn verdict(&self, item: &Item, sight: &Sight, overwrite: bool) -> Result<Verdict> {
         self.past.verdict(item, sight, overwrite)
     }
 
-    /// Whether another run has done an item since this one began.
+    /// Whether another run has finished an item since this run began.
     pub fn was_done_meanwhile(&self, item: &Item) -> bool {
         self.past.was_done_meanwhile(item)
     }
 
-    /// Notes that the output of `item` is whole, is the file `made`, and will get its name now.
+    /// Records that the output of `item` is complete, is the file `made`, and is about to get its
+    /// name.
     ///
     /// # Errors
-    /// The line cannot be written: the output must not appear then.
+    /// The line cannot be written; then the output must not appear.
     pub fn announce(
         &self,
         item: &Item,
@@ -270,14 +272,14 @@ impl Journal {
     }
 }
 
-/// Whether a name leads nowhere but below the folder that it is in.
+/// Whether a name stays below the folder that it is relative to.
 fn is_below(name: &Path) -> bool {
     let mut parts = name.components().peekable();
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Opens a journal that is a file and nothing else: no link, which would lead to another's file, and
-/// no pipe, which would never answer.
+/// Opens a journal as a regular file only: not through a link, which would lead to another file,
+/// and not a pipe, which would block.
 fn open(path: &Path, flags: OFlags) -> Result<File> {
     let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let advice = "a journal is a regular file: remove it, or write to another folder";

@@ -1,10 +1,11 @@
-//! What an output depends on beside its input: a run goes on with another's outputs only if all of
-//! it is the same.
+//! The options that an output depends on, besides its input: a resumed run keeps existing outputs
+//! only if all of them are the same.
 
-use crate::cli::{Common, Files};
+use super::options::Files;
 use crate::codec::{self, Pages, Reading, png, tiff};
 use crate::image::Depth;
 use crate::ops::Operation;
+use crate::options::Common;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -14,7 +15,7 @@ use serde_json::value::RawValue;
 struct Key {
     /// The operation with its options.
     op: serde_json::Value,
-    /// Whether the range in `op` is that of the very inputs.
+    /// Whether the range in `op` was measured in the inputs themselves.
     across: bool,
     format: Option<&'static str>,
     depth: Option<Depth>,
@@ -25,10 +26,10 @@ struct Key {
     pages: Option<Pages>,
 }
 
-/// What is done to every file of a batch.
+/// The operation and options of a batch.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The word that the user typed.
+    /// The subcommand's name.
     pub verb: &'static str,
     /// Whether the range was measured in the inputs themselves, just before.
     pub across: bool,
@@ -37,12 +38,12 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job of a command line.
+    /// The job for a command line.
     ///
     /// # Errors
-    /// None that can occur: the options are plain numbers and words.
+    /// None in practice: the options are plain numbers and words.
     pub fn new(op: &dyn Operation, across: bool, files: &Files, common: &Common) -> Result<Job> {
-        // All options are named here, so that a new one does not compile until it is decided on.
+        // Every option is named here, so that a new one does not compile until it is classified.
         let Files {
             paths: _,
             format,
@@ -50,19 +51,19 @@ impl Job {
             auto_orient,
             overwrite: _,
             sync: _,
-            // Part of the output's name, which stands beside the key.
+            // A part of the output's name, which is recorded beside the key.
             name: _,
             batch: _,
             options: codec::Options { png, tiff },
         } = files;
         let Common {
-            // The bytes are the same from each.
+            // Every device gives the same bytes.
             device: _,
             stats: _,
             verbose: _,
             reading:
                 Reading {
-                    // What it refuses has no output.
+                    // A refused input has no output.
                     max_pixels: _,
                     keep_going,
                     pages,

@@ -1,7 +1,6 @@
-//! What results are called.
+//! The names of results.
 
-use super::inputs::Item;
-use super::journal;
+use super::item::Item;
 use crate::codec::{Format, format};
 use anyhow::{Result, bail, ensure};
 use std::ffi::{OsStr, OsString};
@@ -9,24 +8,28 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
+/// The name of the journal in the folder of the results, and what the names of the parts' journals begin with.
+pub const JOURNAL: &str = ".gpuimg-journal";
+
 /// How results are named.
 #[derive(Clone, Debug)]
 pub enum Naming {
-    /// As this file, the only one; `-` is standard output.
+    /// A single output file; `-` is standard output.
     File(PathBuf),
-    /// By their inputs.
+    /// Names derived from the inputs.
     Folder {
-        /// The directory that they go to.
+        /// The output folder.
         folder: PathBuf,
-        /// The name of a file.
+        /// The pattern of the file names.
         pattern: Pattern,
-        /// The format asked for, whose extension the names then get.
+        /// The requested format, whose extension the names get.
         format: Option<&'static dyn Format>,
     },
 }
 
-/// The name of a file with places for parts of its input's name, as `{stem}_n.{ext}`; it may have
-/// folders, and stays below the one that results go to. `{{` and `}}` are the braces themselves.
+/// A pattern for file names with placeholders for parts of the input's name, as `{stem}_n.{ext}`;
+/// it may contain folders, and stays below the output folder. `{{` and `}}` stand for single
+/// braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(Vec<Piece>);
 
@@ -38,7 +41,7 @@ enum Piece {
 }
 
 impl Default for Pattern {
-    /// The input's own name, but for another format's extension.
+    /// The input's own name, with the extension of the output's format.
     fn default() -> Pattern {
         Pattern(vec![Piece::Stem, Piece::Text(".".into()), Piece::Ext])
     }
@@ -89,7 +92,7 @@ impl FromStr for Pattern {
 }
 
 impl Pattern {
-    /// The name for an input's `stem` and `extension`, bytes that are no UTF-8 as they are.
+    /// The name for an input's `stem` and `extension`; bytes that are not UTF-8 are kept.
     fn fill(&self, stem: &OsStr, extension: &OsStr) -> OsString {
         let pieces = self.0.iter().map(|piece| match piece {
             Piece::Text(text) => OsStr::new(text),
@@ -97,7 +100,7 @@ impl Pattern {
             Piece::Ext => extension,
         });
         let mut name = pieces.collect::<OsString>().into_vec();
-        // A file without an extension stays without.
+        // A file without an extension gets none.
         while extension.is_empty() && name.ends_with(b".") {
             name.pop();
         }
@@ -105,7 +108,7 @@ impl Pattern {
     }
 }
 
-/// Whether a relative path names a file at or below where it begins.
+/// Whether a relative path stays at or below the folder where it begins.
 fn stays_below(path: &Path) -> bool {
     let normal = |part| matches!(part, Component::Normal(_));
     path.components().all(normal)
@@ -114,7 +117,7 @@ fn stays_below(path: &Path) -> bool {
 }
 
 impl Naming {
-    /// The directory that results go to.
+    /// The output folder.
     pub fn folder(&self) -> &Path {
         match self {
             Naming::File(path) => match path.parent() {
@@ -125,10 +128,10 @@ impl Naming {
         }
     }
 
-    /// Gives every item the place of its result.
+    /// Gives every item the path of its result.
     ///
     /// # Errors
-    /// A name that leads out of the folder, or whose extension contradicts the format asked for.
+    /// A name that leads out of the folder, or whose extension contradicts the requested format.
     pub fn name(&self, items: &mut [Item]) -> Result<()> {
         for item in items {
             item.output = Some(match self {
@@ -144,7 +147,7 @@ impl Naming {
     }
 }
 
-/// What the result of an item is called below the folder of the results.
+/// The path of an item's result relative to the output folder.
 fn below(item: &Item, pattern: &Pattern, format: Option<&'static dyn Format>) -> Result<PathBuf> {
     let key = &item.key;
     let extension = match format {
@@ -153,20 +156,20 @@ fn below(item: &Item, pattern: &Pattern, format: Option<&'static dyn Format>) ->
     };
     let name = pattern.fill(key.file_stem().unwrap_or_default(), extension);
     let name = PathBuf::from(name);
-    let told = || format!("the result of {}", item.input.display());
+    let subject = || format!("the result of {}", item.input.display());
     ensure!(
-        stays_below(&name) && !name.ends_with(journal::NAME),
+        stays_below(&name) && !name.ends_with(JOURNAL),
         "{} cannot be called {}",
-        told(),
+        subject(),
         name.display()
     );
-    // Checked for every item, since a stem can have an extension of its own.
+    // Checked for every item, since a stem can contain an extension.
     if let (Some(asked), Ok(named)) = (format, format::of_extension(&name))
         && asked != named
     {
         bail!(
             "{} would be called {}, which is {}, and --format says {}",
-            told(),
+            subject(),
             name.display(),
             named.name(),
             asked.name()

@@ -1,9 +1,9 @@
-//! Where files really lie, whatever links lead there: no two results in one place, none out of the
-//! folder asked for, none over another one's input, and no report over any of them.
+//! Resolves paths through links and checks them: no two results at the same place, none outside the
+//! output folder, none over another item's input, and no report over any of them.
 //!
-//! All is decided before anything is written. A link that is made while a run is under way is not seen.
+//! Everything is checked before anything is written. A link created during the run is not noticed.
 
-use super::inputs::Item;
+use super::item::Item;
 use super::naming::Naming;
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
@@ -13,8 +13,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Where a file lies or would lie: the nearest folder that exists, by device and number, and the
-/// names from there.
+/// The resolved place of a file that may not exist: the nearest existing folder, by device and
+/// inode, and the names below it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Place {
     folder: (u64, u64),
@@ -24,15 +24,15 @@ struct Place {
 /// A folder that may not exist yet.
 #[derive(Clone, Debug)]
 struct Folder {
-    /// The nearest one that exists.
+    /// Device and inode of the nearest existing folder.
     there: (u64, u64),
-    /// The names of those that do not, from there.
+    /// The names of the missing folders below it.
     missing: PathBuf,
-    /// Its path without links, if it can be looked at.
+    /// Its path without links, if it can be resolved.
     real: Option<PathBuf>,
 }
 
-/// The folders asked about so far: files share them.
+/// A cache of resolved folders, which many files share.
 #[derive(Default)]
 struct Folders(HashMap<PathBuf, Folder>);
 
@@ -46,7 +46,7 @@ impl Folders {
         folder
     }
 
-    /// The place of a file whose links have been followed, and its path without links.
+    /// The place of a file whose links have been resolved, and its path without links.
     fn place(&mut self, path: &Path) -> (Place, Option<PathBuf>) {
         let folder = self.get(folder_of(path));
         let name = path.file_name().unwrap_or_default();
@@ -73,7 +73,7 @@ impl Folder {
                     missing.push(name);
                     there = folder_of(there);
                 }
-                // What cannot be looked at is taken as it is written: using it tells what is wrong.
+                // An unreadable path is taken literally: the error appears when it is used.
                 _ => {
                     return Folder {
                         there: (0, 0),
@@ -100,7 +100,7 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Where a link leads; what is none is itself.
+/// The target of a link; the path itself if it is no link.
 fn followed(path: &Path) -> PathBuf {
     match fs::read_link(path) {
         Ok(target) => path
@@ -110,13 +110,13 @@ fn followed(path: &Path) -> PathBuf {
     }
 }
 
-/// Checks that every result has a place of its own, below the folder where `naming` has one, and,
-/// if results replace what is there, that none replaces the input of another.
+/// Checks that every result has a place of its own, below the output folder if `naming` has one,
+/// and, if results replace existing files, that none replaces the input of another item.
 ///
 /// # Errors
-/// Names both files, or the file and where it would lie.
+/// Names both files, or the file and its resolved place.
 pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
-    // Links at the end of a name matter only to what replaces their target.
+    // A link at the end of a path matters only if its target is replaced.
     let follow = |path: &PathBuf| match replaces {
         true => followed(path),
         false => path.clone(),
@@ -129,7 +129,8 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
         Naming::Folder { folder, .. } => Some((folder, folders.get(folder).real)),
     };
     let mut taken: HashMap<Place, &Item> = HashMap::with_capacity(items.len());
-    // The same without case, and which folders ignore it: asked only where names differ by nothing else.
+    // Places by lower-case name, and a cache of folders that ignore case: examined only if two
+    // names differ by case alone.
     let mut lower: HashMap<((u64, u64), String), &Item> = HashMap::with_capacity(items.len());
     let mut caseless: HashMap<(u64, u64), bool> = HashMap::new();
     for (item, path) in items.iter().zip(&outputs) {
@@ -175,7 +176,7 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
     Ok(())
 }
 
-/// Two items with one result.
+/// The error for two items with the same result.
 fn twice(one: &Item, other: &Item) -> anyhow::Error {
     let output = |item: &Item| item.output.clone().unwrap_or_default();
     let (first, second) = (output(one), output(other));
@@ -191,8 +192,8 @@ fn twice(one: &Item, other: &Item) -> anyhow::Error {
     )
 }
 
-/// Whether a folder, or the nearest one that exists, takes names that differ by their case alone for
-/// one: tried with a temporary file.
+/// Whether a folder, or its nearest existing parent, treats names that differ only in case as
+/// equal: tested with a temporary file.
 fn ignores_case(folder: &Path) -> bool {
     let there = folder.ancestors().find(|folder| folder.is_dir());
     let there = there.unwrap_or(Path::new("."));
@@ -206,8 +207,8 @@ fn ignores_case(folder: &Path) -> bool {
     })
 }
 
-/// Refuses to write `what` (a report, a histogram) at `path` where an input or an output of the batch
-/// is, or another file that the run reads or writes.
+/// Refuses to write `what` (a report, a histogram) to `path` if an input or output of the batch, or
+/// another file of the run, is there.
 ///
 /// # Errors
 /// Names the file.
@@ -224,7 +225,7 @@ pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Re
     let place = |path: &Path| Folders::default().place(path).0;
     let leads = followed(path);
     let own_place = place(&leads);
-    // One file, also by another name; or what would be one as soon as it is there.
+    // The same file, also under another name; or the same place if it does not exist yet.
     let same = |other: &Path| {
         (own.is_some() && id(other) == own)
             || (other.file_name() == leads.file_name() && place(other) == own_place)
@@ -248,7 +249,7 @@ pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Re
     }
 }
 
-/// The same for a `--report`, which needs a name.
+/// As `keep_off`, for a `--report`, which needs a name.
 ///
 /// # Errors
 /// Names the file.

@@ -1,5 +1,5 @@
-//! What a batch would be: its files, pixels, memory and time, from the headers alone, and what would
-//! be refused, skipped or made. Nothing is written.
+//! `--dry-run`: the files, pixels, memory and time of a batch, from the headers alone, and which
+//! files would be refused, skipped or made. Nothing is written.
 
 use super::journal::{Past, Sight, Verdict};
 use super::naming::Naming;
@@ -19,23 +19,23 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// Bytes of samples a second that one core carries from PNG to PNG; other formats are faster.
+/// Bytes of samples a second that one core processes from PNG to PNG; other formats are faster.
 const CORE_RATE: f64 = 170e6;
 
-/// What would become of a file that does not fail.
+/// The planned treatment of a file without errors.
 enum Foreseen {
-    /// It would be done: the shapes and bytes of metadata of its pages (none of a stream, which a plan must leave to the run),
-    /// and whether the result replaces a file.
+    /// It would be processed: the shapes and metadata sizes of its pages (none for a stream, which
+    /// only the run can read), and whether the result replaces a file.
     Done {
         pages: Vec<(Shape, u64)>,
         replaces: bool,
     },
-    /// An earlier run did it.
+    /// An earlier run processed it.
     Before,
 }
 
 impl Batch<'_> {
-    /// Tells on standard output what would be done, and by its outcome how it would end.
+    /// Prints the plan on standard output, and returns the outcome that the run would have.
     pub(super) fn tell_plan(&self, earlier: Option<&Past>) -> Result<Outcome> {
         let items = &self.items.items;
         self.tell_passed_over(&Progress::new(0, self.options.verbosity));
@@ -82,7 +82,7 @@ impl Batch<'_> {
         })
     }
 
-    /// What would become of a file, asked in the order in which it would be done.
+    /// Plans one file; files are planned in the order in which they would be processed.
     fn foresee(&self, item: &Item, earlier: Option<&Past>) -> Result<Foreseen> {
         let overwrite = self.template.is_some_and(|template| template.overwrite);
         let sight = Sight::of(item);
@@ -126,14 +126,14 @@ impl Batch<'_> {
         Ok(Foreseen::Done { pages, replaces })
     }
 
-    /// Whether the report could be begun.
+    /// Whether the report could be created.
     fn check_report(&self) -> Result<()> {
         let Some(path) = &self.options.report else {
             return Ok(());
         };
         let overwrite = self.template.is_some_and(|template| template.overwrite);
         let goes_on = overwrite || self.options.resume;
-        // Reports may lie among the results.
+        // Reports may be written into the output folder.
         let makes_folders = match self.naming {
             Some(naming) => path.starts_with(naming.folder()),
             None => false,
@@ -165,7 +165,7 @@ impl Batch<'_> {
         let pixels: u64 = pages().map(|(shape, _)| shape.pixels() as u64).sum();
         let bytes: u64 = pages().map(|(shape, _)| shape.bytes() as u64).sum();
         let threads = self.workers().threads(todo.len());
-        // Of a stack one page at a time is in memory.
+        // Only one page of a stack is in memory at a time.
         let largest = |pages: &&[(Shape, u64)]| pages.iter().map(memory).max().unwrap_or(0);
         let mut each: Vec<u64> = todo.iter().map(largest).collect();
         each.sort_unstable_by(|a, b| b.cmp(a));
@@ -200,20 +200,20 @@ impl fmt::Display for Foreseen {
     }
 }
 
-/// Whether a file would replace another.
+/// Whether writing a file would replace another.
 ///
 /// # Errors
-/// Why it could not be written; the caller names it.
+/// The reason why it could not be written; the caller names the file.
 pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Result<bool> {
     if path == Path::new("-") {
         return Ok(false);
     }
     let there = match fs::metadata(path) {
         Ok(about) if about.is_dir() => bail!("it is a directory"),
-        // Pipes and devices are written to, and stay.
+        // Pipes and devices are written to, not replaced.
         Ok(about) if !about.is_file() => return Ok(false),
         Ok(_) => true,
-        // A link that leads nowhere is there all the same.
+        // A broken link still exists as a name.
         Err(_) => path.is_symlink(),
     };
     ensure!(
@@ -237,7 +237,7 @@ pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Re
     Ok(there)
 }
 
-/// The folders that would be made for results.
+/// The folders that would be created for results.
 fn new_folders<'a>(
     root: &'a Path,
     foreseen: &[Result<Foreseen>],
@@ -249,7 +249,7 @@ fn new_folders<'a>(
         .filter(|(_, found)| found.is_ok());
     let outputs = done.filter_map(|(item, _)| item.output.as_deref()?.parent());
     let mut folders = BTreeSet::new();
-    // The root is made for a part of a set without a file, too.
+    // The output folder is created even for a shard without files.
     let root = items.is_empty().then_some(root);
     for folder in outputs.chain(root) {
         for folder in folder.ancestors() {
@@ -262,12 +262,12 @@ fn new_folders<'a>(
     folders
 }
 
-/// How many of what, for people.
+/// A count with its noun, in singular or plural.
 pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A size for people, in powers of 1000.
+/// A size in bytes as text, in powers of 1000.
 pub fn told(bytes: u64) -> String {
     let bytes = bytes as f64;
     match bytes {

@@ -1,5 +1,5 @@
-//! How far a batch is, on standard error: a bar where a person watches, a line now and then where
-//! none does.
+//! The progress of a batch, on standard error: a bar on a terminal, and otherwise a line every few
+//! seconds.
 
 use crate::console;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -7,10 +7,10 @@ use std::env;
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
-/// How often a line comes where there is no terminal.
+/// The interval between lines if standard error is no terminal.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How much is said.
+/// The verbosity of a batch.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct Verbosity {
     /// Say nothing but errors
@@ -36,7 +36,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins with none of `files` done.
+    /// Starts at 0 of `files` files.
     pub fn new(files: usize, verbosity: Verbosity) -> Progress {
         let hidden = verbosity.quiet || verbosity.no_progress || !stderr().is_terminal();
         let target = match hidden {
@@ -65,7 +65,7 @@ impl Progress {
         }
     }
 
-    /// One more file is finished: `bytes` of samples, or none if it `failed`.
+    /// Counts one finished file: `bytes` of samples, or a failure.
     pub fn add(&mut self, bytes: u64, failed: bool) {
         self.done += 1;
         self.failed += usize::from(failed);
@@ -96,19 +96,19 @@ impl Progress {
         text
     }
 
-    /// Prints a line on standard error, clear of the bar.
+    /// Prints a line on standard error without disturbing the bar.
     pub fn say(&self, line: &str) {
         self.bar.suspend(|| console::tell(line));
     }
 
-    /// The same, unless `-q`.
+    /// As `say`, unless `--quiet`.
     pub fn mention(&self, line: &str) {
         if !self.verbosity.quiet {
             self.say(line);
         }
     }
 
-    /// Takes the bar away, and says what was done.
+    /// Removes the bar and prints the summary.
     pub fn finish(self, skipped: usize) {
         self.bar.finish_and_clear();
         if self.verbosity.quiet {

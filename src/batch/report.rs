@@ -1,6 +1,6 @@
 //! `--report`: one JSON object a line for every file of a batch.
 
-use super::inputs::Item;
+use super::item::Item;
 use crate::pipeline::Done;
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -11,26 +11,26 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// Version of the objects.
+/// Version of the JSON objects.
 const SCHEMA: u32 = 1;
 
-/// What became of a file.
+/// The outcome for one file.
 #[derive(Debug)]
 pub enum FileOutcome {
-    /// It was done.
+    /// It was processed.
     Done(Box<Done>),
-    /// It had been done before, and nothing has changed.
+    /// An earlier run processed it, and nothing has changed since.
     Skipped,
-    /// It could not be done.
+    /// It failed.
     Failed(anyhow::Error),
 }
 
-/// The file that the lines go to.
+/// The open report file.
 #[derive(Debug)]
 pub struct Report(File);
 
 impl Report {
-    /// Begins a report at `path`, or goes on with it.
+    /// Creates a report at `path`, or appends to it.
     pub fn open(path: &Path, append: bool, overwrite: bool) -> Result<Report> {
         let mut options = OpenOptions::new();
         match (append, overwrite) {
@@ -58,7 +58,7 @@ impl Report {
     }
 }
 
-/// What a line tells of a file.
+/// The JSON object of a file.
 #[derive(Serialize)]
 struct Line<'a> {
     schema: u32,
@@ -66,7 +66,7 @@ struct Line<'a> {
     output: Option<Cow<'a, str>>,
     seconds: f64,
     status: Status,
-    /// Why it failed, or where it is damaged.
+    /// The reason of a failure, or the place of the damage.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(flatten)]
@@ -82,7 +82,7 @@ enum Status {
     Failed,
 }
 
-/// What it tells of a file that was done: of its first page, and of all pages what was found.
+/// The fields of a processed file: the shape of its first page, and the ranges of all pages.
 #[derive(Serialize)]
 struct ImageRecord<'a> {
     width: usize,

@@ -1,5 +1,5 @@
-//! Where the time of a batch went: the stages of all its images added up, and which of the things
-//! they used was the limit.
+//! The time of a batch: the stages of all images added up, and the shared resource that was the
+//! bottleneck.
 
 use crate::timing::{Limit, Span, Stretches, Timeline, in_millis, millis};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Version of the JSON object.
 const SCHEMA: u32 = 1;
 
-/// One stage of all images.
+/// One stage, summed over all images.
 #[derive(Debug)]
 struct Stage {
     name: String,
@@ -19,24 +19,24 @@ struct Stage {
     bytes: u64,
 }
 
-/// The stages of a batch, in the order in which its first image met them.
+/// The stages of a batch, in the order in which its first image passed them.
 #[derive(Debug, Default)]
 pub struct Totals {
     stages: Vec<Stage>,
     images: usize,
-    /// When the link to the GPU, that from it, and the GPU were at work, for whichever image.
+    /// The time intervals in which uploads, downloads and kernels ran, for any image.
     device: [Stretches; 3],
 }
 
-/// The stage in which a GPU is started.
+/// The name of the stage in which a GPU is started.
 const START: &str = "device start";
 
-/// A part of the device, which all images share.
+/// A resource of the GPU that all images share.
 #[derive(Clone, Copy)]
 struct Part {
     what: &'static str,
     limit: Limit,
-    /// What the names of its stages begin with.
+    /// The prefix of the names of its stages.
     begins: &'static str,
 }
 
@@ -62,7 +62,7 @@ impl Part {
     }
 }
 
-/// What stages wait for: all of a kind share it.
+/// The share of the time in which a resource was busy.
 #[derive(Serialize)]
 struct Share {
     what: &'static str,
@@ -96,13 +96,13 @@ impl Totals {
         }
     }
 
-    /// How busy each of the shared things was, from 0 to 1: the `threads` of the host, each direction
-    /// of the link, the GPU; and the share that its start took.
+    /// The busy share of each resource, from 0 to 1: the `threads` of the host, each direction of
+    /// the link, the GPU; and the share that its start took.
     fn shares(&self, wall: Duration, threads: usize) -> [Share; 5] {
         let wall = wall.as_secs_f64().max(1e-9);
         let on_host = |stage: &&Stage| stage.limit == Limit::Host && stage.name != START;
         let host: Duration = self.stages.iter().filter(on_host).map(|s| s.time).sum();
-        // GPUs start side by side, once.
+        // GPUs start concurrently, once.
         let starts = self.stages.iter().find(|stage| stage.name == START);
         let start = starts.map_or(Duration::ZERO, |stage| stage.time);
         let [up, down, gpu] = &self.device;
@@ -125,7 +125,7 @@ impl Totals {
         ]
     }
 
-    /// The stages as a table, and a sentence that names the limit.
+    /// The stages as a table, and a sentence that names the bottleneck.
     pub fn text(&self, wall: Duration, threads: usize) -> String {
         let mut out = format!("{} images on {threads} threads\n", self.images);
         let _ = writeln!(
@@ -169,7 +169,7 @@ impl Totals {
         out
     }
 
-    /// The same as one JSON object (docs/SCHEMAS.md).
+    /// The same data as one JSON object (docs/SCHEMAS.md).
     ///
     /// # Errors
     /// None that can occur: all keys are text.
@@ -190,7 +190,7 @@ impl Totals {
     }
 }
 
-/// What `--stats=json` prints of a batch.
+/// The JSON object of a batch.
 #[derive(Serialize)]
 struct TotalsRecord<'a> {
     schema: u32,
@@ -201,7 +201,7 @@ struct TotalsRecord<'a> {
     wall_ms: f64,
 }
 
-/// A stage in it.
+/// The JSON object of a stage.
 #[derive(Serialize)]
 struct StageRecord<'a> {
     name: &'a str,

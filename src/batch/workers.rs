@@ -1,7 +1,7 @@
-//! The threads of a batch: each carries one image after another from file to file, so that
-//! reading, decoding, the GPU's work, encoding and writing of different images run side by side.
+//! The worker threads of a batch: each processes one image after another from file to file, so that
+//! reading, decoding, GPU work, encoding and writing of different images overlap.
 
-use super::inputs::Item;
+use super::item::Item;
 use crate::codec::Reading;
 use crate::device::{Choice, Devices, GpuSet};
 use crate::image::buffer;
@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// The threads that a batch works with, and what they share.
+/// The worker threads of a batch and the resources that they share.
 #[derive(Debug)]
 pub struct Workers {
     choice: Choice,
-    /// Threads that work at the same time.
+    /// The number of workers.
     pub jobs: usize,
-    /// The GPUs, started when they pay.
+    /// The GPUs, started when they save time.
     pub gpus: Arc<GpuSet>,
     budget: MemoryBudget,
     memory: u64,
@@ -31,7 +31,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Workers on `jobs` threads, whose images take at most `memory` bytes together.
+    /// `jobs` workers, whose images take at most `memory` bytes together.
     pub fn new(choice: Choice, jobs: usize, memory: u64, reading: Reading) -> Workers {
         Workers {
             choice,
@@ -44,18 +44,18 @@ impl Workers {
         }
     }
 
-    /// Takes no more items; those under way are finished.
+    /// Takes no more items; those in progress are finished.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Threads for `count` images.
+    /// The number of workers for `count` images.
     pub fn threads(&self, count: usize) -> usize {
         self.jobs.min(count).max(1)
     }
 
-    /// Does `work` on every item, and hands each result with its item's number to `tell` on this
-    /// thread, in the order in which they get done.
+    /// Runs `work` on every item and passes each result with the item's index to `tell` on this
+    /// thread, in the order in which they finish.
     ///
     /// # Errors
     /// No thread can be started.
@@ -77,14 +77,14 @@ impl Workers {
                             let index = next.fetch_add(1, Ordering::Relaxed);
                             let Some(item) = items.get(index) else { break };
                             let result = work(item, resources);
-                            // Nobody listens only after a panic, which ends the scope anyway.
+                            // The receiver is gone only after a panic, which ends the scope anyway.
                             let _ = results.send((index, result));
                         }
                     });
                 });
                 match started {
                     Ok(_) => {}
-                    // Fewer threads take all items, too.
+                    // The remaining threads process all items.
                     Err(_) if worker > 0 => break,
                     Err(_) => bail!(NO_THREAD),
                 }
@@ -97,10 +97,10 @@ impl Workers {
         })
     }
 
-    /// Gives this thread its share of the cores, a stream on a GPU, and a buffer pool.
+    /// Gives this worker its share of the cores, a stream on a GPU, and a buffer pool.
     fn work_as(&self, worker: usize, threads: usize, work: impl FnOnce(&Resources)) {
-        // One thread an image wastes nothing; only where there are fewer images than cores does an
-        // image get several. Should the pool not start, rayon's own serves all.
+        // One thread for each image wastes nothing; only with fewer images than cores does an image
+        // get several threads. If the pool cannot start, rayon's global pool serves all.
         let _pool = ThreadPoolBuilder::new()
             .num_threads((self.jobs / threads).max(1))
             .use_current_thread()

@@ -1,5 +1,5 @@
-//! Two runs side by side: which rows became slower or faster than the tolerance. The fastest
-//! measurement of each row is compared: what others do on the machine can only add to it.
+//! Compares two runs: which rows became slower or faster by more than the tolerance. The fastest
+//! measurement of each row is compared, since other programs can only add to it.
 
 use super::report::{Report, SCHEMA, readable};
 use anyhow::{Context, Result, ensure};
@@ -7,21 +7,21 @@ use serde::Deserialize;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Rows shorter than this are told and do not count: a few µs of a driver's mood are percents of
-/// them.
+/// Shorter rows are shown and do not count as slower: a few µs of variation in the driver are
+/// several percent of their time.
 const SHORT: f64 = 50e-6;
 
-/// Times that hang on the host's ordinary memory get so many times the tolerance: where the system
-/// puts the pages differs from run to run, and moved them by up to a quarter on an idle machine.
+/// The factor on the tolerance for rows that depend on pageable memory: the placement of the pages
+/// changed their times by up to a quarter on an idle machine.
 const PAGEABLE: f64 = 3.0;
 
-/// The version of what `--json` printed, whatever else is in it.
+/// The version of the JSON object, read before its other fields.
 #[derive(Deserialize)]
 struct Version {
     schema: Option<u64>,
 }
 
-/// An earlier run: of what `--json` printed, all that is compared.
+/// An earlier run, read from the output of `--json`: the fields that are compared.
 #[derive(Debug, Deserialize)]
 pub struct Earlier {
     gpu: Option<String>,
@@ -31,11 +31,11 @@ pub struct Earlier {
 #[derive(Debug, Deserialize)]
 struct EarlierRow {
     id: String,
-    /// The fastest measurement in µs; none of a row that was not measured.
+    /// The fastest measurement in µs; `None` for a row that was not measured.
     fastest_us: Option<f64>,
 }
 
-/// Reads what `--json` printed.
+/// Reads a file with the output of `--json`.
 pub fn read(path: &Path) -> Result<Earlier> {
     let load = || {
         let text = std::fs::read_to_string(path)?;
@@ -44,7 +44,7 @@ pub fn read(path: &Path) -> Result<Earlier> {
     load().with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Reads one JSON object of `--json`.
+/// Parses the JSON object that `--json` printed.
 pub fn parse(text: &str) -> Result<Earlier> {
     let Version { schema } = serde_json::from_str(text)?;
     ensure!(
@@ -54,14 +54,14 @@ pub fn parse(text: &str) -> Result<Earlier> {
     Ok(serde_json::from_str(text)?)
 }
 
-/// A row in both runs.
+/// A row that both runs measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
     /// The row's id.
     pub id: String,
-    /// The fastest, in seconds, earlier and now.
+    /// The fastest times, earlier and now, in seconds.
     pub times: (f64, f64),
-    /// Whether the host's ordinary memory has a part in it.
+    /// Whether its time depends on pageable memory.
     pub pageable: bool,
 }
 
@@ -74,24 +74,24 @@ impl Pair {
         self.times.0.max(self.times.1) >= SHORT
     }
 
-    /// The ratio that is still no change.
+    /// The largest ratio that does not count as a change.
     fn bound(&self, tolerance: f64) -> f64 {
         1.0 + tolerance * if self.pageable { PAGEABLE } else { 1.0 }
     }
 }
 
-/// What the two runs say.
+/// The comparison of two runs.
 #[derive(Debug)]
 pub struct Comparison {
     pairs: Vec<Pair>,
     tolerance: f64,
-    /// Rows of the earlier run that were not measured now.
+    /// Rows of the earlier run that this run did not measure.
     missing: Vec<String>,
     note: Option<String>,
 }
 
 impl Comparison {
-    /// Of two runs; the tolerance is in percent.
+    /// Compares two runs; the tolerance is in percent.
     pub fn of(earlier: &Earlier, report: &Report, percent: f64) -> Comparison {
         let now = |id: &str| {
             let row = report.rows.iter().find(|row| row.about.id == id)?;
@@ -128,7 +128,7 @@ impl Comparison {
         }
     }
 
-    /// How many rows of 50 µs and more became slower than the tolerance.
+    /// The number of rows of 50 µs and more that became slower by more than the tolerance.
     pub fn slower(&self) -> usize {
         let slower = |pair: &&Pair| pair.counts() && pair.ratio() > pair.bound(self.tolerance);
         self.pairs.iter().filter(slower).count()
@@ -140,7 +140,7 @@ impl Comparison {
         self.pairs.iter().filter(faster).count()
     }
 
-    /// The rows that moved, and a summary.
+    /// The rows that changed, and a summary.
     pub fn text(&self) -> String {
         let mut out = String::from("\ncompared with the earlier run:\n");
         if let Some(note) = &self.note {

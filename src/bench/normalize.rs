@@ -1,28 +1,27 @@
-//! HABR's scale with three roundings, the exact one, and the program's own: in place, GB/s counting
-//! bytes read plus written.
+//! The scale of "CUDA: performance aspects of typical tasks" (2011) with its three roundings, an
+//! exact version, and the program's own kernel: in place, GB/s of bytes read plus written.
 
 use super::Table;
-use super::case::{Case, Ceiling, Figure, Measured, Time};
+use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes};
-use super::memory::{PIECE, Threads, pieces};
+use super::cpu::{cpu_passes, range};
+use super::figure::Figure;
+use super::pieces::{PIECE, Threads, pieces};
 use crate::device::cuda::{self, Arg};
-use crate::exec;
-use crate::image::{Depth, Image, Samples, Shape};
+use crate::image::Samples;
 use crate::ops::normalize::{Normalize, Range};
-use crate::ops::{OpResult, Operation};
-use crate::timing::Timeline;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 
 const COPY: Ceiling = Ceiling::Measured("ceilings/copy");
-/// Near the identity, so that data changed in place many times stay as varied as they were.
+/// Close to the identity, so that data keep their variety when they are scaled in place many times.
 const SUB: f32 = 0.25;
 const FACTOR: f32 = 0.999_99;
-/// The exact one likewise: 0..=65535 to 0..=65534.
+/// Likewise for the exact version: 0..=65535 to 0..=65534.
 const SPAN: u32 = 65534;
 const D: u32 = 65535;
 
-/// The paper's value before it is rounded.
+/// The paper's value before rounding.
 fn v(p: u16) -> f32 {
     (f32::from(p) - SUB) * FACTOR
 }
@@ -151,14 +150,14 @@ fn production(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-/// The program's kernels: the scale alone, for a known range, or the range found first.
+/// Times the program's kernels: the scale for a known range, or both passes.
 pub(super) fn own(
     context: &BenchContext,
     from: &cuda::Buffer,
     len: usize,
     both: bool,
 ) -> Result<Measured> {
-    // Of what repeats in a long input, once is enough.
+    // A repeated input needs to be checked only once.
     let noise = &context.host.noise[..context.host.noise.len().min(len / 2)];
     let (min, max) = range(noise);
     let expected = context.kept(&format!("scaled {len}"), || {
@@ -200,40 +199,6 @@ pub(super) fn own(
     };
     context.check(&out, &expected, launch)?;
     Ok(context.time(launch)?.into())
-}
-
-/// Minimum and maximum.
-pub(super) fn range(samples: &[u16]) -> (u16, u16) {
-    let each = samples.par_iter().map(|&p| (p, p));
-    each.reduce(|| (u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))
-}
-
-/// The main input as an image.
-pub(super) fn image(host: &Host) -> Image {
-    let width = (host.noise.len() / 2).isqrt().next_power_of_two();
-    let shape = Shape {
-        width,
-        height: host.noise.len() / width,
-        channels: 1,
-        depth: Depth::Sixteen,
-    };
-    Image::new(shape, Samples::U16(host.noise.clone()))
-}
-
-/// Runs `op` on the CPU again and again: the seconds of its own passes, and the last image.
-pub(super) fn cpu_passes(host: &Host, op: &dyn Operation) -> Result<(Time, Option<Image>)> {
-    let (mut seconds, mut last) = (Vec::new(), None);
-    for _ in 0..host.sizes.runs.clamp(1, 7) {
-        let image = image(host);
-        let mut timeline = Timeline::default();
-        let result = exec::on_cpu(op, image, &mut timeline)?.result;
-        if let OpResult::Image(image) = result {
-            last = Some(image);
-        }
-        let spans = timeline.spans();
-        seconds.push(spans.iter().map(|span| span.time.as_secs_f64()).sum());
-    }
-    Ok((Time::of(seconds), last))
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {

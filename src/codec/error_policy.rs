@@ -1,10 +1,10 @@
-//! What is to be done with damage: it ends the reading, or it is noted, and the rest is read.
+//! The policy for damage: it ends the reading with an error, or is recorded while the rest is read.
 
 use crate::image::{Samples, Shape};
 use anyhow::{Error, Result};
 use std::sync::{Mutex, PoisonError};
 
-/// What to do with damage in a file, and the damage that was found where the reading goes on.
+/// The policy for damage in a file, and the damage recorded so far if reading goes on.
 #[derive(Debug, Default)]
 pub struct ErrorPolicy {
     goes_on: bool,
@@ -12,7 +12,7 @@ pub struct ErrorPolicy {
 }
 
 impl ErrorPolicy {
-    /// Damage is noted if it `goes_on`, else it is an error.
+    /// With `goes_on`, damage is recorded; otherwise it is an error.
     pub fn new(goes_on: bool) -> ErrorPolicy {
         ErrorPolicy {
             goes_on,
@@ -20,12 +20,12 @@ impl ErrorPolicy {
         }
     }
 
-    /// Whether the reading goes on after damage.
+    /// Whether reading goes on after damage.
     pub fn goes_on(&self) -> bool {
         self.goes_on
     }
 
-    /// Memory for the samples of an image: what damage leaves unread is 0.
+    /// Allocates the samples of an image; samples that damage leaves unread must be 0.
     pub fn samples(&self, shape: &Shape) -> Result<Samples> {
         if self.goes_on {
             Samples::zeroed(shape)
@@ -34,7 +34,7 @@ impl ErrorPolicy {
         }
     }
 
-    /// Lets an error through, or notes it and goes on.
+    /// Returns an error, or records it and returns `Ok` if reading goes on.
     pub fn take(&self, result: Result<()>) -> Result<()> {
         match result {
             Err(error) if self.goes_on => {
@@ -46,11 +46,11 @@ impl ErrorPolicy {
         }
     }
 
-    /// A sentence of all that was found, none if nothing was.
+    /// A sentence with all recorded damage; `None` if there is none.
     pub fn damage(&self) -> Option<String> {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sentences: Vec<String> = found.iter().map(|error| format!("{error:#}")).collect();
-        // Threads find it in any order.
+        let damage = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sentences: Vec<String> = damage.iter().map(|error| format!("{error:#}")).collect();
+        // Threads record damage in any order.
         sentences.sort();
         let first = sentences.first()?;
         Some(match sentences.len() {

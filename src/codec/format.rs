@@ -1,11 +1,13 @@
-//! What the program knows of a file format: how its files are recognised, what they can hold, and who
-//! reads and writes them. One file or folder a format, and one line in `FORMATS`.
+//! The interface of a file format: how its files are recognised, what they can hold, and its
+//! decoder and encoder. Each format is one file or folder and one line in `FORMATS`.
 
+use super::deflated::Deflated;
 use super::error_policy::ErrorPolicy;
+use super::item::Item;
 use super::{FORMATS, Options};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Diagnostics, Metadata, Own};
+use crate::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
 use anyhow::{Context, Result, bail, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::borrow::Cow;
@@ -14,34 +16,35 @@ use std::path::Path;
 
 /// A format of image files.
 pub trait Format: fmt::Debug + Sync {
-    /// What it is called in sentences: `PNG`.
+    /// The format's name in sentences: `PNG`.
     fn name(&self) -> &'static str;
 
-    /// What `--format` calls it: `png`.
+    /// The format's name for `--format`: `png`.
     fn id(&self) -> &'static str;
 
-    /// Its name in full, for the help.
+    /// The format's full name, for the help.
     fn title(&self) -> &'static str;
 
-    /// The extensions of its files' names, in lower case; new files get the first.
+    /// The extensions of its file names, in lower case; new files get the first one.
     fn extensions(&self) -> &'static [&'static str];
 
     /// Whether a file that begins with these bytes, up to 8, is of this format.
     fn sniff(&self, head: &[u8]) -> bool;
 
-    /// What its files can hold.
+    /// The capabilities of its files.
     fn capabilities(&self) -> Capabilities;
 
-    /// Reads the header of a file. A file that is `damaged` is opened as far as it goes, or an error.
+    /// Opens a decoder, reading the file's header. With `damaged`, a damaged file is opened as far
+    /// as possible.
     ///
     /// # Errors
-    /// What is wrong with the file, or not supported of the format.
+    /// A damaged file, or a kind of file that the format's decoder does not support.
     fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>>;
 
-    /// A file for pages of these shapes and bytes of metadata.
+    /// Creates an encoder for pages of these shapes and bytes of metadata.
     ///
     /// # Errors
-    /// What keeps it from being written.
+    /// A file that cannot be written, or shapes that the format cannot hold.
     fn encoder<'a>(
         &self,
         target: &'a Target,
@@ -49,8 +52,17 @@ pub trait Format: fmt::Debug + Sync {
         pages: &[(Shape, u64)],
     ) -> Result<Box<dyn Encoder + 'a>>;
 
-    /// Makes what another format (or this one) said in its own way such as this format has. `leave`
-    /// is told of what it has no place for: here, everything.
+    /// Keeps the metadata of this format's own kind true after an operation; what cannot be kept true is
+    /// left out, and `diagnostics` says so.
+    fn follow(&self, _: &mut Metadata, _: &Transform, _: &mut Diagnostics) {}
+
+    /// The metadata of this format's own kind in neutral terms; nothing of another format's.
+    fn items(&self, _: &Own) -> Vec<Item> {
+        Vec::new()
+    }
+
+    /// Converts metadata that only some format has (`own`) to this format's own. Calls `leave` with
+    /// the name of every part that this format has no place for; by default, of all parts.
     fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
         own.names().into_iter().for_each(leave);
         Own::None
@@ -63,7 +75,7 @@ impl PartialEq for dyn Format {
     }
 }
 
-/// What the files of a format can hold.
+/// The capabilities of a format's files.
 #[derive(Clone, Copy, Debug)]
 pub struct Capabilities {
     /// Whether a file can hold several images.
@@ -72,50 +84,51 @@ pub struct Capabilities {
     pub depths: &'static [Depth],
     /// Whether samples can be signed.
     pub signed: bool,
-    /// Whether grey 0 can be white.
+    /// Whether 0 can stand for white in grey images.
     pub white_is_zero: bool,
-    /// What a channel beside grey or colours can mean; nothing if there can be none.
+    /// The meanings that a channel beside grey or colours can have; empty if no such channel is
+    /// possible.
     pub alpha: &'static [Alpha],
-    /// The neutral fields of metadata that it has a place for.
+    /// The neutral metadata fields that the format can store.
     pub fields: &'static [Field],
 }
 
-/// A neutral field of metadata that not every format has a place for.
+/// A neutral metadata field that some formats cannot store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// The largest value that samples can have.
     Maxval,
     /// How many bits of each channel are significant.
     Significant,
-    /// How the image is to be turned to be seen upright.
+    /// The symmetry that brings the image upright for display.
     Orientation,
     /// Pixels in a unit of length.
     Resolution,
 }
 
-/// A file whose header has been read.
+/// Decodes a file whose header has been read.
 pub trait Decoder {
     /// How many images the file holds.
     fn pages(&self) -> usize {
         1
     }
 
-    /// The shape of a page, counted from 0, and how many bytes of metadata it has; the decoder does not
-    /// turn to it.
+    /// The shape of a page, counted from 0, and the size of its metadata in bytes; does not select
+    /// the page.
     ///
     /// # Errors
-    /// What is wrong with the page.
+    /// A damaged or unsupported page.
     fn survey(&self, page: usize) -> Result<(Shape, u64)>;
 
-    /// Whether a page is a smaller copy of another, or a mask.
+    /// Whether a page is a reduced-resolution copy of another page, or a mask.
     ///
     /// # Errors
-    /// What is wrong with the page.
+    /// A damaged page.
     fn is_reduced(&self, _page: usize) -> Result<bool> {
         Ok(false)
     }
 
-    /// Refuses a page that is a smaller copy of an image inside it, as cameras write it.
+    /// Refuses a page that is a thumbnail of a larger image stored inside it, as cameras write it.
     ///
     /// # Errors
     /// The size of the full image, and what to do.
@@ -123,10 +136,10 @@ pub trait Decoder {
         Ok(())
     }
 
-    /// Turns to a page, counted from 0. A decoder begins at page 0.
+    /// Selects a page, counted from 0. A new decoder has page 0 selected.
     ///
     /// # Errors
-    /// What is wrong with the page.
+    /// A damaged or unsupported page.
     fn turn_to(&mut self, _page: usize) -> Result<()> {
         Ok(())
     }
@@ -134,25 +147,25 @@ pub trait Decoder {
     /// The shape of the image that `decode` gives.
     fn shape(&self) -> Shape;
 
-    /// What the page says beside its samples. `diagnostics` is told of what is not carried on.
+    /// The page's metadata. Everything that cannot be kept is named in `diagnostics`.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// A file that cannot be read.
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata>;
 
-    /// Decodes the page's image, once.
+    /// Decodes the selected page; called once for each page.
     ///
     /// # Errors
-    /// Damage, unless it is to be salvaged.
+    /// Damage, unless the policy is to go on.
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image>;
 }
 
-/// A file being written.
+/// Encodes a file page by page.
 pub trait Encoder {
-    /// Adds a page, whose metadata are such as the format has.
+    /// Adds a page. Its own metadata are already in this format's form.
     ///
     /// # Errors
-    /// The file's, and an image that the format cannot hold.
+    /// A file that cannot be written, and an image that the format cannot hold.
     fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()>;
 
     /// Whether pages can come as deflated PNG data.
@@ -160,22 +173,22 @@ pub trait Encoder {
         false
     }
 
-    /// As `page`, of one that is deflated already.
+    /// As `page`, for pixels that are already deflated.
     ///
     /// # Errors
     /// As `page`'s.
-    fn deflated_page(&mut self, _page: &super::png::Deflated, _metadata: &Metadata) -> Result<()> {
+    fn deflated_page(&mut self, _page: &Deflated, _metadata: &Metadata) -> Result<()> {
         bail!("deflated pixels belong into a PNG")
     }
 
-    /// Bytes written so far; once the last page is there, the file's length.
+    /// Bytes written so far; after the last page, the file's length.
     fn length(&self) -> u64;
 }
 
-/// The format that a file's extension stands for.
+/// The format of a file name, by its extension.
 ///
 /// # Errors
-/// An extension that no format has, or none.
+/// A missing or unknown extension.
 pub fn of_extension(path: &Path) -> Result<&'static dyn Format> {
     let extension = path.extension().unwrap_or_default().to_string_lossy();
     let extension = extension.to_lowercase();
@@ -183,8 +196,8 @@ pub fn of_extension(path: &Path) -> Result<&'static dyn Format> {
         !extension.is_empty(),
         "its name has no extension to tell the format by (--format says it)"
     );
-    let found = find(|format| format.extensions().contains(&&*extension));
-    found.with_context(|| {
+    let format = find(|format| format.extensions().contains(&&*extension));
+    format.with_context(|| {
         let known = FORMATS.iter().flat_map(|format| format.extensions());
         let known: Vec<String> = known.map(|extension| format!(".{extension}")).collect();
         format!(
@@ -202,8 +215,8 @@ pub fn of_content(source: &Source) -> Result<&'static dyn Format> {
     ensure!(!source.is_empty(), "the file is empty");
     let mut head = [0; 8];
     let length = source.read_up_to(&mut head, 0)?;
-    let found = find(|format| format.sniff(&head[..length]));
-    found.with_context(|| {
+    let format = find(|format| format.sniff(&head[..length]));
+    format.with_context(|| {
         let names = FORMATS.iter().map(|format| format.name()).collect();
         format!("it is not a {} image", listed(names, "or"))
     })
@@ -238,7 +251,8 @@ pub fn check_pages(format: &dyn Format, pages: usize) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an image that a format has no way to hold, or whose samples mean what it cannot say.
+/// Refuses an image that the format cannot hold, or whose samples have a meaning that it cannot
+/// express.
 ///
 /// # Errors
 /// A sentence that names the formats that can.
@@ -255,11 +269,6 @@ pub fn check(format: &dyn Format, shape: &Shape, metadata: &Metadata) -> Result<
         those(|can| can.white_is_zero, "has", "have")
     );
     ensure!(
-        !can.alpha.is_empty() || !shape.has_alpha(),
-        "{name} has no alpha channel ({})",
-        those(|can| !can.alpha.is_empty(), "has", "have")
-    );
-    ensure!(
         metadata.alpha != Alpha::Associated || can.alpha.contains(&Alpha::Associated),
         "{name} has no alpha that colours are multiplied by ({})",
         those(|can| can.alpha.contains(&Alpha::Associated), "has", "have")
@@ -268,6 +277,12 @@ pub fn check(format: &dyn Format, shape: &Shape, metadata: &Metadata) -> Result<
         metadata.alpha != Alpha::Unspecified || can.alpha.contains(&Alpha::Unspecified),
         "{name} has no channel of no stated meaning, which its last one is ({})",
         those(|can| can.alpha.contains(&Alpha::Unspecified), "has", "have")
+    );
+    // After what some alpha channels need beside, so that the formats named are those that can.
+    ensure!(
+        !can.alpha.is_empty() || !shape.has_alpha(),
+        "{name} has no alpha channel ({})",
+        those(|can| !can.alpha.is_empty(), "has", "have")
     );
     ensure!(
         can.depths.contains(&shape.depth),
@@ -278,7 +293,7 @@ pub fn check(format: &dyn Format, shape: &Shape, metadata: &Metadata) -> Result<
     Ok(())
 }
 
-/// The formats that can do something, with a verb: `PNG and TIFF have`.
+/// The formats with a capability, followed by the matching verb: `PNG and TIFF have`.
 fn those(can: impl Fn(&Capabilities) -> bool, has: &str, have: &str) -> String {
     let formats = FORMATS.iter().filter(|format| can(&format.capabilities()));
     let names: Vec<&str> = formats.map(|format| format.name()).collect();
@@ -300,7 +315,8 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Every list of formats comes from `FORMATS`, so what two of them share would hide the second.
+    /// Formats are looked up in `FORMATS`, so an extension or name that two formats share would
+    /// hide the second one.
     #[test]
     fn formats_are_told_apart() {
         let mut words = HashSet::new();

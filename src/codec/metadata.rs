@@ -1,46 +1,21 @@
-//! Metadata kept true after an operation, and carried from one format to the other.
+//! Updates metadata after an operation, and converts them from one format to another.
 
-use super::format::{Field as Neutral, Format};
-use super::{png, tiff, xmp};
-use crate::metadata::{Diagnostics, Effect, Field, Metadata, Own, Transform, Value};
+use super::FORMATS;
+use super::format::{Field, Format};
+use super::item::Item;
+use crate::metadata::{Diagnostics, Effect, Metadata, Own, Transform};
 
-/// The most bytes that compressed metadata are unpacked to.
-const MOST: u64 = 64 << 20;
-
-/// Keeps metadata true after an operation; what cannot be is left out and told.
+/// Updates metadata after an operation; parts that would be untrue are removed and named in
+/// `diagnostics`.
 pub fn follow(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut Diagnostics) {
     metadata.follow(transform.effect);
-    match &mut metadata.own {
-        Own::None => {}
-        Own::Png(chunks) => {
-            png::metadata::follow(chunks, transform, diagnostics);
-            let exif = chunks.iter_mut().filter(|chunk| &chunk.kind == b"eXIf");
-            if transform.is_transposed() {
-                exif.for_each(|chunk| tiff::exif::exchange_sides(&mut chunk.data));
-            }
-            for chunk in chunks.iter_mut() {
-                let head = [png::neutral::XMP.as_bytes(), b"\0\0"].concat();
-                // Not compressed, as XMP is to be.
-                if &chunk.kind == b"iTXt" && chunk.data.starts_with(&head) {
-                    xmp::follow(&mut chunk.data, transform, metadata.orientation);
-                }
-            }
-        }
-        Own::Tiff { big_endian, fields } => {
-            tiff::metadata::follow(fields, *big_endian, transform, diagnostics);
-            for field in fields
-                .iter_mut()
-                .filter(|field| field.tag == tiff::neutral::XMP)
-            {
-                if let Value::Bytes(packet) = &mut field.value {
-                    xmp::follow(packet, transform, metadata.orientation);
-                }
-            }
-        }
+    for format in FORMATS {
+        format.follow(metadata, transform, diagnostics);
     }
 }
 
-/// Makes metadata such as the output's format has; what it has no place for is told.
+/// Converts metadata to those of the output's format; parts that it cannot store are named in
+/// `diagnostics`.
 pub fn carry(
     metadata: &mut Metadata,
     format: &dyn Format,
@@ -50,100 +25,34 @@ pub fn carry(
     let can = format.capabilities();
     let lacks = |field| !can.fields.contains(&field);
     if !can.signed && effect == Effect::Values {
-        // Stretched values have no sign that matters.
+        // The sign is meaningless once values are stretched.
         metadata.signed = false;
     }
     let mut leave = |what: String| {
         let note = format!("{what} is left out: {} has no place for it", format.name());
         diagnostics.notes.push(note);
     };
-    if lacks(Neutral::Maxval) && metadata.maxval.is_some() {
+    if lacks(Field::Maxval) && metadata.maxval.is_some() {
         leave("the largest value that samples can have".into());
     }
-    if lacks(Neutral::Significant) && metadata.significant.is_some() {
+    if lacks(Field::Significant) && metadata.significant.is_some() {
         leave("how many bits are significant".into());
     }
-    if lacks(Neutral::Resolution) && metadata.resolution.is_some() {
+    if lacks(Field::Resolution) && metadata.resolution.is_some() {
         leave("the resolution".into());
     }
     let own = std::mem::take(&mut metadata.own);
     metadata.own = format.adopt(metadata, own, &mut leave);
-    if lacks(Neutral::Orientation) && metadata.orientation.is_some_and(|told| told > 1) {
+    if lacks(Field::Orientation) && metadata.orientation.is_some_and(|told| told > 1) {
         diagnostics.warnings.push(format!(
             "{} cannot tell that the image is to be turned (--auto-orient turns it)",
             format.name()
         ));
     }
-    if let (Own::Png(chunks), Some(orientation)) = (&mut metadata.own, metadata.orientation) {
-        for chunk in chunks.iter_mut().filter(|chunk| &chunk.kind == b"eXIf") {
-            tiff::exif::set_orientation(&mut chunk.data, orientation);
-        }
-    }
 }
 
-/// One thing that a file says beside its samples, in terms that belong to no format.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Item {
-    /// A text, without a zero at its end; UTF-8 unless the file it came from had another encoding.
-    Text(Keyword, Vec<u8>),
-    /// An XMP packet (XMP specification, part 1), in UTF-8.
-    Xmp(Vec<u8>),
-    /// An ICC profile.
-    Profile(Vec<u8>),
-    /// x and y of white, red, green and blue, in hundred-thousandths: 8 numbers.
-    Chromaticities(Vec<u32>),
-    /// The first directory of Exif data, but for texts and for how samples lie.
-    Exif {
-        /// Whether the bytes of its values have the most significant byte first.
-        big_endian: bool,
-        /// The fields.
-        fields: Vec<Field>,
-    },
-    /// What the format alone has, by the name that it is told of: `chunk gAMA`.
-    Own(String),
-}
-
-/// What a text is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keyword {
-    /// What is seen.
-    Description,
-    /// A title.
-    Title,
-    /// Who made the image.
-    Author,
-    /// Who owns it.
-    Copyright,
-    /// The program that made it.
-    Software,
-    /// When it was made.
-    CreationTime,
-}
-
-/// What a format said in its own way, in neutral terms.
-pub fn items(own: Own) -> Vec<Item> {
-    match own {
-        Own::None => Vec::new(),
-        Own::Png(chunks) => png::neutral::items(chunks),
-        Own::Tiff { big_endian, fields } => tiff::neutral::items(big_endian, fields),
-    }
-}
-
-/// The bytes of a zlib stream, if it is whole and they are no more than `MOST`.
-pub fn inflated(stream: &[u8]) -> Option<Vec<u8>> {
-    let mut inflate = libdeflater::Decompressor::new();
-    let mut size = 4 * stream.len() + 4096;
-    loop {
-        let mut bytes = vec![0; size];
-        match inflate.zlib_decompress(stream, &mut bytes) {
-            Ok(filled) => {
-                bytes.truncate(filled);
-                return Some(bytes);
-            }
-            Err(libdeflater::DecompressionError::InsufficientSpace) if (size as u64) < MOST => {
-                size *= 4;
-            }
-            Err(_) => return None,
-        }
-    }
+/// Converts a format's own metadata to neutral items.
+pub fn items(own: &Own) -> Vec<Item> {
+    let items = FORMATS.iter().flat_map(|format| format.items(own));
+    items.collect()
 }

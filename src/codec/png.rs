@@ -1,23 +1,21 @@
-//! PNG (W3C PNG specification, third edition): a decoder and an encoder of our own, since PNG is
-//! what users wait for; the `png` crate reads the rare kinds.
+//! PNG (W3C Portable Network Graphics specification, third edition). The decoder and the encoder
+//! are our own, since they decide the program's speed; the `png` crate reads the rare kinds.
 
 mod decode;
 mod deflated;
 mod encode;
-pub(super) mod metadata;
-pub(super) mod neutral;
+mod metadata;
+mod neutral;
 
 pub use decode::decode;
-pub(crate) use deflated::Segment;
-pub use deflated::{Deflated, Segments};
-pub(crate) use encode::Layout;
 pub use encode::{Mode, encode};
 
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::item::Item;
 use super::{Options, metadata as conversion};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Shape};
-use crate::metadata::{Alpha, Metadata, Own};
+use crate::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
 use anyhow::Result;
 
 /// Portable Network Graphics.
@@ -73,16 +71,38 @@ impl Format for Png {
         }))
     }
 
-    fn adopt(&self, metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
-        match own {
-            Own::Png(_) => own,
-            other => neutral::own(conversion::items(other), metadata.orientation, leave),
+    fn follow(
+        &self,
+        metadata: &mut Metadata,
+        transform: &Transform,
+        diagnostics: &mut Diagnostics,
+    ) {
+        if let Own::Png(chunks) = &mut metadata.own {
+            metadata::follow(chunks, metadata.orientation, transform, diagnostics);
         }
+    }
+
+    fn items(&self, own: &Own) -> Vec<Item> {
+        match own {
+            Own::Png(chunks) => neutral::items(chunks),
+            _ => Vec::new(),
+        }
+    }
+
+    fn adopt(&self, metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+        let mut own = match own {
+            Own::Png(_) => own,
+            other => neutral::own(conversion::items(&other), metadata.orientation, leave),
+        };
+        if let (Own::Png(chunks), Some(orientation)) = (&mut own, metadata.orientation) {
+            metadata::set_orientation(chunks, orientation);
+        }
+        own
     }
 }
 
 /// The private chunk that lets a reader inflate the segments on many threads. Ancillary, private,
-/// and not safe to copy, since whoever changes IDAT must drop it. Version 1 (a byte), rows of a
-/// segment (u32), and for each segment the bytes of its deflate data (u32; without zlib's header
-/// and Adler-32). All big-endian.
+/// and not safe to copy: a program that changes IDAT must remove it. Its data, all big-endian: the
+/// version 1 (u8), rows of a segment (u32), and for each segment the length of its deflate data in
+/// bytes (u32; without zlib's header and Adler-32).
 const INDEX: [u8; 4] = *b"gpIS";

@@ -1,7 +1,7 @@
-//! PGM and PPM, binary (P5 and P6), after the Netpbm specifications pgm(5) and ppm(5).
+//! PGM and PPM, binary (P5 and P6), by the Netpbm specifications pgm(5) and ppm(5).
 //!
-//! Samples are kept as the file has them: a maximum value (maxval) up to 255 gives an 8-bit image
-//! and a larger one a 16-bit image, and nothing is rescaled. The metadata remember the maxval.
+//! Samples keep their values: a maximum value (maxval) up to 255 gives an 8-bit image, a larger one
+//! a 16-bit image. The maxval is kept in the metadata.
 
 use super::Options;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
@@ -63,10 +63,10 @@ impl Format for Pnm {
     }
 }
 
-/// A PNM file being written.
+/// Encodes one image to a PNM file.
 struct PnmEncoder<'a> {
     target: &'a Target,
-    /// Of the file, once it is written.
+    /// The file's length in bytes, once it is written.
     length: u64,
 }
 
@@ -81,20 +81,20 @@ impl Encoder for PnmEncoder<'_> {
     }
 }
 
-/// A P5 or P6 file. Refused, with the reason: the other kinds (P1–P4, P7), a file of several
-/// images, a sample above the maxval, a file that ends early.
+/// Decodes a P5 or P6 file. Refuses, with the reason, the other kinds (P1–P4, P7), a file of
+/// several images, a sample above the maxval, and a file that ends early.
 struct PnmDecoder<'a> {
     source: &'a Source,
-    /// What decoding gives.
+    /// The shape of the decoded image.
     shape: Shape,
     maxval: u16,
     start: u64,
-    /// Bytes of samples that the file has.
+    /// Bytes of samples in the file.
     there: usize,
 }
 
 impl<'a> PnmDecoder<'a> {
-    /// Reads and checks the header. `damaged` files are welcome, or an error.
+    /// Reads and checks the header. With `damaged`, the samples may be cut off.
     fn open(source: &'a Source, damaged: bool) -> Result<PnmDecoder<'a>> {
         let mut header = Header {
             source,
@@ -176,7 +176,7 @@ impl Decoder for PnmDecoder<'_> {
             true => policy.samples(&shape)?,
             false => Samples::zeroed(&shape)?,
         };
-        // Whole samples.
+        // Only complete samples.
         let there = self.there / depth.bytes() * depth.bytes();
         let place = (self.start, &mut samples.as_bytes_mut()[..there]);
         let read = raw::read(self.source, [place], |piece| {
@@ -195,12 +195,12 @@ impl Decoder for PnmDecoder<'_> {
     }
 }
 
-/// Reads the image of a file.
+/// Decodes a PNM file.
 pub fn decode(source: &Source) -> Result<Image> {
     PnmDecoder::open(source, false)?.decode(&ErrorPolicy::default())
 }
 
-/// Refuses native-endian samples above `maxval`.
+/// Refuses samples, in the machine's byte order, above `maxval`.
 fn check(bytes: &[u8], depth: Depth, maxval: u16) -> Result<()> {
     if maxval == depth.full() {
         return Ok(());
@@ -220,12 +220,13 @@ fn check(bytes: &[u8], depth: Depth, maxval: u16) -> Result<()> {
     }
 }
 
-/// Writes P5 (grey) or P6 (RGB) and returns the file's length; refuses alpha, which PNM has not.
+/// Writes P5 (grey) or P6 (RGB) and returns the file's length in bytes; refuses alpha, for which
+/// PNM has no place.
 pub fn encode(image: &Image, target: &Target) -> Result<u64> {
     encode_with(image, &Metadata::default(), target)
 }
 
-/// The same with its maxval.
+/// As `encode`, with a maxval.
 fn encode_with(image: &Image, metadata: &Metadata, target: &Target) -> Result<u64> {
     let shape = image.shape();
     let kind = match shape.channels {
@@ -246,7 +247,7 @@ fn encode_with(image: &Image, metadata: &Metadata, target: &Target) -> Result<u6
     Ok(len)
 }
 
-/// The header, read a character at a time through a small buffer.
+/// Reads the header a character at a time through a small buffer.
 struct Header<'a> {
     source: &'a Source,
     /// Bytes of the source from `start` on.
@@ -274,7 +275,7 @@ impl Header<'_> {
         Ok(byte)
     }
 
-    /// The next character, a comment (`#` to the end of its line) being that line's end.
+    /// The next character; a comment (`#` to the end of its line) counts as the end of that line.
     fn character(&mut self) -> Result<u8> {
         let mut byte = self.byte()?;
         if byte == b'#' {
@@ -285,7 +286,8 @@ impl Header<'_> {
         Ok(byte)
     }
 
-    /// A decimal number, the white space before it, and the one white-space character after it.
+    /// Reads a decimal number, the white space before it, and the single white-space character
+    /// after it.
     fn number(&mut self, name: &str) -> Result<u64> {
         let mut character = self.character()?;
         while is_space(character) {

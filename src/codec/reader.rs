@@ -1,4 +1,4 @@
-//! Reading a file of any format, page by page.
+//! Reads a file of any format, page by page.
 
 use super::Reading;
 use super::error_policy::ErrorPolicy;
@@ -11,9 +11,9 @@ use anyhow::{Context, Result, ensure};
 /// A range of pages, counted from 1, both ends in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Pages {
-    /// The first.
+    /// The first page.
     pub first: usize,
-    /// The last.
+    /// The last page.
     pub last: usize,
 }
 
@@ -34,11 +34,11 @@ impl std::str::FromStr for Pages {
     }
 }
 
-/// A file whose header has been read: what is in it is known, and no memory has been taken.
+/// A file whose header has been read; no memory has been allocated for pixels yet.
 pub struct Reader<'a> {
     format: &'static dyn Format,
     decoder: Box<dyn Decoder + 'a>,
-    /// The pages that are asked for, counted from 0.
+    /// The selected pages, counted from 0.
     pages: Vec<usize>,
     /// Reduced-resolution pages and masks that are skipped.
     skipped: Vec<usize>,
@@ -46,26 +46,26 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Recognises the format, reads the header and turns to the first page that is asked for. Errors
-    /// say the cause only; the caller names the file.
+    /// Recognises the format, reads the header and selects the first requested page. Errors name
+    /// the cause only; the caller adds the file's name.
     pub fn open(source: &'a Source, reading: &Reading) -> Result<Reader<'a>> {
         let format = format::of_content(source)?;
         let decoder = format.decoder(source, reading.keep_going)?;
         let count = decoder.pages();
-        let asked = reading.pages.unwrap_or(Pages {
+        let selected = reading.pages.unwrap_or(Pages {
             first: 1,
             last: count,
         });
         ensure!(
-            asked.last <= count,
+            selected.last <= count,
             "it has {count} page{}, no page {}",
             if count == 1 { "" } else { "s" },
-            asked.last
+            selected.last
         );
         let mut reader = Reader {
             format,
             decoder,
-            pages: (asked.first - 1..asked.last).collect(),
+            pages: (selected.first - 1..selected.last).collect(),
             skipped: Vec::new(),
             policy: ErrorPolicy::new(reading.keep_going),
         };
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// Skips smaller copies and masks, unless nothing else is asked for.
+    /// Skips reduced-resolution copies and masks, unless no other page is requested.
     fn skip_reduced(&mut self) -> Result<()> {
         if self.pages.len() < 2 {
             return Ok(());
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The shape of every page that is asked for, and how many bytes of metadata it has.
+    /// The shape of every selected page, and the size of its metadata in bytes.
     pub fn surveys(&self) -> Result<Vec<(Shape, u64)>> {
         let survey = |&page: &usize| self.decoder.survey(page).with_context(|| of_page(page));
         self.pages.iter().map(survey).collect()
@@ -121,17 +121,17 @@ impl<'a> Reader<'a> {
         self.format
     }
 
-    /// The pages that are asked for, counted from 0 in the file; at least one.
+    /// The selected pages, counted from 0 in the file; at least one.
     pub fn pages(&self) -> &[usize] {
         &self.pages
     }
 
-    /// Whether that is every page of the file.
+    /// Whether every page of the file is selected.
     pub fn is_whole(&self) -> bool {
         self.pages.len() == self.decoder.pages()
     }
 
-    /// Turns to the page at `index` among those that are asked for.
+    /// Turns to page `index` of the selected pages.
     pub fn turn_to(&mut self, index: usize) -> Result<()> {
         let page = self.pages[index];
         self.decoder.turn_to(page).with_context(|| of_page(page))
@@ -142,22 +142,22 @@ impl<'a> Reader<'a> {
         self.decoder.shape()
     }
 
-    /// What the page says of itself beside its samples.
+    /// The page's metadata.
     pub fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
         self.decoder.metadata(diagnostics)
     }
 
-    /// Reads the page's image.
+    /// Decodes the page.
     pub fn decode(&mut self) -> Result<Image> {
         self.decoder.decode(&self.policy)
     }
 
-    /// What was damaged, if the reading went on all the same.
+    /// A sentence about damage, if the error policy was to go on.
     pub fn damage(&self) -> Option<String> {
         self.policy.damage()
     }
 
-    /// What the file has beside the pages that are read.
+    /// A sentence about the pages that are not read.
     pub fn left_out(&self) -> Option<String> {
         let first = self.skipped.first()? + 1;
         Some(match self.skipped.len() {

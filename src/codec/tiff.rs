@@ -1,10 +1,10 @@
 //! TIFF and BigTIFF (TIFF 6.0; Adobe's TIFF Technical Notes; the BigTIFF design): grey and RGB,
 //! with or without alpha, 8 and 16 bits, signed or not, in strips or tiles, any number of pages.
 //!
-//! The directory is read here and not by the `tiff` crate: what decides speed is that strips and
-//! tiles are unpacked in parallel, straight into the image, and uncompressed ones not copied at
-//! all; what decides safety is that nothing is allocated that the file cannot fill. Both need the
-//! strip table and nothing else of that crate. It stays in the tests, as a second opinion.
+//! The directory is read here and not by the `tiff` crate. For speed, strips and tiles are unpacked
+//! in parallel, straight into the image, and uncompressed ones are read without a copy; for safety,
+//! nothing is allocated that the file cannot fill. Both need only the strip table of that crate. It
+//! stays in the tests, as a second opinion.
 
 mod decode;
 mod description;
@@ -16,8 +16,8 @@ mod geo;
 mod ifd;
 mod imagej;
 mod lzw;
-pub(super) mod metadata;
-pub(super) mod neutral;
+mod metadata;
+mod neutral;
 mod pack;
 mod packed;
 mod page;
@@ -30,10 +30,11 @@ pub use pack::Compression;
 
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::item::Item;
 use super::{Options, metadata as conversion, raw};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Diagnostics, Metadata, Own};
+use crate::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
 use anyhow::{Result, bail, ensure};
 use ifd::{Chain, Ifd, tag};
 use page::Page;
@@ -96,48 +97,68 @@ impl Format for Tiff {
         Ok(Box::new(encoder))
     }
 
+    fn follow(
+        &self,
+        metadata: &mut Metadata,
+        transform: &Transform,
+        diagnostics: &mut Diagnostics,
+    ) {
+        if let Own::Tiff { big_endian, fields } = &mut metadata.own {
+            metadata::follow(fields, *big_endian, transform, diagnostics);
+            neutral::follow_xmp(fields, metadata.orientation, transform);
+        }
+    }
+
+    fn items(&self, own: &Own) -> Vec<Item> {
+        match own {
+            Own::Tiff { big_endian, fields } => neutral::items(*big_endian, fields),
+            _ => Vec::new(),
+        }
+    }
+
     fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
         match own {
             Own::Tiff { .. } | Own::None => own,
-            other => neutral::own(conversion::items(other), leave),
+            other => neutral::own(conversion::items(&other), leave),
         }
     }
 }
 
-/// A TIFF file, open at one of its pages: compression none, LZW, deflate, zstd or PackBits, with or
-/// without horizontal differencing, in either byte order, interleaved or in planes; 1 to 16 bits.
+/// Decodes a TIFF file, one page at a time: compression none, LZW, deflate, zstd or PackBits, with
+/// or without horizontal differencing, in either byte order, interleaved or in planes; 1 to 16
+/// bits.
 ///
-/// An error names what is not supported (floating point and other depths, colour spaces and
-/// compressions), or where the file is damaged.
+/// Errors name the feature that is not supported (floating point and other depths, colour spaces
+/// and compressions), or the position of the damage.
 struct TiffDecoder<'a> {
     source: &'a Source,
     chain: Chain,
-    /// Images that lie one behind the other although the directory tells of the first alone
-    /// (`behind`); 1 elsewhere.
+    /// Images stored one after the other although the file has a directory only for the first
+    /// (`behind`); 1 otherwise.
     frames: usize,
     index: usize,
-    /// The first page that is turned to: it speaks for all that are read.
+    /// The first selected page, whose metadata count for all pages.
     first: Option<usize>,
     page: Page,
     damaged: bool,
     directories: RefCell<Directories<'a>>,
 }
 
-/// Directories that have been parsed, by page: most are asked for several times.
+/// Parsed directories, by page, since most are needed several times.
 #[derive(Default)]
 struct Directories<'a> {
     known: HashMap<usize, Rc<Ifd<'a>>>,
-    /// Entries in all of them.
+    /// Number of entries in all of them.
     entries: usize,
 }
 
-/// Entries that are kept at most, so that a hostile file gets a few megabytes; the directories of a
-/// stack of thousands of pages have fewer.
+/// The most entries that are kept, so that a hostile file takes no more than a few megabytes; the
+/// directories of a stack of thousands of pages have fewer.
 const KEPT_ENTRIES: usize = 1 << 16;
 
 impl<'a> TiffDecoder<'a> {
-    /// Reads and checks the directory of the first page, and follows the list of pages. `damaged`
-    /// files are welcome, or an error.
+    /// Reads and checks the directory of the first page, and follows the list of pages. With
+    /// `damaged`, the file may be cut off.
     fn open(source: &'a Source, damaged: bool) -> Result<TiffDecoder<'a>> {
         let mut chain = Chain::read(source)?;
         if let Some(error) = chain.broken.take_if(|_| !damaged) {
@@ -205,7 +226,7 @@ impl Decoder for TiffDecoder<'_> {
         Ok(())
     }
 
-    /// The metadata are the page's directory and all values in it.
+    /// Counts the page's directory and all values in it as metadata.
     fn survey(&self, index: usize) -> Result<(Shape, u64)> {
         let ifd = self.directory(index)?;
         let form = shape::form(&ifd)?;
@@ -220,7 +241,8 @@ impl Decoder for TiffDecoder<'_> {
     fn is_reduced(&self, index: usize) -> Result<bool> {
         let ifd = self.directory(index)?;
         let subfile = ifd.value(tag::NEW_SUBFILE_TYPE)?.unwrap_or(0);
-        // Bit 0: a smaller copy; bit 2: a transparency mask, which has a photometric interpretation of its own.
+        // Bit 0: a reduced-resolution copy; bit 2: a transparency mask, which has a photometric
+        // interpretation of its own.
         Ok(subfile & 0b101 != 0 || ifd.value(tag::PHOTOMETRIC)? == Some(4))
     }
 
@@ -243,11 +265,11 @@ impl Decoder for TiffDecoder<'_> {
         let speaks = self.first.unwrap_or(0) == self.index;
         let ifd = self.directory(self.index)?;
         if self.frames > 1 && !speaks {
-            // What one directory says of all images is said once more by each only as far as it
-            // tells how to see it.
-            let told = fields::read(&ifd, &self.page.form, &mut Diagnostics::default());
+            // One directory describes all images of the stack; pages after the first repeat only
+            // the fields about how the image is shown.
+            let described = fields::read(&ifd, &self.page.form, &mut Diagnostics::default());
             let own = Own::None;
-            return Ok(Metadata { own, ..told });
+            return Ok(Metadata { own, ..described });
         }
         let mut metadata = fields::read(&ifd, &self.page.form, diagnostics);
         if speaks && self.frames == 1 && self.index > 0 {
@@ -268,32 +290,32 @@ impl Decoder for TiffDecoder<'_> {
     }
 }
 
-/// Images behind one directory, by who tells of them.
+/// Where the number of images behind one directory is given.
 enum Behind {
-    /// ImageJ, in its description.
+    /// In ImageJ's description.
     ImageJ(u64),
-    /// tifffile, in its description.
+    /// In tifffile's description.
     Shaped(u64),
-    /// MetaMorph, in as many values of its own tag.
+    /// In MetaMorph's own tag, as its number of values.
     MetaMorph(u64),
-    /// The ImageDepth tag.
+    /// In the ImageDepth tag.
     Depth(u64),
 }
 
 impl Behind {
     fn read(ifd: &Ifd, page: &Page) -> Option<Behind> {
         let planes = ifd.value(tag::IMAGE_DEPTH).ok().flatten().unwrap_or(1);
-        let told = || ifd.text(tag::IMAGE_DESCRIPTION);
+        let description = || ifd.text(tag::IMAGE_DESCRIPTION);
         let samples = page.form.shape.samples() as u64;
         let behind = match ifd.count(tag::UIC2) {
             _ if planes > 1 => Behind::Depth(planes),
             2.. => Behind::MetaMorph(ifd.count(tag::UIC2)),
             _ => {
-                let told = told()?;
-                let images = description::images(&told).map(|images| images as u64);
+                let description = description()?;
+                let images = description::images(&description).map(|images| images as u64);
                 images
                     .map(Behind::ImageJ)
-                    .or_else(|| description::truncated(&told, samples).map(Behind::Shaped))?
+                    .or_else(|| description::truncated(&description, samples).map(Behind::Shaped))?
             }
         };
         (behind.count() > 1).then_some(behind)
@@ -314,8 +336,9 @@ impl Behind {
         }
     }
 
-    /// How many of them can be read: they must lie in the file as one piece, uncompressed. Where they
-    /// do not, a description is taken to be left over from another file; a tag is not.
+    /// The number of them that can be read: they must be stored contiguously and uncompressed. If
+    /// they are not, a description is taken to be left over from another file, and a tag is an
+    /// error.
     fn frames(&self, ifd: &Ifd, page: &Page, len: u64, damaged: bool) -> Result<usize> {
         let (count, bytes) = (self.count(), page.bytes());
         let contiguous =
@@ -337,18 +360,19 @@ impl Behind {
             "truncated at byte {len} of {end} (image {count} of {})",
             self.name()
         );
-        // Of a damaged file, those that begin within it, and one that tells that more are missing.
+        // In a damaged file: the images that begin within it, and one more, which reports that
+        // others are missing.
         let begun = len.saturating_sub(start).div_ceil(bytes) + 1;
         Ok(if whole { count } else { count.min(begun) } as usize)
     }
 
-    /// Whether the strips of all images are listed.
+    /// Whether the directory lists the strips of all images.
     fn has_strips(&self) -> bool {
         matches!(self, Behind::Depth(_))
     }
 }
 
-/// Whether the directory lists the strips of so many images, each of which lies behind the one before.
+/// Whether the directory lists the strips of `count` images, stored one after the other.
 fn follow_on(ifd: &Ifd, page: &Page, count: u64) -> Result<bool> {
     let (strips, bytes) = (page.spans.len() as u64, page.bytes());
     let offsets = ifd.values(tag::STRIP_OFFSETS, strips.saturating_mul(count))?;
@@ -363,7 +387,7 @@ fn follow_on(ifd: &Ifd, page: &Page, count: u64) -> Result<bool> {
     Ok(all && (offsets.iter().enumerate()).all(|(i, &offset)| place(i) == Some(offset)))
 }
 
-/// Reads the image of a file of one page.
+/// Decodes a TIFF file of one page.
 pub fn decode(source: &Source) -> Result<Image> {
     let mut reader = TiffDecoder::open(source, false)?;
     ensure!(reader.pages() == 1, "it has several pages");

@@ -1,21 +1,22 @@
-//! Writing a file of any format, page by page.
+//! Writes a file of any format, page by page.
 
+use super::deflated::Deflated;
 use super::format::{self, Encoder, Format};
-use super::{Options, metadata, png};
+use super::{Options, metadata};
 use crate::files::Target;
 use crate::image::{Image, Shape};
 use crate::metadata::{Diagnostics, Effect, Metadata};
 use anyhow::Result;
 use std::borrow::Cow;
 
-/// A file that pages are written to.
+/// A file of any format that pages are written to.
 pub struct Writer<'a> {
     format: &'static dyn Format,
     encoder: Box<dyn Encoder + 'a>,
 }
 
 impl<'a> Writer<'a> {
-    /// A file of a format for pages of these shapes and bytes of metadata.
+    /// Creates a file of a format for pages of these shapes and bytes of metadata.
     ///
     /// # Errors
     /// More pages than a file of the format holds.
@@ -30,20 +31,20 @@ impl<'a> Writer<'a> {
         Ok(Writer { format, encoder })
     }
 
-    /// Its format.
+    /// The file's format.
     pub fn format(&self) -> &'static dyn Format {
         self.format
     }
 
-    /// Whether a GPU could compress what is written.
+    /// Whether a GPU can compress the output.
     pub fn is_for_gpu(&self) -> bool {
         self.encoder.takes_deflated()
     }
 
-    /// Adds a page that an operation of this effect made.
+    /// Adds a page after an operation with this effect.
     ///
     /// # Errors
-    /// The file's, and an image that the format cannot hold.
+    /// A file that cannot be written, and an image that the format cannot hold.
     pub fn page(
         &mut self,
         image: Image,
@@ -56,13 +57,13 @@ impl<'a> Writer<'a> {
         self.encoder.page(Cow::Owned(image), &metadata)
     }
 
-    /// The same of a page that has been deflated already, for a PNG.
+    /// As `page`, for a page that is already deflated for a PNG.
     ///
     /// # Errors
-    /// The file's, and an image that the format cannot hold.
+    /// A file that cannot be written, and an image that the format cannot hold.
     pub fn deflated(
         &mut self,
-        page: &png::Deflated,
+        page: &Deflated,
         mut metadata: Metadata,
         effect: Effect,
         diagnostics: &mut Diagnostics,
@@ -72,7 +73,7 @@ impl<'a> Writer<'a> {
         self.encoder.deflated_page(page, &metadata)
     }
 
-    /// How long the file is; the caller commits it.
+    /// The file's length in bytes; the caller commits it.
     pub fn length(&self) -> u64 {
         self.encoder.length()
     }

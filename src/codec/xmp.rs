@@ -1,25 +1,25 @@
-//! XMP packets (XMP specification, part 1): what they repeat of the image (part 2, the namespaces tiff
-//! and exif), kept true. Everything else is left as it is.
+//! Updates the properties of the image that XMP packets repeat (XMP specification, part 1; part 2
+//! for the namespaces tiff and exif). All other properties are left unchanged.
 
 use crate::metadata::Transform;
 
-/// Properties that trade places when rows become columns.
+/// Pairs of properties that are exchanged when rows become columns.
 const SIDES: [[&str; 2]; 3] = [
     ["tiff:ImageWidth", "tiff:ImageLength"],
     ["tiff:XResolution", "tiff:YResolution"],
     ["exif:PixelXDimension", "exif:PixelYDimension"],
 ];
 
-/// Keeps a packet true of an image that is now to be shown with this orientation.
+/// Updates a packet after a transform, for an image that now has this orientation.
 pub fn follow(packet: &mut Vec<u8>, transform: &Transform, orientation: Option<u16>) {
-    // Packets in UTF-16 are legal and not found.
+    // Packets in UTF-16 are legal, but not supported.
     let Ok(text) = str::from_utf8(packet) else {
         return;
     };
     let mut text = text.to_string();
     if transform.is_transposed() {
         for [x, y] in SIDES {
-            // Exchanged by their names, as attributes and as elements.
+            // Exchanges the names, of attributes and of elements.
             text = text.replace(x, "\u{0}").replace(y, x).replace('\u{0}', y);
         }
     }
@@ -29,7 +29,8 @@ pub fn follow(packet: &mut Vec<u8>, transform: &Transform, orientation: Option<u
     *packet = text.into_bytes();
 }
 
-/// The same with another `tiff:Orientation`, an attribute (`="6"`) or an element (`>6<`), if it has one.
+/// Replaces the value of `tiff:Orientation`, an attribute (`="6"`) or an element (`>6<`), if there
+/// is one.
 fn with_orientation(text: &str, orientation: u16) -> String {
     let mut parts = text.split("tiff:Orientation");
     let mut new = String::from(parts.next().unwrap_or_default());

@@ -1,16 +1,17 @@
-//! `histogram`: how often each value occurs in a set of images, or in a machine's part of it.
+//! `histogram`: counts how often each value occurs in a set of images, or in one shard of it.
 
-use crate::batch::options::Options;
+use crate::batch::options::{Counted, Options};
 use crate::batch::plan::can_be_written;
 use crate::batch::{inputs as found, measure_set, places};
-use crate::cli::{Common, Counted};
+use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Counts all that `inputs` and the options name, and writes the histogram to `output`. An image that
-/// cannot be read is named and told in the outcome, and the histogram is that of the others: the rest
-/// of a set need not wait for it. Images of different kinds leave no histogram.
+/// Counts all images that `inputs` and the options name, and writes the histogram to `output`. An
+/// unreadable image is named and counted in the outcome, and the histogram covers the others. No
+/// histogram is written for images of different kinds, nor for a whole set without a readable
+/// image; a shard may be empty.
 pub fn run(
     inputs: &[PathBuf],
     output: &Counted,
@@ -22,11 +23,12 @@ pub fn run(
     let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
     let path = &output.output;
     places::keep_off("the histogram", path, &items.items, &others).map_err(usage)?;
-    // Not after hours of counting.
+    // Checked here, and not after hours of counting.
     can_be_written(path, output.overwrite, true)
         .with_context(|| format!("cannot write {}", path.display()))?;
     let (set, outcome) = measure_set(&items, options, common, true)?;
-    if options.dry_run {
+    let of_nothing = set.counts.is_none() && options.selection.shard.is_none();
+    if options.dry_run || of_nothing {
         return Ok(outcome);
     }
     set.write(output)?;

@@ -1,16 +1,17 @@
-//! `sum`: images to numbers, a line each, in order; a bad file is named and the rest goes on.
+//! `sum`: prints the totals of each image, a line each, in order; a bad file is named and the
+//! others are processed.
 
 use super::single;
 use crate::batch::{self, options::Options};
-use crate::cli::Common;
 use crate::console;
 use crate::ops::sum::Sum;
+use crate::options::Common;
 use crate::outcome::Outcome;
 use crate::pipeline::Done;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// Adds up the samples of every image.
+/// Prints the totals of every image.
 pub fn run(
     op: &Sum,
     inputs: &[PathBuf],

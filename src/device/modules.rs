@@ -1,6 +1,6 @@
-//! The embedded kernels, compiled ahead by `kernels/build.sh`: PTX, which the driver turns into
-//! machine code when first asked for and keeps, and for GPUs of compute capability 9 (H100, H200)
-//! that machine code itself, which spares them 50 to 130 ms a module.
+//! The embedded kernels, compiled ahead by `kernels/build.sh`: PTX, which the driver compiles to
+//! machine code at the first use and caches, and for GPUs of compute capability 9 (H100, H200) the
+//! machine code itself, which saves 50 to 130 ms a module.
 
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::CudaModule;
@@ -8,31 +8,31 @@ use cudarc::nvrtc::Ptx;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// One module: the kernels of one source for one form of pixel, for each generation of GPU.
+/// One module: the kernels of one source file for one form of pixel, for each GPU generation.
 struct Embedded {
-    /// `normalize.u16_c1`: the source, and the form as in its header; `png_pack` and `papers/launch`
-    /// where a source has one form for all pixels.
+    /// `normalize.u16_c1`: the source, and the form given in its header; `png_pack` and
+    /// `papers/launch` if a source has one form for all pixels.
     name: &'static str,
     compute_60: &'static str,
     compute_90: &'static str,
-    /// Empty for the papers', which only `bench` runs.
+    /// Empty for the papers' kernels, which only `bench` runs.
     sm_90: &'static [u8],
 }
 
 /// All modules; the kernel build writes the list.
 static EMBEDDED: &[Embedded] = include!("../../kernels/compiled/list.rs");
 
-/// The modules of one context, loaded when first asked for.
+/// The modules of one context, loaded at their first use.
 #[derive(Debug)]
 pub struct Modules {
-    /// Of the compute capability.
+    /// The major number of the compute capability.
     major: i32,
     loaded: Mutex<HashMap<String, Arc<CudaModule>>>,
 }
 
 impl Modules {
-    /// Chooses the embedded form for a GPU's compute capability, (9, 0) for an H100; an error
-    /// for GPUs before Pascal (6, 0).
+    /// Chooses the embedded form for a GPU's compute capability, (9, 0) for an H100. Errors: a GPU
+    /// older than Pascal (6, 0).
     pub fn for_capability(capability: (i32, i32)) -> Result<Modules> {
         let (major, minor) = capability;
         ensure!(
@@ -45,7 +45,7 @@ impl Modules {
         })
     }
 
-    /// Which of the embedded forms this GPU gets.
+    /// The embedded form that this GPU uses.
     pub fn form(&self) -> &'static str {
         match self.major {
             9 => "sm_90",
@@ -54,7 +54,7 @@ impl Modules {
         }
     }
 
-    /// The module of `file` for `form`, loaded by `load` if this is the first time.
+    /// The module of `file` for `form`; calls `load` at the first request.
     pub fn get(
         &self,
         file: &str,
@@ -82,7 +82,7 @@ impl Modules {
         };
         let module = match embedded.sm_90 {
             code if self.major == 9 && !code.is_empty() => {
-                // Whatever a driver may hold against the machine code, it can make its own.
+                // If the driver refuses the machine code, it compiles the PTX instead.
                 load(Ptx::from_binary(code.to_vec())).or_else(|_| from_ptx())?
             }
             _ => from_ptx()?,

@@ -1,71 +1,74 @@
-//! Bands: an image that a GPU's memory does not hold at once goes through it in parts, several at a
-//! time, so that one comes while another is worked on and a third goes.
+//! Processes an image that a GPU's memory cannot hold in bands, several at a time, so that the
+//! upload of one band overlaps with the kernels of another and the download of a third.
 //!
-//! An operation's access says how it may be cut. Pointwise operations and reductions do with any run
-//! of pixels. The bands of a permutation are rows of its result, for which rows of the image are sent,
-//! or parts of all rows where it is transposed. The statistic is measured before, in bands as well.
+//! An operation's access says how it may be cut. For pointwise operations and reductions a band is
+//! any run of pixels. For a permutation a band is a number of rows of the result, made from rows of
+//! the image, or, if it transposes, from a part of every row. The statistic is measured before, in
+//! bands as well.
 
 use super::Task;
 use crate::device::NoMemory;
 use crate::device::cuda::Gpu;
 use crate::device::job::Job;
 use crate::image::{HostMemory, Image, Samples, Shape};
+use crate::interrupt::NO_THREAD;
 use crate::metadata::PixelMap;
 use crate::ops::{Access, DeviceImage, Executed, Join, OpResult, Statistic, Statistics};
 use crate::timing::{Limit, Timeline};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use std::{panic, thread};
 
-/// Bytes of a band: a copy of so many is as fast as a longer one, and those of all streams fit into
-/// the smallest GPU that is in use.
+/// Bytes of a band: copies of this size reach the full speed of the link, and the bands of all
+/// streams fit into the smallest GPU in use.
 pub const BYTES: usize = 64 << 20;
 
-/// A band that does not fit is halved down to this; with less free the GPU is of no use.
+/// A band that does not fit is halved, down to this many bytes; a GPU with less free memory is not
+/// used.
 const LEAST: usize = 64 << 10;
 
-/// Lanes: one for each direction of the link, and one for the kernels.
+/// Streams: one for each direction of the link, and one for the kernels.
 const LANES: usize = 3;
 
-/// Bytes that the system gives at a time, at least.
+/// Bytes of a memory page of the system, at least.
 const PAGE: usize = 4096;
 
-/// How an image is cut: which samples make which bytes of the result.
+/// How an image is cut: which samples of the image make which bytes of the result.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     shape: Shape,
-    /// How pixels move; nothing where the result takes the image's own memory.
+    /// How pixels move; `None` where the result takes the image's own memory.
     turn: Option<PixelMap>,
-    /// Bytes of what is not cut: a row of the result, or a pixel.
+    /// Bytes of the smallest unit that is not cut: a row of the result, or a pixel.
     unit: usize,
 }
 
-/// What becomes a band of the result.
+/// The input of one band of the result.
 #[derive(Debug)]
 pub struct Piece<'a> {
-    /// Its shape.
+    /// The shape of the input.
     pub shape: Shape,
-    /// Where its samples are; nothing where they are in the band's own memory.
+    /// Where its samples are; `None` where they are in the band's own memory.
     pub from: Option<Columns<'a>>,
 }
 
-/// A part of every row.
+/// The same range of bytes of every row.
 #[derive(Debug)]
 pub struct Columns<'a> {
     /// Whole rows.
     pub rows: &'a [u8],
     /// Bytes of a row.
     pub pitch: usize,
-    /// The bytes of each row that are meant.
+    /// The range of bytes of each row.
     pub part: Range<usize>,
 }
 
 impl Plan {
-    /// How an image of this shape is cut for an operation of this access. Errors: a `NoMemory` where
-    /// it must not be.
+    /// Plans the bands of an image of this shape for an operation of this access. Errors: a
+    /// `NoMemory` if the operation cannot be cut.
     pub fn new(shape: Shape, access: Access) -> Result<Plan> {
         let (turn, unit) = match access {
             Access::Pointwise | Access::Reduction => (None, shape.pixel_bytes()),
@@ -80,7 +83,8 @@ impl Plan {
         Ok(Plan { shape, turn, unit })
     }
 
-    /// What becomes the `units` from unit `first` on; `input` are the image's samples.
+    /// The input for `units` units of the result from unit `first` on; `input` holds the image's
+    /// samples.
     fn piece<'a>(&self, first: usize, units: usize, input: &'a [u8]) -> Piece<'a> {
         let all = self.shape;
         let Some(turn) = self.turn else {
@@ -123,20 +127,20 @@ impl Plan {
     }
 }
 
-/// One of the threads that work on bands, with what it needs: a GPU's stream, or in tests less.
+/// A worker thread that processes bands on a GPU's stream; the tests have one without a GPU.
 pub trait BandStream: Send {
     /// The numbers that a band gives.
     type Found: Join + Send;
 
-    /// Makes a band of its piece, in its `memory`. Errors: a `NoMemory` where less would do.
+    /// Makes one band of the result in `memory`. Errors: a `NoMemory` if a smaller band could fit.
     fn run(&mut self, piece: &Piece, memory: &mut [u8]) -> Result<Self::Found>;
 }
 
-/// The numbers of all bands, and the streams that made them.
+/// The joined numbers of all bands, and the streams that were used.
 pub type FoundBy<L> = (<L as BandStream>::Found, Vec<L>);
 
-/// Makes all of `memory` of an image's samples, in bands of about `bytes`. Where the plan moves no
-/// pixel `memory` has the samples itself, and `input` is empty.
+/// Fills `memory` with the result of an image's samples, in bands of about `bytes` bytes. Where the
+/// plan moves no pixels, `memory` holds the samples itself and `input` is empty.
 pub fn in_bands<L: BandStream>(
     plan: &Plan,
     input: &[u8],
@@ -145,7 +149,7 @@ pub fn in_bands<L: BandStream>(
     stream: impl Fn() -> Result<L> + Sync,
 ) -> Result<FoundBy<L>> {
     let units = (bytes / plan.unit).max(1);
-    // The bands that no stream has taken yet.
+    // The bands that no stream has started yet.
     let left = Mutex::new(memory.chunks_mut(units * plan.unit).enumerate());
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || -> Result<(L, Vec<L::Found>)> {
@@ -160,7 +164,10 @@ pub fn in_bands<L: BandStream>(
         Ok((stream, found))
     };
     let ended = thread::scope(|scope| {
-        let threads = [(); LANES].map(|()| scope.spawn(work));
+        // Fewer do, where a limit on threads lets no more start.
+        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let threads: Vec<_> = (0..LANES).map_while(start).collect();
+        ensure!(!threads.is_empty(), NO_THREAD);
         let ended = threads.into_iter().map(|thread| thread.join());
         let ended = ended.map(|end| end.unwrap_or_else(|cause| panic::resume_unwind(cause)));
         ended.collect::<Result<Vec<_>>>()
@@ -169,7 +176,7 @@ pub fn in_bands<L: BandStream>(
     Ok((joined(found.into_iter().flatten())?, streams))
 }
 
-/// A band that begins at unit `first`; its halves, if it does not fit.
+/// Processes a band that begins at unit `first`, in halves if it does not fit.
 fn band<L: BandStream>(
     plan: &Plan,
     input: &[u8],
@@ -190,7 +197,7 @@ fn band<L: BandStream>(
     ])
 }
 
-/// What was found in all parts.
+/// Joins the numbers of all parts.
 fn joined<T: Join>(parts: impl IntoIterator<Item = T>) -> Result<T> {
     let mut parts = parts.into_iter();
     let mut all = parts.next().context("an image without parts")?;
@@ -200,7 +207,8 @@ fn joined<T: Join>(parts: impl IntoIterator<Item = T>) -> Result<T> {
     Ok(all)
 }
 
-/// Each direction is one stream's at a time: sharing it, all would come and then all go.
+/// One stream at a time uses each direction of the link: otherwise all bands would upload together
+/// and then download together.
 #[derive(Debug, Default)]
 struct Link {
     up: Mutex<()>,
@@ -212,7 +220,7 @@ fn alone<R>(direction: &Mutex<()>, copy: impl FnOnce() -> R) -> R {
     copy()
 }
 
-/// A stream of a GPU, and what is done there with each piece: an image, or none, and numbers.
+/// A stream of a GPU, and the work on each piece, which gives an image or none, and numbers.
 struct GpuStream<'a, W> {
     gpu: Gpu,
     timeline: Timeline,
@@ -244,7 +252,7 @@ where
     }
 }
 
-/// The same on a GPU; host memory is pinned.
+/// As `in_bands`, on a GPU; host memory is pinned.
 fn on_gpu<T: Join + Send>(
     plan: &Plan,
     (input, memory): (&[u8], &mut [u8]),
@@ -281,7 +289,7 @@ pub fn measure(
     })
 }
 
-/// The same of samples in pinned memory.
+/// As `measure`, for samples in pinned memory.
 fn measured(
     statistic: Statistic,
     shape: Shape,
@@ -299,8 +307,9 @@ fn measured(
     })
 }
 
-/// Runs an operation in bands of about `bytes`. The result is the same as at once, but in new memory
-/// where pixels move. Errors: the GPU's, and an operation that must not be cut.
+/// Runs an operation in bands of about `bytes` bytes. The result has the same bytes as that of the
+/// whole image, but lies in new memory if pixels move. Errors: the GPU's, and an operation that
+/// cannot be cut.
 pub fn run(
     task: &Task,
     image: Image,
@@ -314,7 +323,8 @@ pub fn run(
     let mut moved = match plan.turn {
         Some(turn) => {
             let mut moved = HostMemory::from(Samples::any(&turn.of(shape))?);
-            // By all cores at once; the driver would touch one page after the other to pin them.
+            // All cores touch the pages at once; the driver would touch one after the other while
+            // it pins them.
             let pages = moved.par_chunks_mut(PAGE);
             pages.for_each(|page| page[0] = 0);
             Some(moved)
@@ -352,7 +362,7 @@ pub fn run(
     })
 }
 
-/// Runs `work` with memory that a GPU reaches directly.
+/// Runs `work` on memory that is pinned for direct access by a GPU.
 fn pinned<R>(
     memory: &mut [u8],
     gpu: &Gpu,

@@ -1,20 +1,21 @@
-//! Where the pixels of an image are: in the host's memory, in a GPU's, or deflated for a PNG.
+//! The pixels of an image in one of three places or forms: in host memory, in a GPU's memory, or
+//! deflated for a PNG.
 
 use super::png;
-use crate::codec::png::{Deflated, Segments};
+use crate::codec::deflated::{Deflated, Segments};
 use crate::device::job::Job;
 use crate::image::{HostMemory, Image, Shape};
 use crate::ops::DeviceImage;
 use anyhow::Result;
 
-/// The pixels of an image.
+/// The pixels of an image, in host memory or on a GPU.
 #[derive(Debug)]
 pub enum Pixels {
-    /// Samples in the host's memory.
+    /// Samples in host memory.
     Host(Image),
-    /// Samples in the memory of the thread's GPU.
+    /// Samples in the memory of the GPU that this thread uses.
     Device(DeviceImage),
-    /// Filtered and deflated for a PNG, in the host's memory.
+    /// Filtered and deflated for a PNG, in host memory.
     Deflated(Deflated),
 }
 
@@ -29,25 +30,25 @@ impl Pixels {
     }
 }
 
-/// How a result is wanted.
+/// The form in which a result is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As samples.
+    /// Samples.
     Samples,
-    /// Deflated for a PNG, if a GPU makes it.
+    /// Deflated for a PNG, if a GPU makes the result.
     Png,
 }
 
-/// What a GPU left in the memory of its job.
+/// The result that a GPU left in the memory of its job.
 pub(super) enum Delivered {
     /// The samples of an image of this shape.
     Samples(Shape),
-    /// The segments of a PNG.
+    /// The deflated segments of a PNG.
     Png(Segments),
 }
 
 impl Delivered {
-    /// Brings an image down, in this form.
+    /// Copies an image from the device to the job's memory, in the requested form.
     pub fn from_device(image: &DeviceImage, form: Form, job: &mut Job) -> Result<Delivered> {
         match form {
             Form::Samples => {
@@ -58,7 +59,7 @@ impl Delivered {
         }
     }
 
-    /// The pixels that are in the job's memory.
+    /// The pixels in the job's `memory`.
     pub fn in_memory(self, memory: HostMemory) -> Pixels {
         match self {
             Delivered::Samples(shape) => Pixels::Host(memory.into_image(shape)),

@@ -1,7 +1,8 @@
-//! PNG compressed on a GPU, to the very bytes that the CPU's encoder writes with `Mode::Fast`: the
-//! pixels stay in device memory, and deflate data comes down. The kernels are kernels/png_*.cu.
+//! Compresses a PNG on a GPU, to the same bytes as the CPU's encoder with `Mode::Fast`: the pixels
+//! stay in device memory, and only deflate data is copied to the host. The kernels are
+//! kernels/png_*.cu.
 
-use crate::codec::png::{Layout, Segment, Segments};
+use crate::codec::deflated::{Layout, Segment, Segments};
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use crate::image::{Depth, Shape};
@@ -9,29 +10,30 @@ use crate::ops::DeviceImage;
 use anyhow::Result;
 use std::ops::Range;
 
-/// Bytes of `Block`, words of `Segment`, and bytes of a tile in kernels/png.cuh and png_filter.cu.
+/// Bytes of `Block`, words of `Segment`, and bytes of a tile, as in kernels/png.cuh and
+/// png_filter.cu.
 const BLOCK_RECORD: usize = 5800;
 const SEGMENT_RECORD: usize = 5;
 const TILE: usize = 8192;
 
-/// Bytes of a deflate block.
+/// Filtered bytes of a deflate block.
 const BLOCK: usize = 128 << 10;
 
-/// Blocks of threads, of 256 each.
+/// Threads of a thread block.
 const THREADS: usize = 256;
 
-/// The modulus of Adler-32.
+/// The modulus of Adler-32 (RFC 1950 §8.2).
 const BASE: u64 = 65521;
 
-/// Device memory, in bytes, that `compress` takes beside the image's own, unless codes fitted to
-/// samples are very wrong.
+/// Bytes of device memory that `compress` needs beside the image itself; more only if the codes
+/// fitted to samples of the data are far off.
 pub fn device_memory(shape: &Shape) -> u64 {
     // The filtered bytes, as many of deflate data, and a record for each block.
     2 * shape.bytes() as u64 + shape.bytes() as u64 / 16 + (2 << 20)
 }
 
-/// Compresses an image in device memory. The result overwrites the job's memory, which it may
-/// exceed by a little or leave in large part as it was. Errors: the GPU's, and an image that PNG
+/// Compresses an image in device memory. The result overwrites the job's memory; it may exceed that
+/// memory a little, or leave a large part of it unchanged. Errors: the GPU's, and an image that PNG
 /// cannot hold.
 pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
     let shape = &image.shape;
@@ -45,7 +47,7 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
     let [place, pack] = job.kernels("png_pack", ["png_place", "png_pack"], "")?;
     let count = layout.segments;
     let raw = shape.bytes() as u64;
-    // Of a whole segment.
+    // Filtered bytes of a full segment.
     let bytes = layout.bytes(0);
     let stride = bytes.next_multiple_of(16);
     let (tiles, blocks) = (bytes.div_ceil(TILE), bytes.div_ceil(BLOCK));
@@ -98,11 +100,12 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     unsafe { job.launch(&place, count.div_ceil(THREADS) as u32, 0, &args) }?;
 
-    // How long the data is decides how much memory it needs, and which segments are the CPU's.
-    let told: Vec<u64> = job.read_words(&segments)?;
+    // The length of the data decides how much memory it needs and which segments the CPU
+    // compresses.
+    let words: Vec<u64> = job.read_words(&segments)?;
     let mut places = Vec::with_capacity(count);
     let mut packed_bytes = 0;
-    for segment in told.as_chunks::<SEGMENT_RECORD>().0 {
+    for segment in words.as_chunks::<SEGMENT_RECORD>().0 {
         let [_, _, _, promised, bytes] = *segment;
         places.push(if promised == 0 {
             packed_bytes
@@ -131,8 +134,8 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
 
     let mut parts: Vec<(&Buffer, Range<usize>)> = Vec::with_capacity(count);
     let mut end = 0;
-    let mut found = Vec::with_capacity(count);
-    for (index, segment) in told.as_chunks::<SEGMENT_RECORD>().0.iter().enumerate() {
+    let mut placed = Vec::with_capacity(count);
+    for (index, segment) in words.as_chunks::<SEGMENT_RECORD>().0.iter().enumerate() {
         let [sum, weighted, _, promised, data] = *segment;
         let (deflated, raw) = (promised == 0, layout.bytes(index));
         let (buffer, from, len) = match deflated {
@@ -141,7 +144,7 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
         };
         parts.push((buffer, from..from + len));
         let (low, high) = ((1 + sum) % BASE, (raw as u64 + weighted) % BASE);
-        found.push(Segment {
+        placed.push(Segment {
             at: end..end + len,
             deflated,
             adler: (high << 16 | low) as u32,
@@ -151,7 +154,7 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
     let (inside, rest) = job.gather(&parts)?;
     Ok(Segments {
         layout,
-        segments: found,
+        segments: placed,
         inside,
         rest,
     })

@@ -1,7 +1,7 @@
-//! Folders and names that a power cut does not undo.
+//! Makes folders and names that survive a power cut.
 //!
-//! A file is on the disk once its data are, and the entry in its folder, and that folder's entry in
-//! its own: each is a call of its own, which `--sync` asks for.
+//! A file survives once its data, its entry in its folder, and that folder's own entry are on the
+//! disk: each needs a call of its own, which `--sync` requests.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 /// Waits until the entries of `folder` are on the disk.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder)?.sync_all() {
-        // Some file systems have no such call for folders; they keep entries in other ways, or not.
+        // Some file systems do not support this call for folders.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         other => other,
     }
@@ -25,13 +25,14 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Makes a folder and those above it, where they are missing; with `sync`, their entries are on
-/// the disk when this returns, whichever thread made them.
+/// Creates a folder and its missing parents; with `sync`, their entries are on the disk when this
+/// returns, whichever thread created them.
 pub fn make_folder(folder: &Path, sync: bool) -> io::Result<()> {
     if !sync {
         return fs::create_dir_all(folder);
     }
-    // One thread at a time: another must not take a folder for safe that is only just made.
+    // One thread at a time: otherwise another thread could rely on a folder that is not on the disk
+    // yet.
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     make_and_sync(folder)
@@ -43,7 +44,7 @@ fn make_and_sync(folder: &Path) -> io::Result<()> {
     }
     make_and_sync(parent(folder))?;
     match fs::create_dir(folder) {
-        // Another process was faster.
+        // Another process created it first.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
         other => other?,
     }

@@ -1,13 +1,13 @@
-//! What tells one state of a file from another.
+//! Identifies the state of a file.
 
-use super::parent;
+use super::durable::parent;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// A file's length, last change and inode. Giving a file a name or another name changes none of them,
-/// so that an output's identity is known before it appears.
+/// A file's length, modification time and inode. Renaming a file changes none of them, so an
+/// output's identity is known before the output appears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// Bytes in the file.
@@ -24,8 +24,8 @@ impl Identity {
         fs::metadata(path).ok().as_ref().map(Identity::from)
     }
 
-    /// Whether it has the same length and time: all that stays of an identity when a folder is copied
-    /// with its times, or lies on a file system that numbers its files anew at every mount.
+    /// Whether length and time are equal: they remain when a folder is copied with its times, or
+    /// lies on a file system that assigns new inodes at every mount.
     pub fn resembles(&self, other: &Identity) -> bool {
         (self.size, self.changed) == (other.size, other.changed)
     }
@@ -41,8 +41,8 @@ impl From<&Metadata> for Identity {
     }
 }
 
-/// Whether two paths lead to one file, through whatever links. Another run may replace it between two
-/// looks, so that its number alone does not tell: the place that the paths name does.
+/// Whether two paths lead to the same file, through any links. Another run may replace the file
+/// between two look-ups, so inodes are not sufficient: the resolved paths decide.
 pub fn same_file(a: &Path, b: &Path) -> bool {
     let number = |path| fs::metadata(path).map(|about| (about.dev(), about.ino()));
     let same = |a, b| matches!((number(a), number(b)), (Ok(a), Ok(b)) if a == b);

@@ -1,8 +1,9 @@
-//! Files that a killed run left under a temporary name: known by that name, and by nobody's lock.
+//! Removes files that a killed run left under a temporary name: recognised by the name, and by the
+//! missing lock.
 //!
-//! The name is `.gpuimg-tmp-HOST-RANDOM`, HOST being the CRC-32 of the machine's name. A run holds a
-//! lock on each such file of its own. Some network file systems keep locks within one machine, so
-//! another machine's file must have rested for an hour as well.
+//! The name is `.gpuimg-tmp-HOST-RANDOM`, HOST being the CRC-32 of the machine's name. A run holds
+//! a lock on each of its own temporary files. Some network file systems keep locks within one
+//! machine, so another machine's file must also be unchanged for an hour.
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::collections::BTreeSet;
@@ -17,16 +18,16 @@ const PREFIX: &str = ".gpuimg-tmp-";
 /// Random letters and digits at the end of a name, as tempfile adds them.
 const RANDOM: usize = 6;
 
-/// How long another machine's file must not have changed.
+/// How long another machine's file must be unchanged.
 const REST: Duration = Duration::from_secs(3600);
 
-/// What this machine's temporary names begin with.
+/// The prefix of this machine's temporary names.
 pub fn prefix() -> String {
     let host = crc32fast::hash(rustix::system::uname().nodename().to_bytes());
     format!("{PREFIX}{host:08x}-")
 }
 
-/// Whether a file is called as an unfinished one, and if so, whether by this machine.
+/// Whether a name is that of a temporary file, and if so, whether of this machine.
 fn is_temporary(name: &OsStr) -> Option<bool> {
     let (host, random) = name.to_str()?.strip_prefix(PREFIX)?.split_once('-')?;
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -37,8 +38,8 @@ fn is_temporary(name: &OsStr) -> Option<bool> {
     fits.then(|| name.as_encoded_bytes().starts_with(prefix().as_bytes()))
 }
 
-/// Removes what killed runs left in these folders, and in those that links in them lead to. What
-/// cannot be read or removed stays.
+/// Removes leftovers of killed runs in these folders, and in the folders of links in them. Files
+/// that cannot be read or removed remain.
 pub fn remove_leftovers(folders: BTreeSet<PathBuf>) {
     let mut linked = BTreeSet::new();
     for folder in &folders {
@@ -65,8 +66,8 @@ fn sweep(folder: &Path, mut link: impl FnMut(&Path)) {
     }
 }
 
-/// Removes an unfinished file, unless a run holds it. Nothing is told of failures: another run may
-/// just have given it its name, or removed it.
+/// Removes an unfinished file, unless a run holds its lock. Failures are ignored: another run may
+/// just have renamed or removed it.
 fn remove(path: &Path, own: bool) -> Option<()> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
@@ -75,7 +76,7 @@ fn remove(path: &Path, own: bool) -> Option<()> {
         return None;
     }
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-    // The name may have become another file's meanwhile.
+    // The name may belong to another file by now.
     let named = fs::symlink_metadata(path).ok()?;
     if (named.dev(), named.ino()) == (about.dev(), about.ino()) {
         fs::remove_file(path).ok()?;

@@ -1,5 +1,5 @@
-//! What a file that is replaced leaves to its successor: its mode, and where the system permits it its
-//! owner and its access control list (acl(5)). Never the bits that run a program as another user.
+//! Copies properties of a replaced file to its successor: its mode and, if the system permits, its
+//! owner and access control list (acl(5)). Never the set-user-ID and set-group-ID bits.
 
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
@@ -8,25 +8,26 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
-/// Where Linux keeps the list.
+/// The extended attribute in which Linux stores the list.
 const ACL: &str = "system.posix_acl_access";
 
-/// The most bytes that an extended attribute has (xattr(7)).
+/// The largest extended attribute in bytes (xattr(7)).
 const MOST: usize = 64 << 10;
 
-/// Makes `file` as accessible as the file at `path` was, which `about` tells of, and not more.
+/// Makes `file` as accessible as the file at `path`, whose metadata are `about`, and not more.
 pub fn inherit(file: &File, path: &Path, about: &Metadata) -> io::Result<()> {
     let new = file.metadata()?;
     let mut mode = about.mode() & 0o777;
     if (new.uid(), new.gid()) != (about.uid(), about.gid()) {
-        // Only root gives files away; a user may give them to the groups that the user is in.
+        // Only root can change the owner; a user can change the group to one of the user's own.
         let both = fchown(file, Some(about.uid()), Some(about.gid()));
         if both.is_err() && fchown(file, None, Some(about.gid())).is_err() {
-            // What was the old group's is not this group's: it gets what all others have.
+            // The rights of the old group do not pass to another group, which gets the rights of
+            // all others.
             mode = mode & 0o707 | (mode & 0o007) << 3;
         }
     }
-    // The list's mask is a part of the mode, which therefore comes last.
+    // The list's mask is a part of the mode, so the mode is set last.
     copy_acl(file, path)?;
     file.set_permissions(Permissions::from_mode(mode))
 }
@@ -35,7 +36,7 @@ fn copy_acl(file: &File, path: &Path) -> io::Result<()> {
     let mut list = vec![0; MOST];
     let copied = match rustix::fs::getxattr(path, ACL, &mut list[..]) {
         Ok(size) => rustix::fs::fsetxattr(file, ACL, &list[..size], XattrFlags::empty()),
-        // The folder may have given the new file one.
+        // The new file may have inherited a list from the folder.
         Err(Errno::NODATA) => rustix::fs::fremovexattr(file, ACL),
         Err(_) => Ok(()),
     };

@@ -1,8 +1,8 @@
-//! A file that has no name yet, in the folder where it is to get one. Linux keeps such files
-//! (`O_TMPFILE`) and removes them itself, however the process ends; on file systems that cannot,
-//! the file has a temporary name until then, which `leftovers` knows again.
+//! A file without a name, in the folder where it will get one. Linux supports such files
+//! (`O_TMPFILE`) and removes them itself, however the process ends; on file systems without this
+//! support the file has a temporary name, which `leftovers` recognises.
 //!
-//! `GPUIMG_NO_TMPFILE=1` makes every file system one of those that cannot, for tests.
+//! `GPUIMG_NO_TMPFILE=1` turns off that support, for tests.
 
 use super::leftovers;
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
@@ -15,27 +15,27 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// The temporary names in use, to be removed should the process be asked to end.
+/// The temporary names in use, removed when a signal ends the process.
 static NAMES: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Whether files without a name may be had.
+/// Whether files without a name are supported.
 static NAMELESS: LazyLock<bool> = LazyLock::new(|| {
     Path::new("/proc/self/fd").is_dir() && env::var_os("GPUIMG_NO_TMPFILE").is_none()
 });
 
-/// Removes files that have a temporary name only. For a process about to end.
+/// Removes files with temporary names, before a signal ends the process.
 pub fn forget_unfinished() {
     for path in NAMES.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         let _ = fs::remove_file(path);
     }
 }
 
-/// A file on its way to its name.
+/// A file that has no final name yet.
 #[derive(Debug)]
 pub enum Unfinished {
-    /// It has none.
+    /// A file without a name, and its folder.
     Nameless(File, PathBuf),
-    /// It has a temporary one.
+    /// A file with a temporary name.
     Named(tempfile::NamedTempFile),
 }
 
@@ -53,7 +53,7 @@ impl Unfinished {
                 .permissions(permissions.clone())
                 .tempfile_in(folder)?;
             hold(named.as_file());
-            // Between its creation and the lock, another run may have taken it for a leftover.
+            // Between creation and lock another run may have removed it as a leftover.
             if named.as_file().metadata()?.nlink() > 0 {
                 note(named.path(), true);
                 return Ok(Unfinished::Named(named));
@@ -69,7 +69,7 @@ impl Unfinished {
         }
     }
 
-    /// Gives the file its name; what had it before stays unless `overwrite`.
+    /// Gives the file its name; an existing file of that name remains unless `overwrite`.
     pub fn name(self, path: &Path, overwrite: bool) -> io::Result<()> {
         match self {
             Unfinished::Nameless(file, folder) => {
@@ -78,7 +78,8 @@ impl Unfinished {
                     rustix::fs::linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW)
                 };
                 match link(path) {
-                    // A link cannot replace a file, only a name can: so a temporary one, at once renamed.
+                    // A link cannot replace an existing file, but a rename can: so the file gets a
+                    // temporary name first.
                     Err(rustix::io::Errno::EXIST) if overwrite => {
                         hold(&file);
                         let temporary = tempfile::Builder::new()
@@ -103,8 +104,8 @@ impl Unfinished {
     }
 }
 
-/// Locks a file that has a temporary name, for as long as it is open: it is no leftover. Where files
-/// cannot be locked, none is ever taken for one.
+/// Locks a file that has a temporary name, as long as it is open, so that it is not removed as a
+/// leftover. On file systems without locks no file is ever removed.
 fn hold(file: &File) {
     let _ = rustix::fs::flock(file, FlockOperation::LockExclusive);
 }

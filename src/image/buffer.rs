@@ -1,6 +1,6 @@
-//! Memory for samples. Large images get huge pages where the system grants them: touching 128 MiB
-//! for the first time takes 33 000 page faults otherwise, longer than the operation on it. A thread
-//! that works on one image after another keeps the memory of the last ones in its pool.
+//! Memory for samples. Large images get huge pages if the system grants them: touching 128 MiB for
+//! the first time otherwise takes 33 000 page faults, longer than the operation itself. A thread
+//! that processes one image after another keeps the memory of the last ones in its pool.
 
 use anyhow::Result;
 use bytemuck::Pod;
@@ -9,13 +9,13 @@ use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// From this many bytes on memory is mapped by itself.
+/// From this many bytes on, memory is mapped separately.
 const LARGE: usize = 4 << 20;
 
 /// Blocks smaller than this are not pooled.
 const POOLED: usize = 64 << 10;
 
-/// What debug builds fill memory with that is to be written.
+/// The byte with which debug builds fill memory that is to be overwritten.
 pub const POISON: u8 = 0xa5;
 
 /// A fixed number of samples; used as a slice.
@@ -27,9 +27,9 @@ pub struct Buffer<T> {
 enum Memory<T> {
     Heap(Vec<T>),
     Mapped(MmapMut),
-    /// From the pool of this thread, in this generation of it.
+    /// A block of this thread's pool, and the pool's generation.
     Pooled(Block, usize),
-    /// What is left of a buffer that gave its memory back.
+    /// The state of a buffer that has returned its memory.
     Gone,
 }
 
@@ -45,18 +45,18 @@ thread_local! {
     static POOL: RefCell<Option<BufferPool>> = const { RefCell::new(None) };
 }
 
-/// The memory that a thread keeps for its next images.
+/// The memory that a thread keeps for later images.
 struct BufferPool {
     blocks: Vec<Block>,
-    /// Bytes that may be pooled.
+    /// The most bytes that may be pooled.
     most: usize,
     make: Box<dyn Fn(usize) -> Option<Block>>,
-    /// Counts how often the pool was cleared; a block of an earlier generation is not taken back.
+    /// Counts how often the pool was cleared; a block of an earlier generation is not pooled again.
     generation: usize,
 }
 
-/// Gives this thread a pool for at most `most` bytes, new blocks made by `make` (`None`: as without
-/// a pool), and takes it away after `work`.
+/// Runs `work` with a pool for at most `most` bytes on this thread, in which `make` makes new
+/// blocks (`None`: blocks are made as without a pool).
 pub fn with_pool<R>(
     most: usize,
     make: impl Fn(usize) -> Option<Block> + 'static,
@@ -74,7 +74,7 @@ pub fn with_pool<R>(
     result
 }
 
-/// Clears this thread's pool, if it has one: `make` makes better blocks from now on.
+/// Clears this thread's pool, if it has one: `make` gives better memory from now on.
 pub fn clear_pool() {
     POOL.with_borrow_mut(|pool| {
         if let Some(pool) = pool {
@@ -84,16 +84,16 @@ pub fn clear_pool() {
     });
 }
 
-/// Memory of the system's own, with huge pages if it will; `None` if there is none.
+/// Memory mapped from the system, with huge pages if possible; `None` if there is none.
 pub fn mapped(bytes: usize) -> Option<MmapMut> {
     let map = MmapMut::map_anon(bytes).ok()?;
-    // A wish: without huge pages the memory is as good, only slower to touch.
+    // Only a hint: without huge pages the memory is as good, but slower to touch.
     let _ = map.advise(Advice::HugePage);
     Some(map)
 }
 
 impl BufferPool {
-    /// A block for `bytes`: the smallest that serves, or a new one.
+    /// A block for `bytes`: the smallest pooled one that is large enough, or a new one.
     fn acquire(&mut self, bytes: usize) -> Option<(Block, usize)> {
         let serves = |block: &Block| block.len() >= bytes && block.len() / 4 <= bytes;
         let best = self
@@ -114,7 +114,7 @@ impl BufferPool {
         }
         self.blocks.push(block);
         let mut pooled: usize = self.blocks.iter().map(|block| block.len()).sum();
-        // The oldest go first.
+        // The oldest blocks are freed first.
         while pooled > self.most {
             pooled -= self.blocks.remove(0).len();
         }
@@ -135,11 +135,11 @@ impl<T: Pod> Buffer<T> {
         Ok(Buffer { len, memory })
     }
 
-    /// `len` samples of any value, for those who write every one: the memory may be an earlier
-    /// image's. An error if the system will not give it.
+    /// `len` samples with undefined values, for callers that write every sample: the memory may be
+    /// an earlier image's. An error if the system has no memory left.
     ///
-    /// In debug builds, and so in the tests, every byte is `POISON`, whatever the size and wherever
-    /// the memory is from: a sample that is left unwritten shows.
+    /// In debug builds, and so in the tests, every byte is `POISON`, whatever the size and the
+    /// source of the memory, so that a sample that was not written is noticed.
     pub fn any(len: usize) -> Result<Buffer<T>> {
         let mut buffer = Buffer::recycled(len)?;
         if cfg!(debug_assertions) {
@@ -148,7 +148,7 @@ impl<T: Pod> Buffer<T> {
         Ok(buffer)
     }
 
-    /// Memory that another image had, or new memory.
+    /// Memory of an earlier image, or new memory.
     fn recycled(len: usize) -> Result<Buffer<T>> {
         let bytes = len.saturating_mul(size_of::<T>());
         let shelved = (bytes >= POOLED)
@@ -168,7 +168,7 @@ impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         if let Memory::Pooled(block, generation) = std::mem::replace(&mut self.memory, Memory::Gone)
         {
-            // A thread without a pool, or one that ends, gives the memory back to the system.
+            // A thread without a pool, or one that is ending, returns the memory to the system.
             let _ = POOL.try_with(|pool| {
                 if let Some(pool) = pool.borrow_mut().as_mut() {
                     pool.release(block, generation);
@@ -232,7 +232,7 @@ impl<T: Pod> Clone for Buffer<T> {
                 copy.copy_from_slice(self);
                 copy
             }
-            // The allocator's own way to say that there is no memory.
+            // The allocator's own way to report that there is no memory.
             Err(_) => self.to_vec().into(),
         }
     }

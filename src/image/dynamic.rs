@@ -1,10 +1,10 @@
-//! Images of the `image` crate become images of this one, and back.
+//! Converts images of the `image` crate to images of this crate, and back.
 
 use super::{Depth, Image, Samples, Shape};
 use ::image::{DynamicImage, ImageBuffer, Pixel, PixelWithColorType};
 use anyhow::{Context, Error, Result, bail};
 
-/// Takes the samples over without a copy. Grey, grey + alpha, RGB and RGB + alpha, of 8 or 16 bits.
+/// Takes over the samples without a copy. Grey, grey + alpha, RGB and RGB + alpha, of 8 or 16 bits.
 ///
 /// # Errors
 /// Samples of floating point, and an image without pixels.
@@ -70,7 +70,8 @@ fn of<P: Pixel + PixelWithColorType>(
 mod tests {
     use super::*;
 
-    /// Every kind, 3 × 2 pixels, of samples that tell their place: there, back, and pixel by pixel.
+    /// Every kind of 3 × 2 pixels, with samples that encode their position: there and back, and
+    /// pixel by pixel.
     #[test]
     fn every_kind_goes_there_and_back() -> Result<()> {
         let mut kinds = 0;

@@ -1,13 +1,13 @@
-//! From 8 to 16 bits and back, on the CPU: done only when asked for, with `--depth`.
+//! Conversion from 8 to 16 bits and back, on the CPU, for `--depth`.
 
 use crate::image::{Depth, Image, Samples, Shape};
 use rayon::prelude::*;
 
 /// Samples in a piece of parallel work.
-const CHUNK: usize = 3 << 16; // whole pixels of any kind
+const CHUNK: usize = 3 << 16; // a multiple of every channel count
 
-/// 8 bits to 16: `floor(v·65535/most + 1/2)` of values from 0 to `most`. Where that is 255, every value
-/// is multiplied by 257.
+/// Widens 8 bits to 16: `floor(v·65535/most + 1/2)` for values from 0 to `most`. With `most` = 255,
+/// every value is multiplied by 257.
 pub fn widen(image: Image, most: u16) -> Image {
     let shape = Shape {
         depth: Depth::Sixteen,
@@ -23,9 +23,10 @@ pub fn widen(image: Image, most: u16) -> Image {
     }
 }
 
-/// 16 bits to 8: `floor(v·255/most + 1/2)` of values from 0 to `most`; channels whose values were stretched from one of these
-/// `ranges` (one for all colours, or one for each) are within 0..=255 already, and stay as they are,
-/// so that nothing is rounded twice. A flat channel was not stretched, nor is alpha ever.
+/// Narrows 16 bits to 8: `floor(v·255/most + 1/2)` for values from 0 to `most`. Channels whose
+/// values were stretched from one of these `ranges` (one for all colours, or one for each) are
+/// within 0..=255 already and keep their values, so that nothing is rounded twice. Flat channels
+/// and alpha were not stretched, so they are narrowed.
 pub fn narrow(image: Image, ranges: &[(i32, i32)], most: u16) -> Image {
     let shape = Shape {
         depth: Depth::Eight,
@@ -39,7 +40,7 @@ pub fn narrow(image: Image, ranges: &[(i32, i32)], most: u16) -> Image {
                 .map(|c| c < shape.colours() && range(c).is_some_and(|(min, max)| min < max))
                 .collect();
             let rounded = || match most {
-                // A divisor that the compiler knows is several times as fast.
+                // A division by a constant is several times as fast.
                 u16::MAX => mapped(words, |word| scaled(word, u16::MAX, 255) as u8),
                 most => mapped(words, |word| scaled(word, most, 255) as u8),
             };
@@ -65,8 +66,8 @@ pub fn narrow(image: Image, ranges: &[(i32, i32)], most: u16) -> Image {
     }
 }
 
-/// Alpha from 0 to `most` brought to all bits of 16, so that what is opaque stays opaque where colours
-/// are stretched to all bits.
+/// Scales alpha from 0..=`most` to 0..=65535, so that opaque pixels stay opaque where colours are
+/// stretched to the full depth.
 pub fn with_full_alpha(mut image: Image, most: u16) -> Image {
     let shape = image.shape();
     if let (true, Samples::U16(words)) = (shape.has_alpha(), image.samples_mut()) {
@@ -77,7 +78,7 @@ pub fn with_full_alpha(mut image: Image, most: u16) -> Image {
     image
 }
 
-/// `floor(v·to/from + 1/2)`, nothing beyond `from`, which is not 0.
+/// `floor(v·to/from + 1/2)`, with values above `from` clamped; `from` is not 0.
 fn scaled(value: u16, from: u16, to: u16) -> u16 {
     let (value, from, to) = (u32::from(value.min(from)), u32::from(from), u32::from(to));
     ((value * to + from / 2) / from) as u16

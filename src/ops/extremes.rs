@@ -1,9 +1,10 @@
-//! The smallest and the largest sample of each channel: the first of HABR's two kernels.
+//! The smallest and the largest sample of each channel: the first of the two kernels of "CUDA:
+//! performance aspects of typical tasks" (habr.com post 119435, 2011), which finds both in one
+//! pass.
 //!
-//! On the CPU samples are taken by lanes, so that one loop serves every channel count; the compiler
-//! makes the vectors, for each kind of processor.
+//! On the CPU samples are grouped into lanes, so that one loop serves every channel count; the
+//! compiler makes vector code for each kind of processor.
 
-use super::normalize::Ranges;
 use super::{DeviceImage, with_samples};
 use crate::device::cpu::{self, LANES, Sample};
 use crate::device::cuda::{Arg, Buffer};
@@ -12,12 +13,16 @@ use crate::image::{Depth, Image, Shape};
 use crate::timing::Timeline;
 use anyhow::Result;
 
-/// The smallest and the largest sample of each channel, alpha too.
+/// Minimum and maximum, in samples, of each channel that has a range of its own: one range for all
+/// colours, or one for each. `min > max` cannot be: every channel has a sample.
+pub type Ranges = Vec<(u16, u16)>;
+
+/// The smallest and the largest sample of each channel, alpha included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extremes {
     /// Bits a sample.
     pub depth: Depth,
-    /// Of each channel; none is empty, so that no minimum is above its maximum.
+    /// (min, max) of each channel; an image has at least one pixel, so min ≤ max.
     pub channels: Ranges,
 }
 
@@ -37,7 +42,7 @@ impl Extremes {
         }
     }
 
-    /// The same from all cores.
+    /// The same, computed on all cores.
     pub(super) fn cpu(image: &Image, timeline: &mut Timeline) -> Extremes {
         let shape = image.shape();
         let mut channels = vec![(u16::MAX, 0); shape.channels];
@@ -54,14 +59,14 @@ impl Extremes {
         }
     }
 
-    /// Takes in those of another piece with as many channels.
+    /// Joins the extremes of another piece with as many channels.
     pub(super) fn join(&mut self, more: &Extremes) {
         for (known, more) in self.channels.iter_mut().zip(&more.channels) {
             *known = (known.0.min(more.0), known.1.max(more.1));
         }
     }
 
-    /// The ranges of so many colours: one for each, or one for all.
+    /// The ranges of the first `colours` channels: one for each, or one for all.
     pub(super) fn ranges(&self, colours: usize, per_channel: bool) -> Ranges {
         let each = self.channels.iter().take(colours).copied();
         match per_channel {
@@ -71,7 +76,7 @@ impl Extremes {
     }
 }
 
-/// The same in the words that the kernels keep: of each of four channels the minimum, and the full
+/// The same in the form that the kernels keep: for each of four channels, the minimum and the full
 /// value less the maximum.
 #[derive(Debug)]
 pub struct DeviceExtremes {
@@ -81,7 +86,7 @@ pub struct DeviceExtremes {
 }
 
 impl DeviceExtremes {
-    /// Queues the pass over an image.
+    /// Queues the min/max kernel over an image.
     pub(super) fn find(image: &DeviceImage, job: &mut Job) -> Result<DeviceExtremes> {
         let shape = image.shape;
         let bytes = shape.bytes() as u64;
@@ -98,7 +103,7 @@ impl DeviceExtremes {
         Ok(DeviceExtremes { shape, words })
     }
 
-    /// Waits for everything queued, and reads them.
+    /// Waits for all queued work and copies the extremes to the host.
     pub(super) fn read(&self, job: &mut Job) -> Result<Extremes> {
         let words = job.read_words::<u32>(&self.words)?;
         let Shape {
@@ -114,13 +119,14 @@ impl DeviceExtremes {
     }
 }
 
-/// Minimum and maximum of each lane: of the samples whose index leaves the same remainder.
+/// Minimum and maximum of each lane; a lane holds the samples whose index leaves the same
+/// remainder.
 pub(super) type MinMaxLanes = ([u16; LANES], [u16; LANES]);
 
-/// The range of no sample at all.
+/// The neutral element of `fold_ranges`: the range of no sample.
 pub(super) const NO_RANGE: MinMaxLanes = ([u16::MAX; LANES], [0; LANES]);
 
-/// The range of two sets of samples together.
+/// The range of two sets of samples together, lane by lane.
 pub(super) fn fold_ranges(mut a: MinMaxLanes, b: MinMaxLanes) -> MinMaxLanes {
     for lane in 0..LANES {
         a.0[lane] = a.0[lane].min(b.0[lane]);

@@ -1,4 +1,4 @@
-//! Flip: the image in a mirror.
+//! Flip: mirrors the image, left to right or top to bottom.
 
 use super::symmetry::Symmetry;
 use super::{Operation, Verb};
@@ -11,7 +11,7 @@ pub struct Flip {
     pub axis: Axis,
 }
 
-/// The ways of `flip`.
+/// The axes of `flip`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Axis {
     /// Left and right change places

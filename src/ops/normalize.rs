@@ -1,17 +1,19 @@
-//! Normalize: the range of the colour samples is stretched to the full depth, rounded exactly.
-//! HABR's two kernels: minimum and maximum in one pass, then the scale with its +0.5 trick.
+//! Normalize: stretches the range of the colour samples to the full depth, with exact rounding. The
+//! two kernels are those of "CUDA: performance aspects of typical tasks" (habr.com post 119435,
+//! 2011): minimum and maximum in one pass, then the scale with the "+ 0.5" rounding.
 //!
 //! Exact definition, for a sample p of a channel whose range is min..=max with d = max − min:
 //! `out = lo + floor((clamp(p, min, max) − min)·(hi − lo) / d + 1/2)`, which in integers is
 //! `lo + (x·(hi − lo) + ⌊d/2⌋) / d` and cannot overflow 32 bits (65535² + 32767 < 2³²).
-//! The range is the samples' own, two percentiles of theirs (`--clip`), or given.
-//! Alpha never counts and never changes. A flat channel (d = 0) is left as it is.
+//! The range is that of the samples, or lies between two of their percentiles (`--clip`), or is
+//! given.
+//! Alpha neither counts nor changes. A flat channel (d = 0) keeps its values.
 
 mod lanes;
 mod range;
 mod scale;
 
-use super::extremes::DeviceExtremes;
+use super::extremes::{DeviceExtremes, Ranges};
 use super::histogram::Clip;
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Scope, Statistic, Statistics,
@@ -25,7 +27,7 @@ use crate::metadata::Effect;
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
 use lanes::{ScaleLanes, scale_all};
-pub use range::{Range, Ranges};
+pub use range::Range;
 use scale::Scale;
 
 /// Stretch the range of values to the full depth, exactly rounded
@@ -116,7 +118,7 @@ impl Operation for Normalize {
     fn statistic(&self) -> Statistic {
         match (self.range, self.clip) {
             (Some(_), _) => Statistic::None,
-            // Counting takes longer, and only percentiles need it.
+            // A histogram takes longer than min/max, and only percentiles need it.
             (None, Some(_)) => Statistic::Histogram,
             (None, None) => Statistic::MinMax,
         }
@@ -151,7 +153,7 @@ impl Operation for Normalize {
             }
             (None, Statistics::None) => bail!("the range was not measured"),
         };
-        // Those of 8 bits are widened as the samples were.
+        // Bounds given for 8 bits are widened as the samples were.
         let step = of.steps(types.depth);
         let ranges = ranges.into_iter().map(|(a, b)| (a * step, b * step));
         Ok(Box::new(Stretch {
@@ -165,33 +167,34 @@ impl Operation for Normalize {
     }
 }
 
-/// Normalize with the ranges that it stretches from.
+/// Normalize bound to the ranges that it stretches from.
 struct Stretch<'a> {
     op: &'a Normalize,
     types: SampleTypes,
     ranges: Known<'a>,
 }
 
-/// Where the ranges are.
+/// The ranges, on the host or in device memory.
 enum Known<'a> {
     OnHost {
-        /// In samples in memory.
+        /// In the values of samples in memory.
         ranges: Ranges,
-        /// Whether they are the smallest and the largest of the samples themselves.
+        /// Whether the ranges are the exact extremes of the samples, so that nothing needs
+        /// clamping.
         measured: bool,
     },
     OnDevice(&'a DeviceExtremes),
 }
 
 impl Stretch<'_> {
-    /// The samples that ranges are stretched to.
+    /// The range of output samples.
     fn target(&self) -> (u16, u16) {
         let written = self.types.written;
-        let whole = (0, written.depth.full());
-        self.op.to.map_or(whole, |to| to.samples(written))
+        let full_range = (0, written.depth.full());
+        self.op.to.map_or(full_range, |to| to.samples(written))
     }
 
-    /// The ranges, if the host knows them.
+    /// The ranges, if the host has them.
     fn ranges(&self) -> Option<&Ranges> {
         match &self.ranges {
             Known::OnHost { ranges, .. } => Some(ranges),
@@ -199,12 +202,12 @@ impl Stretch<'_> {
         }
     }
 
-    /// The scale of every channel: alpha has none, and what is flat keeps its values.
+    /// The scale of each channel; `None` for alpha and for flat channels, whose values are kept.
     fn scales(&self) -> Result<Vec<Scale>> {
         let ranges = self.ranges().context("the range is still on the GPU")?;
         let (lo, hi) = self.target();
         let scale = |channel: usize| {
-            // One range serves all colours.
+            // One range may serve all colours.
             let (min, max) = *ranges.get(channel).unwrap_or(&ranges[0]);
             match channel < self.types.colours() && min < max {
                 true => Scale { min, max, lo, hi },
@@ -214,7 +217,7 @@ impl Stretch<'_> {
         Ok((0..self.types.channels).map(scale).collect())
     }
 
-    /// The words that the kernels take for ranges: of each channel, min and full − max.
+    /// The ranges in the kernels' form: for each channel, min and full − max.
     fn words(&self, ranges: &Ranges) -> Vec<u32> {
         let each = (0..4).map(|channel| ranges[channel.min(ranges.len() - 1)]);
         each.flat_map(|(min, max)| [min.into(), (self.types.depth.full() - max).into()])
@@ -280,7 +283,7 @@ impl Bound for Stretch<'_> {
         Ok(OpResult::Image(image))
     }
 
-    /// Ranges in the values of the file that was read, and a warning where one is flat.
+    /// The ranges in values of the input file, and a warning if one of them is flat.
     fn summary(&self) -> Summary {
         let Known::OnHost { ranges, measured } = &self.ranges else {
             return Summary::default();

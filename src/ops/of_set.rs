@@ -1,5 +1,5 @@
-//! An operation whose statistic is that of a whole set of images, measured before: `--across` and
-//! `--range-from`.
+//! An operation bound to the statistic of a whole set of images that was measured before:
+//! `--across` and `--range-from`.
 
 use super::histogram::Counts;
 use super::{Access, Bound, Operation, SampleTypes, Statistics};
@@ -11,17 +11,17 @@ use serde::ser::Error;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-/// The operation, and what its set was counted to be. Images of another kind are refused.
+/// An operation, and the counts of its set. Images of another kind are refused.
 #[derive(Debug)]
 pub struct OfSet<'a> {
     op: &'a dyn Operation,
     counts: Statistics,
     kind: SetKind,
-    /// What values are stretched from.
+    /// The ranges that values are stretched from.
     ranges: Vec<(i32, i32)>,
 }
 
-/// What the images of a set have in common.
+/// The kind that all images of the set share.
 #[derive(Clone, Copy, Debug)]
 struct SetKind {
     channels: usize,
@@ -29,7 +29,7 @@ struct SetKind {
 }
 
 impl<'a> OfSet<'a> {
-    /// `op` with the counts of a set. Errors: it measures nothing.
+    /// Binds `op` to the counts of a set. Errors: an operation that needs no statistic.
     pub fn new(op: &'a dyn Operation, counts: Counts) -> Result<OfSet<'a>> {
         let (channels, values) = counts.kind();
         let counts = Statistics::Histogram(counts);
@@ -49,7 +49,8 @@ impl<'a> OfSet<'a> {
     }
 }
 
-/// The operation's own options, and the set as far as it decides on the result: its kind and its ranges.
+/// Serializes the operation's own options, and the properties of the set that decide the result:
+/// its kind and its ranges.
 impl Serialize for OfSet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let options = self.op.options().map_err(S::Error::custom)?;

@@ -1,9 +1,9 @@
-//! Rotate: quarter turns and half turns.
+//! Rotate: by quarter turns and half turns.
 
 use super::symmetry::Symmetry;
 use super::{Operation, Verb};
 
-/// PixelMap clockwise by 90, 180 or 270 degrees
+/// Rotate clockwise by 90, 180 or 270 degrees
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[group(skip)]
 pub struct Rotate {

@@ -1,4 +1,5 @@
-//! The statistics that operations need of a whole image, stack or set before any piece can be done.
+//! The statistics that an operation can need of a whole image, stack or set before it runs on any
+//! piece.
 
 use super::extremes::{DeviceExtremes, Extremes};
 use super::histogram::{Counts, Histogram};
@@ -9,10 +10,10 @@ use crate::image::{Image, Shape};
 use crate::timing::Timeline;
 use anyhow::{Result, bail};
 
-/// What is measured.
+/// The kind of statistic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Statistic {
-    /// Nothing.
+    /// No statistic.
     #[default]
     None,
     /// The smallest and the largest sample of each channel.
@@ -21,17 +22,17 @@ pub enum Statistic {
     Histogram,
 }
 
-/// What was measured.
+/// A measured statistic.
 #[derive(Debug)]
 pub enum Statistics {
-    /// Nothing.
+    /// No statistic.
     None,
     /// The smallest and the largest sample of each channel.
     MinMax(Extremes),
     /// How often each value occurs in each channel.
     Histogram(Counts),
-    /// The smallest and the largest samples, in the memory of the GPU that finds them: the host need
-    /// not wait for them before it queues what they are for.
+    /// The smallest and the largest sample, still in the memory of the GPU that measures them: the
+    /// host can queue the operation that uses them without waiting.
     OnDevice(DeviceExtremes),
 }
 
@@ -59,7 +60,7 @@ impl Statistic {
         }
     }
 
-    /// The same from all cores.
+    /// The same, computed on all cores.
     pub fn cpu(self, image: &Image, timeline: &mut Timeline) -> Statistics {
         match self {
             Statistic::None => Statistics::None,
@@ -68,7 +69,8 @@ impl Statistic {
         }
     }
 
-    /// The same from a GPU: min and max are queued and stay there, a histogram is waited for.
+    /// The same from a GPU: min and max are queued and stay in device memory; a histogram is waited
+    /// for.
     pub fn cuda(self, image: &DeviceImage, job: &mut Job) -> Result<Statistics> {
         Ok(match self {
             Statistic::None => Statistics::None,
@@ -79,7 +81,7 @@ impl Statistic {
 }
 
 impl Statistics {
-    /// The same in the host's memory, after everything queued before.
+    /// The same statistic in host memory; waits for all queued work.
     pub fn on_host(self, job: &mut Job) -> Result<Statistics> {
         Ok(match self {
             Statistics::OnDevice(extremes) => Statistics::MinMax(extremes.read(job)?),

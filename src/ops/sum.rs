@@ -1,5 +1,6 @@
-//! Sum: exact 64-bit totals of the samples, a channel each and together; minimum and maximum too
-//! when asked for. REDUCE's step 7: many elements a thread before the tree.
+//! Sum: exact 64-bit totals of the samples, for each channel and over all colours; minimum and
+//! maximum on request. As in step 7 of "GPGPU optimisation by the example of a sum" (after Mark
+//! Harris's seven reductions), each thread adds many elements before the tree.
 
 use super::extremes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
 use super::{
@@ -27,12 +28,12 @@ pub struct Sum {
     pub all: bool,
 }
 
-/// What was found in one channel.
+/// The total of one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Total {
-    /// The sum of the channel's samples. No overflow: 2⁴⁸ samples of 16 bits fit.
+    /// The sum of the channel's samples; 2⁴⁸ samples of 16 bits cannot overflow it.
     pub sum: u64,
-    /// The smallest and the largest sample; `None` unless asked for.
+    /// The smallest and the largest sample; `None` unless requested.
     pub range: Option<(u16, u16)>,
 }
 
@@ -45,21 +46,21 @@ impl Total {
     }
 }
 
-/// The totals of an image: every channel, alpha last where there is one.
+/// The totals of an image, channel by channel; alpha, if present, is the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// The image's shape.
     pub shape: Shape,
     /// A total for each channel.
     pub channels: Vec<Total>,
-    /// Which page of its file it is, counted from 1; none in a file of one.
+    /// The page's number in its file, counted from 1; `None` for a file of one page.
     pub page: Option<usize>,
-    /// The sample that stands for 0: that in the middle if samples are signed.
+    /// The sample that stands for 0: the middle of the range if samples are signed.
     pub zero: u16,
 }
 
 impl Totals {
-    /// All colours together; alpha is never counted among them.
+    /// The total over all colour channels, without alpha.
     pub fn together(&self) -> Total {
         let both = |a: Total, b: Total| a.with(&b);
         let colours = self.channels.iter().take(self.shape.colours());
@@ -69,26 +70,26 @@ impl Totals {
         })
     }
 
-    /// Takes in another image's of as many channels.
+    /// Adds the totals of another image with as many channels.
     pub fn join(&mut self, other: &Totals) {
         for (total, more) in self.channels.iter_mut().zip(&other.channels) {
             *total = total.with(more);
         }
     }
 
-    /// One line for people: the file, the total of its colours, and each channel's.
+    /// One line of text: the file, the total of its colours, and the total of each channel.
     pub fn text(&self, input: &Path) -> String {
         let page = self.page.map(|page| format!(", page {page}"));
         let mut line = format!(
             "{}{}: {}",
             input.display(),
             page.unwrap_or_default(),
-            self.told(&self.together(), self.shape.colours())
+            self.figures(&self.together(), self.shape.colours())
         );
         if self.shape.channels > 1 {
             let channels = self
                 .named()
-                .map(|(name, total)| format!("{name} {}", self.told(total, 1)));
+                .map(|(name, total)| format!("{name} {}", self.figures(total, 1)));
             let _ = write!(line, " ({})", channels.collect::<Vec<_>>().join("; "));
         }
         line
@@ -139,7 +140,7 @@ impl Totals {
         self.sum(total, channels) as f64 / (self.shape.pixels() * channels) as f64
     }
 
-    /// The sum of so many channels, counted from the sample that stands for 0.
+    /// The sum of the values in `channels` channels, where samples count from `zero`.
     fn sum(&self, total: &Total, channels: usize) -> i64 {
         total.sum as i64 - i64::from(self.zero) * (self.shape.pixels() * channels) as i64
     }
@@ -148,7 +149,7 @@ impl Totals {
         i32::from(sample) - i32::from(self.zero)
     }
 
-    fn told(&self, total: &Total, channels: usize) -> String {
+    fn figures(&self, total: &Total, channels: usize) -> String {
         let all = total.range.map(|(min, max)| {
             format!(
                 ", min {}, max {}, mean {:.4}",
@@ -336,7 +337,7 @@ fn finished<I>(shape: Shape, channels: Vec<Total>) -> OpResult<I> {
     OpResult::Totals(totals)
 }
 
-/// Totals of each lane: of the samples whose index leaves the same remainder.
+/// The totals of each lane; a lane holds the samples whose index leaves the same remainder.
 #[derive(Clone, Copy)]
 struct Lanes {
     sum: [u64; LANES],
@@ -355,7 +356,7 @@ fn sum_lanes<T: Sample>(samples: &[T], all: bool) -> Lanes {
         a.range = fold_ranges(a.range, b.range);
         a
     };
-    // The second look at a chunk finds it in the cache.
+    // The second pass over a chunk finds it in the cache.
     let chunk = |chunk: &[T]| Lanes {
         sum: sum_chunk(chunk),
         range: if all { min_max_chunk(chunk) } else { NO_RANGE },

@@ -1,10 +1,11 @@
-//! The symmetries of a rectangle, which move pixels and change none: what `transpose`, `rotate`, `flip`
-//! and `--auto-orient` do. LXF's variant 3: a tile is read along rows, turned in fast memory, and
-//! written along rows.
+//! The symmetries of a rectangle, which move pixels and change no value, for `transpose`, `rotate`,
+//! `flip` and `--auto-orient`. The kernel is variant 3 of "Transposing a matrix" (Kalgin and
+//! Baldin, Linux Format Russia): a block reads a tile along rows, transposes it in shared memory,
+//! and writes along rows.
 //!
-//! Every symmetry is a choice of three: take the transposed image or the image itself, mirror its
-//! columns or not, mirror its rows or not. With the output's pixel (x, y), mirrored where said, the
-//! input's pixel is (x, y), or (y, x) where transposed.
+//! Every symmetry combines three choices: transpose or not, mirror the output's columns or not,
+//! mirror the output's rows or not. With (x, y) the output's pixel after the mirroring, the input's
+//! pixel is (x, y), or (y, x) if transposed.
 
 mod cpu;
 
@@ -17,7 +18,7 @@ use crate::metadata::{Effect, PixelMap};
 use crate::timing::Timeline;
 use anyhow::Result;
 
-/// A turn or a mirroring of the image.
+/// A rotation or reflection of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum Symmetry {
     /// Rows become columns: mirrored at the diagonal from top left.
@@ -66,7 +67,8 @@ impl Symmetry {
         }
     }
 
-    /// What brings an image of this orientation (TIFF 6.0, 1 to 8) upright; none if it is.
+    /// The symmetry that brings an image of this orientation (TIFF 6.0, section 8, 1 to 8) upright;
+    /// `None` if it is upright.
     pub fn upright(orientation: u16) -> Option<Symmetry> {
         let turn = PixelMap::of_orientation(orientation)?;
         Symmetry::ALL
@@ -154,13 +156,13 @@ impl Bound for Symmetry {
             mirror_x,
             mirror_y,
         } = self.parts();
-        // The kernels count the input's columns and rows backwards, not the output's.
+        // The kernels mirror the input's columns and rows, not the output's.
         let (reverse_x, reverse_y) = if transposed {
             (mirror_y, mirror_x)
         } else {
             (mirror_x, mirror_y)
         };
-        // A half turn is the mirror image of all pixels in one row.
+        // A half turn mirrors all pixels as if they were one row.
         let (width, height, reverse_y) = match (transposed, reverse_x, reverse_y) {
             (false, true, true) => (from.pixels(), 1, false),
             _ => (from.width, from.height, reverse_y),
@@ -185,8 +187,8 @@ impl Bound for Symmetry {
     }
 }
 
-/// Blocks for an image: one a tile of the kernel's, or one for each 8 KiB of a row. The kernels
-/// stride over what is left, so any number gives the right result.
+/// Thread blocks for an image: one for each tile, or one for each 8 KiB of a row. The kernels
+/// stride over the rest, so any number gives the right result.
 pub(crate) fn grid(width: usize, height: usize, pixel: usize, transposed: bool) -> u32 {
     let blocks = if transposed {
         let (wide, high) = match pixel {
@@ -203,7 +205,8 @@ pub(crate) fn grid(width: usize, height: usize, pixel: usize, transposed: bool) 
     blocks.min(1 << 30) as u32
 }
 
-/// Turns an image of `N`-byte pixels, where it lies but for the transposition of what is not square.
+/// Applies a symmetry to an image of `N`-byte pixels, in place unless it transposes a rectangle
+/// that is not square.
 fn turn<const N: usize>(parts: PixelMap, from: Shape, samples: &mut Samples) -> Result<()> {
     let PixelMap {
         transposed,

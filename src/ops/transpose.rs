@@ -1,4 +1,4 @@
-//! Transpose: rows become columns.
+//! Transpose: exchanges rows and columns.
 
 use super::symmetry::Symmetry;
 use super::{Operation, Verb};
@@ -15,7 +15,7 @@ impl Verb for Transpose {
         Box::new(Symmetry::Transpose)
     }
 
-    /// The other transposition, too, which only `--auto-orient` asks for.
+    /// Includes `Transverse`, which only `--auto-orient` uses.
     fn examples() -> Vec<Box<dyn Operation>> {
         vec![
             Box::new(Symmetry::Transpose),

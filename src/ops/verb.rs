@@ -1,16 +1,18 @@
-//! What a line of the list of operations holds: the command line, the shared tests and
-//! `verify --devices` take operations from there.
+//! An entry of the list of operations, from which the command line, the shared tests and `verify
+//! --devices` take them.
 
 use super::Operation;
 use clap::{ArgMatches, Args, Command};
 
-/// What a user types for an operation: its word and its options, whose doc comments are the help.
+/// The command line of an operation: its subcommand's name and its options, whose doc comments are
+/// the help text.
 pub trait Verb: Args {
-    /// The word.
+    /// The subcommand's name.
     const NAME: &'static str;
-    /// Whether it makes images; the subcommands of those that give numbers are in `cli.rs`.
+    /// Whether it makes images; the subcommands of operations that give numbers are in `cli.rs`.
     const MAKES_IMAGES: bool = true;
-    /// Whether it may need a statistic, which `--across` and `--range-from` give for a whole set.
+    /// Whether it may need a statistic, which `--across` and `--range-from` measure over a whole
+    /// set.
     const MEASURES: bool = false;
 
     /// The operation with these options.
@@ -20,10 +22,10 @@ pub trait Verb: Args {
     fn examples() -> Vec<Box<dyn Operation>>;
 }
 
-/// A line of the list.
+/// An entry of the list.
 #[derive(Debug)]
 pub struct Entry {
-    /// The word that a user types.
+    /// The name that a user types.
     pub name: &'static str,
     /// Whether it makes images.
     pub makes_images: bool,
@@ -31,12 +33,12 @@ pub struct Entry {
     pub measures: bool,
     augment: fn(Command) -> Command,
     parse: fn(&ArgMatches) -> Result<Box<dyn Operation>, clap::Error>,
-    /// Operations that between them reach every branch.
+    /// Operations with options that between them reach every branch.
     pub(super) examples: fn() -> Vec<Box<dyn Operation>>,
 }
 
 impl Entry {
-    /// The line of an operation.
+    /// The entry of an operation.
     pub(super) const fn of<V: Verb>() -> Entry {
         Entry {
             name: V::NAME,
@@ -53,7 +55,7 @@ impl Entry {
         (self.augment)(Command::new(self.name))
     }
 
-    /// The operation that was typed.
+    /// The operation with the options that were typed.
     pub fn parse(&self, matches: &ArgMatches) -> Result<Box<dyn Operation>, clap::Error> {
         (self.parse)(matches)
     }

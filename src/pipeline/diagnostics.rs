@@ -1,16 +1,18 @@
-//! What is to be told of the pages of a file; the same about several is told once.
+//! Collects warnings and notes about the pages of a file; one sentence about several pages is
+//! printed once.
 
 use crate::metadata::Diagnostics;
 
-/// Warnings and notes, with the pages that they are about.
+/// Warnings and notes, each with the numbers of its pages.
 pub struct FileDiagnostics {
     pages: usize,
-    /// Sentence, whether it is a warning, and its pages, counted from 1.
+    /// Each sentence, whether it is a warning, and its pages, counted from 1.
     sentences: Vec<(String, bool, Vec<usize>)>,
 }
 
 impl FileDiagnostics {
-    /// Nothing about any of so many pages yet, but what was left out of the file.
+    /// Starts with no diagnostics for a file of `pages` pages, but a note about skipped pages, if
+    /// any.
     pub fn new(left_out: Option<String>, pages: usize) -> FileDiagnostics {
         FileDiagnostics {
             pages,
@@ -18,7 +20,7 @@ impl FileDiagnostics {
         }
     }
 
-    /// Adds what is to be told of a page.
+    /// Adds the diagnostics of one page.
     pub fn add(&mut self, page: usize, diagnostics: Diagnostics) {
         let warnings = diagnostics.warnings.into_iter().map(|text| (text, true));
         let notes = diagnostics.notes.into_iter().map(|text| (text, false));
@@ -31,7 +33,7 @@ impl FileDiagnostics {
         }
     }
 
-    /// All of them, each with its pages where the file has several.
+    /// All sentences; in a file of several pages, each names its pages.
     pub fn finish(self) -> Diagnostics {
         let mut diagnostics = Diagnostics::default();
         for (text, warns, pages) in self.sentences {

@@ -1,9 +1,11 @@
-//! The page processor: a page is decoded, brought upright and to its depth, run through the operation,
-//! followed by its metadata, and encoded.
+//! The page processor: decodes a page, brings it upright and to its depth, runs the operation,
+//! updates the metadata, and encodes the result.
 
+use super::destination::Destination;
 use super::diagnostics::FileDiagnostics;
+use super::done::Found;
+use super::errors::{failed, undone, unread, unwritten};
 use super::stack::StackStatistics;
-use super::{Destination, Found, failed, undone, unread, unwritten};
 use crate::codec::{self, Reader, Writer};
 use crate::exec::{Executor, Form, Pixels, Task};
 use crate::files::{Source, Target};
@@ -16,43 +18,44 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::time::Instant;
 
-/// A page on its way from decoder to encoder.
+/// A page between decoder and encoder.
 #[derive(Debug)]
 pub struct Page {
-    /// Its pixels, wherever they are.
+    /// The pixels, in host memory, in GPU memory, or deflated.
     pub pixels: Pixels,
-    /// What it says of itself beside them.
+    /// The page's metadata.
     pub metadata: Metadata,
-    /// Which page of the file it is, counted from 0.
+    /// The page's index in the file, counted from 0.
     pub index: usize,
 }
 
-/// What the pages of a file meet, one after the other.
+/// The state that all pages of one file share while they are processed in order.
 pub struct PageProcessor<'a, 't> {
-    /// The file.
+    /// The input's path, for messages.
     pub input: &'a Path,
-    /// Where it goes, if not to numbers.
+    /// The output, unless the operation gives numbers.
     pub output: Option<(&'t Destination, &'t Target)>,
-    /// Its bytes.
+    /// The input's bytes.
     pub source: &'a Source,
-    /// Its decoder.
+    /// The input's decoder.
     pub reader: Reader<'a>,
-    /// The encoder of what it becomes.
+    /// The output's encoder.
     pub writer: Option<Writer<'t>>,
-    /// What runs operations.
+    /// The executor that runs operations.
     pub executor: Executor<'a>,
-    /// What is to be told of the pages.
+    /// The diagnostics of all pages so far.
     pub diagnostics: FileDiagnostics,
-    /// The numbers found in them.
+    /// The numbers that the pages gave so far.
     pub found: Found,
-    /// When the codec that is at work began.
+    /// When the current codec step began.
     pub since: Instant,
-    /// Bytes of the last page's samples: what that took is told when the file is whole.
+    /// Bytes of the last page's samples; the time of writing them is recorded when the file is
+    /// complete.
     pub last: u64,
 }
 
 impl PageProcessor<'_, '_> {
-    /// Does all that is to be done with the page at `index` among those that are read.
+    /// Processes the page at `index` among the selected pages, from decoding to encoding.
     pub fn page(
         &mut self,
         op: &dyn Operation,
@@ -79,7 +82,7 @@ impl PageProcessor<'_, '_> {
             page = self.at_depth(page, to, transform.effect)?;
         }
         let worked_on = page.pixels.shape();
-        // As it was read, but upright.
+        // The shape as it was read, but upright.
         transform.from = Shape {
             depth: shape.depth,
             ..worked_on
@@ -157,7 +160,7 @@ impl PageProcessor<'_, '_> {
         Ok(page)
     }
 
-    /// The page upright, as its orientation tag says.
+    /// Applies the page's orientation tag.
     fn upright(
         &mut self,
         page: Page,
@@ -191,8 +194,8 @@ impl PageProcessor<'_, '_> {
         })
     }
 
-    /// 8 bits as 16 where the output shall have them, so that the result has all 16; and where values
-    /// are to be stretched to all bits, alpha with all of them.
+    /// Widens 8-bit samples to 16 bits where the output has 16, so that the result uses all 16
+    /// bits. Where the operation stretches values, alpha is scaled to the full depth as well.
     fn at_depth(&mut self, page: Page, output: &Destination, effect: Effect) -> Result<Page> {
         let Page {
             pixels,
@@ -205,13 +208,14 @@ impl PageProcessor<'_, '_> {
             (Some(Depth::Sixteen), maxval) if from.depth == Depth::Eight => {
                 metadata.follow_depth(Depth::Eight, Depth::Sixteen);
                 let image = self.executor.on_host(pixels)?;
-                // What is to be stretched keeps the steps by which its range is told.
+                // If values will be stretched, whole steps of 257 are kept, in which the range is
+                // reported.
                 let most = maxval.filter(|_| !stretches).unwrap_or(Depth::Eight.full());
                 let bytes = 3 * from.bytes() as u64;
                 let timeline = &mut self.executor.timeline;
                 Pixels::Host(timeline.host("widen", bytes, || depth::widen(image, most)))
             }
-            // Narrowed, alpha is brought there with the colours.
+            // Samples that are narrowed have their alpha scaled together with the colours.
             (depth, Some(most))
                 if stretches
                     && depth != Some(Depth::Eight)
@@ -229,8 +233,8 @@ impl PageProcessor<'_, '_> {
         })
     }
 
-    /// 16 bits as 8 where the output shall have them, after the operation, which has stretched values
-    /// from `ranges`.
+    /// Narrows 16-bit samples to 8 bits where the output has 8, after the operation, which
+    /// stretched values from `ranges`.
     fn narrowed(
         &mut self,
         mut page: Page,
@@ -266,10 +270,10 @@ impl PageProcessor<'_, '_> {
                 writer.page(image, page.metadata, effect, diagnostics)
             }
         };
-        written.with_context(|| unwritten(output))
+        written.with_context(|| unwritten(&output.path))
     }
 
-    /// What it took to write the page before, which is not the last.
+    /// Records the time of writing the previous page, if it is not the last.
     fn tell_written(&mut self) {
         if let Some((_, target)) = self.output {
             let traffic = target.traffic.take();
@@ -279,8 +283,8 @@ impl PageProcessor<'_, '_> {
         }
     }
 
-    /// How the result is to come back from a GPU: as a PNG's data, if that is written and its samples
-    /// are not narrowed first.
+    /// The form in which a GPU returns the result: deflated, if the output is a PNG whose samples
+    /// need no narrowing, else as samples.
     fn form(&self, shape: Shape) -> Form {
         let depth = self.output.and_then(|(output, _)| output.depth);
         let narrows = depth == Some(Depth::Eight) && shape.depth == Depth::Sixteen;
@@ -290,7 +294,7 @@ impl PageProcessor<'_, '_> {
         }
     }
 
-    /// What samples are in memory, and what they stand for in the input and in the output.
+    /// The sample types of a page: in memory, in the input, and in the output.
     fn sample_types(&self, metadata: &Metadata, shape: Shape) -> SampleTypes {
         let read = metadata.values(shape.depth);
         let wanted = self.output.and_then(|(output, _)| output.depth);
@@ -308,7 +312,7 @@ impl PageProcessor<'_, '_> {
     }
 }
 
-/// What the user of an operation might not think of, where samples mean this.
+/// A warning about an operation whose result may surprise on samples with this metadata.
 fn warning(op: &dyn Operation, metadata: &Metadata) -> Option<String> {
     let warning = match metadata.alpha {
         Alpha::Associated => {

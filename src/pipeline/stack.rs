@@ -1,6 +1,7 @@
-//! The statistics that the pages of a stack share, so that all are stretched from the same range.
+//! Measures the statistics that the pages of a stack share, so that all pages are stretched from
+//! the same range.
 
-use super::{failed, unread};
+use super::errors::{failed, unread};
 use crate::codec::Reader;
 use crate::exec::{Executor, Pixels};
 use crate::image::{Depth, Shape};
@@ -9,11 +10,12 @@ use crate::ops::{Join, Operation, Scope, Statistic, Statistics};
 use anyhow::{Context, Result};
 use std::path::Path;
 
-/// The statistic of each kind of page, over all pages of the kind.
+/// The statistic of each kind of page, measured over all pages of that kind.
 #[derive(Debug, Default)]
 pub struct StackStatistics(Vec<(Kind, Statistics)>);
 
-/// Pages whose values can be compared: depth, sign, and how many channels.
+/// A kind of page: depth, whether signed, and number of channels. Values of pages of one kind can
+/// be compared.
 type Kind = (Depth, bool, usize);
 
 fn kind(shape: &Shape, metadata: &Metadata) -> Kind {
@@ -21,8 +23,8 @@ fn kind(shape: &Shape, metadata: &Metadata) -> Kind {
 }
 
 impl StackStatistics {
-    /// Reads all pages of a stack once and measures them, if the operation wants them to share a
-    /// statistic. The pages' pixels are not kept.
+    /// Reads all pages of a stack once and measures them, if the operation wants a shared
+    /// statistic. The pixels are not kept.
     pub fn measure(
         op: &dyn Operation,
         input: &Path,
@@ -42,17 +44,17 @@ impl StackStatistics {
                 Ok((kind(&image.shape(), &metadata), image))
             };
             let (kind, image) = read().with_context(|| unread(input))?;
-            let found = executor.measure(statistic, Pixels::Host(image));
-            let found = found.map_err(|error| failed(error, op, input))?;
+            let statistics = executor.measure(statistic, Pixels::Host(image));
+            let statistics = statistics.map_err(|error| failed(error, op, input))?;
             match stack.0.iter_mut().find(|(known, _)| *known == kind) {
-                None => stack.0.push((kind, found)),
-                Some((_, known)) => known.join(&found)?,
+                None => stack.0.push((kind, statistics)),
+                Some((_, known)) => known.join(&statistics)?,
             }
         }
         Ok(stack)
     }
 
-    /// The statistic for a page of this kind; none where each page has its own.
+    /// The statistic for pages of this kind; `None` if each page has its own.
     pub fn of(&self, shape: &Shape, metadata: &Metadata) -> Option<&Statistics> {
         let kind = kind(shape, metadata);
         let shared = self.0.iter().find(|(known, _)| *known == kind);

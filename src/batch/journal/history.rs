@@ -1,8 +1,9 @@
-//! What the journals of a folder say of earlier runs, and what that means for an output.
+//! Reads the journals of a folder and derives verdicts on outputs.
 
 use super::line::{Line, Marker};
-use super::{NAME, Replace, Sight, Verdict, open};
+use super::{Replace, Sight, Verdict, open};
 use crate::batch::key::Job;
+use crate::batch::naming::JOURNAL;
 use crate::files::Identity;
 use anyhow::{Context, Result};
 use rustix::fs::OFlags;
@@ -12,7 +13,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a line at most; a longer one is none of ours.
+/// The longest line in bytes; longer lines are not from this program.
 const LONGEST: u64 = 1 << 16;
 
 const ACROSS: &str = "the range of all inputs cannot be measured once some of them are normalized in place (measure it before, with gpuimg histogram, and give it with --range-from)";
@@ -25,34 +26,35 @@ const DAMAGED: &str = "an earlier run in place found it damaged, and has written
 pub struct History {
     journals: Vec<Journal>,
     records: HashMap<PathBuf, Vec<Record>>,
-    /// Whether anything had been done before this run.
+    /// Whether there was no journal before this run.
     is_new: bool,
     across: bool,
 }
 
 #[derive(Debug)]
 struct Journal {
-    /// Not kept open: a folder may have more journals than a process may open files.
+    /// The path and no open file: a folder may have more journals than a process may open files.
     path: PathBuf,
-    /// How many bytes of whole lines have been read.
+    /// Bytes of complete lines read so far.
     read: u64,
-    /// How many runs have begun that went on with no other.
+    /// The number of runs so far that did not resume another.
     runs: usize,
 }
 
-/// A file that was about to get an output's name.
+/// A record of a file that was about to get an output's name.
 #[derive(Debug)]
 struct Record {
     made: Identity,
     input: Option<Identity>,
     damaged: bool,
-    /// Whether the verb was the same as now; the verb with all its options; the program.
+    /// Whether these are the same as now: the subcommand; the subcommand with all options; the
+    /// program's version.
     same: (bool, bool, bool),
-    /// In which journal it stands, and in which of its runs.
+    /// The index of the journal, and of the run in it.
     run: (usize, usize),
 }
 
-/// What a file is to a record.
+/// The role of a file in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Made,
@@ -61,8 +63,8 @@ enum Role {
 }
 
 impl Record {
-    /// What a file that was both input and output is now. Where the inode is no longer the same,
-    /// length and time decide, if they tell the two apart.
+    /// The role of a file that was both input and output. If the inode has changed, length and time
+    /// decide, if they differ between the two.
     fn role(&self, there: &Identity) -> Role {
         let made = self.made.resembles(there);
         let input = self.input.is_some_and(|input| input.resembles(there));
@@ -75,7 +77,7 @@ impl Record {
         }
     }
 
-    /// Whether a file that lies apart from its input is done, and both are as they were.
+    /// Whether an output apart from its input is finished, and both files are unchanged.
     fn is_done(&self, there: &Identity, input: Option<Identity>) -> bool {
         let (_, same_options, same_program) = self.same;
         let same_input = (self.input.zip(input)).is_some_and(|(then, now)| then.resembles(&now));
@@ -108,8 +110,8 @@ impl History {
         Ok(history)
     }
 
-    /// Reads what was added to the journals. A line that is not whole, or not of this program, is
-    /// passed over by itself.
+    /// Reads the lines added to the journals. A line that is incomplete or from another program is
+    /// skipped.
     pub fn refresh(&mut self, job: &Job) -> Result<()> {
         let History {
             journals, records, ..
@@ -141,7 +143,7 @@ impl History {
         Ok(())
     }
 
-    /// What is to become of the output called `name`.
+    /// The verdict on the output with this name.
     pub fn verdict(&self, name: &Path, sight: &Sight, overwrite: bool) -> Verdict {
         let (Some(there), Some(records)) = (&sight.output, self.records.get(name)) else {
             return match sight.in_place && self.across && !self.is_new {
@@ -155,15 +157,15 @@ impl History {
         if records.iter().any(|it| it.is_done(there, sight.input)) {
             Verdict::Done
         } else if records.iter().any(|it| it.made == *there) {
-            // Our own, but of another input, or with other options.
+            // A file of this program, but from another input or with other options.
             Verdict::Make(Replace::Only(*there))
         } else {
             sight.verdict(overwrite)
         }
     }
 
-    /// In place, what is there decides whether it is done, and must never be done twice: only what
-    /// the run that is gone on with has begun with is done, and whatever else is left alone.
+    /// In place, the file itself shows whether it is done, and it must never be processed twice:
+    /// only a file that the resumed run recorded is done, and any other file is left alone.
     fn in_place(
         &self,
         there: &Identity,
@@ -193,9 +195,9 @@ impl History {
     }
 }
 
-/// Whether a file is called as a journal, of all or of a part.
+/// Whether a name is that of a journal, of a whole batch or of a shard.
 fn is_journal(name: &OsStr) -> bool {
-    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(NAME)) else {
+    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(JOURNAL)) else {
         return false;
     };
     let part = rest.strip_prefix('.').and_then(|it| it.split_once("-of-"));
@@ -203,8 +205,8 @@ fn is_journal(name: &OsStr) -> bool {
     rest.is_empty() || part.is_some_and(|(index, of)| number(index) && number(of))
 }
 
-/// Hands out the lines of a file from byte `start` on, and says where the last whole one ends: what
-/// comes after it is handed out, too, but may be longer the next time.
+/// Passes the lines of a file from offset `start` on to `take`, and returns the end of the last
+/// complete line; the rest after it is passed as well, but may grow later.
 fn lines(file: &mut File, start: u64, mut take: impl FnMut(&[u8])) -> std::io::Result<u64> {
     file.seek(SeekFrom::Start(start))?;
     let mut reader = BufReader::new(file);

@@ -1,4 +1,4 @@
-//! A journal's lines, and names in them.
+//! The format of a journal's lines, and of names in them.
 
 use super::is_below;
 use crate::batch::key::Job;
@@ -11,26 +11,26 @@ use std::fmt::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Version of the lines.
+/// Version of the line format.
 const VERSION: u32 = 2;
 
-/// The version of the program, which may give other bytes than the next.
+/// The version of the program; another version may give other bytes.
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
-/// A file that was about to get an output's name.
+/// The line for a file that was about to get an output's name.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Line<'a> {
     v: u32,
     /// The program's version.
     by: Cow<'a, str>,
     verb: Cow<'a, str>,
-    /// Below the folder; bytes that are no UTF-8, and %, as %XX.
+    /// Path relative to the folder; `%` and bytes that are not UTF-8 are written as %XX.
     output: Cow<'a, str>,
-    /// The output's file.
+    /// The identity of the output's file.
     pub made: Identity,
-    /// What it was made of.
+    /// The identity of the input.
     pub input: Option<Identity>,
-    /// Whether some of that could not be read.
+    /// Whether the input was damaged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
     #[serde(borrow)]
@@ -38,7 +38,7 @@ pub struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// The line of an output.
+    /// The line for an output.
     pub fn new(
         name: &Path,
         input: Option<Identity>,
@@ -58,14 +58,14 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// What stands in a line, if it is whole, and of a file below the folder.
+    /// The path and content of a line, if it is complete and its file lies below the folder.
     pub fn parse(line: &'a [u8]) -> Option<(PathBuf, Line<'a>)> {
         let line: Line = serde_json::from_slice(line).ok()?;
         let name = unescaped(&line.output)?;
         (line.v == VERSION && is_below(&name)).then_some((name, line))
     }
 
-    /// Whether it is of the same verb, of the same verb and options, and of the same program.
+    /// Whether subcommand, subcommand with options, and program are the same as those of `job`.
     pub fn compared(&self, job: &Job) -> (bool, bool, bool) {
         let verb = self.verb == job.verb;
         let key = self.key.get() == job.key.get();
@@ -73,7 +73,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The line by which a run begins that goes on with no other.
+/// The marker line at the beginning of a run that does not resume another.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marker {
     v: u32,
@@ -87,15 +87,15 @@ enum Run {
 }
 
 impl Marker {
-    /// The only one.
+    /// The only marker.
     pub const ANEW: Marker = Marker {
         v: VERSION,
         run: Run::Anew,
     };
 }
 
-/// A name as text: each byte that is no UTF-8, and each %, as % and two hexadecimal digits. No two
-/// names have the same text.
+/// A name as text: each `%` and each byte that is not UTF-8 becomes `%` and two hexadecimal digits.
+/// Different names have different texts.
 fn escaped(name: &Path) -> String {
     let mut text = String::new();
     for chunk in name.as_os_str().as_bytes().utf8_chunks() {

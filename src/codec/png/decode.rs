@@ -1,4 +1,4 @@
-//! PNG file to image.
+//! Decodes a PNG file to an image.
 
 mod chunks;
 mod data;
@@ -8,6 +8,7 @@ mod prefix;
 mod scanlines;
 mod segments;
 mod unfilter;
+mod unfilter_pixels;
 mod unfilter_simd;
 
 use crate::codec::Decoder;
@@ -23,22 +24,22 @@ use header::{Colour, Prelude};
 use scanlines::ScanlineInflater;
 use unfilter::{Layout, Rows};
 
-/// Bytes of image from which a second thread pays for its start.
+/// Bytes of image from which on a second thread saves more time than its start takes.
 const WORTH_A_THREAD: usize = 1 << 20;
 
-/// A PNG whose header has been read and believed, as far as the file's size allows.
+/// Decodes a PNG whose header has been read and found plausible for the file's size.
 pub struct PngDecoder<'a> {
     source: &'a Source,
     prelude: Prelude,
-    /// None once it is decoded.
+    /// `None` once the image is decoded.
     data: Option<ImageData<'a>>,
-    /// What decoding gives: 1–4 channels; 16 bits stay 16, fewer than 8 become 8.
+    /// The shape of the decoded image: 1–4 channels; 16 bits stay 16, fewer than 8 become 8.
     shape: Shape,
 }
 
 impl<'a> PngDecoder<'a> {
-    /// Reads what stands before the image data. A header that promises more than the file can hold
-    /// is refused before memory is asked for. `damaged` files are welcome, or an error.
+    /// Reads the chunks before the image data. Refuses a header that promises more than the file
+    /// can hold, before memory is allocated. With `damaged`, the image data may be cut off.
     pub fn open(source: &'a Source, damaged: bool) -> Result<PngDecoder<'a>> {
         let (prelude, data) = Prelude::read(source, damaged)?;
         let shape = prelude.shape()?;
@@ -52,7 +53,7 @@ impl<'a> PngDecoder<'a> {
 }
 
 impl Decoder for PngDecoder<'_> {
-    /// The metadata are those before the image data.
+    /// Counts the metadata in the chunks before the image data.
     fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
         let chunks = self.prelude.others.iter();
         Ok((self.shape, chunks.map(|chunk| u64::from(chunk.len)).sum()))
@@ -62,8 +63,8 @@ impl Decoder for PngDecoder<'_> {
         self.shape
     }
 
-    /// What the chunks say beside the samples. Chunks that cannot be read are left out: the decoder
-    /// complains of them.
+    /// The metadata in the chunks. Chunks that cannot be read are skipped here; the decoder reports
+    /// them.
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
         let bits = self.prelude.header.bits;
         let plain = bits >= 8 && self.prelude.header.colour != Colour::Palette;
@@ -91,7 +92,7 @@ impl Decoder for PngDecoder<'_> {
     /// Decodes a PNG of any kind into 1–4 channels: 16 bits stay 16, fewer than 8 are scaled to 8
     /// (value·255/(2ⁿ−1)), palettes become RGB, and tRNS becomes an alpha channel.
     ///
-    /// Every CRC, the Adler-32 and the end of the file are checked: an image is whole or an error,
+    /// Checks every CRC, the Adler-32 and the end of the file: the image is complete or an error,
     /// unless the error policy is to go on.
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let PngDecoder {
@@ -111,7 +112,8 @@ impl Decoder for PngDecoder<'_> {
         let layout = Layout::of(&shape);
         if let Some(index) = &prelude.index {
             let image = samples.as_bytes_mut();
-            // Whatever is wrong with the segments, the stream as a whole tells; it may even be right.
+            // An error of the segments is not reported: the serial decoder reads the whole stream,
+            // which may even be valid.
             if segments::decode(source, prelude, index, image, layout).is_ok() {
                 return Ok(Image::new(shape, samples));
             }
@@ -120,7 +122,8 @@ impl Decoder for PngDecoder<'_> {
         if parallel::is_worth(source.len(), total, threads) {
             let data = prelude.image_data(source)?;
             let mut rows = Rows::new(samples.as_bytes_mut(), layout);
-            // An error here may be one of the file or a limit of the method: the plain way tells.
+            // An error here may be the file's, or a limit of this method: the serial decoder
+            // decides.
             let read = parallel::each(data, total, threads, |bytes| rows.push(bytes));
             if read.and_then(|mut data| data.finish()).is_ok() {
                 return Ok(Image::new(shape, samples));
@@ -142,7 +145,7 @@ impl Decoder for PngDecoder<'_> {
     }
 }
 
-/// Reads the image of a file.
+/// Decodes a PNG file.
 pub fn decode(source: &Source) -> Result<Image> {
     PngDecoder::open(source, false)?.decode(&ErrorPolicy::default())
 }
@@ -185,7 +188,7 @@ mod tests {
             let shape = prelude.shape()?;
             let layout = Layout::of(&shape);
             let index = prelude.index.as_ref().context("no index")?;
-            // In pairs and alone.
+            // In pairs and singly.
             for threads in [1, 3] {
                 let mut samples = Samples::any(&shape)?;
                 let pool = rayon::ThreadPoolBuilder::new()
@@ -220,7 +223,7 @@ mod tests {
                 flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(level));
             zlib.write_all(&scanlines)?;
             let stream = zlib.finish()?;
-            // The chunks of a small file, then this stream in its place.
+            // The chunks of a small file, with this stream as its image data.
             let chunk = |kind: &[u8; 4], data: &[u8]| {
                 let body = [&kind[..], data].concat();
                 let crc = crc32fast::hash(&body);

@@ -1,10 +1,10 @@
-//! A PNG's chunks to and from metadata that other formats have, too.
+//! Converts a PNG's chunks to neutral metadata and back.
 
-use crate::codec::metadata::{Item, Keyword, inflated};
+use crate::codec::item::{Item, Keyword};
 use crate::codec::tiff::exif;
 use crate::metadata::{Chunk, Own};
 
-/// What the PNG specification calls each text (third edition, section 11.3.3.1).
+/// The keyword of each text (PNG specification, third edition, section 11.3.3.1).
 const KEYWORDS: [(Keyword, &str); 6] = [
     (Keyword::Description, "Description"),
     (Keyword::Title, "Title"),
@@ -14,11 +14,14 @@ const KEYWORDS: [(Keyword, &str); 6] = [
     (Keyword::CreationTime, "Creation Time"),
 ];
 
-/// The keyword of an iTXt that holds XMP (XMP specification, part 3).
+/// The keyword of an iTXt chunk with XMP (XMP specification, part 3).
 pub const XMP: &str = "XML:com.adobe.xmp";
 
-/// What each chunk says.
-pub fn items(chunks: Vec<Chunk>) -> Vec<Item> {
+/// The most bytes that compressed metadata are unpacked to.
+const MOST: u64 = 64 << 20;
+
+/// Converts chunks to neutral items.
+pub fn items(chunks: &[Chunk]) -> Vec<Item> {
     chunks.iter().map(item).collect()
 }
 
@@ -62,7 +65,7 @@ fn text(chunk: &Chunk) -> Item {
             b"zTXt" => utf8_of_latin1(&inflated(rest.get(1..)?)?),
             _ => {
                 let compressed = *rest.first()? == 1;
-                // Behind the language and the translated keyword.
+                // The text follows the language tag and the translated keyword.
                 let text = rest.get(2..)?.splitn(3, |&byte| byte == 0).nth(2)?;
                 match compressed {
                     true => inflated(text)?,
@@ -83,8 +86,8 @@ fn utf8_of_latin1(bytes: &[u8]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The chunks that say this, and an orientation other than upright. `leave` is told of what has no
-/// chunk.
+/// Converts neutral items to chunks, and adds an orientation other than upright. Calls `leave` with
+/// the name of every item that has no chunk.
 pub fn own(items: Vec<Item>, orientation: Option<u16>, leave: &mut dyn FnMut(String)) -> Own {
     let mut chunks = Vec::new();
     let mut add = |kind: &[u8; 4], data: Vec<u8>| {
@@ -127,7 +130,7 @@ pub fn own(items: Vec<Item>, orientation: Option<u16>, leave: &mut dyn FnMut(Str
     }
 }
 
-/// A text as Latin-1 where that suffices (section 11.3.3.2), else as UTF-8.
+/// A text as Latin-1 if possible (section 11.3.3.2), otherwise as UTF-8.
 fn text_chunk(keyword: Keyword, text: &[u8]) -> (&'static [u8; 4], Vec<u8>) {
     let known = KEYWORDS.iter().find(|(known, _)| *known == keyword);
     let name = known.map_or("", |(_, name)| name);
@@ -137,7 +140,7 @@ fn text_chunk(keyword: Keyword, text: &[u8]) -> (&'static [u8; 4], Vec<u8>) {
     }
 }
 
-/// A text in UTF-8: not compressed, of no language, its keyword not translated.
+/// The data of an uncompressed iTXt chunk without language or translated keyword.
 fn international(keyword: &str, text: &[u8]) -> Vec<u8> {
     [keyword.as_bytes(), b"\0\0\0\0\0", text].concat()
 }
@@ -148,4 +151,23 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
     let size = level.zlib_compress(bytes, &mut packed).unwrap_or(0);
     packed.truncate(size);
     packed
+}
+
+/// The inflated bytes of a zlib stream, if it is complete and they are at most `MOST`.
+fn inflated(stream: &[u8]) -> Option<Vec<u8>> {
+    let mut inflate = libdeflater::Decompressor::new();
+    let mut size = 4 * stream.len() + 4096;
+    loop {
+        let mut bytes = vec![0; size];
+        match inflate.zlib_decompress(stream, &mut bytes) {
+            Ok(filled) => {
+                bytes.truncate(filled);
+                return Some(bytes);
+            }
+            Err(libdeflater::DecompressionError::InsufficientSpace) if (size as u64) < MOST => {
+                size *= 4;
+            }
+            Err(_) => return None,
+        }
+    }
 }

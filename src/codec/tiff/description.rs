@@ -1,37 +1,39 @@
-//! What programs write into ImageDescription about the stack that a page belongs to (ImageJ's lines,
-//! OME-XML, tifffile's JSON), kept true of the output.
+//! Updates the descriptions that programs write into ImageDescription about the stack of a page
+//! (ImageJ's lines, OME-XML, tifffile's JSON), so that they are true of the output.
 
 use crate::image::{Depth, Shape};
 use crate::metadata::Transform;
 use serde_json::{Value, json};
 
-/// What becomes of a description.
+/// The updated form of a description.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DescriptionUpdate {
-    /// It is as true as it was.
+    /// The description is still true.
     Same,
-    /// This is true.
+    /// The new description.
     New(String),
-    /// It cannot be made true, and why.
+    /// The description cannot be made true, for this reason.
     Untrue(&'static str),
 }
 
-/// How many images an ImageJ description tells of.
+/// The number of images in an ImageJ description.
 pub fn images(description: &str) -> Option<usize> {
     let rest = description.strip_prefix("ImageJ=")?;
     let line = rest.lines().find_map(|line| line.strip_prefix("images="));
     line?.trim().parse().ok()
 }
 
-/// How many images a description of tifffile's tells of, that lie one behind the other although the
-/// directory is that of the first alone; each has so many `samples`.
+/// The number of images in a description by tifffile whose file has a directory for the first image
+/// only; each image has `samples` samples.
 pub fn truncated(description: &str, samples: u64) -> Option<u64> {
     if !description.starts_with('{') {
         return None;
     }
-    let told: Value = serde_json::from_str(description).ok()?;
-    told["truncated"].as_bool().filter(|&truncated| truncated)?;
-    let sizes = told["shape"].as_array()?;
+    let shaped: Value = serde_json::from_str(description).ok()?;
+    shaped["truncated"]
+        .as_bool()
+        .filter(|&truncated| truncated)?;
+    let sizes = shaped["shape"].as_array()?;
     let product = sizes
         .iter()
         .try_fold(1u64, |product, size| product.checked_mul(size.as_u64()?));
@@ -40,13 +42,13 @@ pub fn truncated(description: &str, samples: u64) -> Option<u64> {
         .map(|all| all / samples)
 }
 
-/// Whether a description tells of all pages of its file, and not of its own alone.
+/// Whether a description is about all pages of its file, and not only its own page.
 pub fn is_of_all_pages(description: &str) -> bool {
     let is_shape = description.starts_with('{') && description.contains("\"shape\":");
     description.starts_with("ImageJ=") || description.contains("<OME") || is_shape
 }
 
-/// The description after what happened to the image.
+/// Updates a description after a transform.
 pub fn update_description(description: &str, transform: &Transform) -> DescriptionUpdate {
     let new = if description.starts_with("ImageJ=") {
         imagej(description, transform)
@@ -76,7 +78,7 @@ pub fn update_description(description: &str, transform: &Transform) -> Descripti
     }
 }
 
-/// Lines of `key=value`.
+/// Updates ImageJ's lines of `key=value`.
 fn imagej(description: &str, transform: &Transform) -> String {
     let values = transform.changes_values();
     let mut lines = Vec::new();
@@ -91,7 +93,7 @@ fn imagej(description: &str, transform: &Transform) -> String {
             "slices" | "channels" | "frames" | "hyperstack" if !transform.whole => {}
             "min" if values => lines.push("min=0.0".into()),
             "max" if values => lines.push(format!("max={}.0", transform.to.depth.full())),
-            // What values stood for before they were stretched.
+            // Calibration and display range of the values before they were stretched.
             "cf" | "c0" | "c1" | "c2" | "c3" | "c4" | "vunit" if values => {}
             _ => lines.push(line.into()),
         }
@@ -100,7 +102,7 @@ fn imagej(description: &str, transform: &Transform) -> String {
     lines.join("\n")
 }
 
-/// The attributes of every `Pixels` element.
+/// Updates the attributes of every `Pixels` element of OME-XML.
 fn ome(description: &str, transform: &Transform) -> String {
     let mut new = String::new();
     let mut rest = description;
@@ -121,7 +123,7 @@ fn pixels(element: &str, transform: &Transform) -> String {
             ("PhysicalSizeX", "PhysicalSizeY"),
             ("PhysicalSizeXUnit", "PhysicalSizeYUnit"),
         ] {
-            // Exchanged by their names; their order means nothing.
+            // The names are exchanged; attributes may be in any order.
             element = element.replace(&format!(" {x}=\""), " \u{0}=\"");
             element = element.replace(&format!(" {y}=\""), &format!(" {x}=\""));
             element = element.replace(" \u{0}=\"", &format!(" {y}=\""));
@@ -140,7 +142,7 @@ fn pixels(element: &str, transform: &Transform) -> String {
     element
 }
 
-/// Gives an attribute another value, where it is told.
+/// Replaces the value of an attribute, if the element has it.
 fn set(element: &str, attribute: &str, value: u32) -> String {
     let name = format!(" {attribute}=\"");
     let Some(start) = element.find(&name).map(|at| at + name.len()) else {
@@ -152,10 +154,10 @@ fn set(element: &str, attribute: &str, value: u32) -> String {
     format!("{}{value}{}", &element[..start], &element[end..])
 }
 
-/// tifffile's `{"shape": [pages…, height, width, channels]}`.
+/// Updates tifffile's `{"shape": [pages…, height, width, channels]}`.
 fn shaped(description: &str, transform: &Transform) -> Option<String> {
-    let mut told: Value = serde_json::from_str(description).ok()?;
-    let sizes: Option<Vec<u64>> = told["shape"]
+    let mut object: Value = serde_json::from_str(description).ok()?;
+    let sizes: Option<Vec<u64>> = object["shape"]
         .as_array()?
         .iter()
         .map(Value::as_u64)
@@ -186,16 +188,16 @@ fn shaped(description: &str, transform: &Transform) -> Option<String> {
     if channels > 1 {
         new.push(channels as u64);
     }
-    // Every page is written with a directory.
-    let truncated = told.as_object_mut()?.remove("truncated");
+    // Every page is written with a directory of its own.
+    let truncated = object.as_object_mut()?.remove("truncated");
     if new == sizes && truncated.is_none() {
         return Some(description.into());
     }
     if new.len() != sizes.len() || !transform.whole {
-        told.as_object_mut()?.remove("axes");
+        object.as_object_mut()?.remove("axes");
     }
-    told["shape"] = json!(new);
-    Some(told.to_string())
+    object["shape"] = json!(new);
+    Some(object.to_string())
 }
 
 #[cfg(test)]

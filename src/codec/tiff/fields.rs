@@ -1,8 +1,9 @@
-//! The fields of a directory that tell of an image more than how to read it, read and written.
+//! Reads and writes the fields of a directory that hold metadata, rather than the layout of the
+//! samples.
 
+use super::description;
 use super::ifd::{Ifd, tag};
 use super::shape::Form;
-use super::{description, imagej};
 use crate::codec::raw::Order;
 use crate::image::Shape;
 use crate::metadata::{Alpha, Diagnostics, Field, Metadata, Own, Resolution, Unit, Value};
@@ -18,8 +19,8 @@ pub const IFD: u16 = 13;
 pub const LONG8: u16 = 16;
 pub const DOUBLE: u16 = 12;
 
-/// Fields that say how samples lie in the file, which the output's own fields say anew, and those
-/// that mean nothing without them.
+/// Whether a field describes the layout of samples in the file, which the output's own fields state
+/// anew, or means nothing without such a field.
 pub fn is_layout(tag: u16) -> bool {
     matches!(
         tag,
@@ -28,7 +29,8 @@ pub fn is_layout(tag: u16) -> bool {
     )
 }
 
-/// Whose fields hold places in the file, which mean nothing in another: MetaMorph's, Zeiss's (LSM),
+/// The program whose private field holds offsets into the file, which mean nothing in another file:
+/// MetaMorph's, Zeiss's (LSM), Olympus's (SIS).
 /// Olympus's (SIS).
 fn holder_of_places(tag: u16) -> Option<&'static str> {
     match tag {
@@ -39,7 +41,7 @@ fn holder_of_places(tag: u16) -> Option<&'static str> {
     }
 }
 
-/// What the samples mean, without any field that only tells about them.
+/// The meaning of the samples, without any descriptive field.
 pub fn meaning(form: &Form) -> Metadata {
     let scaled = form.bits < 8;
     let short = form.bits > 8 && form.bits < 16;
@@ -53,15 +55,16 @@ pub fn meaning(form: &Form) -> Metadata {
     }
 }
 
-/// Everything that a page says beside its samples.
+/// Reads all metadata of a page.
 pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
     let mut metadata = meaning(form);
     let number = |tag| ifd.value(tag).ok().flatten();
     metadata.orientation = number(tag::ORIENTATION)
         .map(|value| value as u16)
         .filter(|value| (1..=8).contains(value));
-    // A number of bits is told so, for which the format has no other word; any other value is what one
-    // image happens to have at most, and says nothing of the range (section 8, MaxSampleValue).
+    // A MaxSampleValue of 2ⁿ − 1 states a number of bits, for which TIFF has no other field; any
+    // other value is only the maximum of one image, and says nothing about the range (TIFF 6.0,
+    // section 8, MaxSampleValue).
     let below_full = |max: &u64| (1..form.shape.depth.full().into()).contains(max);
     let most = number(tag::MAX_SAMPLE_VALUE).filter(below_full);
     let most = most.filter(|_| !form.signed && metadata.maxval.is_none());
@@ -109,8 +112,8 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
     metadata
 }
 
-/// Takes from the first directory what it says of all pages, for a page behind it that says no such
-/// thing: the first one that is taken speaks for the rest.
+/// Copies metadata about all pages from the first directory to a later page that lacks them: the
+/// first selected page describes the whole stack.
 pub fn adopt(metadata: &mut Metadata, first: &Ifd, diagnostics: &mut Diagnostics) {
     let Some(told) = first.text(tag::IMAGE_DESCRIPTION) else {
         return;
@@ -123,7 +126,11 @@ pub fn adopt(metadata: &mut Metadata, first: &Ifd, diagnostics: &mut Diagnostics
         diagnostics.notes.push(note.into());
         return;
     }
-    let of_all = [tag::IMAGE_DESCRIPTION, imagej::LENGTHS, imagej::ENTRIES];
+    let of_all = [
+        tag::IMAGE_DESCRIPTION,
+        tag::IMAGEJ_LENGTHS,
+        tag::IMAGEJ_ENTRIES,
+    ];
     if fields.iter().any(|field| of_all.contains(&field.tag)) {
         return;
     }
@@ -131,14 +138,14 @@ pub fn adopt(metadata: &mut Metadata, first: &Ifd, diagnostics: &mut Diagnostics
     fields.sort_by_key(|field| field.tag);
 }
 
-/// Width and height of an image inside the page (a SubIFD) that has more pixels than the page itself.
+/// Width and height of an image inside the page (a SubIFD) with more pixels than the page itself.
 pub fn larger_inside(ifd: &Ifd, form: &Form) -> Option<(u64, u64)> {
     let larger =
         |&(width, height): &(u64, u64)| width.saturating_mul(height) > form.shape.pixels() as u64;
     ifd.inner_images().into_iter().find(larger)
 }
 
-/// A field of numbers in a byte order: a RATIONAL is two, a DOUBLE is its bits.
+/// A field of numbers in a byte order: a RATIONAL takes two numbers, a DOUBLE its bits.
 pub fn field(order: Order, tag: u16, kind: u16, values: &[u64]) -> Field {
     let size = match kind {
         SHORT => 2,
@@ -165,7 +172,7 @@ pub fn put(file: &mut Vec<u8>, number: u64, size: usize, order: Order) {
     }
 }
 
-/// The fields that tell what was read, but for those about how the samples lie in the file.
+/// The fields to write for this metadata, without those about sample layout.
 pub fn written(metadata: &Metadata, shape: &Shape, order: Order) -> Vec<Field> {
     let number = |tag, kind, value: u64| field(order, tag, kind, &[value]);
     let rational = |tag, (n, d): (u32, u32)| field(order, tag, RATIONAL, &[n.into(), d.into()]);
@@ -175,7 +182,8 @@ pub fn written(metadata: &Metadata, shape: &Shape, order: Order) -> Vec<Field> {
         _ => 1,
     };
     let sign = if metadata.signed { 2 } else { 1 };
-    // Baseline TIFF demands a resolution: 1/1 of no unit says that none is known.
+    // Baseline TIFF requires a resolution (TIFF 6.0, section 4): 1/1 without a unit means that it
+    // is unknown.
     let resolution = metadata.resolution.unwrap_or(Resolution {
         x: (1, 1),
         y: (1, 1),

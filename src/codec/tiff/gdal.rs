@@ -1,14 +1,14 @@
-//! GDAL's own field (GDAL's GeoTIFF driver, GDAL_METADATA): an XML list of items, some of which tell
-//! of the samples' values.
+//! Updates GDAL's private field (GDAL's GeoTIFF driver, GDAL_METADATA): an XML list of items, some
+//! of which describe the samples' values.
 
 use super::fields::ASCII;
 use crate::metadata::{Diagnostics, Effect, Field, Transform, Value};
 
-/// The field.
+/// The tag GDAL_METADATA.
 pub const METADATA: u16 = 42112;
 
-/// Leaves out the items that are no longer true; whether any are left. What is no list of items is
-/// left out if it could be untrue.
+/// Removes the items that are no longer true; returns whether any are left. A field that is not a
+/// list of items is removed if it could be untrue.
 pub fn follow(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnostics) -> bool {
     let turns = matches!(transform.effect, Effect::Moves(_));
     let Value::Bytes(bytes) = &mut field.value else {
@@ -46,14 +46,14 @@ pub fn follow(field: &mut Field, transform: &Transform, diagnostics: &mut Diagno
     kept.contains("<Item")
 }
 
-/// Whether an item tells what values stand for, or how they are spread.
+/// Whether an item describes the meaning or the distribution of values.
 fn is_of_values(item: &str) -> bool {
     let role = attribute(item, "role").unwrap_or_default();
     let name = attribute(item, "name").unwrap_or_default();
     matches!(role, "scale" | "offset" | "unittype") || name.starts_with("STATISTICS_")
 }
 
-/// Whether an item tells where pixels lie.
+/// Whether an item describes positions of pixels.
 fn is_of_places(item: &str) -> bool {
     matches!(
         attribute(item, "domain"),
@@ -61,10 +61,10 @@ fn is_of_places(item: &str) -> bool {
     )
 }
 
-/// The list without the items that `untrue` names, each told from `<Item` to its end; none if it is no
-/// such list.
+/// The list without the items for which `untrue` is true, each passed from `<Item` to its end;
+/// `None` if the text is not such a list.
 fn without(text: &str, mut untrue: impl FnMut(&str) -> bool) -> Option<String> {
-    // GDAL writes neither comments nor sections of character data, in which an item could hide.
+    // GDAL writes neither comments nor CDATA sections, in which an item could hide.
     if !text.contains("<GDALMetadata") || text.contains("<!") {
         return None;
     }
@@ -86,7 +86,7 @@ fn without(text: &str, mut untrue: impl FnMut(&str) -> bool) -> Option<String> {
     Some(kept + rest)
 }
 
-/// The value of an attribute of an element.
+/// The value of an attribute in an element.
 fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
     element.match_indices(name).find_map(|(at, _)| {
         let before = element[..at].ends_with(|c: char| c.is_ascii_whitespace());

@@ -1,19 +1,20 @@
-//! The fields that tell where pixels lie on the earth, kept true after a turn: GeoTIFF's
+//! Updates the fields that give the positions of pixels on the earth after a symmetry: GeoTIFF's
 //! transformation, and rational polynomial coefficients.
 
 use super::fields::{DOUBLE, SHORT, field};
 use crate::codec::raw::Order;
 use crate::metadata::{Diagnostics, Field, PixelMap, Transform, Value};
 
-/// GeoTIFF's ways to tell where pixels lie on the earth (GeoTIFF 1.1, section 7.1).
+/// GeoTIFF's fields for the positions of pixels on the earth (GeoTIFF 1.1, section 7.1).
 const PIXEL_SCALE: u16 = 33550;
 const TIEPOINT: u16 = 33922;
 const TRANSFORMATION: u16 = 34264;
-/// GeoTIFF's keys, which mean nothing without one of those.
+/// GeoTIFF's keys, which mean nothing without one of those fields.
 const GEO_KEYS: std::ops::RangeInclusive<u16> = 34735..=34737;
-/// The directory of keys: four numbers of its own, then four a key (section 7.1.2).
+/// The directory of keys: a header of four numbers, then four numbers a key (section 7.1.2).
 const KEY_DIRECTORY: u16 = 34735;
-/// The key that says whether whole numbers are the corners of pixels or (2) their centres.
+/// The key GTRasterTypeGeoKey: whether whole numbers are the corners of pixels (1) or their centres
+/// (2).
 const RASTER_TYPE: u16 = 1025;
 const PIXEL_IS_POINT: u16 = 2;
 /// Intergraph's transformation, older than GeoTIFF.
@@ -21,7 +22,7 @@ const INTERGRAPH: u16 = 33920;
 /// Rational polynomial coefficients (the extension of GeoTIFF, "RPCs in GeoTIFF"): 92 numbers.
 const RPC: u16 = 50844;
 
-/// Makes what tells the place of the pixels true after a turn, or leaves it out.
+/// Updates the positions of the pixels after a symmetry, or removes them.
 pub fn follow(
     fields: &mut Vec<Field>,
     order: Order,
@@ -41,7 +42,7 @@ pub fn follow(
     }
 }
 
-/// Makes GeoTIFF's place of the pixels true after a turn, or leaves it out.
+/// Updates GeoTIFF's transformation after a symmetry, or removes it.
 fn place(
     fields: &mut Vec<Field>,
     order: Order,
@@ -62,8 +63,8 @@ fn place(
         diagnostics.warnings.push(warning.into());
         return;
     };
-    // Where numbers are of the pixels' corners, what was at column x is at width − x if mirrored;
-    // where they are of their centres, at width − 1 − x.
+    // If coordinates are those of pixel corners, mirroring moves column x to width − x; if they are
+    // those of centres, to width − 1 − x.
     let off = if is_point { 1.0 } else { 0.0 };
     let (width, height) = (
         transform.to.width as f64 - off,
@@ -88,7 +89,7 @@ fn place(
     fields.push(field(order, TRANSFORMATION, DOUBLE, &values));
 }
 
-/// Whether whole numbers stand for the centres of pixels (section 7.2.2, PixelIsPoint).
+/// Whether whole numbers are the centres of pixels (section 7.2.2, PixelIsPoint).
 fn is_point(fields: &[Field], order: Order) -> bool {
     let keys = fields.iter().find(|field| field.tag == KEY_DIRECTORY);
     let Some(Field {
@@ -104,15 +105,16 @@ fn is_point(fields: &[Field], order: Order) -> bool {
         Order::Big => u16::from_be_bytes(*bytes),
     };
     let numbers: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(number).collect();
-    // The key, where its value is (0: here), how many, the value.
+    // A key's entry: the key, the tag of its value (0: stored here), the count, the value.
     let keys = numbers.as_chunks::<4>().0.iter().skip(1);
     keys.into_iter()
         .any(|key| key == &[RASTER_TYPE, 0, 1, PIXEL_IS_POINT])
 }
 
-/// Makes rational polynomials true after a turn. They give line and sample, divided by a scale and
-/// counted from an offset, of the centres of pixels: a mirrored coordinate has the negative numerator
-/// and its offset from the other side; a transposed image has both exchanged.
+/// Updates rational polynomials after a symmetry. They give line and sample of pixel centres,
+/// divided by a scale and counted from an offset: for a mirrored coordinate the numerator is
+/// negated and the offset is counted from the other side; for a transposed image line and sample
+/// are exchanged.
 fn rational_polynomials(
     fields: &mut Vec<Field>,
     order: Order,
@@ -123,38 +125,40 @@ fn rational_polynomials(
     let Some(at) = fields.iter().position(|field| field.tag == RPC) else {
         return;
     };
-    let told = doubles(fields, order, RPC).and_then(|told| <[f64; 92]>::try_from(told).ok());
-    let Some(mut told) = told else {
+    let coefficients = doubles(fields, order, RPC)
+        .and_then(|coefficients| <[f64; 92]>::try_from(coefficients).ok());
+    let Some(mut coefficients) = coefficients else {
         fields.remove(at);
         let warning = "its rational polynomials (tag 50844) are left out: they are damaged";
         diagnostics.warnings.push(warning.into());
         return;
     };
-    // Behind two errors: offsets of line, sample and three more, scales of the same, and of line and
-    // of sample 20 coefficients of a numerator and 20 of a denominator each.
+    // After two error estimates: the offsets of line, sample and three more coordinates, their
+    // scales, and for line and for sample 20 coefficients of the numerator and 20 of the
+    // denominator.
     const OFFSET: [usize; 2] = [2, 3];
     const SCALE: [usize; 2] = [7, 8];
     const POLYNOMIALS: [usize; 2] = [12, 52];
     if turn.transposed {
-        told.swap(OFFSET[0], OFFSET[1]);
-        told.swap(SCALE[0], SCALE[1]);
+        coefficients.swap(OFFSET[0], OFFSET[1]);
+        coefficients.swap(SCALE[0], SCALE[1]);
         for i in 0..40 {
-            told.swap(POLYNOMIALS[0] + i, POLYNOMIALS[1] + i);
+            coefficients.swap(POLYNOMIALS[0] + i, POLYNOMIALS[1] + i);
         }
     }
     let sides = [transform.to.height, transform.to.width];
     for (i, mirrored) in [turn.mirror_y, turn.mirror_x].into_iter().enumerate() {
         if mirrored {
-            told[OFFSET[i]] = sides[i] as f64 - 1.0 - told[OFFSET[i]];
-            for coefficient in &mut told[POLYNOMIALS[i]..POLYNOMIALS[i] + 20] {
+            coefficients[OFFSET[i]] = sides[i] as f64 - 1.0 - coefficients[OFFSET[i]];
+            for coefficient in &mut coefficients[POLYNOMIALS[i]..POLYNOMIALS[i] + 20] {
                 *coefficient = -*coefficient;
             }
         }
     }
-    fields[at] = field(order, RPC, DOUBLE, &told.map(f64::to_bits));
+    fields[at] = field(order, RPC, DOUBLE, &coefficients.map(f64::to_bits));
 }
 
-/// The values of a field of DOUBLEs.
+/// The values of a DOUBLE field.
 fn doubles(fields: &[Field], order: Order, tag: u16) -> Option<Vec<f64>> {
     let field = fields.iter().find(|field| field.tag == tag)?;
     let Value::Bytes(bytes) = &field.value else {
@@ -167,13 +171,13 @@ fn doubles(fields: &[Field], order: Order, tag: u16) -> Option<Vec<f64>> {
     (field.kind == DOUBLE).then(|| bytes.as_chunks::<8>().0.iter().map(number).collect())
 }
 
-/// The affine map from pixels to the earth, row by row, of the 4×4 that GeoTIFF has.
+/// The affine map from pixels to the earth, as the 4×4 matrix of GeoTIFF, row by row.
 fn matrix(fields: &[Field], order: Order) -> Option<[f64; 16]> {
     let numbers = |tag| doubles(fields, order, tag);
     if let Some(matrix) = numbers(TRANSFORMATION) {
         return matrix.try_into().ok();
     }
-    // One tie point and a scale; several tie points are no affine map.
+    // One tie point and a scale; several tie points do not define an affine map.
     let (scale, tie) = (numbers(PIXEL_SCALE)?, numbers(TIEPOINT)?);
     let &[sx, sy, sz] = &scale[..] else {
         return None;

@@ -1,4 +1,4 @@
-//! The fields of a TIFF directory kept true after an operation.
+//! Updates the fields of a TIFF directory after an operation.
 
 use super::description::{DescriptionUpdate, update_description};
 use super::fields::ASCII;
@@ -7,7 +7,7 @@ use super::{gdal, geo, imagej};
 use crate::codec::raw::Order;
 use crate::metadata::{Diagnostics, Effect, Field, Transform, Value};
 
-/// Keeps fields true; what cannot be is left out and told.
+/// Updates the fields; fields that would be untrue are removed and named in `diagnostics`.
 pub fn follow(
     fields: &mut Vec<Field>,
     big_endian: bool,
@@ -22,7 +22,7 @@ pub fn follow(
     if let Effect::Moves(turn) = transform.effect {
         geo::follow(fields, order, turn, transform, diagnostics);
     }
-    if fields.iter().any(|field| field.tag == imagej::ENTRIES) {
+    if fields.iter().any(|field| field.tag == tag::IMAGEJ_ENTRIES) {
         blocks(fields, order, transform, diagnostics);
     }
     fields.retain_mut(|field| {
@@ -51,8 +51,8 @@ pub fn follow(
     });
 }
 
-/// Leaves out what of ImageJ's block is no longer true: of values, of places, or of pages that are
-/// not taken.
+/// Removes the entries of ImageJ's block that are no longer true: about values, about positions, or
+/// about pages that are not selected.
 fn blocks(
     fields: &mut Vec<Field>,
     order: Order,
@@ -61,7 +61,7 @@ fn blocks(
 ) {
     let turns = matches!(transform.effect, Effect::Moves(_));
     let (mut regions, mut ranges, mut labels, mut tables) = (false, false, false, false);
-    let found = imagej::filter(fields, order, |kind| {
+    let well_formed = imagej::filter(fields, order, |kind| {
         let (left_out, untrue) = match kind {
             "roi " | "over" => (&mut regions, turns),
             "rang" => (&mut ranges, transform.changes_values() || !transform.whole),
@@ -72,8 +72,8 @@ fn blocks(
         *left_out |= untrue;
         !untrue
     });
-    if !found {
-        fields.retain(|field| !matches!(field.tag, imagej::LENGTHS | imagej::ENTRIES));
+    if !well_formed {
+        fields.retain(|field| !matches!(field.tag, tag::IMAGEJ_LENGTHS | tag::IMAGEJ_ENTRIES));
         let warning = "ImageJ's own metadata are damaged and left out";
         diagnostics.warnings.push(warning.into());
         return;
@@ -96,13 +96,13 @@ fn blocks(
     }
 }
 
-/// Whether a description is still to be told, made true.
+/// Updates a description; returns whether to keep it.
 fn describe(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnostics) -> bool {
     let Value::Bytes(bytes) = &mut field.value else {
         return false;
     };
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-    // In other encodings nothing is told that has to be kept true.
+    // Descriptions in other encodings contain nothing that needs an update.
     let Ok(text) = str::from_utf8(text) else {
         return true;
     };

@@ -1,8 +1,9 @@
-//! The fields of a TIFF directory to and from metadata that other formats have, too.
+//! Converts the fields of a TIFF directory to neutral metadata and back.
 
 use super::fields::{ASCII, BYTE, RATIONAL, UNDEFINED};
-use crate::codec::metadata::{Item, Keyword};
-use crate::metadata::{Field, Own, Value};
+use crate::codec::item::{Item, Keyword};
+use crate::codec::xmp;
+use crate::metadata::{Field, Own, Transform, Value};
 
 /// The tag of each text (TIFF 6.0, section 8).
 const TEXTS: [(Keyword, u16); 6] = [
@@ -15,17 +16,17 @@ const TEXTS: [(Keyword, u16); 6] = [
 ];
 
 /// The field of an XMP packet (XMP specification, part 3).
-pub const XMP: u16 = 700;
+const XMP: u16 = 700;
 /// The field of an ICC profile (ICC.1, annex B.4).
 const ICC: u16 = 34675;
-/// Fields that Exif's first directory has (Exif 2.32, section 4.6.4), beside those of `TEXTS`.
+/// Fields of the first Exif directory (Exif 2.32, section 4.6.4), besides those of `TEXTS`.
 const EXIF: [u16; 5] = [271, 272, 34665, 34853, 40965];
-/// Colours of white and of the primaries (TIFF 6.0, section 20).
+/// White point and primary chromaticities (TIFF 6.0, section 20).
 const WHITE: u16 = 318;
 const PRIMARIES: u16 = 319;
 
-/// What each field says; what Exif has comes last, together.
-pub fn items(big_endian: bool, fields: Vec<Field>) -> Vec<Item> {
+/// Converts fields to neutral items; those of Exif come last, as one item.
+pub fn items(big_endian: bool, fields: &[Field]) -> Vec<Item> {
     let mut items = Vec::with_capacity(fields.len());
     let mut exif = Vec::new();
     for field in fields {
@@ -41,7 +42,7 @@ pub fn items(big_endian: bool, fields: Vec<Field>) -> Vec<Item> {
             (Value::Bytes(packet), None) if field.tag == XMP && str::from_utf8(packet).is_ok() => {
                 items.push(Item::Xmp(packet.clone()));
             }
-            _ if EXIF.contains(&field.tag) => exif.push(field),
+            _ if EXIF.contains(&field.tag) => exif.push(field.clone()),
             _ => items.push(Item::Own(format!("tag {}", field.tag))),
         }
     }
@@ -54,9 +55,19 @@ pub fn items(big_endian: bool, fields: Vec<Field>) -> Vec<Item> {
     items
 }
 
-/// The fields that say this; of two with one tag the first. `leave` is told of what has no field.
+/// Keeps XMP packets true of an image that is now to be shown with this orientation.
+pub fn follow_xmp(fields: &mut [Field], orientation: Option<u16>, transform: &Transform) {
+    for field in fields.iter_mut().filter(|field| field.tag == XMP) {
+        if let Value::Bytes(packet) = &mut field.value {
+            xmp::follow(packet, transform, orientation);
+        }
+    }
+}
+
+/// Converts neutral items to fields; of two with the same tag the first counts. Calls `leave` with
+/// the name of every item that has no field.
 pub fn own(items: Vec<Item>, leave: &mut dyn FnMut(String)) -> Own {
-    // The file takes Exif's byte order.
+    // The file takes the byte order of the Exif data.
     let order = items.iter().rev().find_map(|item| match item {
         Item::Exif { big_endian, .. } => Some(*big_endian),
         _ => None,
@@ -92,7 +103,7 @@ pub fn own(items: Vec<Item>, leave: &mut dyn FnMut(String)) -> Own {
                     let pairs = values.iter().flat_map(|&value| [value, 100_000]);
                     pairs.flat_map(number).collect()
                 };
-                // Red, green and blue behind white, as in TIFF.
+                // Red, green and blue after white, as in TIFF.
                 let (white, primaries) = values.split_at(values.len().min(2));
                 add(WHITE, RATIONAL, fractions(white));
                 add(PRIMARIES, RATIONAL, fractions(primaries));

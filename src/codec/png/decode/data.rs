@@ -1,4 +1,5 @@
-//! The image data of a PNG: the bytes of its consecutive IDAT chunks as one stream, CRCs checked.
+//! The image data of a PNG: the contents of its consecutive IDAT chunks as one stream, with CRCs
+//! checked.
 
 use super::chunks::{Chunk, Chunks};
 use crate::deflate::inflate::parallel::Input;
@@ -11,9 +12,9 @@ pub struct ImageData<'a> {
     pub chunks: Chunks<'a>,
     chunk: Chunk,
     hasher: Hasher,
-    /// Byte of the file to be read next.
+    /// Offset in the file of the next byte.
     at: u64,
-    /// Bytes of the chunk's data not yet consumed.
+    /// Bytes of the chunk's data that are not consumed yet.
     left: u64,
     /// Whether `chunk` is the last one.
     last: bool,
@@ -22,7 +23,7 @@ pub struct ImageData<'a> {
 }
 
 impl<'a> ImageData<'a> {
-    /// A stream that is yet to be opened, and till then empty.
+    /// A stream without data, to be opened later.
     pub fn new(source: &'a Source) -> ImageData<'a> {
         ImageData {
             chunks: Chunks::new(source),
@@ -39,13 +40,13 @@ impl<'a> ImageData<'a> {
         }
     }
 
-    /// Makes this the stream of `chunk` and all IDAT chunks that follow it.
+    /// Opens the stream of `chunk` and all IDAT chunks that follow it.
     pub fn open(&mut self, chunk: Chunk) {
         self.open_chunk(chunk);
         self.alone = false;
     }
 
-    /// Makes this the data of the one chunk at byte `start`.
+    /// Opens the stream of the single chunk at offset `start`.
     pub fn open_alone(&mut self, start: u64) -> Result<Chunk> {
         let chunk = self.chunks.at(start)?;
         self.open_chunk(chunk);
@@ -61,7 +62,7 @@ impl<'a> ImageData<'a> {
         self.last = false;
     }
 
-    /// Closes a chunk whose data are all consumed, and opens the next.
+    /// Checks the CRC of a chunk whose data are consumed, and opens the next chunk.
     fn advance(&mut self) -> Result<()> {
         self.chunks
             .check(&self.chunk, std::mem::take(&mut self.hasher))?;
@@ -76,18 +77,18 @@ impl<'a> ImageData<'a> {
         Ok(())
     }
 
-    /// Byte of the file that has been reached.
+    /// The offset in the file of the next byte.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// Checks the rest of the chunk being read: its CRC tells damage better than what the damaged
-    /// bytes happen to mean.
+    /// Checks the rest of the current chunk: a CRC error describes damage better than an error in
+    /// the damaged data.
     pub fn check_chunk(&mut self) -> Result<()> {
         self.chunks.each(&self.chunk, |_| ())
     }
 
-    /// Checks all that follows: the rest of the image data and every chunk up to IEND.
+    /// Checks the rest of the file: the remaining image data and every chunk up to IEND.
     pub fn finish(&mut self) -> Result<()> {
         loop {
             let rest = self.peek()?.len();

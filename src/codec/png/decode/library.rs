@@ -7,19 +7,19 @@ use anyhow::{Result, anyhow, bail, ensure};
 use png::{DecodeOptions, Decoder, DecodingError, Limits, Transformations};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
-/// Decodes a PNG that has this shape once expanded, and whose image data are known to be whole:
-/// the png crate itself would take a stream whose end and Adler-32 are missing.
+/// Decodes a PNG with the png crate; `shape` is the shape after expansion. The image data must have
+/// been checked: the crate accepts a stream without its end and Adler-32.
 pub fn decode(source: &Source, shape: Shape, policy: &ErrorPolicy) -> Result<Image> {
     let mut options = DecodeOptions::default();
     options.set_ignore_text_chunk(true);
     options.set_ignore_iccp_chunk(true);
     let file = BufReader::new(Cursor { source, at: 0 });
     let mut decoder = Decoder::new_with_options(file, options);
-    // What the header promises is checked already, and chunks lie within the file.
+    // The header has been checked already, and all chunks lie within the file.
     decoder.set_limits(Limits { bytes: usize::MAX });
     decoder.set_transformations(Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(plain)?;
-    // The crate makes alpha of a tRNS that is to be ignored.
+    // The crate turns a tRNS chunk into alpha even where it is to be ignored.
     let with_alpha = Shape {
         channels: shape.channels + 1,
         ..shape
@@ -61,7 +61,7 @@ fn plain(error: DecodingError) -> anyhow::Error {
     }
 }
 
-/// A source as the png crate wants it.
+/// Implements `Read` and `Seek` on a source, for the png crate.
 struct Cursor<'a> {
     source: &'a Source,
     at: u64,

@@ -11,10 +11,10 @@ use simd_adler32::Adler32;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-/// Bytes inflated at a time: a part of an L2 cache.
+/// Bytes inflated at a time: a fraction of an L2 cache.
 const BLOCK: usize = 256 << 10;
 
-/// Buffers between two threads: one being filled, one being consumed, one waiting.
+/// Buffers shared by two threads: one being filled, one being consumed, one waiting.
 const BLOCKS: usize = 3;
 
 /// Inflates compressed image data to filtered scanlines.
@@ -34,8 +34,8 @@ impl<'a> ScanlineInflater<'a> {
         }
     }
 
-    /// Inflates exactly `total` bytes and hands them to `take` in order, in pieces of any size;
-    /// then checks that the stream and the file end as they should.
+    /// Inflates exactly `total` bytes and passes them to `take` in order, in pieces of any size;
+    /// then checks the end of the stream and of the file.
     pub fn each(mut self, total: usize, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.header()?;
         let mut block = ScanlineBuffer::new(total);
@@ -48,7 +48,7 @@ impl<'a> ScanlineInflater<'a> {
         self.finish(block)
     }
 
-    /// As `each`, with `take` on a thread of its own, which works while this one inflates.
+    /// As `each`, with `take` on a second thread, in parallel with the inflation.
     pub fn each_apart(
         mut self,
         total: usize,
@@ -62,7 +62,7 @@ impl<'a> ScanlineInflater<'a> {
                 .spawn_scoped(scope, move || {
                     inflated.iter().try_for_each(|block| {
                         take(block.fresh())?;
-                        // The inflating thread may have all it needs and be gone.
+                        // The inflating thread may have finished already.
                         let _ = used.send(block);
                         Ok(())
                     })
@@ -95,15 +95,17 @@ impl<'a> ScanlineInflater<'a> {
             let consumed = consumer
                 .join()
                 .unwrap_or_else(|_| Err(anyhow!("the thread that undoes the filters failed")));
-            // An error of the stream comes before what the rows suffer from it.
+            // An error of the stream is reported before an error of the rows, which it may have
+            // caused.
             let last = produced?;
             consumed?;
             self.finish(last.context("the image data were not consumed")?)
         })
     }
 
-    /// Starts the segment whose chunk starts at byte `start` of the file. No match refers to bytes before
-    /// a segment. The first segment has zlib's header besides, the last the Adler-32 of all.
+    /// Opens the segment whose chunk starts at offset `start` of the file. No match refers to bytes
+    /// before a segment. The first segment also has zlib's header, the last the Adler-32 of the
+    /// whole stream.
     pub fn open_segment(&mut self, start: u64, place: SegmentPlace) -> Result<()> {
         let chunk = self.data.open_alone(start)?;
         ensure!(
@@ -118,8 +120,8 @@ impl<'a> ScanlineInflater<'a> {
         Ok(())
     }
 
-    /// Checks that a segment of `len` bytes ends where a deflate block and a byte end, so that all
-    /// segments in a row inflate to the same bytes as each by itself.
+    /// Checks that a segment of `len` bytes ends at the end of a deflate block and of a byte, so
+    /// that the segments inflate to the same bytes as the whole stream.
     pub fn close_segment(
         &mut self,
         place: SegmentPlace,
@@ -147,8 +149,8 @@ impl<'a> ScanlineInflater<'a> {
         })
     }
 
-    /// Inflates two streams in turns, as far as both go, so that `next` has less to do. The number beside
-    /// each buffer is how many bytes are left of that stream.
+    /// Inflates two streams alternately, as far as both have data, so that `next` has less to do.
+    /// The number beside each buffer is how many bytes of that stream remain.
     pub fn ahead(pair: [(&mut ScanlineInflater, &mut ScanlineBuffer, usize); 2]) -> Result<()> {
         let [(one, a, a_left), (two, b, b_left)] = pair;
         let rooms = [a.room(a_left), b.room(b_left)];
@@ -170,7 +172,8 @@ impl<'a> ScanlineInflater<'a> {
                     from: b.end,
                 },
             ]);
-            // Whose fault it is does not matter: without the index the stream is read again.
+            // Which of the two failed does not matter: the stream is then read again without the
+            // index.
             let step = |step: Result<Step, Fault>| step.map_err(|fault| anyhow!(fault));
             let (one_step, two_step) = (step(one_step)?, step(two_step)?);
             let at_end = one_step.needs_input && inputs[0].is_empty()
@@ -186,7 +189,7 @@ impl<'a> ScanlineInflater<'a> {
         Ok(())
     }
 
-    /// Inflates up to `left` more bytes into the buffer; returns how many.
+    /// Inflates up to `left` more bytes into the buffer; returns their number.
     pub fn next(&mut self, block: &mut ScanlineBuffer, left: usize) -> Result<usize> {
         let room = block.room(left);
         block.end = self.fill(&mut block.bytes[..room], block.end)?;
@@ -199,8 +202,8 @@ impl<'a> ScanlineInflater<'a> {
         Ok(count)
     }
 
-    /// Inflates to `buffer[from..]`; the bytes before `from` are those inflated last. Returns where it
-    /// ended: before the buffer's end only if the stream or the image data ended.
+    /// Inflates into `buffer[from..]`; the bytes before `from` are the history. Returns the end of
+    /// the output, which is before the buffer's end only if the stream or the image data ended.
     fn fill(&mut self, buffer: &mut [u8], from: usize) -> Result<usize> {
         let mut end = from;
         while end < buffer.len() && !self.inflate.is_done() {
@@ -220,7 +223,7 @@ impl<'a> ScanlineInflater<'a> {
         Ok(end)
     }
 
-    /// Checks that the stream ends here, its Adler-32, and the rest of the file.
+    /// Checks the end of the stream, its Adler-32, and the rest of the file.
     fn finish(mut self, mut block: ScanlineBuffer) -> Result<()> {
         let end = self.fill(&mut block.bytes, block.start)?;
         if end > block.start {
@@ -230,7 +233,7 @@ impl<'a> ScanlineInflater<'a> {
             bail!(self.fault("its last block is missing"));
         }
         let stated = self.trailer()?;
-        // CRCs come first: a bad one tells more.
+        // CRCs first: a wrong CRC describes the damage better.
         self.data.finish()?;
         ensure!(
             stated == self.adler.finish(),
@@ -239,7 +242,7 @@ impl<'a> ScanlineInflater<'a> {
         Ok(())
     }
 
-    /// Reads zlib's header.
+    /// Reads the header of the zlib stream (RFC 1950 §2.2).
     fn header(&mut self) -> Result<()> {
         let head = [self.byte()?, self.byte()?];
         if !is_zlib(&head) {
@@ -248,7 +251,7 @@ impl<'a> ScanlineInflater<'a> {
         Ok(())
     }
 
-    /// The Adler-32 behind the last block. Bytes that follow it in the same chunk are ignored.
+    /// Reads the Adler-32 after the last block. Later bytes in the same chunk are ignored.
     fn trailer(&mut self) -> Result<u32> {
         let mut bits = self.inflate.rest();
         bits.align();
@@ -264,7 +267,7 @@ impl<'a> ScanlineInflater<'a> {
         Ok(sum)
     }
 
-    /// The next byte, between deflate's blocks.
+    /// The next byte of the stream, outside deflate blocks.
     fn byte(&mut self) -> Result<u8> {
         let Some(&byte) = self.data.peek()?.first() else {
             bail!(self.fault("it ends too early"));
@@ -273,7 +276,8 @@ impl<'a> ScanlineInflater<'a> {
         Ok(byte)
     }
 
-    /// The error for a fault found in the stream. If the chunk's CRC is bad too, that is the cause.
+    /// The error for a fault in the stream. If the chunk's CRC is wrong too, the CRC is named as
+    /// the cause.
     fn fault(&mut self, fault: &str) -> anyhow::Error {
         let at = self.data.position();
         match self.data.check_chunk() {
@@ -283,18 +287,18 @@ impl<'a> ScanlineInflater<'a> {
     }
 }
 
-/// What is known of a segment once it is inflated.
+/// The length and checksum of an inflated segment.
 #[derive(Clone, Copy)]
 pub struct SegmentEnd {
     /// Bytes of its scanlines.
     pub len: usize,
-    /// Their Adler-32.
+    /// The Adler-32 of its scanlines.
     pub adler: u32,
-    /// In the last segment, the Adler-32 that the file states for all.
+    /// In the last segment, the Adler-32 stored for the whole stream.
     pub stated: u32,
 }
 
-/// A segment's place among the others, and how many bytes its deflate data has.
+/// The position of a segment in the stream, and the length of its deflate data in bytes.
 #[derive(Clone, Copy)]
 pub struct SegmentPlace {
     pub first: bool,
@@ -314,7 +318,8 @@ impl SegmentPlace {
     }
 }
 
-/// A buffer of inflated bytes: up to 32 KiB that matches refer to, then the fresh ones.
+/// A buffer of inflated bytes: first up to 32 KiB of history that matches refer to, then the new
+/// bytes.
 #[derive(Default)]
 pub struct ScanlineBuffer {
     bytes: Vec<u8>,
@@ -323,7 +328,7 @@ pub struct ScanlineBuffer {
 }
 
 impl ScanlineBuffer {
-    /// An empty buffer for a stream of `total` bytes, with room for at least one.
+    /// An empty buffer for a stream of `total` bytes, with space for at least one.
     pub fn new(total: usize) -> ScanlineBuffer {
         ScanlineBuffer {
             bytes: vec![0; WINDOW + total.clamp(1, BLOCK)],
@@ -332,7 +337,7 @@ impl ScanlineBuffer {
         }
     }
 
-    /// Where the fresh bytes will end if `left` bytes are to come and all that fit are taken.
+    /// The end of the new bytes if up to `left` bytes are inflated.
     fn room(&self, left: usize) -> usize {
         (self.start + left).min(self.bytes.len())
     }
@@ -350,7 +355,7 @@ impl ScanlineBuffer {
         (self.start, self.end) = (0, 0);
     }
 
-    /// Drops all bytes but those that later matches may refer to.
+    /// Drops all bytes except the history.
     pub fn keep_history(&mut self) {
         let history = self.history();
         self.start = history.len();
@@ -358,7 +363,7 @@ impl ScanlineBuffer {
         self.end = self.start;
     }
 
-    /// Makes this the empty buffer that follows `last`.
+    /// Makes this buffer the empty successor of `last`, with the same history.
     fn follow(&mut self, last: &ScanlineBuffer) {
         let history = &last.bytes[last.history()];
         self.bytes[..history.len()].copy_from_slice(history);

@@ -1,18 +1,20 @@
-//! Decoding our own files on all cores: their image data are segments that refer to nothing
-//! outside themselves, and a private chunk says where each starts. What it says is checked: the
-//! segments' lengths against the chunks, their rows, filters and CRCs, and the joined Adler-32.
+//! Decodes files of this program on all cores: their image data are segments that refer to no byte
+//! outside themselves, and a private chunk lists their lengths. The list is checked against the
+//! chunks, the segments' rows, filters and CRCs, and the combined Adler-32.
 
 use super::chunks::Chunks;
 use super::data::ImageData;
 use super::header::Prelude;
 use super::scanlines::{ScanlineBuffer, ScanlineInflater, SegmentEnd, SegmentPlace};
-use super::unfilter::{Layout, Rows, SUB};
+use super::unfilter::{Layout, Rows};
+use super::unfilter_pixels::SUB;
 use crate::deflate::adler::joined;
 use crate::files::Source;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 
-/// Decodes the segments that `index` promises into `image`. After an error `image` is of no use.
+/// Decodes the segments listed in `index` into `image`. After an error the content of `image` is
+/// undefined.
 pub fn decode(
     source: &Source,
     prelude: &Prelude,
@@ -32,7 +34,7 @@ pub fn decode(
         let inflater = ScanlineInflater::new(ImageData::new(source));
         (inflater, ScanlineBuffer::new(rows * (layout.row + 1)))
     };
-    // Two at once on a thread, if there are enough for all threads.
+    // Two segments at once on a thread, if there are enough segments for all threads.
     let group = match places.len() >= 4 * rayon::current_num_threads() {
         true => 2,
         false => 1,
@@ -66,7 +68,8 @@ pub fn decode(
     Chunks::new(source).finish(start)
 }
 
-/// The rows of a segment and where each stands, if the index fits an image of `height` rows.
+/// The rows of a segment and the position of each segment, if the index fits an image of `height`
+/// rows.
 fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<SegmentPlace>)> {
     let (head, lengths) = index.split_first_chunk::<5>().context("short index")?;
     let (lengths, rest) = lengths.as_chunks::<4>();
@@ -92,7 +95,7 @@ struct Segment<'a, 's> {
     block: &'a mut ScanlineBuffer,
     place: SegmentPlace,
     rows: Rows<'a>,
-    /// Bytes of its scanlines, and how many of them are to come.
+    /// Bytes of its scanlines, and how many of them remain.
     len: usize,
     left: usize,
 }
