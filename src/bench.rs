@@ -172,7 +172,7 @@ pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
     let earlier = options.compare.as_deref().map(compare::read).transpose()?;
     let report = measured(options, choice)?;
     let text = if options.json {
-        format!("{}\n", report.json())
+        report.json()? + "\n"
     } else if options.describe {
         report.text() + &report.descriptions()
     } else {

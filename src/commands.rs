@@ -73,7 +73,7 @@ fn single(
         mention(input, &done, common);
     }
     let output = output.map(|output| output.path.as_path());
-    tell_times(op, input, output, &done, &devices, common);
+    tell_times(op, input, output, &done, &devices, common)?;
     Ok(done)
 }
 
@@ -96,9 +96,11 @@ fn tell_times(
     done: &Done,
     devices: &Devices,
     common: &Common,
-) {
+) -> Result<()> {
     let wall = done.timeline.wall();
-    let Some(form) = common.stats else { return };
+    let Some(form) = common.stats else {
+        return Ok(());
+    };
     let mut timeline = done.timeline.clone();
     timeline.peaks = devices.peaks();
     let arrow = output
@@ -113,6 +115,7 @@ fn tell_times(
     };
     match form {
         StatsForm::Text => console::tell_lines(&report.text()),
-        StatsForm::Json => console::tell(&report.json().to_string()),
+        StatsForm::Json => console::tell(&report.json()?),
     }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 
 use super::report::{Report, SCHEMA, readable};
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde::Deserialize;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -15,12 +15,24 @@ const SHORT: f64 = 50e-6;
 /// changed their times by up to a quarter on an idle machine.
 const PAGEABLE: f64 = 3.0;
 
-/// An earlier run, read from the output of `--json`.
-#[derive(Debug)]
+/// The version of the JSON object, read before its other fields.
+#[derive(Deserialize)]
+struct Version {
+    schema: Option<u64>,
+}
+
+/// An earlier run, read from the output of `--json`: the fields that are compared.
+#[derive(Debug, Deserialize)]
 pub struct Earlier {
     gpu: Option<String>,
-    /// Id and seconds of each measured row.
-    rows: Vec<(String, f64)>,
+    rows: Vec<EarlierRow>,
+}
+
+#[derive(Debug, Deserialize)]
+struct EarlierRow {
+    id: String,
+    /// The fastest measurement in µs; `None` for a row that was not measured.
+    fastest_us: Option<f64>,
 }
 
 /// Reads a file with the output of `--json`.
@@ -34,20 +46,12 @@ pub fn read(path: &Path) -> Result<Earlier> {
 
 /// Parses the JSON object that `--json` printed.
 pub fn parse(text: &str) -> Result<Earlier> {
-    let value: Value = serde_json::from_str(text)?;
+    let Version { schema } = serde_json::from_str(text)?;
     ensure!(
-        value["schema"].as_u64() == Some(SCHEMA),
+        schema == Some(SCHEMA),
         "not what `gpuimg bench --json` prints (schema {SCHEMA})"
     );
-    let rows = value["rows"].as_array().context("it has no rows")?;
-    let row = |row: &Value| {
-        let (id, time) = (row["id"].as_str()?, row["fastest_us"].as_f64()?);
-        Some((id.to_string(), time / 1e6))
-    };
-    Ok(Earlier {
-        gpu: value["gpu"].as_str().map(Into::into),
-        rows: rows.iter().filter_map(row).collect(),
-    })
+    Ok(serde_json::from_str(text)?)
 }
 
 /// A row that both runs measured.
@@ -95,11 +99,14 @@ impl Comparison {
         };
         let mut missing = Vec::new();
         let mut pairs = Vec::new();
-        for (id, time) in &earlier.rows {
+        for EarlierRow { id, fastest_us } in &earlier.rows {
+            let Some(fastest_us) = fastest_us else {
+                continue;
+            };
             match now(id) {
                 Some((now, pageable)) => pairs.push(Pair {
                     id: id.clone(),
-                    times: (*time, now),
+                    times: (fastest_us / 1e6, now),
                     pageable,
                 }),
                 None => missing.push(id.clone()),

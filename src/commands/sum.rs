@@ -22,7 +22,7 @@ pub fn run(
     let print = |input: &Path, done: &Done| -> Result<()> {
         for totals in &done.found.totals {
             let line = match json {
-                true => totals.json(input).to_string(),
+                true => totals.json(input)?,
                 false => totals.text(input),
             };
             console::print(&line)?;

@@ -1,6 +1,7 @@
 //! Shared by the tests: images of every shape, runs of the program, and the GPU if there is one.
 
 pub mod png;
+pub mod schema;
 pub mod tiff;
 
 use gpuimg::device::cuda::Gpu;

@@ -1,4 +1,8 @@
 //! Exif data as PNG carries them (section 11.3.3.7): a small TIFF file without an image.
+//!
+//! The crate `kamadak-exif` (2 s of processor time to build) reads such data, and writes them only as a
+//! whole from parsed fields. Here one value is changed in its place, so that all other bytes and the
+//! offsets in them stay true.
 
 use super::encode::alone;
 use super::fields::{SHORT, field, is_layout};
