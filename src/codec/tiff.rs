@@ -18,6 +18,7 @@ mod imagej;
 mod lzw;
 mod metadata;
 mod neutral;
+mod ome;
 mod pack;
 mod packed;
 mod page;

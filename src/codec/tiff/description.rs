@@ -1,7 +1,8 @@
 //! Updates the descriptions that programs write into ImageDescription about the stack of a page
 //! (ImageJ's lines, OME-XML, tifffile's JSON), so that they are true of the output.
 
-use crate::image::{Depth, Shape};
+use super::ome;
+use crate::image::Shape;
 use crate::metadata::Transform;
 use serde_json::{Value, json};
 
@@ -42,23 +43,31 @@ pub fn truncated(description: &str, samples: u64) -> Option<u64> {
         .map(|all| all / samples)
 }
 
+/// Whether a description is OME-XML: its root is `OME`, with or without a prefix.
+fn is_ome(description: &str) -> bool {
+    description.contains("<OME") || (description.contains(":OME ") && description.contains('<'))
+}
+
 /// Whether a description is about all pages of its file, and not only its own page.
 pub fn is_of_all_pages(description: &str) -> bool {
     let is_shape = description.starts_with('{') && description.contains("\"shape\":");
-    description.starts_with("ImageJ=") || description.contains("<OME") || is_shape
+    description.starts_with("ImageJ=") || is_ome(description) || is_shape
 }
 
 /// Updates a description after a transform.
 pub fn update_description(description: &str, transform: &Transform) -> DescriptionUpdate {
     let new = if description.starts_with("ImageJ=") {
         imagej(description, transform)
-    } else if description.contains("<OME") {
+    } else if is_ome(description) {
         if !transform.whole {
             return DescriptionUpdate::Untrue(
                 "it is OME-XML that tells of pages which are not taken",
             );
         }
-        ome(description, transform)
+        match ome::update(description, transform) {
+            Some(new) => new,
+            None => return DescriptionUpdate::Untrue("it is OME-XML that is not well-formed"),
+        }
     } else if description.starts_with('{') && description.contains("\"shape\":") {
         match shaped(description, transform) {
             Some(new) => new,
@@ -100,58 +109,6 @@ fn imagej(description: &str, transform: &Transform) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
-}
-
-/// Updates the attributes of every `Pixels` element of OME-XML.
-fn ome(description: &str, transform: &Transform) -> String {
-    let mut new = String::new();
-    let mut rest = description;
-    while let Some(at) = rest.find("<Pixels") {
-        let end = rest[at..].find('>').map_or(rest.len(), |end| at + end);
-        new.push_str(&rest[..at]);
-        new.push_str(&pixels(&rest[at..end], transform));
-        rest = &rest[end..];
-    }
-    new + rest
-}
-
-fn pixels(element: &str, transform: &Transform) -> String {
-    let mut element = element.to_string();
-    if transform.is_transposed() {
-        for (x, y) in [
-            ("SizeX", "SizeY"),
-            ("PhysicalSizeX", "PhysicalSizeY"),
-            ("PhysicalSizeXUnit", "PhysicalSizeYUnit"),
-        ] {
-            // The names are exchanged; attributes may be in any order.
-            element = element.replace(&format!(" {x}=\""), " \u{0}=\"");
-            element = element.replace(&format!(" {y}=\""), &format!(" {x}=\""));
-            element = element.replace(" \u{0}=\"", &format!(" {y}=\""));
-        }
-    }
-    if transform.from.depth != transform.to.depth {
-        let (from, to) = match transform.to.depth {
-            Depth::Eight => ("int16\"", "int8\""),
-            Depth::Sixteen => ("int8\"", "int16\""),
-        };
-        element = element.replace(from, to);
-    }
-    if transform.changes_values() {
-        element = set(&element, "SignificantBits", transform.to.depth.bits());
-    }
-    element
-}
-
-/// Replaces the value of an attribute, if the element has it.
-fn set(element: &str, attribute: &str, value: u32) -> String {
-    let name = format!(" {attribute}=\"");
-    let Some(start) = element.find(&name).map(|at| at + name.len()) else {
-        return element.into();
-    };
-    let end = element[start..]
-        .find('"')
-        .map_or(element.len(), |end| start + end);
-    format!("{}{value}{}", &element[..start], &element[end..])
 }
 
 /// Updates tifffile's `{"shape": [pages…, height, width, channels]}`.
@@ -203,6 +160,7 @@ fn shaped(description: &str, transform: &Transform) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::Depth;
     use crate::metadata::{Effect, PixelMap};
 
     fn transform(effect: Effect, pages: usize) -> Transform {
