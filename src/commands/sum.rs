@@ -1,6 +1,6 @@
 //! `sum`: images to numbers, a line each, in order; a bad file is named and the rest goes on.
 
-use super::single;
+use super::single::single;
 use crate::batch::{self, options::Options};
 use crate::console;
 use crate::ops::sum::Sum;
