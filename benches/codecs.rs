@@ -3,9 +3,9 @@
 //! where a kind is a name of `kinds::Kind`, SIDE the image's width and height, and `own` leaves the
 //! others out.
 //!
-//! One core is a pool of one thread, by processor time, which tells what a core would need even on
-//! a busy machine; all cores by the clock on the wall. Every figure is the best of several runs.
-//! Files are in memory where the system has such a place.
+//! The time on one core is the processor time of a pool of one thread, which is meaningful even on
+//! a busy machine; the time on all cores is elapsed time. Every figure is the best of several runs.
+//! Files are in memory (/dev/shm) if the system has it.
 
 #![allow(
     clippy::disallowed_macros,
@@ -29,9 +29,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What is timed, and how it is printed.
+/// The measured image, and the destination of the results.
 struct Bench {
-    /// One thread, and all.
+    /// A pool of one thread, and one of all.
     pools: [ThreadPool; 2],
     folder: tempfile::TempDir,
     /// Bytes of samples of the image.
@@ -104,7 +104,7 @@ impl Bench {
             let encode = |target: &Target| codec::encode(image, format, &options, target).unwrap();
             let target = self.target();
             let encoding = self.times(|| encode(&target));
-            // A file of its own: the one that was written again and again has been replaced.
+            // A separate file: the one that is written repeatedly has been replaced.
             let path = self.path();
             let target = self.target();
             let len = encode(&target);
@@ -119,7 +119,7 @@ impl Bench {
         }
     }
 
-    /// Another's codec: what it writes, it reads, and then we read it.
+    /// A peer's codec: its file is read by itself and by this program.
     pub fn library(
         &self,
         name: &str,
@@ -133,7 +133,7 @@ impl Bench {
         self.print("  decoded by gpuimg", None, Some(here), len);
     }
 
-    /// What another's codec writes and reads, if it is no image file; returns it.
+    /// As `library`, for a peer's output that is no image file; returns it.
     pub fn library_part(
         &self,
         name: &str,

@@ -66,11 +66,11 @@ fn table(image: &Image) {
     let bytes = shape.bytes() as f64;
     let from = image.samples().as_bytes();
     let mut to = image.samples().clone();
-    // Into memory written before: what changes an image in place is held against it.
+    // To memory that has been written before: the ceiling for operations in place.
     let copied = median(|| timed(|| copy(to.as_bytes_mut(), from)));
     row("parallel copy", copied, 2.0 * bytes, None);
-    // Into memory that the system gives and zeroes page by page when it is first touched: what
-    // makes a new image is held against it.
+    // To memory that the system provides and zeroes page by page at the first touch: the ceiling
+    // for operations that make a new image.
     let fresh = median(|| {
         let start = Instant::now();
         let mut to = Samples::zeroed(&shape).expect("memory");
@@ -99,7 +99,7 @@ fn table(image: &Image) {
     ] {
         operation(name, &op, image, copied, "copy");
     }
-    // No square: these cannot stay in the image's own memory.
+    // Not a square: these operations cannot work in place.
     let oblong = self::image(Shape {
         width: shape.width * 2,
         height: shape.height / 2,
@@ -151,7 +151,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> Duration {
     start.elapsed()
 }
 
-/// Of a few measurements, after one to warm up.
+/// The median of a few measurements, after one for warm-up.
 fn median(mut measure: impl FnMut() -> Duration) -> Duration {
     measure();
     let mut times: Vec<Duration> = (0..RUNS).map(|_| measure()).collect();

@@ -164,7 +164,7 @@ fn written(path: &Path, write: impl FnOnce(&Target) -> anyhow::Result<u64>) -> u
     len
 }
 
-/// Threads with a lane each: upload and compress, again and again.
+/// Several threads, each with a stream, upload and compress repeatedly.
 fn lanes(gpu: &Gpu, image: &Image, count: usize) {
     let times = (1usize << 30)
         .div_ceil(image.shape().bytes() * count)

@@ -1,4 +1,4 @@
-// PNG, first part: an image's filtered bytes, and what has to be known of them.
+// PNG, first part: an image's filtered bytes, and their checksums and match estimates.
 //
 //   png_choose(const u8 *image, u32 row, u32 height, u32 rows, u32 pixel, u32 swap, Segment *segments)
 //       The filters of each segment. Grid: a block of 256 a segment.
@@ -12,7 +12,7 @@
 // Two numbers, for b bytes of image: filter reads b and writes b; some 20 instructions a byte.
 #include "png.cuh"
 
-// Byte x of row y, filtered: `at` is its place in an image of `row` bytes a row, in which samples are not swapped.
+// Byte x of row y, filtered: `at` points to it in an image of `row` bytes a row, whose samples are not swapped.
 static __device__ __forceinline__ u32 filtered_byte(u32 filter, const u8 *at, u32 x, u32 row, u32 pixel) {
     const bool inner = x >= pixel;
     const u32 now = at[0];
@@ -73,7 +73,7 @@ constexpr u32 TILE = 8192; // filtered bytes of a block of threads
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_filter(const u8 *image, u32 row, u32 height, u32 rows, u32 pixel, u32 swap, Segment *segments, u8 *filtered,
                u64 stride, u32 tiles) {
-    constexpr u32 BASE = 65521; // of Adler-32
+    constexpr u32 BASE = 65521; // the modulus of Adler-32
     const u32 index = blockIdx.x / tiles;
     const Cut segment = cut(index, row, height, rows);
     const u32 start = blockIdx.x % tiles * TILE;
@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         }
         *(u32 *)(filtered + index * stride + from) = word;
         sum += four;
-        // Made positive by one BASE more; eight of these stay below 2³².
+        // Adding BASE makes it positive; eight of these terms stay below 2³².
         weighted += ((segment.len - from) % BASE + BASE) * four - later;
     }
     __shared__ u32 parts[2][WARPS];
@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         const u32 spread = (i / STRINGS + 1) * 0x9e3779b1u;
         return four_bytes(bytes + (u32)((u64)spread * (segment.len - SAMPLE) >> 32) + i % STRINGS);
     };
-    // Sorted by hash, and by place among equal hashes, each string follows the last with its hash.
+    // Sorted by hash, and by position among equal hashes: each string follows the previous one with its hash.
     __shared__ u32 keys[SORTED];
     for (u32 i = threadIdx.x; i < SORTED; i += BLOCK)
         keys[i] = i < ALL_STRINGS ? string(i) * 0x9e3779b1u >> 21 << 12 | i : ALL;

@@ -1,5 +1,5 @@
-//! `gpuimg bench`: every system of the four papers, and the program's own kernels, run on this
-//! machine, each result checked before its time is printed, beside the published figures.
+//! `gpuimg bench`: runs every system of the four papers, and the program's own kernels, on this
+//! machine; checks each result before printing its time, beside the published figures.
 //!
 //! ```text
 //!   papers/*.rs ─► cases (one file a table) ─► context.rs ─► rows ─► text, JSON, HTML, comparison
@@ -39,7 +39,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// The tables, in the order they are run and shown.
+/// The tables, in the order in which they are run and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Table {
     /// The most that this GPU, its link and this host move
@@ -63,7 +63,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// The word a user types.
+    /// The name that a user types.
     pub fn name(self) -> &'static str {
         match self {
             Table::Ceilings => "ceilings",
@@ -78,7 +78,7 @@ impl Table {
         }
     }
 
-    /// What it measures and how it counts.
+    /// The title: the subject of the table and the unit of its rates.
     pub fn title(self) -> &'static str {
         match self {
             Table::Ceilings => {
@@ -103,7 +103,7 @@ impl Table {
         }
     }
 
-    /// Its rows.
+    /// Its rows, for these sizes.
     fn cases(self, sizes: Sizes) -> Vec<Case> {
         match self {
             Table::Ceilings => ceilings::cases(sizes),
@@ -119,7 +119,7 @@ impl Table {
     }
 }
 
-/// All rows that there are, as they are run with a GPU.
+/// All rows of all tables, for a machine with a GPU.
 pub fn all_cases() -> Vec<Case> {
     Table::value_variants()
         .iter()
@@ -127,7 +127,7 @@ pub fn all_cases() -> Vec<Case> {
         .collect()
 }
 
-/// What is measured and how it is told
+/// Which tables to run, and how to report them
 #[derive(clap::Args, Clone, Debug)]
 pub struct Options {
     /// Tables to run; all without one
@@ -167,12 +167,12 @@ pub struct Options {
     pub spoil: Option<String>,
 }
 
-/// Runs the tables and tells them.
+/// Runs the tables and prints the report.
 pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
     let earlier = options.compare.as_deref().map(compare::read).transpose()?;
     let report = measured(options, choice)?;
     let text = if options.json {
-        format!("{}\n", report.json())
+        report.json()? + "\n"
     } else if options.describe {
         report.text() + &report.descriptions()
     } else {
@@ -190,7 +190,7 @@ pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
     };
     if let Some(earlier) = earlier {
         let comparison = compare::Comparison::of(&earlier, &report, options.tolerance);
-        // Where standard output is JSON, it stays one object.
+        // With --json, standard output has one JSON object only.
         if options.json {
             console::tell_lines(&comparison.text());
         } else {
@@ -203,7 +203,7 @@ pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
     Ok(exit)
 }
 
-/// Runs the tables that were asked for.
+/// Runs the requested tables.
 fn measured(options: &Options, choice: Choice) -> Result<Report> {
     let start = Instant::now();
     let (gpu, ordinal, without) = opened(choice)?;
@@ -227,7 +227,7 @@ fn measured(options: &Options, choice: Choice) -> Result<Report> {
         left_out: 0,
     };
     for table in Table::value_variants() {
-        // The ceilings are always measured: the other tables are held against them.
+        // The ceilings are always measured: the other tables are compared with them.
         if wanted(table) || *table == Table::Ceilings {
             bench.run(table.cases(sizes));
         }
@@ -243,7 +243,7 @@ fn measured(options: &Options, choice: Choice) -> Result<Report> {
     })
 }
 
-/// The GPU, its number, or why there is none; an error if one was demanded.
+/// The GPU with its number, or the reason why there is none; an error if one was requested.
 fn opened(choice: Choice) -> Result<(Option<Gpu>, usize, Option<String>)> {
     let ordinal = match choice {
         Choice::Cpu => return Ok((None, 0, Some("--device cpu was given".into()))),
@@ -259,12 +259,12 @@ fn opened(choice: Choice) -> Result<(Option<Gpu>, usize, Option<String>)> {
     }
 }
 
-/// A run under way.
+/// The state of a run.
 struct Bench<'a> {
     host: &'a Host,
     context: Option<&'a BenchContext<'a>>,
     peaks: Peaks,
-    /// The row whose output is spoilt.
+    /// The row whose output is overwritten, to test its check.
     spoil: Option<&'a str>,
     rows: Vec<Row>,
     left_out: usize,
@@ -275,12 +275,12 @@ impl Bench<'_> {
         for case in cases {
             progress(&case.about.id);
             let outcome = match (&case.work, self.context) {
-                (Work::Host(work), _) => told(work(self.host)),
+                (Work::Host(work), _) => outcome(work(self.host)),
                 (Work::Gpu(work), Some(context)) => match left_out(&case, context) {
                     Some(why) => Outcome::LeftOut(why),
                     None => {
                         context.spoil.set(self.spoil == Some(&case.about.id));
-                        told(work(context))
+                        outcome(work(context))
                     }
                 },
                 (Work::Gpu(_), None) => {
@@ -318,14 +318,15 @@ impl Bench<'_> {
     }
 }
 
-fn told(result: Result<case::Measured>) -> Outcome {
+fn outcome(result: Result<case::Measured>) -> Outcome {
     match result {
         Ok(measured) => Outcome::Measured(measured),
         Err(error) => Outcome::Failed(format!("{error:#}")),
     }
 }
 
-/// Why a GPU's memory does not do for a case: it needs its data, what is expected, and room.
+/// The reason why a case cannot run in the GPU's memory, which must hold its data, the expected
+/// result, and some reserve.
 fn left_out(case: &Case, context: &BenchContext) -> Option<String> {
     let (free, _) = context.gpu.memory().ok()?;
     let needed = 2 * case.footprint;
@@ -338,11 +339,11 @@ fn left_out(case: &Case, context: &BenchContext) -> Option<String> {
     })
 }
 
-/// Tells on a terminal which row is being run; an empty one wipes the line.
+/// Shows on a terminal which row is running; an empty id clears the line.
 fn progress(id: &str) {
     let mut terminal = io::stderr();
     if terminal.is_terminal() {
-        // A progress line that cannot be written is not missed.
+        // A progress line that cannot be written is ignored.
         let _ = write!(terminal, "\r\x1b[K{id}");
         let _ = terminal.flush();
     }

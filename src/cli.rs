@@ -1,4 +1,4 @@
-//! What can be typed: clap types only.
+//! The command line: clap types only.
 
 mod images;
 
@@ -17,16 +17,16 @@ pub use images::Images;
 #[derive(Parser, Debug)]
 #[command(version, about, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub verb: Verb,
 
-    /// Options of every verb.
+    /// The options that every subcommand has.
     #[command(flatten)]
     pub common: Common,
 }
 
-/// The verbs.
+/// The subcommands.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
     /// The operations that make images.
@@ -34,7 +34,7 @@ pub enum Verb {
     Images(Images),
     /// Add up the samples, exactly, in each channel and together
     Sum {
-        /// Its options.
+        /// The operation's options.
         #[command(flatten)]
         op: Sum,
         /// Print one JSON object for each file
@@ -43,7 +43,7 @@ pub enum Verb {
         /// Images to add up, each by itself, or folders of them; - is standard input
         #[arg(required_unless_present = "files_from")]
         inputs: Vec<PathBuf>,
-        /// How many files are done.
+        /// The options of a batch.
         #[command(flatten)]
         batch: Options,
     },
@@ -52,10 +52,10 @@ pub enum Verb {
         /// Images to count together, or folders of them
         #[arg(required_unless_present = "files_from")]
         inputs: Vec<PathBuf>,
-        /// What is written.
+        /// The output.
         #[command(flatten)]
         output: Counted,
-        /// How many files are done.
+        /// The options of a batch.
         #[command(flatten)]
         batch: Options,
     },
@@ -64,7 +64,7 @@ pub enum Verb {
         /// Files of `gpuimg histogram`, one of each part, or folders of them
         #[arg(required = true)]
         inputs: Vec<PathBuf>,
-        /// What is written.
+        /// The output.
         #[command(flatten)]
         output: Counted,
     },
@@ -82,7 +82,7 @@ pub enum Verb {
     },
     /// Measure the papers' kernels and the program's own on this machine, beside the published figures
     Bench {
-        /// Which, and how they are told.
+        /// The tables to run, and the form of the report.
         #[command(flatten)]
         options: bench::Options,
     },
@@ -100,7 +100,7 @@ pub enum Verb {
     },
 }
 
-/// Where the range of a whole set comes from.
+/// The source of a range for a whole set.
 #[derive(Args, Clone, Debug, Default)]
 pub struct WholeSet {
     /// Take the range of the set that `gpuimg histogram` counted in FILE

@@ -1,4 +1,4 @@
-//! What each verb does, a file a verb. `doctor` and `bench` have houses of their own.
+//! Runs the subcommands, a file each; `doctor` and `bench` have modules of their own.
 
 mod completions;
 mod convert;
@@ -14,10 +14,11 @@ use crate::outcome::Outcome;
 use crate::{bench, doctor};
 use anyhow::Result;
 
-/// Does what was typed.
+/// Runs the command that was typed.
 ///
 /// # Errors
-/// What keeps all of it from being done; a single bad file among many is named and told in the outcome.
+/// The cause that stopped the whole command; a single bad file among many is printed and counted in
+/// the outcome.
 pub fn run(cli: &Cli) -> Result<Outcome> {
     let common = &cli.common;
     match &cli.verb {

@@ -28,12 +28,12 @@ extern "C" fn note_closed() {
     CLOSED.store(closed, Ordering::Relaxed);
 }
 
-/// Marks an error as "the reader of standard output has gone", as `head` does when it has enough.
+/// Marks an error as "the reader of standard output has closed it", as `head` does.
 #[derive(Debug, Error)]
 #[error("nobody reads standard output any more")]
 pub struct ReaderGone;
 
-/// A text with its control characters escaped as in JSON, so that an object stays an object.
+/// A text with its control characters escaped as in JSON, so that a JSON object remains one.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }

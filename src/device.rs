@@ -63,12 +63,12 @@ impl FromStr for Choice {
 #[error("the GPU is not usable")]
 pub struct Unusable;
 
-/// Marks an error as a GPU's, in the middle of its work.
+/// Marks an error as a GPU's, during its work.
 #[derive(Debug, Error)]
 #[error("the GPU failed")]
 pub struct Failed;
 
-/// Marks an error as "a GPU's memory does not hold that much": less at a time may fit.
+/// Marks an error as "device memory cannot hold this amount": a smaller piece may fit.
 #[derive(Debug, Error)]
 #[error("the GPU's memory does not suffice")]
 pub struct NoMemory;

@@ -1,5 +1,5 @@
-//! `gpuimg doctor`: what this machine has, whether the way to the GPU works, and what `auto` makes
-//! of it.
+//! `gpuimg doctor`: reports the machine's processor, memory and GPUs, tests the copies to and from
+//! each GPU, and shows the choices of `auto`.
 
 use crate::console;
 use crate::device::cuda::Gpu;
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-/// Tells all of it; an error only where a GPU was demanded that cannot be used.
+/// Prints the report; fails only if a requested GPU cannot be used.
 pub fn run(choice: Choice) -> Result<Outcome> {
     let mut out = String::new();
     let _ = writeln!(out, "gpuimg {}", env!("CARGO_PKG_VERSION"));
@@ -44,7 +44,7 @@ pub fn run(choice: Choice) -> Result<Outcome> {
     console::print_lines(&out)?;
     match (choice, healthy) {
         (Choice::Gpu(_), Err(error)) => Err(error),
-        // A GPU that is there and fails is worth an exit status; none at all is not.
+        // A GPU that fails sets the exit status; a machine without a GPU does not.
         (_, Err(error)) if !error.is::<Unusable>() => Ok(Outcome::SomeFailed),
         _ => Ok(Outcome::Done),
     }
@@ -71,7 +71,7 @@ fn cpu(out: &mut String) {
     line(out, "CPU features", &text);
 }
 
-/// Of the vector instructions that the program has code for, those that this CPU has.
+/// The vector instruction sets that the program has code for and this CPU supports.
 fn features() -> Vec<&'static str> {
     let mut features = Vec::new();
     #[cfg(target_arch = "x86_64")]
@@ -92,7 +92,7 @@ fn features() -> Vec<&'static str> {
     features
 }
 
-/// Notes on Windows' Linux and on containers, where a missing GPU has other remedies.
+/// Adds notes on WSL and on containers, where a missing GPU has other remedies.
 fn surroundings(out: &mut String) {
     let kernel = fs::read_to_string("/proc/version").unwrap_or_default();
     if kernel.to_lowercase().contains("microsoft") {
@@ -121,11 +121,11 @@ fn surroundings(out: &mut String) {
     }
 }
 
-/// What a control group, as containers and batch systems set one, leaves of the machine: memory and
-/// cores. `read` gives a file's text.
+/// The memory and cores that a control group, as containers and batch systems set it, leaves to the
+/// process. `read` returns a file's text.
 pub fn limits(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
-    // Version 2 writes "max" where there is no limit, and version 1 a number beyond any memory.
+    // Version 2 writes "max" for no limit, version 1 a number larger than any memory.
     let memory = number("/sys/fs/cgroup/memory.max")
         .or_else(|| number("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
         .filter(|&bytes| bytes < 1 << 50)
@@ -210,7 +210,7 @@ fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
     Ok(())
 }
 
-/// The link now and at most, and a warning where it is below.
+/// The current and maximal link, and a warning if the current one is slower.
 pub fn told(Link { now, most }: Link) -> String {
     let text = format!(
         "PCIe {}.0 ×{} now, {}.0 ×{} at most",
@@ -227,7 +227,7 @@ pub fn told(Link { now, most }: Link) -> String {
     }
 }
 
-/// Pins memory, copies up and down, and compares.
+/// Pins memory, copies it to the GPU and back, and compares.
 fn pinned(out: &mut String, gpu: &Gpu) -> Result<()> {
     const BYTES: usize = 64 << 20;
     let mut host = Buffer::<u8>::zeroed(BYTES)?;
@@ -269,7 +269,7 @@ fn pinned(out: &mut String, gpu: &Gpu) -> Result<()> {
     Ok(())
 }
 
-/// What `auto` makes of three images, by the very code that decides.
+/// The choices of `auto` for three images, by the same code that decides in a run.
 fn decisions(out: &mut String, choice: Choice) -> Result<()> {
     for (width, height) in [(1024, 1024), (8192, 8192), (32768, 32768)] {
         let shape = Shape {

@@ -89,8 +89,8 @@ impl<'a> Executor<'a> {
         match self.choose(work, &pixels)? {
             None => Ok(statistic.cpu(&self.on_host(pixels)?, &mut self.timeline)),
             Some(gpu) => {
-                let found = measure_on_gpu(statistic, pixels, gpu, &mut self.timeline);
-                found.map_err(|error| error.context(Failed))
+                let statistics = measure_on_gpu(statistic, pixels, gpu, &mut self.timeline);
+                statistics.map_err(|error| error.context(Failed))
             }
         }
     }
@@ -238,11 +238,11 @@ fn measure_on_gpu(
     let shape = pixels.shape();
     let (mut memory, resident) = staged(pixels)?;
     let cuttable = resident.is_none();
-    let whole = gpu.job(&mut memory, timeline, |job| {
+    let statistics = gpu.job(&mut memory, timeline, |job| {
         let image = uploaded(resident, shape, job)?;
         statistic.cuda(&image, job)?.on_host(job)
     });
-    match whole {
+    match statistics {
         Err(error) if error.is::<NoMemory>() && cuttable => {
             bands::measure(statistic, shape, &mut memory, gpu, timeline)
         }

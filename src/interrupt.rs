@@ -57,10 +57,10 @@ pub const NO_THREAD: &str =
 
 fn handlers(heard: &[i32]) -> std::io::Result<Signals> {
     // If the orderly end takes long, a second signal ends the process at once.
-    let asked = Arc::new(AtomicBool::new(false));
+    let requested = Arc::new(AtomicBool::new(false));
     for &signal in heard {
-        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?;
-        flag::register(signal, Arc::clone(&asked))?;
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&requested))?;
+        flag::register(signal, Arc::clone(&requested))?;
     }
     Signals::new(heard)
 }

@@ -24,8 +24,10 @@ pub fn free_memory() -> u64 {
 /// Threads that this process can run at the same time.
 pub fn cores() -> usize {
     // Respects the process's affinity, and some control groups.
-    let told = thread::available_parallelism().map_or(1, usize::from);
-    System::here().cores().map_or(told, |cores| cores.min(told))
+    let available = thread::available_parallelism().map_or(1, usize::from);
+    System::here()
+        .cores()
+        .map_or(available, |cores| cores.min(available))
 }
 
 /// Bytes of address space that `ulimit -v` leaves.
@@ -235,7 +237,7 @@ mod tests {
         "MemTotal: 99 kB\nMemAvailable: 16777216 kB\n",
     );
 
-    /// What a machine with these files and variables says: MiB of free memory, and cores.
+    /// The free memory in MiB and the cores of a machine with these files and variables.
     fn told(files: &[(&str, &str)], variables: &[(&str, &str)]) -> (u64, Option<usize>) {
         let root = tempfile::tempdir().expect("temporary folder");
         for (name, text) in files.iter().chain([&MACHINE]) {

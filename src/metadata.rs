@@ -67,7 +67,7 @@ pub enum Unit {
 /// Metadata that only one format can store, in its own form.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Own {
-    /// Nothing.
+    /// No metadata of its own.
     #[default]
     None,
     /// Chunks of a PNG.

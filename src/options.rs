@@ -4,7 +4,7 @@ use crate::codec;
 use crate::device::Choice;
 use clap::{Args, ValueEnum};
 
-/// Options that every verb takes.
+/// The options that every subcommand has.
 #[derive(Args, Debug)]
 pub struct Common {
     /// Where to work: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead); GPUIMG_DEVICE_MEMORY=2G bounds what is taken of its memory

@@ -73,13 +73,13 @@ pub fn one_image_announced(
     resources: &Resources,
     announce: Announce,
 ) -> Result<Done> {
-    let found = attempt(op, input, output, resources, announce);
-    let failed = found.as_ref().is_err_and(|error| error.is::<Failed>());
+    let result = attempt(op, input, output, resources, announce);
+    let failed = result.as_ref().is_err_and(|error| error.is::<Failed>());
     // Standard input cannot be read twice.
     if !failed || input == Path::new("-") || !resources.devices.falls_back() {
-        return found;
+        return result;
     }
-    let cause = found.err().map(|error| error.root_cause().to_string());
+    let cause = result.err().map(|error| error.root_cause().to_string());
     let mut done = attempt(op, input, output, resources, announce)?;
     let cause = cause.unwrap_or_default();
     done.warnings

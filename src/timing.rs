@@ -2,7 +2,7 @@
 //! the peak rate of the resource that they use; as text and as one JSON object.
 
 use crate::files::Traffic;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
@@ -130,11 +130,11 @@ impl Timeline {
     }
 
     fn codec(&mut self, name: &str, start: Instant, bytes: u64, beside: Duration) {
-        let whole = start.elapsed();
+        let elapsed = start.elapsed();
         self.push(
             name,
             start,
-            whole.saturating_sub(beside),
+            elapsed.saturating_sub(beside),
             bytes,
             Limit::Host,
         );
@@ -315,42 +315,75 @@ impl Report<'_> {
         out
     }
 
-    /// The same data as one JSON object: milliseconds, bytes, GB/s, peaks in GB/s.
-    pub fn json(&self) -> Value {
-        let spans: Vec<Value> = self
-            .timeline
-            .spans()
-            .iter()
-            .map(|span| {
-                let peak = self.timeline.peaks.of(span.limit);
-                json!({
-                    "name": span.name,
-                    "start_ms": span.start.as_secs_f64() * 1e3,
-                    "time_ms": span.time.as_secs_f64() * 1e3,
-                    "beside_ms": span.beside.as_secs_f64() * 1e3,
-                    "bytes": span.bytes,
-                    "gb_per_s": span.rate(),
-                    "ceiling_gb_per_s": peak.as_ref().map(|(peak, _)| peak),
-                    "ceiling": peak.as_ref().map(|(_, what)| what),
-                    "percent_of_ceiling": peak.as_ref().and_then(|(peak, _)| span.rate().map(|rate| 100.0 * rate / peak)),
-                })
-            })
-            .collect();
-        json!({
-            "schema": SCHEMA,
-            "title": self.title,
-            "device": self.device,
-            "spans": spans,
-            "sum_ms": self.sum().as_secs_f64() * 1e3,
-            "wall_ms": self.wall.as_secs_f64() * 1e3,
-            "largest": self.largest().map(|span| &span.name),
+    /// The same data as one JSON object (docs/SCHEMAS.md).
+    ///
+    /// # Errors
+    /// None that can occur: all keys are text.
+    pub fn json(&self) -> serde_json::Result<String> {
+        let spans = self.timeline.spans().into_iter();
+        serde_json::to_string(&ReportRecord {
+            schema: SCHEMA,
+            title: self.title,
+            device: self.device,
+            spans: spans.map(|span| self.record(span)).collect(),
+            sum_ms: in_millis(self.sum()),
+            wall_ms: in_millis(self.wall),
+            largest: self.largest().map(|span| span.name.as_str()),
         })
     }
+
+    fn record<'a>(&self, span: &'a Span) -> SpanRecord<'a> {
+        let (rate, peak) = (span.rate(), self.timeline.peaks.of(span.limit));
+        let (peak, ceiling) = peak.unzip();
+        SpanRecord {
+            name: &span.name,
+            start_ms: in_millis(span.start),
+            time_ms: in_millis(span.time),
+            beside_ms: in_millis(span.beside),
+            bytes: span.bytes,
+            gb_per_s: rate,
+            ceiling_gb_per_s: peak,
+            ceiling,
+            percent_of_ceiling: rate.zip(peak).map(|(rate, peak)| 100.0 * rate / peak),
+        }
+    }
+}
+
+/// The JSON object of one image.
+#[derive(Serialize)]
+struct ReportRecord<'a> {
+    schema: u32,
+    title: &'a str,
+    device: &'a str,
+    spans: Vec<SpanRecord<'a>>,
+    sum_ms: f64,
+    wall_ms: f64,
+    /// The name of the span that took the longest.
+    largest: Option<&'a str>,
+}
+
+/// The JSON object of a span.
+#[derive(Serialize)]
+struct SpanRecord<'a> {
+    name: &'a str,
+    start_ms: f64,
+    time_ms: f64,
+    beside_ms: f64,
+    bytes: u64,
+    gb_per_s: Option<f64>,
+    ceiling_gb_per_s: Option<f64>,
+    ceiling: Option<String>,
+    percent_of_ceiling: Option<f64>,
+}
+
+/// A time in milliseconds, as the JSON objects have it.
+pub fn in_millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }
 
 /// A time in milliseconds, with more digits the shorter it is.
 pub fn millis(time: Duration) -> String {
-    let ms = time.as_secs_f64() * 1e3;
+    let ms = in_millis(time);
     match ms {
         ms if ms >= 100.0 => format!("{ms:.0} ms"),
         ms if ms >= 1.0 => format!("{ms:.2} ms"),

@@ -1,4 +1,4 @@
-//! Whether two images are the same, or one image on two devices: sample by sample.
+//! Compares two images, or one image's results on two devices, sample by sample.
 
 use crate::codec::{Reader, Reading};
 use crate::console;
@@ -11,33 +11,69 @@ use crate::ops::{self, OpResult};
 use crate::outcome::Outcome;
 use crate::timing::Timeline;
 use anyhow::{Context, Error, Result};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::fmt;
 use std::path::Path;
 
-/// How two images differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The difference between two images.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum Difference {
-    /// They are of different shapes, told by both.
-    Shape(String, String),
+    /// The files differ in their number of pages.
+    Pages {
+        /// The number of pages of each file.
+        pages: [usize; 2],
+    },
+    /// Their shapes differ.
+    Shape {
+        /// Both shapes as text.
+        shapes: [String; 2],
+    },
     /// Some samples differ.
     Samples {
-        /// How many.
-        count: usize,
-        /// Of how many.
-        of: usize,
-        /// By how much at most.
+        /// The number of differing samples.
+        differ: usize,
+        /// The number of all samples.
+        samples: usize,
+        /// The largest difference.
         most: u16,
-        /// Column, row and channel of the first, from 0, and its value in each image.
-        first: (usize, usize, usize, i32, i32),
+        /// The first differing sample, row by row.
+        first: Place,
     },
 }
 
-/// How `a` and `b` differ, if they do; the samples of both stand for these `values`.
+/// The place of a sample, and its value in both images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// Its column, from 0.
+    pub x: usize,
+    /// Its row, from 0.
+    pub y: usize,
+    /// Its channel, from 0.
+    pub channel: usize,
+    /// Its value in each image.
+    pub values: [i32; 2],
+}
+
+/// The JSON object of a comparison.
+#[derive(Serialize)]
+struct Verdict<'a> {
+    equal: bool,
+    /// The page that differs, counted from 1; `None` for files of one page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<usize>,
+    #[serde(flatten)]
+    difference: Option<&'a Difference>,
+}
+
+/// The difference between `a` and `b`, if there is one; `values` is the type of the samples of
+/// both.
 pub fn difference(a: &Image, b: &Image, values: Values) -> Option<Difference> {
     let shape = a.shape();
     if shape != b.shape() {
-        return Some(Difference::Shape(shape.to_string(), b.shape().to_string()));
+        return Some(Difference::Shape {
+            shapes: [shape.to_string(), b.shape().to_string()],
+        });
     }
     if a.samples() == b.samples() {
         return None;
@@ -47,18 +83,22 @@ pub fn difference(a: &Image, b: &Image, values: Values) -> Option<Difference> {
         Samples::U16(samples) => samples[i],
     };
     let differing = (0..shape.samples()).filter(|&i| value(a, i) != value(b, i));
-    let (mut count, mut most, mut first) = (0, 0, None);
+    let (mut differ, mut most, mut first) = (0, 0, None);
     for i in differing {
         let (a, b) = (value(a, i), value(b, i));
-        count += 1;
+        differ += 1;
         most = most.max(a.abs_diff(b));
-        let place = (i / shape.channels, i % shape.channels);
-        let (x, y) = (place.0 % shape.width, place.0 / shape.width);
-        first.get_or_insert((x, y, place.1, values.value(a), values.value(b)));
+        let (pixel, channel) = (i / shape.channels, i % shape.channels);
+        first.get_or_insert(Place {
+            x: pixel % shape.width,
+            y: pixel / shape.width,
+            channel,
+            values: [values.value(a), values.value(b)],
+        });
     }
     first.map(|first| Difference::Samples {
-        count,
-        of: shape.samples(),
+        differ,
+        samples: shape.samples(),
         most,
         first,
     })
@@ -67,81 +107,75 @@ pub fn difference(a: &Image, b: &Image, values: Values) -> Option<Difference> {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Difference::Shape(a, b) => write!(f, "{a} against {b}"),
+            Difference::Pages { pages: [a, b] } => write!(f, "{a} pages against {b}"),
+            Difference::Shape { shapes: [a, b] } => write!(f, "{a} against {b}"),
             Difference::Samples {
-                count,
-                of,
+                differ,
+                samples,
                 most,
-                first: (x, y, channel, a, b),
+                first:
+                    Place {
+                        x,
+                        y,
+                        channel,
+                        values: [a, b],
+                    },
             } => write!(
                 f,
-                "{count} of {of} samples differ, by at most {most}; first at column {x}, row {y}, channel {channel}: {a} against {b}"
+                "{differ} of {samples} samples differ, by at most {most}; first at column {x}, row {y}, channel {channel}: {a} against {b}"
             ),
         }
     }
 }
 
-impl Difference {
-    fn json(&self) -> Value {
-        match self {
-            Difference::Shape(a, b) => json!({ "equal": false, "shapes": [a, b] }),
-            Difference::Samples {
-                count,
-                of,
-                most,
-                first: (x, y, channel, a, b),
-            } => json!({
-                "equal": false, "differ": count, "samples": of, "most": most,
-                "first": { "x": x, "y": y, "channel": channel, "values": [a, b] },
-            }),
-        }
-    }
-}
-
-/// Compares two files, pixels only, page by page; says how the first pages that differ do, and fails
-/// then.
+/// Compares the pixels of two files, page by page; prints the differences of the first pages that
+/// differ. The outcome says whether the files are equal.
 pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
     let (from_a, from_b) = (open(a)?, open(b)?);
     let (mut pages_a, mut pages_b) = (pages(a, &from_a)?, pages(b, &from_b)?);
-    let counts = (pages_a.pages().len(), pages_b.pages().len());
+    let counts = [pages_a.pages().len(), pages_b.pages().len()];
     let mut found = None;
-    for index in 0..counts.0.min(counts.1) {
+    for index in 0..counts[0].min(counts[1]) {
         let (image_a, values_a) = page(a, &mut pages_a, index)?;
         let (image_b, values_b) = page(b, &mut pages_b, index)?;
         let difference = match values_a.signed == values_b.signed {
             true => difference(&image_a, &image_b, values_a),
             false => {
                 let kind = |shape: Shape, values: Values| format!("{shape}, values of {values}");
-                Some(Difference::Shape(
-                    kind(image_a.shape(), values_a),
-                    kind(image_b.shape(), values_b),
-                ))
+                Some(Difference::Shape {
+                    shapes: [
+                        kind(image_a.shape(), values_a),
+                        kind(image_b.shape(), values_b),
+                    ],
+                })
             }
         };
         if let Some(difference) = difference {
-            found = Some((index + 1, difference));
+            let page = (counts != [1, 1]).then_some(index + 1);
+            found = Some((page, difference));
             break;
         }
     }
-    let (line, object) = match found {
-        None if counts.0 != counts.1 => (
-            format!("{} pages against {}", counts.0, counts.1),
-            json!({ "equal": false, "pages": [counts.0, counts.1] }),
-        ),
-        None => ("equal".into(), json!({ "equal": true })),
-        Some((_, difference)) if counts == (1, 1) => (difference.to_string(), difference.json()),
-        Some((page, difference)) => {
-            let mut object = difference.json();
-            object["page"] = page.into();
-            (format!("page {page}: {difference}"), object)
-        }
-    };
-    let equal = object["equal"] == true;
-    let line = if json { object.to_string() } else { line };
-    console::print(&line)?;
-    Ok(match equal {
-        true => Outcome::Done,
-        false => Outcome::SomeFailed,
+    if found.is_none() && counts[0] != counts[1] {
+        found = Some((None, Difference::Pages { pages: counts }));
+    }
+    let (page, difference) = found.unzip();
+    let page = page.flatten();
+    console::print(&match (json, &difference) {
+        (true, difference) => serde_json::to_string(&Verdict {
+            equal: difference.is_none(),
+            page,
+            difference: difference.as_ref(),
+        })?,
+        (false, None) => "equal".into(),
+        (false, Some(difference)) => match page {
+            Some(page) => format!("page {page}: {difference}"),
+            None => difference.to_string(),
+        },
+    })?;
+    Ok(match difference {
+        None => Outcome::Done,
+        Some(_) => Outcome::SomeFailed,
     })
 }
 
@@ -154,7 +188,7 @@ fn pages<'a>(path: &Path, source: &'a Source) -> Result<Reader<'a>> {
         .with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// A page, and what its samples stand for.
+/// Decodes a page; returns it with the type of its samples.
 fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<(Image, Values)> {
     let mut read = || {
         reader.turn_to(index)?;
@@ -166,7 +200,8 @@ fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<(Image, Values
     read().with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Does every operation to one image on the CPU and on a GPU; says which differ, and fails then.
+/// Runs every operation on one image on the CPU and on a GPU, and prints those with different
+/// results. The outcome says whether there are any.
 pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
     let gpu = Gpu::open(ordinal)?;
     let source = open(input)?;
@@ -178,16 +213,16 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
         }
         let cpu = exec::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
         let cuda = exec::on_gpu(&*op, image.clone(), &gpu, &mut Timeline::default())?;
-        let told = match (&cpu.result, &cuda.result) {
+        let verdict = match (&cpu.result, &cuda.result) {
             _ if cpu == cuda => "equal".into(),
             (OpResult::Image(a), OpResult::Image(b)) => difference(a, b, values)
                 .map_or("other ranges or warnings".into(), |found| found.to_string()),
             _ => "other numbers".into(),
         };
-        if told != "equal" {
+        if verdict != "equal" {
             outcome = Outcome::SomeFailed;
         }
-        console::print(&format!("{op:?}: {told}"))?;
+        console::print(&format!("{op:?}: {verdict}"))?;
     }
     Ok(outcome)
 }
@@ -211,17 +246,22 @@ mod tests {
     fn differences_are_counted() {
         let a = image([1, 2, 3, 4, 5, 6]);
         let b = image([1, 2, 3, 4, 65535, 5]);
-        for (signed, values) in [(false, (5, 65535)), (true, (-32763, 32767))] {
+        for (signed, values) in [(false, [5, 65535]), (true, [-32763, 32767])] {
             let kind = Values {
                 depth: Depth::Sixteen,
                 signed,
             };
             assert_eq!(difference(&a, &a, kind), None);
             let expected = Difference::Samples {
-                count: 2,
-                of: 6,
+                differ: 2,
+                samples: 6,
                 most: 65530,
-                first: (1, 1, 0, values.0, values.1),
+                first: Place {
+                    x: 1,
+                    y: 1,
+                    channel: 0,
+                    values,
+                },
             };
             assert_eq!(difference(&a, &b, kind), Some(expected));
         }

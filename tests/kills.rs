@@ -9,6 +9,7 @@ use gpuimg::metadata::Metadata;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -192,7 +193,8 @@ fn killed_at_random_moments_nothing_is_lost_and_nothing_left_behind() {
             assert!(stderr.contains(&all), "{}", what(&stderr));
         }
     }
-    println!(
+    let _ = writeln!(
+        std::io::stderr(),
         "{done} kills, {amid} of them amid the work, {left} unfinished files found and removed"
     );
     assert!(done >= kills && amid > 0);

@@ -52,6 +52,8 @@ mod regressions;
 mod resume;
 /// The exact rounding of `normalize`, over all ranges.
 mod rounding;
+/// The JSON that is printed, against its schemas and the document of them.
+mod schemas;
 /// One range for a set of files.
 mod series;
 /// Signals, lost terminals and lost outputs.

@@ -43,4 +43,31 @@ complain|print_error
 png_promise|match estimate
 Lab(?! colours)|BenchContext
 WORDS
+
+# Words of prose that hid a plain noun or verb: not to be found in comments of the sources and the kernels.
+while IFS='|' read -r pattern instead; do
+    [[ -n $pattern ]] || continue
+    if grep -rnP --include='*.rs' --include='*.cu' --include='*.cuh' -- "//.*\b($pattern)\b" src kernels; then
+        echo "  ^ say: $instead" >&2
+        found=1
+    fi
+done << 'PROSE'
+[Ii]s told|printed, recorded, reported; or name the caller
+[Aa]re told|printed, recorded, reported; or name the caller
+[Tt]old of|called with, named in
+[Tt]ells of|describes
+[Ww]hat is told|name the sentences or fields
+[Ww]hat is said|name the text
+[Oo]n its way|while it is processed
+[Oo]n their way|in progress
+[Pp]ixel's way|path of a pixel
+[Tt]aken aside|copied to a buffer
+[Uu]npacked aside|unpacked into a buffer
+[Aa]t rest|stored
+[Mm]anned|used, assigned
+[Aa]re welcome|are accepted
+[Hh]ouses?|module, layout
+[Hh]as its station|runs
+[Gg]one on with|resumed
+PROSE
 exit $found

@@ -1,8 +1,8 @@
-//! Kinds of images that codecs are measured on, made from nothing: the same on every machine.
+//! Kinds of generated images on which codecs are measured, the same on every machine.
 
 use gpuimg::image::{Depth, Image, Shape};
 
-/// A kind of image by name: a part of the table each.
+/// A kind of image, with its own part of the table.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A smooth field and the shot noise of a 16-bit camera: no byte repeats.
@@ -13,7 +13,7 @@ pub enum Kind {
     Smooth,
     /// A disc of tissue with noise on an even background of zeros, 12 bits.
     Ct,
-    /// Cells, each filled with its number, on a background of zeros: what segmentation gives.
+    /// Cells, each filled with its number, on a background of zeros, as segmentation gives.
     Labels,
     /// Three noisy channels.
     Rgb,
@@ -101,7 +101,7 @@ impl Kind {
     }
 }
 
-/// Numbers that look random (xorshift64*).
+/// Pseudo-random numbers (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -112,14 +112,15 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// About normal, mean 0 and deviation 1: the sum of four even numbers.
+    /// Approximately normal, mean 0 and deviation 1: the sum of four uniform numbers.
     fn normal(&mut self) -> f32 {
         let bits = self.next();
         let sum: u64 = (0..4).map(|k| bits >> (16 * k) & 0xffff).sum();
         (sum as f32 / 65536.0 - 2.0) * 1.732
     }
 
-    /// What a camera makes of a mean: noise whose deviation is `gain` times its root.
+    /// A camera's sample for a mean value: noise whose deviation is `gain` times the root of the
+    /// mean.
     fn shot(&mut self, mean: f32, gain: f32) -> f32 {
         mean + gain * mean.sqrt() * self.normal()
     }

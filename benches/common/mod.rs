@@ -1,4 +1,4 @@
-//! What the benchmarks share: images made from nothing, and what is named on their command lines.
+//! Shared by the benchmarks: generated images, and the command line.
 
 pub mod arguments;
 pub mod kinds;

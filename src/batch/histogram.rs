@@ -10,10 +10,10 @@ use super::plan::counted;
 use super::shard::{MOST_PARTS, Shard};
 use crate::console;
 use crate::files::{Source, Target, make_folder, parent};
-use crate::image::{Depth, Values};
+use crate::image::Depth;
 use crate::ops::histogram::Counts;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -140,36 +140,41 @@ impl Set {
         self.counts.context("no image was counted")
     }
 
-    fn json(&self) -> Value {
+    fn json(&self) -> serde_json::Result<String> {
         let values = self.counts.as_ref().map(|counts| counts.kind().1);
-        let least = values.map_or(0, Values::least);
+        let least = values.map_or(0, |values| i64::from(values.least()));
         let channels = self.counts.iter().flat_map(Counts::each).map(|bins| {
-            let pairs = (least..).zip(bins).filter(|(_, count)| **count > 0);
-            pairs.map(|(value, count)| json!([value, count])).collect()
+            let pairs = (least..).zip(bins.iter().copied());
+            pairs.filter(|(_, count)| *count > 0).collect()
         });
-        let channels: Vec<Value> = channels.collect();
-        json!({
-            "gpuimg_histogram": SCHEMA,
-            "images": self.images,
-            "failed": self.failed,
-            "depth": values.map(|values| values.depth.bits()),
-            "signed": values.map(|values| values.signed),
-            "parts": self.parts,
-            "of": self.of,
-            "channels": channels,
+        serde_json::to_string(&SetRecord {
+            gpuimg_histogram: SCHEMA,
+            images: self.images,
+            failed: self.failed,
+            depth: values.map(|values| values.depth.bits()),
+            signed: values.map(|values| values.signed),
+            parts: self.parts.iter().copied().collect(),
+            of: self.of,
+            channels: channels.collect(),
         })
     }
 
     fn parse(text: &[u8]) -> Result<Set> {
-        let value: Value = serde_json::from_slice(text).context("it is no histogram file")?;
-        let version = value["gpuimg_histogram"].as_u64();
-        let version = version.context("it is no histogram file")?;
+        let none = "it is no histogram file";
+        let Version { gpuimg_histogram } = serde_json::from_slice(text).context(none)?;
+        let version = gpuimg_histogram.context(none)?;
         ensure!(version == SCHEMA, "its version {version} is not known");
-        let numbers = |value: &Value| -> Option<Vec<u64>> {
-            value.as_array()?.iter().map(Value::as_u64).collect()
-        };
-        let channels = value["channels"].as_array().context("it has no channels")?;
-        let depth = match value["depth"].as_u64() {
+        let SetRecord {
+            images,
+            failed,
+            depth,
+            signed,
+            parts,
+            of,
+            channels,
+            ..
+        } = serde_json::from_slice(text).context("it is damaged")?;
+        let depth = match depth {
             Some(8) => Some(Depth::Eight),
             Some(16) => Some(Depth::Sixteen),
             _ => None,
@@ -178,13 +183,11 @@ impl Set {
             (_, 0) => None,
             (Some(depth), count @ 1..=4) => {
                 let mut counts = Counts::new(count, depth);
-                counts.signed = value["signed"].as_bool().unwrap_or(false);
+                counts.signed = signed.unwrap_or(false);
                 let least = i64::from(counts.kind().1.least());
                 let values = usize::from(depth.full()) + 1;
                 for (bins, pairs) in counts.bins.chunks_exact_mut(values).zip(channels) {
-                    for pair in pairs.as_array().context("a channel is no list")? {
-                        let pair = pair[0].as_i64().zip(pair[1].as_u64());
-                        let (value, count) = pair.context("a bin is not [value, count]")?;
+                    for (value, count) in pairs {
                         let bin = usize::try_from(value.saturating_sub(least)).ok();
                         let bin = bin.and_then(|bin| bins.get_mut(bin));
                         let bin =
@@ -206,10 +209,6 @@ impl Set {
             }
             _ => bail!("its depth or its channels are none of ours"),
         };
-        let parts = numbers(&value["parts"]).context("it does not say which parts it has")?;
-        let of = value["of"]
-            .as_u64()
-            .context("it does not say of how many parts")?;
         ensure!(of <= MOST_PARTS, "{of} parts are more than {MOST_PARTS}");
         ensure!(
             !parts.is_empty() && parts.iter().all(|part| (1..=of).contains(part)),
@@ -217,11 +216,10 @@ impl Set {
         );
         let distinct = BTreeSet::from_iter(parts.iter().copied());
         ensure!(distinct.len() == parts.len(), "it names a part twice");
-        let images = value["images"].as_u64();
         Ok(Set {
             counts,
-            images: images.context("it does not say how many images were counted")?,
-            failed: value["failed"].as_u64().unwrap_or(0),
+            images,
+            failed,
             parts: distinct,
             of,
         })
@@ -255,13 +253,35 @@ impl Set {
             make_folder(parent(path), output.sync)?;
             let mut target = Target::create(path, output.overwrite)?;
             target.sync = output.sync;
-            let text = format!("{}\n", self.json());
+            let text = self.json()? + "\n";
             target.write_at(text.as_bytes(), 0)?;
             target.commit(text.len() as u64)
         };
         write().with_context(|| format!("cannot write {}", path.display()))?;
         Ok(())
     }
+}
+
+/// The version of a file, read before its other fields.
+#[derive(Deserialize)]
+struct Version {
+    gpuimg_histogram: Option<u64>,
+}
+
+/// The JSON object in a file.
+#[derive(Serialize, Deserialize)]
+struct SetRecord {
+    gpuimg_histogram: u64,
+    images: u64,
+    #[serde(default)]
+    failed: u64,
+    /// Bits a sample and the sign; both are `None` where no image was counted.
+    depth: Option<u32>,
+    signed: Option<bool>,
+    parts: Vec<u64>,
+    of: u64,
+    /// For each channel a `[value, count]` for every value that occurs.
+    channels: Vec<Vec<(i64, u64)>>,
 }
 
 /// The number of samples counted in `bins`; 128 bits cannot overflow.
@@ -286,20 +306,20 @@ mod tests {
     fn what_is_written_is_read() {
         let set = part(2, 3, 40_000);
         assert_eq!(
-            Set::parse(set.json().to_string().as_bytes()).expect("valid"),
+            Set::parse(set.json().expect("text").as_bytes()).expect("valid"),
             set
         );
         let mut signed = part(2, 3, 40_000);
         signed.counts.as_mut().expect("counted").signed = true;
-        assert!(signed.json().to_string().contains("[7232,3]"));
+        assert!(signed.json().expect("text").contains("[7232,3]"));
         assert_eq!(
-            Set::parse(signed.json().to_string().as_bytes()).expect("valid"),
+            Set::parse(signed.json().expect("text").as_bytes()).expect("valid"),
             signed
         );
         assert!(signed.add(&Counts::new(1, Depth::Sixteen), 1).is_err());
         let empty = Set::new(None);
         assert_eq!(
-            Set::parse(empty.json().to_string().as_bytes()).expect("valid"),
+            Set::parse(empty.json().expect("text").as_bytes()).expect("valid"),
             empty
         );
         for wrong in ["", "{}", "[]", r#"{"gpuimg_histogram":2}"#] {

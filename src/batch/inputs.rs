@@ -31,8 +31,8 @@ pub struct Selection {
     pub shard: Option<Shard>,
 }
 
-/// Collects the inputs that `paths` and `selection` name; of folders among them, the one that the
-/// `results` go to is left out.
+/// Collects the inputs that `paths` and `selection` name; the folder `results`, if it lies within
+/// one of them, is skipped.
 ///
 /// # Errors
 /// An invalid pattern, a list that cannot be read, standard input named twice.
@@ -73,7 +73,7 @@ pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>)
     Ok(found)
 }
 
-/// The files of a list, separated by NUL if there is one in it, by line ends if not.
+/// The files of a list, separated by NUL if it contains one, otherwise by line ends.
 fn listed(list: &Path) -> io::Result<Vec<Item>> {
     let mut bytes = Vec::new();
     if list == Path::new("-") {

@@ -1,4 +1,4 @@
-//! What a batch is made of: its files, and what of folders and lists is not done, and why.
+//! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
 
 use anyhow::{Result, anyhow, ensure};
 use std::collections::BTreeMap;
@@ -9,59 +9,60 @@ use std::path::{Path, PathBuf};
 /// One file of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// What is read.
+    /// The path of the input.
     pub input: PathBuf,
-    /// Its name within the batch: the same on every machine, whatever the directory is called there.
+    /// Its name within the batch, the same on every machine, whatever the path of the directory is
+    /// there.
     pub key: PathBuf,
-    /// What is written, if anything.
+    /// The path of the output, if there is one.
     pub output: Option<PathBuf>,
-    /// Whether it was found or listed as a file, and so may be nothing else; an input that is named
-    /// may be a pipe.
+    /// Whether it was found or listed as a file, and so must be a regular file; an input named on
+    /// the command line may be a pipe.
     pub listed: bool,
 }
 
-/// A file, folder or list that should have given images, and why it could not.
+/// A file, folder or list that should have given images but could not be read, with the reason.
 #[derive(Debug)]
 pub struct Unread {
-    /// What could not be read.
+    /// Its path.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// The inputs of a run. They are found once and every pass over them uses this value: a list or a
-/// folder read again could be empty (a pipe) or another.
+/// The inputs of a run. They are found once, and every pass over them uses this value: a list or a
+/// folder that is read again could be empty (a pipe) or could have changed.
 #[derive(Debug, Default)]
 pub struct Items {
-    /// In the order of their names.
+    /// The files, in the order of their names.
     pub items: Vec<Item>,
-    /// What was found in folders and is not done.
+    /// Skipped entries of folders.
     pub passed_over: Vec<PassedOver>,
-    /// What counts as failed before anything begins.
+    /// Inputs that failed before the batch began.
     pub unread: Vec<Unread>,
 }
 
-/// Something in a folder that is not done, and why.
+/// A file or folder that is skipped, with the reason.
 #[derive(Debug)]
 pub struct PassedOver {
-    /// What it is called.
+    /// Its path.
     pub path: PathBuf,
-    /// Why it is not done.
+    /// The reason.
     pub why: Why,
 }
 
-/// Why something in a folder is passed over.
+/// The reasons to skip an entry of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// Neither its name nor its content is an image's.
+    /// Neither its name nor its content is that of an image.
     NoImage,
     /// Its name begins with a dot.
     Hidden,
-    /// `--include` or `--exclude` says so.
+    /// Excluded by `--include` or `--exclude`.
     LeftOut,
-    /// Links to folders may lead in circles.
+    /// A link to a folder, which could form a cycle.
     FolderLink,
-    /// A link to nothing that is not called like an image.
+    /// A broken link whose name is not that of an image.
     LeadsNowhere,
     /// A pipe: opening it could wait for ever.
     Fifo,
@@ -72,7 +73,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// Whether each such file is named even where others are only counted.
+    /// Whether such a file is always named, rather than only counted.
     pub fn is_odd(self) -> bool {
         use Why::*;
         matches!(self, LeadsNowhere | Fifo | Socket | Device)
@@ -94,7 +95,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// Counts what was passed over, by reason and with an example each, as `no image: 2 (in/a.txt, …)`.
+/// Counts the skipped entries by reason, with an example each, as `no image: 2 (in/a.txt, …)`.
 pub fn summary<'a>(passed_over: impl Iterator<Item = &'a PassedOver>) -> String {
     let mut reasons: BTreeMap<Why, (usize, &Path)> = BTreeMap::new();
     for PassedOver { path, why } in passed_over {
@@ -108,8 +109,8 @@ pub fn summary<'a>(passed_over: impl Iterator<Item = &'a PassedOver>) -> String 
 }
 
 impl Items {
-    /// Whether anything may come of them: no folder is made for inputs that are all missing. A part of a
-    /// set may be empty.
+    /// Whether there can be results: no folder is made for inputs that are all missing. A shard may
+    /// be empty.
     pub fn has_any(&self) -> bool {
         let there = |item: &Item| item.input == Path::new("-") || item.input.exists();
         match self.items.as_slice() {
@@ -118,7 +119,7 @@ impl Items {
         }
     }
 
-    /// Refuses inputs that can be read only once, where all are to be read twice.
+    /// Refuses inputs that can be read only once, if all must be read twice.
     ///
     /// # Errors
     /// A pipe or another stream among them.
@@ -135,7 +136,7 @@ impl Items {
 }
 
 impl Item {
-    /// A file, and what it is called within the batch.
+    /// A file with its name within the batch.
     pub fn new(input: PathBuf, key: PathBuf) -> Item {
         Item {
             input,
@@ -145,7 +146,7 @@ impl Item {
         }
     }
 
-    /// What a folder or a list says is a file.
+    /// A file that was found in a folder or named in a list, and must be a regular file.
     pub fn found(input: PathBuf, key: PathBuf) -> Item {
         Item {
             listed: true,
@@ -161,7 +162,7 @@ impl Item {
 }
 
 impl Unread {
-    /// As an error.
+    /// The reason as an error.
     pub fn error(&self) -> anyhow::Error {
         anyhow!("cannot read {}: {}", self.path.display(), self.why)
     }

@@ -30,7 +30,7 @@ use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What is to become of an output.
+/// What a run must do about an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing: it is done, and neither file has changed since.

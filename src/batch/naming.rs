@@ -156,11 +156,11 @@ fn below(item: &Item, pattern: &Pattern, format: Option<&'static dyn Format>) ->
     };
     let name = pattern.fill(key.file_stem().unwrap_or_default(), extension);
     let name = PathBuf::from(name);
-    let told = || format!("the result of {}", item.input.display());
+    let subject = || format!("the result of {}", item.input.display());
     ensure!(
         stays_below(&name) && !name.ends_with(JOURNAL),
         "{} cannot be called {}",
-        told(),
+        subject(),
         name.display()
     );
     // Checked for every item, since a stem can contain an extension.
@@ -169,7 +169,7 @@ fn below(item: &Item, pattern: &Pattern, format: Option<&'static dyn Format>) ->
     {
         bail!(
             "{} would be called {}, which is {}, and --format says {}",
-            told(),
+            subject(),
             name.display(),
             named.name(),
             asked.name()

@@ -1,4 +1,5 @@
-//! What a user may say of files: which, how many at a time, and how results are written.
+//! The options for inputs and outputs: the selection of files, the number of images at a time, and
+//! the form of the results.
 
 use super::inputs::Selection;
 use super::naming::Pattern;
@@ -76,7 +77,7 @@ impl Options {
     }
 }
 
-/// The inputs and the output of a verb that makes images.
+/// The inputs and the output of a subcommand that makes images.
 #[derive(Args, Clone, Debug)]
 pub struct Files {
     /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write, which is made; - is a standard stream
@@ -91,7 +92,8 @@ pub struct Files {
     #[arg(long, value_name = "8|16")]
     pub depth: Option<Bits>,
 
-    /// PixelMap the image as its orientation tag says before anything else, and set the tag to upright
+    /// Bring the image upright, as its orientation tag says, before anything else, and set the tag
+    /// to upright
     #[arg(long)]
     pub auto_orient: bool,
 
@@ -107,11 +109,11 @@ pub struct Files {
     #[arg(long, value_name = "PATTERN", help_heading = "Many files")]
     pub name: Option<Pattern>,
 
-    /// How many files are done.
+    /// The options of a batch.
     #[command(flatten)]
     pub batch: Options,
 
-    /// How each format is compressed.
+    /// The compression for each format.
     #[command(flatten)]
     pub options: codec::Options,
 }
@@ -136,7 +138,7 @@ impl From<Bits> for Depth {
     }
 }
 
-/// The histogram that is written.
+/// The output of `histogram` and `merge`.
 #[derive(Args, Clone, Debug)]
 pub struct Counted {
     /// File to write

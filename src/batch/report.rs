@@ -3,7 +3,9 @@
 use super::item::Item;
 use crate::pipeline::Done;
 use anyhow::{Context, Result};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -49,50 +51,90 @@ impl Report {
 
     /// Adds the line of a file that took `time`.
     pub fn add(&mut self, item: &Item, outcome: &FileOutcome, time: Duration) -> Result<()> {
-        let line = format!("{}\n", line(item, outcome, time));
+        let line = serde_json::to_string(&Line::new(item, outcome, time))? + "\n";
         self.0
             .write_all(line.as_bytes())
             .context("cannot write the report")
     }
 }
 
-/// The JSON object for a file.
-pub fn line(item: &Item, outcome: &FileOutcome, time: Duration) -> Value {
-    let mut line = json!({
-        "schema": SCHEMA,
-        "input": item.input.to_string_lossy(),
-        "output": item.output.as_ref().map(|path| path.to_string_lossy()),
-        "seconds": time.as_secs_f64(),
-    });
-    match outcome {
-        FileOutcome::Skipped => line["status"] = "skipped".into(),
-        FileOutcome::Failed(error) => {
-            line["status"] = "failed".into();
-            line["error"] = format!("{error:#}").into();
-        }
-        FileOutcome::Done(done) => {
-            line["status"] = match &done.damage {
-                None => "done".into(),
-                Some(damage) => {
-                    line["error"] = damage.as_str().into();
-                    "damaged".into()
-                }
-            };
-            line["width"] = done.shape.width.into();
-            line["height"] = done.shape.height.into();
-            line["channels"] = done.shape.channels.into();
-            line["depth"] = done.shape.depth.bits().into();
-            line["ranges"] = json!(done.found.ranges);
-            line["device"] = done.device.as_str().into();
-            line["warnings"] = json!(done.warnings);
-            let stages: Map<String, Value> = done
-                .timeline
-                .spans()
-                .into_iter()
-                .map(|span| (span.name.clone(), span.time.as_secs_f64().into()))
-                .collect();
-            line["stages"] = stages.into();
+/// The JSON object of a file.
+#[derive(Serialize)]
+struct Line<'a> {
+    schema: u32,
+    input: Cow<'a, str>,
+    output: Option<Cow<'a, str>>,
+    seconds: f64,
+    status: Status,
+    /// The reason of a failure, or the place of the damage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(flatten)]
+    image: Option<ImageRecord<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Done,
+    Damaged,
+    Skipped,
+    Failed,
+}
+
+/// The fields of a processed file: the shape of its first page, and the ranges of all pages.
+#[derive(Serialize)]
+struct ImageRecord<'a> {
+    width: usize,
+    height: usize,
+    channels: usize,
+    depth: u32,
+    ranges: &'a [(i32, i32)],
+    device: &'a str,
+    warnings: &'a [String],
+    /// Seconds by the stage's name.
+    stages: BTreeMap<&'a str, f64>,
+}
+
+impl<'a> Line<'a> {
+    fn new(item: &'a Item, outcome: &'a FileOutcome, time: Duration) -> Line<'a> {
+        let (status, error, image) = match outcome {
+            FileOutcome::Skipped => (Status::Skipped, None, None),
+            FileOutcome::Failed(error) => (Status::Failed, Some(format!("{error:#}")), None),
+            FileOutcome::Done(done) => {
+                let status = match done.damage {
+                    None => Status::Done,
+                    Some(_) => Status::Damaged,
+                };
+                (status, done.damage.clone(), Some(ImageRecord::new(done)))
+            }
+        };
+        Line {
+            schema: SCHEMA,
+            input: item.input.to_string_lossy(),
+            output: item.output.as_ref().map(|path| path.to_string_lossy()),
+            seconds: time.as_secs_f64(),
+            status,
+            error,
+            image,
         }
     }
-    line
+}
+
+impl ImageRecord<'_> {
+    fn new(done: &Done) -> ImageRecord<'_> {
+        let spans = done.timeline.spans().into_iter();
+        ImageRecord {
+            width: done.shape.width,
+            height: done.shape.height,
+            channels: done.shape.channels,
+            depth: done.shape.depth.bits(),
+            ranges: &done.found.ranges,
+            device: &done.device,
+            warnings: &done.warnings,
+            stages: spans
+                .map(|span| (span.name.as_str(), span.time.as_secs_f64()))
+                .collect(),
+        }
+    }
 }

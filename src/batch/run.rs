@@ -1,5 +1,5 @@
-//! A batch at work: every file is carried through on all cores and GPUs, and what became of it is told,
-//! counted and written down.
+//! Running a batch: workers process the files on all cores and GPUs, and the outcome of each file is
+//! printed, counted and recorded.
 
 use super::item::Item;
 use super::journal::{Journal, Sight, Verdict};
@@ -104,7 +104,7 @@ impl Batch<'_> {
         if self.names_failures {
             progress.finish(skipped);
         }
-        self.tell_times(&totals, begun.elapsed(), workers.threads(items.len()));
+        self.tell_times(&totals, begun.elapsed(), workers.threads(items.len()))?;
         Ok(match failed {
             0 => Outcome::Done,
             _ => Outcome::SomeFailed,
@@ -222,11 +222,12 @@ impl Batch<'_> {
         }
     }
 
-    fn tell_times(&self, totals: &Totals, wall: Duration, threads: usize) {
+    fn tell_times(&self, totals: &Totals, wall: Duration, threads: usize) -> Result<()> {
         match self.common.stats {
             None => {}
             Some(StatsForm::Text) => console::tell_lines(&totals.text(wall, threads)),
-            Some(StatsForm::Json) => console::tell(&totals.json(wall, threads).to_string()),
+            Some(StatsForm::Json) => console::tell(&totals.json(wall, threads)?),
         }
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! A row of a table before it is run (what it is, whose, what it counts) and after (what was found).
+//! A row of a table: before the run its description and work, afterwards its result.
 
 use super::Table;
 use super::context::{BenchContext, Host};
@@ -7,23 +7,23 @@ use super::papers::{self, Topic};
 use crate::timing::Limit;
 use anyhow::Result;
 
-/// What a row's rate is held against.
+/// The rate that a row's rate is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ceiling {
-    /// Nothing: the row counts calls, or no ceiling is known.
+    /// None: the row counts calls, or no ceiling is known.
     None,
-    /// What this row of the table `ceilings` measured in the same run.
+    /// The rate of this row of the table `ceilings`, measured in the same run.
     Measured(&'static str),
-    /// The GPU's own statement: memory clock × width, or link generation × lanes.
+    /// The GPU's theoretical peak: memory clock × width, or link generation × lanes.
     Stated(Limit),
 }
 
-/// What running a case gave, its result checked.
+/// The result of a case, whose output has been checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// How long it took.
+    /// The time of one launch, call or pass.
     pub time: Time,
-    /// What else was seen, if anything.
+    /// An additional observation, if there is one.
     pub remark: Option<String>,
 }
 
@@ -36,48 +36,49 @@ impl From<Time> for Measured {
 type OnGpu = Box<dyn Fn(&BenchContext) -> Result<Measured>>;
 type OnHost = Box<dyn Fn(&Host) -> Result<Measured>>;
 
-/// How a case is run.
+/// The work of a case.
 pub enum Work {
-    /// On the GPU; checks what it computes, then times it.
+    /// Work on the GPU: checks its result, then times it.
     Gpu(OnGpu),
-    /// On the host.
+    /// Work on the host.
     Host(OnHost),
 }
 
-/// What a row says of itself, run or not.
+/// The description of a row.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// The same in every run, unique among all: `memory/copy`.
+    /// A unique name that is the same in every run: `memory/copy`.
     pub id: String,
     /// The table that shows it.
     pub table: Table,
-    /// What a reader sees.
+    /// The name in the table.
     pub name: String,
-    /// The system that it shows.
+    /// The system that it measures.
     pub topic: &'static Topic,
-    /// The paper's figure for it.
+    /// The figure that the paper gives.
     pub published: Option<Published>,
-    /// Bytes as the paper counts them; 0 where it counts calls.
+    /// Bytes as the paper counts them; 0 if it counts calls.
     pub bytes: u64,
-    /// Whether its time hangs on the host's ordinary memory: where its pages happen to lie differs
+    /// Whether its time depends on the host's pageable memory: the placement of the pages differs
     /// from run to run.
     pub pageable: bool,
 }
 
 /// A row that can be run.
 pub struct Case {
-    /// What it is.
+    /// Its description.
     pub about: About,
     /// Bytes of device memory that it touches.
     pub footprint: u64,
-    /// What its rate is held against.
+    /// The rate that its rate is compared with.
     pub ceiling: Ceiling,
-    /// How it is run.
+    /// Its work.
     pub work: Work,
 }
 
 impl Case {
-    /// A row that runs on the GPU, and moves `bytes`, which lie in as many bytes of its memory.
+    /// A row that runs on the GPU and moves `bytes`, which also occupy as many bytes of device
+    /// memory.
     pub fn gpu(
         table: Table,
         id: impl Into<String>,
@@ -125,57 +126,57 @@ impl Case {
         }
     }
 
-    /// With the paper's figure.
+    /// Adds the paper's figure.
     pub fn published(mut self, figure: Figure, machine: &'static str) -> Case {
         self.about.published = Some(Published { figure, machine });
         self
     }
 
-    /// Held against a ceiling.
+    /// Sets the ceiling.
     pub fn under(mut self, ceiling: Ceiling) -> Case {
         self.ceiling = ceiling;
         self
     }
 
-    /// Depends on the host's ordinary memory.
+    /// Marks the row as dependent on pageable memory.
     pub fn pageable(mut self, pageable: bool) -> Case {
         self.about.pageable = pageable;
         self
     }
 
-    /// Touches this much device memory.
+    /// Sets the bytes of device memory that it touches.
     pub fn touching(mut self, bytes: u64) -> Case {
         self.footprint = bytes;
         self
     }
 }
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Right, and timed.
+    /// The result was correct and was timed.
     Measured(Measured),
-    /// Wrong, or it did not run: why.
+    /// The result was wrong, or the case failed, with the reason.
     Failed(String),
-    /// Not tried: why.
+    /// The case was not run, with the reason.
     LeftOut(String),
 }
 
 /// A row that was run.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it is.
+    /// Its description.
     pub about: About,
-    /// Whether what it touches stays in the GPU's level-2 cache.
+    /// Whether the memory that it touches fits into the GPU's level-2 cache.
     pub fits_l2: bool,
-    /// What its rate is held against, in GB/s.
+    /// The rate that its rate is compared with, in GB/s.
     pub ceiling: Option<f64>,
-    /// What was found.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
 impl Row {
-    /// Its time, where it was measured.
+    /// Its time, if it was measured.
     pub fn time(&self) -> Option<Time> {
         match &self.outcome {
             Outcome::Measured(measured) => Some(measured.time),
@@ -183,7 +184,7 @@ impl Row {
         }
     }
 
-    /// GB/s, or calls a second where it counts calls.
+    /// GB/s, or calls a second if the row counts calls.
     pub fn rate(&self) -> Option<f64> {
         let seconds = self.time()?.median.max(1e-12);
         Some(match self.about.bytes {
@@ -197,12 +198,12 @@ impl Row {
         Some(100.0 * self.rate()? / self.ceiling?)
     }
 
-    /// How many times as fast as published.
+    /// Its rate divided by the published one.
     pub fn ratio(&self) -> Option<f64> {
         Some(self.rate()? / self.about.published?.rate())
     }
 
-    /// What is worth knowing besides the numbers.
+    /// Notes beside the numbers.
     pub fn diagnostics(&self) -> String {
         let mut diagnostics = Vec::new();
         if self.fits_l2 && self.about.bytes > 0 {

@@ -1,4 +1,4 @@
-//! The most that this GPU and this host move: what every other row is held against.
+//! The highest rates of this GPU and this host, with which every other row is compared.
 
 use super::Table;
 use super::case::{Case, Ceiling};
@@ -80,7 +80,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     ]
 }
 
-/// Copies the main input in pieces of so many samples, which the cores share.
+/// Copies the main input in pieces of `piece` samples, which the cores share.
 fn host_copy(host: &Host, piece: usize) -> Result<Time> {
     let mut out = Buffer::<u16>::zeroed(host.noise.len())?;
     let time = host.time(|| {
@@ -93,7 +93,7 @@ fn host_copy(host: &Host, piece: usize) -> Result<Time> {
     Ok(time)
 }
 
-/// Blocks of 256 for one vector of 16 bytes a thread.
+/// A grid of blocks of 256 threads, one 16-byte vector for each thread.
 pub(super) fn one_vector_each(bytes: usize) -> Grid {
     Grid {
         blocks: [(bytes / 16).div_ceil(256) as u32, 1],
@@ -110,7 +110,7 @@ pub(super) fn read_wide(context: &BenchContext) -> Result<Time> {
     )
 }
 
-/// Reads the first `len` bytes of a buffer, whose words add up to `sum` modulo 2³².
+/// Times reading the first `len` bytes of a buffer, whose words add up to `sum` modulo 2³².
 pub(super) fn read(
     context: &BenchContext,
     from: &cuda::Buffer,
@@ -129,7 +129,7 @@ pub(super) fn copy_wide(context: &BenchContext) -> Result<Time> {
     copied(context, &context.input, context.input.len())
 }
 
-/// Copies the first `len` bytes of a buffer.
+/// Times copying the first `len` bytes of a buffer.
 pub(super) fn copied(context: &BenchContext, from: &cuda::Buffer, len: usize) -> Result<Time> {
     let kernel = context.kernel("papers/memory", "copy_wide")?;
     let (out, expected) = (context.poisoned(len)?, context.gpu.alloc(len)?);

@@ -1,4 +1,4 @@
-//! What a row of the bench needs: the data, the check of every result, and the clocks of host and GPU.
+//! The context of a bench row: the data, the check of every result, and the clocks of host and GPU.
 
 use super::figure::Time;
 use crate::device::cuda::{self, Arg, Facts, Gpu, Grid, Kernel};
@@ -10,23 +10,23 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How large the rows are.
+/// The sizes of all rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Bytes of the main input: far more than a level-2 cache. A square number of words.
+    /// Bytes of the main input: far more than a level-2 cache, and a square number of 32-bit words.
     pub bytes: usize,
-    /// Side of LXF's matrix.
+    /// Side of the matrix of "Transposing a matrix".
     pub side: usize,
-    /// Integers of REDUCE's array.
+    /// Integers in the array of "GPGPU optimisation by the example of a sum".
     pub integers: usize,
-    /// The largest transfer.
+    /// Bytes of the largest transfer.
     pub transfer: usize,
-    /// Measurements of a row at most.
+    /// The most measurements of a row.
     pub runs: usize,
 }
 
 impl Sizes {
-    /// As measured.
+    /// The sizes for measuring.
     pub const FULL: Sizes = Sizes {
         bytes: 256 << 20,
         side: 1024,
@@ -34,7 +34,7 @@ impl Sizes {
         transfer: 1 << 30,
         runs: 15,
     };
-    /// To look for wrong accesses and races with a checker, which slows kernels down a thousandfold.
+    /// Sizes for a memory and race checker, which slows kernels down a thousandfold.
     pub const SMALL: Sizes = Sizes {
         bytes: 256 << 10,
         side: 64,
@@ -43,36 +43,37 @@ impl Sizes {
         runs: 1,
     };
 
-    /// A length in bytes, or a side in pixels, as it is or, for the checker, a thirty-second of it.
+    /// A length in bytes or a side in pixels: `full` itself or, for the checker, a thirty-second of
+    /// it.
     pub fn of(&self, full: usize) -> usize {
         match self.bytes {
             bytes if bytes >= Sizes::FULL.bytes => full,
-            // As odd as before, and for more than one block of a kernel.
+            // Still odd or even, and large enough for several blocks of a kernel.
             _ => (full / 32).max(64) | full & 1,
         }
     }
 
-    /// Side of the square of words that fills the main input.
+    /// Side of the square of 32-bit words that fills the main input.
     pub fn large_side(&self) -> usize {
         (self.bytes / 4).isqrt()
     }
 }
 
-/// A measurement lasts at least so long: shorter work is repeated in it, so that neither clock's
-/// grain nor the first launch's way to the GPU counts.
+/// The shortest measurement, in seconds: shorter work is repeated within one measurement, so that
+/// neither the resolution of the clock nor the latency of the first launch counts.
 const LEAST: f64 = 1e-3;
-/// No further measurement of a row after so long, once there are a few.
+/// No further measurement of a row after this time, once there are a few.
 const ENOUGH: Duration = Duration::from_millis(400);
 const FEWEST: usize = 3;
 
-/// What a row's output is filled with before the launch that is checked.
+/// The byte that fills a row's output before the launch that is checked.
 pub const POISON: u8 = 0xa5;
 
-/// The host's side: the main input, and the sums of it that kernels must find.
+/// The host's data: the main input, and the sums of it that kernels must find.
 pub struct Host {
-    /// How large the rows are.
+    /// The sizes of all rows.
     pub sizes: Sizes,
-    /// The main input: 16-bit samples from 1 to 65534, but for one 0 and one 65535.
+    /// The main input: 16-bit samples from 1 to 65534, except for one 0 and one 65535.
     pub noise: Buffer<u16>,
     /// The sum of its samples, modulo 2³².
     pub sample_sum: u32,
@@ -106,12 +107,13 @@ impl Host {
         bytemuck::cast_slice(&self.noise)
     }
 
-    /// The main input over and over, so many bytes of it.
+    /// `bytes` bytes of words of the main input, repeated as often as needed.
     pub fn repeated_words(&self, bytes: usize) -> impl Iterator<Item = u32> {
         self.words().iter().copied().cycle().take(bytes / 4)
     }
 
-    /// Times `run` by the host's clock, twice as often as the GPU's work: others share the host.
+    /// Times `run` on the host's clock, with twice as many measurements as on the GPU, since other
+    /// programs share the host.
     pub fn time(&self, mut run: impl FnMut() -> Result<()>) -> Result<Time> {
         measure(2 * self.sizes.runs - 1, |times| {
             let start = Instant::now();
@@ -123,7 +125,7 @@ impl Host {
     }
 }
 
-/// The sum of words modulo 2³²: what a kernel that reads must have read.
+/// The sum of words modulo 2³², with which reading kernels are checked.
 pub fn wrapping_sum(words: &[u32]) -> u32 {
     words
         .par_chunks(1 << 16)
@@ -131,11 +133,11 @@ pub fn wrapping_sum(words: &[u32]) -> u32 {
         .reduce(|| 0, u32::wrapping_add)
 }
 
-/// Rows of `width` elements, transposed.
+/// The transposed matrix of rows of `width` elements.
 pub fn transposed<T: bytemuck::Pod + Send + Sync>(elements: &[T], width: usize) -> Vec<T> {
     let height = elements.len() / width;
     let mut out = vec![T::zeroed(); width * height];
-    // Bands of rows, so that a cache line that is read serves a few of them.
+    // Bands of rows, so that each cache line that is read serves several of them.
     out.par_chunks_mut(16 * height)
         .enumerate()
         .for_each(|(band, rows)| {
@@ -148,7 +150,8 @@ pub fn transposed<T: bytemuck::Pod + Send + Sync>(elements: &[T], width: usize) 
     out
 }
 
-/// A permutation of the numbers below `n`, a power of two, that leaves no neighbours together.
+/// Element `i` of a permutation of the numbers below `n`, a power of two, that keeps no neighbours
+/// together.
 pub fn shuffled(i: usize, n: usize) -> usize {
     let mask = n - 1;
     let mixed = i.wrapping_mul(0x9E37_79B1) & mask;
@@ -156,26 +159,26 @@ pub fn shuffled(i: usize, n: usize) -> usize {
     mixed.wrapping_mul(0x85EB_CA6B) & mask
 }
 
-/// The GPU's side: the device, the main input in its memory, and what checks a row's output.
+/// The GPU's data: the device, the main input in its memory, and the check of a row's output.
 pub struct BenchContext<'a> {
     /// The GPU.
     pub gpu: &'a Gpu,
-    /// What it says of itself.
+    /// Its properties.
     pub facts: Facts,
     /// Its number.
     pub ordinal: usize,
-    /// The host's side.
+    /// The host's data.
     pub host: &'a Host,
-    /// The main input on the GPU; no row changes it.
+    /// The main input in device memory; no row changes it.
     pub input: cuda::Buffer,
     differing: Kernel,
-    /// Whether the next output that is checked is spoilt first: a check must be able to fail.
+    /// Whether the next checked output is overwritten first, to test the check.
     pub spoil: Cell<bool>,
     kept: RefCell<HashMap<String, Rc<cuda::Buffer>>>,
 }
 
 impl<'a> BenchContext<'a> {
-    /// Brings the input to the GPU.
+    /// Copies the input to the GPU.
     pub fn new(gpu: &'a Gpu, ordinal: usize, host: &'a Host) -> Result<BenchContext<'a>> {
         Ok(BenchContext {
             gpu,
@@ -189,12 +192,12 @@ impl<'a> BenchContext<'a> {
         })
     }
 
-    /// A kernel of the papers'.
+    /// Loads one of the papers' kernels.
     pub fn kernel(&self, file: &str, name: &'static str) -> Result<Kernel> {
         self.gpu.kernel(file, name, "")
     }
 
-    /// Blocks of 256 that fill the GPU eight times over, as far as its threads go.
+    /// Blocks of 256 threads, eight times as many as the GPU can run at once.
     pub fn filled(&self) -> Grid {
         Grid {
             blocks: [8 * self.facts.multiprocessors, 1],
@@ -202,22 +205,22 @@ impl<'a> BenchContext<'a> {
         }
     }
 
-    /// Device memory of `len` bytes, poisoned.
+    /// Device memory of `len` bytes, filled with `POISON`.
     pub fn poisoned(&self, len: usize) -> Result<cuda::Buffer> {
         let buffer = self.gpu.alloc(len)?;
         self.gpu.fill(&buffer, POISON)?;
         Ok(buffer)
     }
 
-    /// A copy of the beginning of the main input, to be changed in place.
+    /// A copy of the beginning of the main input, for kernels that work in place.
     pub fn changeable(&self, len: usize) -> Result<cuda::Buffer> {
         let buffer = self.gpu.alloc(len)?;
         self.gpu.copy(&self.input, &buffer)?;
         Ok(buffer)
     }
 
-    /// The data called `name`, made by `make` when first asked for and kept on the GPU for the
-    /// rows that follow in the same table.
+    /// The data named `name`, made by `make` at the first request and kept on the GPU for later
+    /// rows of the same table.
     pub fn kept<T: bytemuck::Pod>(
         &self,
         name: &str,
@@ -231,13 +234,13 @@ impl<'a> BenchContext<'a> {
         Ok(buffer)
     }
 
-    /// Forgets what was kept.
+    /// Frees the kept data.
     pub fn forget(&self) {
         self.kept.borrow_mut().clear();
     }
 
-    /// Fails unless `launch`, run once, makes `out` equal to `expected`, and `out` was not equal
-    /// before: a check that cannot fail checks nothing.
+    /// Fails unless one run of `launch` makes `out` equal to `expected`, and `out` differed before:
+    /// a check that cannot fail checks nothing.
     pub fn check(
         &self,
         out: &cuda::Buffer,
@@ -256,7 +259,7 @@ impl<'a> BenchContext<'a> {
         }
     }
 
-    /// Does to the output what a kernel does that stores nothing, if that was asked for.
+    /// Overwrites the output if this row's check is being tested.
     fn spoilt(&self, out: &cuda::Buffer) -> Result<()> {
         if self.spoil.take() {
             self.gpu.fill(out, POISON)?;
@@ -275,8 +278,8 @@ impl<'a> BenchContext<'a> {
         Ok(self.gpu.read_words::<u64>(&count)?[0])
     }
 
-    /// Fails unless `launch` stores words in all of `sums`, poisoned before, that add up to
-    /// `expected` modulo 2³².
+    /// Fails unless `launch` writes all of `sums`, filled with `POISON` before, with words that add
+    /// up to `expected` modulo 2³².
     pub fn check_sum(
         &self,
         sums: &cuda::Buffer,
@@ -294,8 +297,8 @@ impl<'a> BenchContext<'a> {
         Ok(())
     }
 
-    /// Checks and times a kernel of which every thread stores one sum of what it read. `args` gives
-    /// its arguments, with the sums where they belong.
+    /// Checks and times a kernel in which every thread stores one sum of the values that it read.
+    /// `args` returns the arguments for a given buffer of sums.
     pub fn summed<'b>(
         &self,
         kernel: &Kernel,
@@ -311,13 +314,13 @@ impl<'a> BenchContext<'a> {
         self.time(launch)
     }
 
-    /// MemoryBudget for a sum of each of the grid's threads.
+    /// Device memory for one sum of each thread of the grid.
     pub fn sums(&self, grid: Grid) -> Result<cuda::Buffer> {
         self.gpu
             .alloc(4 * (grid.blocks[0] * grid.threads[0]) as usize)
     }
 
-    /// Times `launch` by the GPU's own clock (CUDA events), many launches queued between two events.
+    /// Times `launch` on the GPU's clock (CUDA events), with many launches between two events.
     pub fn time(&self, mut launch: impl FnMut() -> Result<()>) -> Result<Time> {
         measure(self.host.sizes.runs, |times| {
             let before = self.gpu.event()?;
@@ -334,10 +337,12 @@ impl<'a> BenchContext<'a> {
     }
 }
 
-/// Repeats a measurement of `run`, which does the work so many times and tells the seconds.
+/// Repeats a measurement of `run`, which repeats the work the given number of times and returns the
+/// seconds.
 fn measure(runs: usize, mut run: impl FnMut(usize) -> Result<f64>) -> Result<Time> {
     let start = Instant::now();
-    // The first is to warm up; a single one takes longer than its share of many, hence another.
+    // The first launch warms up; a single launch takes longer than its share of many, hence a
+    // second.
     let mut times = 1;
     for _ in 0..2 {
         let once = (run(times)? / times as f64).max(1e-7);

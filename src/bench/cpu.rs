@@ -9,7 +9,7 @@ use crate::timing::Timeline;
 use anyhow::Result;
 use rayon::prelude::*;
 
-/// Minimum and maximum.
+/// The smallest and the largest sample.
 pub(super) fn range(samples: &[u16]) -> (u16, u16) {
     let each = samples.par_iter().map(|&p| (p, p));
     each.reduce(|| (u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))
@@ -27,7 +27,7 @@ pub(super) fn image(host: &Host) -> Image {
     Image::new(shape, Samples::U16(host.noise.clone()))
 }
 
-/// Runs `op` on the CPU again and again: the seconds of its own passes, and the last image.
+/// Runs `op` on the CPU repeatedly; returns the time of its passes, and the last image.
 pub(super) fn cpu_passes(host: &Host, op: &dyn Operation) -> Result<(Time, Option<Image>)> {
     let (mut seconds, mut last) = (Vec::new(), None);
     for _ in 0..host.sizes.runs.clamp(1, 7) {

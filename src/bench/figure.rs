@@ -1,17 +1,17 @@
 //! Figures: those that were published, times that were measured, and how a number is written.
 
-/// A published figure.
+/// A published figure, in the paper's own unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Figure {
-    /// GB/s, counted as the row counts.
+    /// GB/s, counting the same bytes as the row.
     Rate(f64),
     /// Calls a second.
     Calls(f64),
-    /// Milliseconds for so many bytes.
+    /// Milliseconds, for this number of bytes.
     Millis(f64, u64),
 }
 
-/// A published figure and the machine that it was measured on.
+/// A published figure and the machine on which it was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
     /// The figure.
@@ -29,7 +29,7 @@ impl Published {
         }
     }
 
-    /// As the paper has it: `30 GB/s (GTX 460)`.
+    /// The figure as the paper gives it: `30 GB/s (GTX 460)`.
     pub fn text(&self) -> String {
         let figure = match self.figure {
             Figure::Rate(rate) => format!("{} GB/s", short(rate)),
@@ -50,21 +50,21 @@ pub fn short(number: f64) -> String {
     }
 }
 
-/// The time of one launch, call or pass: from repeated measurements.
+/// The time of one launch, call or pass, from repeated measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Time {
     /// Median, in seconds.
     pub median: f64,
-    /// The fastest, in seconds: the one least disturbed by others on the machine.
+    /// The fastest measurement, in seconds: the one least disturbed by other programs.
     pub fastest: f64,
-    /// From the first to the third quartile, as a part of the median.
+    /// The interquartile range divided by the median.
     pub spread: f64,
-    /// How many measurements.
+    /// The number of measurements.
     pub runs: usize,
 }
 
 impl Time {
-    /// Of measurements in seconds; at least one.
+    /// Summarises measurements in seconds; at least one.
     pub fn of(mut seconds: Vec<f64>) -> Time {
         seconds.sort_by(f64::total_cmp);
         let at = |part: usize| seconds[(seconds.len() - 1) * part / 4];

@@ -1,5 +1,5 @@
-//! The report as one page: charts of boxes and words alone, no script, nothing fetched, readable on
-//! a phone and on paper.
+//! The report as one HTML page: charts made of boxes and text only, without scripts or external
+//! resources, readable on a phone and on paper.
 
 use super::case::{Outcome, Row, rate_of};
 use super::figure::{Published, short};
@@ -70,7 +70,7 @@ fn section(out: &mut String, report: &Report, table: Table, rows: &[&Row]) {
     );
     let scales = [Scale::of(rows, true), Scale::of(rows, false)];
     for row in rows {
-        // The cells of the sweep are shown as a map.
+        // The cells of the block-shape sweep are shown as a map instead.
         if row.about.topic.key != "transpose-sweep" {
             chart(out, row, &scales[usize::from(row.about.bytes == 0)]);
         }
@@ -90,7 +90,7 @@ fn section(out: &mut String, report: &Report, table: Table, rows: &[&Row]) {
     out.push_str("</section>\n");
 }
 
-/// A logarithmic scale over the rates of a table, a decade of room below the smallest.
+/// A logarithmic scale over the rates of a table, beginning a decade below the smallest.
 struct Scale {
     low: f64,
     high: f64,
@@ -191,7 +191,7 @@ fn described(out: &mut String, report: &Report, topic: &Topic) {
     out.push_str("</div>\n");
 }
 
-/// Variant 1 by shape of block: here, and on the two GPUs of the paper.
+/// The times of variant 1 by block shape, on this GPU and on the two GPUs of the paper.
 fn maps(out: &mut String, rows: &[&Row]) {
     let here = QUADRO.map(|(x, y, _)| {
         let id = format!("transpose/naive-{x}x{y}");
@@ -228,7 +228,8 @@ fn map(out: &mut String, name: &str, cells: &[(u32, u32, Option<f64>)]) {
             let cell = cells.iter().find(|cell| (cell.0, cell.1) == (*x, *y));
             match cell.and_then(|cell| cell.2) {
                 Some(rate) => {
-                    // From pale to dark; the ink turns where it would no longer be read.
+                    // From pale to dark; the text colour changes with the background, to stay
+                    // readable.
                     let part = rate / most;
                     let light = 92.0 - 62.0 * part;
                     let ink = if light < 58.0 { "#fff" } else { "#111" };

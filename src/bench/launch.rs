@@ -1,4 +1,4 @@
-//! HABR's empty kernel: what a launch costs.
+//! The cost of a launch: the empty kernel of "CUDA: performance aspects of typical tasks" (2011).
 
 use super::Table;
 use super::case::Case;
@@ -6,7 +6,7 @@ use super::figure::{Figure, Time};
 use crate::device::cuda::Grid;
 
 const GPU: &str = "GTX 460";
-/// HABR's launch.
+/// The paper's grid: 160 blocks of 96 threads.
 pub(super) const HABR: Grid = Grid {
     blocks: [160, 1],
     threads: [96, 1],
@@ -27,7 +27,8 @@ pub(super) fn cases() -> Vec<Case> {
                     context.gpu.wait()
                 })?
             } else {
-                // A thousand at a time, as the paper's loop: the wait at the end counts.
+                // A thousand launches at a time, as in the paper's loop; the wait at the end
+                // counts.
                 context.host.time(|| {
                     for _ in 0..1000 {
                         // SAFETY: the kernel has no argument and touches no memory.

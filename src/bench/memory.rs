@@ -1,5 +1,6 @@
-//! How memory is read and written: HABR's read, copy and indices and NOTES' latencies; how data lie in
-//! it is in `layout`.
+//! Reading and writing memory: read, copy and indices of "CUDA: performance aspects of typical tasks",
+//! and latencies of "Methods of effective organisation of parallel computing on GPUs"; the systems
+//! about the layout of data are in `layout`.
 
 mod layout;
 
@@ -86,7 +87,7 @@ fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
     .published(Figure::Rate(30.0), GPU)
     .under(COPY);
     let mut cases = vec![read, copy];
-    // Pieces as long as before, in order; and short ones, scattered.
+    // Pieces of the same length as before, in order; and short ones, scattered.
     for (id, name, levels, piece, scattered, published) in [
         ("double", "double index, in order", 2, PIECE, false, 30.0),
         (

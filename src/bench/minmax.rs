@@ -1,5 +1,5 @@
-//! HABR's minimum and maximum in one pass, its nested conditionals, and what came after: GB/s
-//! counting bytes read.
+//! Minimum and maximum in one pass and nested conditionals, from "CUDA: performance aspects of
+//! typical tasks" (2011), and later methods: GB/s of bytes read.
 
 use super::Table;
 use super::case::{Case, Ceiling, Measured};
@@ -60,8 +60,8 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-/// The paper's kernel with conditionals before it, which the table of `normalize` shows: GB/s of
-/// bytes read, as the paper counts them.
+/// The paper's min/max kernel after nested conditionals, shown in the table `normalize`: GB/s of
+/// bytes read, as in the paper.
 pub(super) fn nested_cases(sizes: Sizes) -> Vec<Case> {
     rows(
         Table::Normalize,
@@ -111,7 +111,7 @@ pub(super) fn nested_cases(sizes: Sizes) -> Vec<Case> {
     )
 }
 
-/// A row's id, kernel, name, topic, depth of conditionals, published GB/s.
+/// The id, kernel, name, topic, depth of conditionals, and published GB/s of a row.
 type Kernel = (
     &'static str,
     &'static str,
@@ -149,7 +149,8 @@ fn rows(table: Table, sizes: Sizes, kernels: &[Kernel]) -> Vec<Case> {
     cases
 }
 
-/// What the kernels' nested conditionals make of a sample; `minmax.cu` has the same definition.
+/// The value that the kernels' nested conditionals compute from a sample; `minmax.cu` has the same
+/// definition.
 fn nested(p: u16, depth: u16) -> u16 {
     match depth {
         0 => p,
@@ -177,7 +178,8 @@ fn checked(
     Ok(context.time(|| launch(Arg::Buffer(&found)))?.into())
 }
 
-/// The program's kernel on the first `len` bytes of the main input, repeated where it is longer.
+/// Times the program's kernel on the first `len` bytes of the main input, repeated if it is
+/// shorter.
 pub(super) fn own(context: &BenchContext, from: &cuda::Buffer, len: usize) -> Result<Measured> {
     let kernel = context.gpu.kernel("normalize", "minmax", "u16_c1")?;
     let ranges = context.gpu.words(&[u32::MAX; 8])?;

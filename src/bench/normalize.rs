@@ -1,5 +1,5 @@
-//! HABR's scale with three roundings, the exact one, and the program's own: in place, GB/s counting
-//! bytes read plus written.
+//! The scale of "CUDA: performance aspects of typical tasks" (2011) with its three roundings, an
+//! exact version, and the program's own kernel: in place, GB/s of bytes read plus written.
 
 use super::Table;
 use super::case::{Case, Ceiling, Measured};
@@ -14,14 +14,14 @@ use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 
 const COPY: Ceiling = Ceiling::Measured("ceilings/copy");
-/// Near the identity, so that data changed in place many times stay as varied as they were.
+/// Close to the identity, so that data keep their variety when they are scaled in place many times.
 const SUB: f32 = 0.25;
 const FACTOR: f32 = 0.999_99;
-/// The exact one likewise: 0..=65535 to 0..=65534.
+/// Likewise for the exact version: 0..=65535 to 0..=65534.
 const SPAN: u32 = 65534;
 const D: u32 = 65535;
 
-/// The paper's value before it is rounded.
+/// The paper's value before rounding.
 fn v(p: u16) -> f32 {
     (f32::from(p) - SUB) * FACTOR
 }
@@ -150,14 +150,14 @@ fn production(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-/// The program's kernels: the scale alone, for a known range, or the range found first.
+/// Times the program's kernels: the scale for a known range, or both passes.
 pub(super) fn own(
     context: &BenchContext,
     from: &cuda::Buffer,
     len: usize,
     both: bool,
 ) -> Result<Measured> {
-    // Of what repeats in a long input, once is enough.
+    // A repeated input needs to be checked only once.
     let noise = &context.host.noise[..context.host.noise.len().min(len / 2)];
     let (min, max) = range(noise);
     let expected = context.kept(&format!("scaled {len}"), || {

@@ -4,10 +4,11 @@ use super::context::BenchContext;
 use super::launch::HABR;
 use crate::device::cuda::{Arg, Grid};
 
-/// Elements of a piece in HABR's loop.
+/// Elements of a piece in the loop of "CUDA: performance aspects of typical tasks".
 pub(super) const PIECE: usize = 4096;
 
-/// HABR's kernels run as the paper launched them, and again with a launch that fills today's GPUs.
+/// The kernels of "CUDA: performance aspects of typical tasks" run as the paper launched them, and
+/// again with a grid that fills today's GPUs.
 #[derive(Clone, Copy)]
 pub(super) enum Threads {
     Paper,
@@ -39,7 +40,7 @@ impl Threads {
     }
 }
 
-/// The number of pieces and their length, as HABR's kernels take them.
+/// The number of pieces and their length, as arguments of these kernels.
 pub(super) fn pieces(context: &BenchContext, piece: usize) -> [Arg<'static>; 2] {
     let count = context.input.len() / 2 / piece;
     [Arg::U32(count as u32), Arg::U32(piece as u32)]

@@ -1,5 +1,5 @@
-//! The program's own kernels at the sizes that they are judged by, each held against the GPU's copy
-//! or read of about as many bytes: GB/s read plus written, or read.
+//! The program's own kernels at several image sizes, each compared with the GPU's copy or read of
+//! about as many bytes: GB/s read plus written, or read.
 
 use super::Table;
 use super::case::{Case, Ceiling, Measured};
@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 const TOPIC: &str = "production-sizes";
 
-/// Bytes of the images that copy and read are measured on, in MiB, with the rows' ids.
+/// Sizes of the images on which copy and read are measured, in MiB, with the ids of the rows.
 const MIB: [(usize, &str, &str); 6] = [
     (8, "production/copy-8M", "production/read-8M"),
     (32, "production/copy-32M", "production/read-32M"),
@@ -27,7 +27,7 @@ const MIB: [(usize, &str, &str); 6] = [
     (1024, "production/copy-1024M", "production/read-1024M"),
 ];
 
-/// Of the sizes above, the next to so many bytes.
+/// The ceilings measured at the size nearest to `bytes`.
 fn ceilings(bytes: usize) -> (Ceiling, Ceiling) {
     let distance = |&&(mib, ..): &&(usize, &str, &str)| (mib << 20).abs_diff(bytes);
     let (_, copy, read) = MIB.iter().min_by_key(distance).unwrap_or(&MIB[0]);
@@ -143,7 +143,7 @@ fn gpu(
     Case::gpu(Table::Production, id, name, TOPIC, bytes as u64, work)
 }
 
-/// What every launch below costs at least.
+/// The minimal cost of every launch below.
 fn empty() -> Case {
     gpu("empty", "an empty launch, queued", 0, |context| {
         let empty = context.kernel("papers/launch", "empty")?;
@@ -158,14 +158,15 @@ fn empty() -> Case {
     })
 }
 
-/// The main input over and over: as many bytes as the largest image has.
+/// The main input, repeated to the size of the largest image.
 fn large(context: &BenchContext, sizes: Sizes) -> Result<Rc<cuda::Buffer>> {
     context.kept("large", || {
         context.host.repeated_words(sizes.of(1 << 30)).collect()
     })
 }
 
-/// One of the turns, against the same on the CPU, which the tests hold against its definition.
+/// Times a symmetry; the expected result comes from the CPU version, which the tests compare with
+/// the definition.
 fn turned(context: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> Result<Measured> {
     let words: Vec<u32> = context
         .host

@@ -1,5 +1,6 @@
-//! REDUCE's seven steps, at the paper's length (which a level-2 cache of today holds) and at one
-//! that no cache holds; any length; the program's own sum. GB/s counting bytes read.
+//! The seven steps of "GPGPU optimisation by the example of a sum" (after Mark Harris), at the
+//! paper's length, which fits into today's level-2 caches, and at one that does not; other lengths;
+//! the program's own sum. GB/s of bytes read.
 
 use super::Table;
 use super::case::{Case, Ceiling, Measured};
@@ -15,7 +16,7 @@ use anyhow::{Result, bail, ensure};
 const READ: Ceiling = Ceiling::Measured("ceilings/read");
 const THREADS: usize = 256;
 
-/// Of each step: topic, id, kernel, what it changes, published GB/s.
+/// The topic, id, kernel, change and published GB/s of each step.
 const STEPS: [(&str, &str, &str, &str, f64); 7] = [
     (
         "reduce-1",
@@ -76,7 +77,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             );
         }
     }
-    // A prime's worth of elements short of a whole number of blocks.
+    // Not a whole number of blocks: shorter by a prime number of elements.
     let odd = large - 12_347.min(large / 3);
     cases.push(
         Case::gpu(
@@ -131,7 +132,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-/// A power of two as one.
+/// A number as text, a power of two as such.
 fn count(n: usize) -> String {
     format!("2^{}", n.trailing_zeros())
 }
@@ -155,7 +156,7 @@ fn stepped(
     Ok(time.into())
 }
 
-/// Queues passes until one sum is left; tells which of the two buffers begins with it.
+/// Queues passes until one sum is left; returns which of the two buffers begins with it.
 fn passes(
     context: &BenchContext,
     kernel: &Kernel,
@@ -197,7 +198,7 @@ fn first_word(context: &BenchContext, buffer: &cuda::Buffer) -> Result<u32> {
     Ok(u32::from_ne_bytes(word))
 }
 
-/// The program's kernel on `n` elements.
+/// Times the program's kernel on `n` elements.
 pub(super) fn own(
     context: &BenchContext,
     from: &cuda::Buffer,
@@ -205,7 +206,7 @@ pub(super) fn own(
     n: usize,
 ) -> Result<Measured> {
     let kernel = context.gpu.kernel("sum", "sum", form)?;
-    // The main input over and over, where there are more.
+    // The main input, repeated if it is shorter.
     let (bytes, expected): (_, u64) = match form {
         "u32" => (
             4 * n,

@@ -1,4 +1,4 @@
-//! A finished run: as tables, as descriptions with verdicts, as one JSON object.
+//! A finished run, printed as tables, as descriptions with verdicts, or as one JSON object.
 
 use super::Table;
 use super::case::{Outcome, Row, rate_of};
@@ -8,21 +8,21 @@ use super::papers::topics;
 use crate::device::cuda::Gpu;
 use anyhow::Result;
 use clap::ValueEnum;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
 
 /// Version of the JSON object.
 pub const SCHEMA: u64 = 2;
 
-/// What the rows were measured on.
+/// The machine on which the rows were measured.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// The GPU's name, where there is one.
+    /// The GPU's name, if there is one.
     pub gpu: Option<String>,
-    /// More of the GPU: capability, multiprocessors, cache, memory, driver, link.
+    /// Further properties of the GPU: capability, multiprocessors, cache, memory, driver, link.
     pub details: Option<String>,
-    /// The host's cores that were used.
+    /// The number of host threads that were used.
     pub threads: usize,
     /// Bytes of the main input.
     pub input: u64,
@@ -56,7 +56,7 @@ impl Machine {
         })
     }
 
-    /// In a line or two.
+    /// The machine in a line or two.
     pub fn text(&self) -> String {
         let gpu = match (&self.gpu, &self.details) {
             (Some(gpu), Some(details)) => format!("{gpu}: {details}\n"),
@@ -73,17 +73,17 @@ impl Machine {
 /// A finished run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// On what.
+    /// The machine.
     pub machine: Machine,
-    /// What was measured, table by table.
+    /// The rows, table by table.
     pub rows: Vec<Row>,
-    /// What was left out for want of a GPU.
+    /// The rows that were not run without a GPU, as a sentence.
     pub left_out: Option<String>,
-    /// How long the run took.
+    /// The duration of the run.
     pub wall: Duration,
 }
 
-/// A time as a reader likes it.
+/// A time with a suitable unit.
 pub fn readable(seconds: f64) -> String {
     match seconds {
         s if s >= 1.0 => format!("{s:.3} s"),
@@ -93,13 +93,13 @@ pub fn readable(seconds: f64) -> String {
 }
 
 impl Report {
-    /// How many rows failed.
+    /// The number of rows that failed.
     pub fn failures(&self) -> usize {
         let failed = |row: &&Row| matches!(row.outcome, Outcome::Failed(_));
         self.rows.iter().filter(failed).count()
     }
 
-    /// The tables that have rows, with them.
+    /// The tables that have rows, each with its rows.
     pub fn tables(&self) -> impl Iterator<Item = (Table, Vec<&Row>)> {
         Table::value_variants().iter().filter_map(|&table| {
             let rows: Vec<&Row> = self
@@ -145,7 +145,7 @@ impl Report {
         out
     }
 
-    /// Of each system among the rows: picture, lesson, verdict.
+    /// The picture, lesson and verdict of each system among the rows.
     pub fn descriptions(&self) -> String {
         let mut out = String::new();
         for topic in topics() {
@@ -171,53 +171,97 @@ impl Report {
         out
     }
 
-    /// One object: the machine, and of each row what the tables show. Times are in µs.
-    pub fn json(&self) -> Value {
-        let rows: Vec<Value> = self.rows.iter().map(object).collect();
-        json!({
-            "schema": SCHEMA,
-            "version": env!("CARGO_PKG_VERSION"),
-            "gpu": self.machine.gpu,
-            "details": self.machine.details,
-            "threads": self.machine.threads,
-            "input_bytes": self.machine.input,
-            "left_out": self.left_out,
-            "wall_s": self.wall.as_secs_f64(),
-            "failed": self.failures(),
-            "rows": rows,
+    /// One JSON object: the machine, and for each row the data of the tables (docs/SCHEMAS.md).
+    ///
+    /// # Errors
+    /// None that can occur: all keys are text.
+    pub fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(&RunRecord {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            gpu: self.machine.gpu.as_deref(),
+            details: self.machine.details.as_deref(),
+            threads: self.machine.threads,
+            input_bytes: self.machine.input,
+            left_out: self.left_out.as_deref(),
+            wall_s: self.wall.as_secs_f64(),
+            failed: self.failures(),
+            rows: self.rows.iter().map(RowRecord::new).collect(),
         })
     }
 }
 
-fn object(row: &Row) -> Value {
-    let (state, why) = match &row.outcome {
-        Outcome::Measured(measured) => ("checked", measured.remark.as_ref()),
-        Outcome::Failed(why) => ("FAILED", Some(why)),
-        Outcome::LeftOut(why) => ("left out", Some(why)),
-    };
-    let time = row.time();
-    json!({
-        "id": row.about.id,
-        "table": row.about.table.name(),
-        "name": row.about.name,
-        "paper": row.about.topic.paper.name(),
-        "system": row.about.topic.system,
-        "state": state,
-        "remark": why,
-        "time_us": time.map(|time| time.median * 1e6),
-        "fastest_us": time.map(|time| time.fastest * 1e6),
-        "spread_percent": time.map(|time| time.spread * 100.0),
-        "runs": time.map(|time| time.runs),
-        "bytes": row.about.bytes,
-        "gb_per_s": row.rate().filter(|_| row.about.bytes > 0),
-        "calls_per_s": row.rate().filter(|_| row.about.bytes == 0),
-        "ceiling_gb_per_s": row.ceiling,
-        "percent_of_ceiling": row.percent(),
-        "published": row.about.published.as_ref().map(Published::text),
-        "ratio_to_published": row.ratio(),
-        "fits_l2": row.fits_l2,
-        "pageable": row.about.pageable,
-    })
+/// The JSON object of a run: the machine, and the rows of the tables.
+#[derive(Serialize)]
+struct RunRecord<'a> {
+    schema: u64,
+    version: &'static str,
+    gpu: Option<&'a str>,
+    details: Option<&'a str>,
+    threads: usize,
+    input_bytes: u64,
+    left_out: Option<&'a str>,
+    wall_s: f64,
+    failed: usize,
+    rows: Vec<RowRecord<'a>>,
+}
+
+#[derive(Serialize)]
+struct RowRecord<'a> {
+    id: &'a str,
+    table: &'static str,
+    name: &'a str,
+    paper: &'static str,
+    system: &'a str,
+    state: &'static str,
+    /// A remark on the result, or the reason why there is no time.
+    remark: Option<&'a str>,
+    time_us: Option<f64>,
+    fastest_us: Option<f64>,
+    spread_percent: Option<f64>,
+    runs: Option<usize>,
+    bytes: u64,
+    gb_per_s: Option<f64>,
+    calls_per_s: Option<f64>,
+    ceiling_gb_per_s: Option<f64>,
+    percent_of_ceiling: Option<f64>,
+    published: Option<String>,
+    ratio_to_published: Option<f64>,
+    fits_l2: bool,
+    pageable: bool,
+}
+
+impl RowRecord<'_> {
+    fn new(row: &Row) -> RowRecord<'_> {
+        let (state, remark) = match &row.outcome {
+            Outcome::Measured(measured) => ("checked", measured.remark.as_deref()),
+            Outcome::Failed(why) => ("FAILED", Some(why.as_str())),
+            Outcome::LeftOut(why) => ("left out", Some(why.as_str())),
+        };
+        let (about, time) = (&row.about, row.time());
+        RowRecord {
+            id: &about.id,
+            table: about.table.name(),
+            name: &about.name,
+            paper: about.topic.paper.name(),
+            system: about.topic.system,
+            state,
+            remark,
+            time_us: time.map(|time| time.median * 1e6),
+            fastest_us: time.map(|time| time.fastest * 1e6),
+            spread_percent: time.map(|time| time.spread * 100.0),
+            runs: time.map(|time| time.runs),
+            bytes: about.bytes,
+            gb_per_s: row.rate().filter(|_| about.bytes > 0),
+            calls_per_s: row.rate().filter(|_| about.bytes == 0),
+            ceiling_gb_per_s: row.ceiling,
+            percent_of_ceiling: row.percent(),
+            published: about.published.as_ref().map(Published::text),
+            ratio_to_published: row.ratio(),
+            fits_l2: row.fits_l2,
+            pageable: about.pageable,
+        }
+    }
 }
 
 fn rate_unit(rows: &[&Row]) -> &'static str {
@@ -235,7 +279,7 @@ fn line(row: &Row) -> String {
         None if matches!(row.outcome, Outcome::Failed(_)) => ("FAILED".into(), String::new()),
         None => ("—".into(), String::new()),
     };
-    // Rows that count calls among rows that count bytes show their time alone.
+    // In a table of rates, rows that count calls show only their time.
     let rate = row
         .rate()
         .filter(|_| row.about.bytes > 0 || row.about.published.is_some());

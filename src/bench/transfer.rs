@@ -1,5 +1,7 @@
-//! Between host and GPU: HABR's copies, at every size, pinned and pageable, each way and both at
-//! once; and NOTES' question, which calls return before their work is done.
+//! Copies between host and GPU: those of "CUDA: performance aspects of typical tasks", at every
+//! size, pinned and pageable, in each direction and in both at once; and a question from "Methods
+//! of effective organisation of parallel computing on GPUs": which calls return before their work
+//! is done.
 
 use super::Table;
 use super::case::{Case, Ceiling, Measured};
@@ -10,7 +12,7 @@ use crate::image::buffer::Buffer;
 use anyhow::{Result, ensure};
 use std::time::Instant;
 
-/// Which way, and how the host's memory is held.
+/// The direction of a copy and the kind of host memory.
 #[derive(Clone, Copy, PartialEq)]
 enum CopyKind {
     UpPageable,
@@ -112,7 +114,7 @@ fn amount(bytes: usize) -> String {
     }
 }
 
-/// The beginning of the noise, over and over.
+/// The beginning of the main input, repeated to `len` bytes.
 fn pattern(host: &Host, len: usize) -> Result<Buffer<u8>> {
     let mut bytes = Buffer::zeroed(len)?;
     let noise: &[u8] = bytemuck::cast_slice(&host.noise);
@@ -129,7 +131,7 @@ fn timed(context: &BenchContext, way: CopyKind, size: usize) -> Result<Time> {
     back.fill(POISON);
     let mut device = context.poisoned(size)?;
     gpu.wait()?;
-    // Once there and back, one of the two as this row does it, the other plainly.
+    // One copy to the GPU and one back; one of the two is this row's, the other a plain one.
     let time = match way {
         CopyKind::UpPageable => {
             let time = context.host.time(|| gpu.send(&sent, &device))?;
@@ -176,7 +178,7 @@ fn both_ways(size: usize) -> Case {
         "both-ways",
         2 * size as u64,
         move |context| {
-            // A second handle on the GPU has a stream of its own.
+            // A second handle for the GPU has a stream of its own.
             let other = Gpu::open(context.ordinal)?;
             let mut sent = pattern(context.host, size)?;
             let mut back = Buffer::<u8>::zeroed(size)?;
@@ -204,7 +206,7 @@ fn both_ways(size: usize) -> Case {
     .under(Ceiling::Measured("ceilings/up"))
 }
 
-/// A call of which NOTES says, or may be asked, whether it returns at once.
+/// A call for which the lecture notes say, or leave open, whether it returns at once.
 #[derive(Clone, Copy)]
 enum Call {
     Launch,
@@ -216,7 +218,7 @@ enum Call {
 
 const BYTE: u8 = 0x5c;
 const MIB: usize = 1 << 20;
-/// How long the stream is kept busy before each call.
+/// Nanoseconds for which the stream is kept busy before each call.
 const BUSY: u64 = 2_000_000;
 
 fn returns() -> Vec<Case> {
@@ -253,7 +255,8 @@ fn returns() -> Vec<Case> {
     calls.into_iter().map(case).collect()
 }
 
-/// Keeps the stream busy, makes the call, and looks when it returns: at once, or after its turn.
+/// Keeps the stream busy, makes the call, and records whether it returns at once or after the
+/// queued work.
 fn returned(context: &BenchContext, call: Call) -> Result<Measured> {
     let gpu = Gpu::open(context.ordinal)?.on_default_stream();
     let spin = gpu.kernel("papers/launch", "spin", "")?;

@@ -1,6 +1,7 @@
-//! LXF's transposition: the sequential host, variant 1 over all block shapes, variants 2 and 3, and
-//! the program's own. GB/s counting bytes read plus written. At the paper's size all of it lies in
-//! a level-2 cache of today; the large matrix does not.
+//! The transposition of "Transposing a matrix" (Kalgin and Baldin): the sequential host version,
+//! variant 1 for all block shapes, variants 2 and 3, and the program's own kernel. GB/s of bytes
+//! read plus written. The paper's matrix fits into today's level-2 caches; the large matrix does
+//! not.
 
 use super::Table;
 use super::case::{Case, Ceiling, Measured};
@@ -14,10 +15,10 @@ use anyhow::{Context, Result, bail, ensure};
 use std::rc::Rc;
 
 const COPY: Ceiling = Ceiling::Measured("ceilings/copy");
-/// What the paper's task moves: 1024² floats read and written.
+/// Bytes of the paper's task: 1024² floats read and written.
 const MOVED: u64 = 2 * 4 * 1024 * 1024;
 
-/// Variant 1 on a Quadro by shape of block, in ms: (threads along x, along y, time).
+/// Published times of variant 1 on a Quadro by block shape: (threads along x, along y, ms).
 pub(super) const QUADRO: [(u32, u32, f64); 32] = [
     (64, 1, 2.75),
     (128, 1, 2.73),
@@ -53,7 +54,7 @@ pub(super) const QUADRO: [(u32, u32, f64); 32] = [
     (2, 256, 0.72),
 ];
 
-/// The same on a GeForce 8800.
+/// Published times of variant 1 on a GeForce 8800.
 pub(super) const GEFORCE: [(u32, u32, f64); 32] = [
     (64, 1, 3.20),
     (128, 1, 3.20),
@@ -89,12 +90,12 @@ pub(super) const GEFORCE: [(u32, u32, f64); 32] = [
     (2, 256, 3.21),
 ];
 
-/// GB/s of the paper's task in so many milliseconds.
+/// GB/s of the paper's task for a time in milliseconds.
 pub(super) fn rate_of_ms(ms: f64) -> f64 {
     MOVED as f64 / ms / 1e6
 }
 
-/// A variant: id, name, topic, kernel, block, published on the Quadro in ms.
+/// A variant: id, name, topic, kernel, block, published time on the Quadro in ms.
 type Variant = (
     &'static str,
     &'static str,
@@ -160,7 +161,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             ),
             (sizes.large_side(), id.trim_end_matches("-paper").into()),
         ] {
-            // Of the large matrix, variant 1 is the sweep's.
+            // For the large matrix, variant 1 is measured by the sweep.
             if id == "naive" {
                 continue;
             }
@@ -290,7 +291,7 @@ fn production(sizes: Sizes) -> Vec<Case> {
     ]
 }
 
-/// The program's kernel on an image of the first width × height pixels.
+/// Times the program's kernel on an image of the first width × height pixels.
 fn own(context: &BenchContext, width: usize, height: usize, pixel: usize) -> Result<Measured> {
     let len = width * height * pixel;
     let expected = match pixel {

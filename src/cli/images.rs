@@ -1,4 +1,4 @@
-//! The subcommands that make images of images: one for each such line of the list of operations.
+//! The subcommands that make images: one for each such entry of the list of operations.
 
 use super::WholeSet;
 use crate::batch::options::Files;
@@ -6,14 +6,14 @@ use crate::ops::{Entry, OPS, Operation};
 use clap::error::{Error, ErrorKind};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
-/// An operation that was typed, with its files.
+/// An operation from the command line, with its files.
 #[derive(Debug)]
 pub struct Images {
     /// The operation with its options.
     pub op: Box<dyn Operation>,
-    /// A statistic for a whole set, if the operation measures one.
+    /// The source of a statistic for a whole set, if the operation measures one.
     pub set: WholeSet,
-    /// Input and output.
+    /// The inputs and the output.
     pub files: Files,
 }
 

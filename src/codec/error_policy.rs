@@ -48,8 +48,8 @@ impl ErrorPolicy {
 
     /// A sentence with all recorded damage; `None` if there is none.
     pub fn damage(&self) -> Option<String> {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sentences: Vec<String> = found.iter().map(|error| format!("{error:#}")).collect();
+        let damage = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sentences: Vec<String> = damage.iter().map(|error| format!("{error:#}")).collect();
         // Threads record damage in any order.
         sentences.sort();
         let first = sentences.first()?;

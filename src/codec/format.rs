@@ -31,7 +31,7 @@ pub trait Format: fmt::Debug + Sync {
     /// Whether a file that begins with these bytes, up to 8, is of this format.
     fn sniff(&self, head: &[u8]) -> bool;
 
-    /// What its files can hold.
+    /// The capabilities of its files.
     fn capabilities(&self) -> Capabilities;
 
     /// Opens a decoder, reading the file's header. With `damaged`, a damaged file is opened as far
@@ -196,8 +196,8 @@ pub fn of_extension(path: &Path) -> Result<&'static dyn Format> {
         !extension.is_empty(),
         "its name has no extension to tell the format by (--format says it)"
     );
-    let found = find(|format| format.extensions().contains(&&*extension));
-    found.with_context(|| {
+    let format = find(|format| format.extensions().contains(&&*extension));
+    format.with_context(|| {
         let known = FORMATS.iter().flat_map(|format| format.extensions());
         let known: Vec<String> = known.map(|extension| format!(".{extension}")).collect();
         format!(
@@ -215,8 +215,8 @@ pub fn of_content(source: &Source) -> Result<&'static dyn Format> {
     ensure!(!source.is_empty(), "the file is empty");
     let mut head = [0; 8];
     let length = source.read_up_to(&mut head, 0)?;
-    let found = find(|format| format.sniff(&head[..length]));
-    found.with_context(|| {
+    let format = find(|format| format.sniff(&head[..length]));
+    format.with_context(|| {
         let names = FORMATS.iter().map(|format| format.name()).collect();
         format!("it is not a {} image", listed(names, "or"))
     })

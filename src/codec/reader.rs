@@ -52,20 +52,20 @@ impl<'a> Reader<'a> {
         let format = format::of_content(source)?;
         let decoder = format.decoder(source, reading.keep_going)?;
         let count = decoder.pages();
-        let asked = reading.pages.unwrap_or(Pages {
+        let selected = reading.pages.unwrap_or(Pages {
             first: 1,
             last: count,
         });
         ensure!(
-            asked.last <= count,
+            selected.last <= count,
             "it has {count} page{}, no page {}",
             if count == 1 { "" } else { "s" },
-            asked.last
+            selected.last
         );
         let mut reader = Reader {
             format,
             decoder,
-            pages: (asked.first - 1..asked.last).collect(),
+            pages: (selected.first - 1..selected.last).collect(),
             skipped: Vec::new(),
             policy: ErrorPolicy::new(reading.keep_going),
         };

@@ -267,9 +267,9 @@ impl Decoder for TiffDecoder<'_> {
         if self.frames > 1 && !speaks {
             // One directory describes all images of the stack; pages after the first repeat only
             // the fields about how the image is shown.
-            let told = fields::read(&ifd, &self.page.form, &mut Diagnostics::default());
+            let described = fields::read(&ifd, &self.page.form, &mut Diagnostics::default());
             let own = Own::None;
-            return Ok(Metadata { own, ..told });
+            return Ok(Metadata { own, ..described });
         }
         let mut metadata = fields::read(&ifd, &self.page.form, diagnostics);
         if speaks && self.frames == 1 && self.index > 0 {
@@ -305,17 +305,17 @@ enum Behind {
 impl Behind {
     fn read(ifd: &Ifd, page: &Page) -> Option<Behind> {
         let planes = ifd.value(tag::IMAGE_DEPTH).ok().flatten().unwrap_or(1);
-        let told = || ifd.text(tag::IMAGE_DESCRIPTION);
+        let description = || ifd.text(tag::IMAGE_DESCRIPTION);
         let samples = page.form.shape.samples() as u64;
         let behind = match ifd.count(tag::UIC2) {
             _ if planes > 1 => Behind::Depth(planes),
             2.. => Behind::MetaMorph(ifd.count(tag::UIC2)),
             _ => {
-                let told = told()?;
-                let images = description::images(&told).map(|images| images as u64);
+                let description = description()?;
+                let images = description::images(&description).map(|images| images as u64);
                 images
                     .map(Behind::ImageJ)
-                    .or_else(|| description::truncated(&told, samples).map(Behind::Shaped))?
+                    .or_else(|| description::truncated(&description, samples).map(Behind::Shaped))?
             }
         };
         (behind.count() > 1).then_some(behind)

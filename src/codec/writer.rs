@@ -31,7 +31,7 @@ impl<'a> Writer<'a> {
         Ok(Writer { format, encoder })
     }
 
-    /// Its format.
+    /// The file's format.
     pub fn format(&self) -> &'static dyn Format {
         self.format
     }

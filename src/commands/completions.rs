@@ -1,4 +1,4 @@
-//! `completions`: a script by which a shell completes the command line.
+//! `completions`: prints a script with which a shell completes the command line.
 
 use crate::cli::Cli;
 use crate::console;

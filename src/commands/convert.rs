@@ -1,4 +1,4 @@
-//! `normalize`, `transpose`, `rotate`, `flip`: every operation of the list that makes images of images.
+//! `normalize`, `transpose`, `rotate`, `flip`: every operation that makes images.
 
 use super::single::single;
 use crate::batch::conversion::Conversion;
@@ -17,16 +17,16 @@ use crate::pipeline::Destination;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Runs an operation on each image by itself, or with the statistic of a whole set.
+/// Runs an operation on each image, with its own statistic or with that of a whole set.
 pub fn run(images: &Images, common: &Common) -> Result<Outcome> {
     let Images { op, set, files } = images;
-    let asked = Conversion::of(files).map_err(usage)?;
+    let conversion = Conversion::of(files).map_err(usage)?;
     let batch = &files.batch;
     if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {
         places::keep_report_off(report, &[], &[range]).map_err(usage)?;
     }
     if set.across {
-        asked.items.can_be_read_twice().map_err(usage)?;
+        conversion.items.can_be_read_twice().map_err(usage)?;
     }
     let counted = match (&set.range_from, set.across) {
         (Some(path), _) => {
@@ -36,7 +36,8 @@ pub fn run(images: &Images, common: &Common) -> Result<Outcome> {
             }
             set
         }
-        // A plan needs no range, unless it is to tell what was done before by the same one.
+        // A plan needs no range, unless it must find out what an earlier run did with the same
+        // range.
         (None, true) if !batch.dry_run || batch.resume => {
             let first = batch::options::Options {
                 report: None,
@@ -44,26 +45,26 @@ pub fn run(images: &Images, common: &Common) -> Result<Outcome> {
                 dry_run: false,
                 ..batch.clone()
             };
-            // What cannot be read is named when it is its turn to be normalized.
-            let (set, _) = batch::measure_set(&asked.items, &first, common, false)?;
+            // Unreadable inputs are reported later, when they are normalized.
+            let (set, _) = batch::measure_set(&conversion.items, &first, common, false)?;
             if set.counts.is_none() {
-                // Nothing could be: once more, to say why.
-                return Ok(batch::measure_set(&asked.items, &first, common, true)?.1);
+                // No input was readable: measured once more, to print the reasons.
+                return Ok(batch::measure_set(&conversion.items, &first, common, true)?.1);
             }
             set
         }
-        (None, _) => return convert(&**op, set.across, &asked, files, common),
+        (None, _) => return convert(&**op, set.across, &conversion, files, common),
     };
     let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
     let of_set = counted
         .into_counts()
         .and_then(|counts| OfSet::new(&**op, counts));
     let op = of_set.with_context(|| format!("no range from {}", of.display()))?;
-    convert(&op, set.across, &asked, files, common)
+    convert(&op, set.across, &conversion, files, common)
 }
 
-/// An image to an image, or many to a folder; `across` says that the range in `op` was measured in
-/// the inputs.
+/// Converts one image to one image, or many to a folder; `across` says that the range in `op` was
+/// measured in the inputs.
 fn convert(
     op: &dyn Operation,
     across: bool,

@@ -1,4 +1,4 @@
-//! `histogram`: how often each value occurs in a set of images, or in a machine's part of it.
+//! `histogram`: counts how often each value occurs in a set of images, or in one shard of it.
 
 use crate::batch::options::{Counted, Options};
 use crate::batch::plan::can_be_written;
@@ -8,10 +8,10 @@ use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Counts all that `inputs` and the options name, and writes the histogram to `output`. What cannot be
-/// read is named and told in the outcome, and the histogram is that of the others: the rest of a set
-/// need not wait for it. Images of different kinds leave no histogram, nor does a whole set of which
-/// nothing was counted; a part of a set may be empty.
+/// Counts all images that `inputs` and the options name, and writes the histogram to `output`. An
+/// unreadable image is named and counted in the outcome, and the histogram covers the others. No
+/// histogram is written for images of different kinds, nor for a whole set without a readable
+/// image; a shard may be empty.
 pub fn run(
     inputs: &[PathBuf],
     output: &Counted,
@@ -23,7 +23,7 @@ pub fn run(
     let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
     let path = &output.output;
     places::keep_off("the histogram", path, &items.items, &others).map_err(usage)?;
-    // Not after hours of counting.
+    // Checked here, and not after hours of counting.
     can_be_written(path, output.overwrite, true)
         .with_context(|| format!("cannot write {}", path.display()))?;
     let (set, outcome) = measure_set(&items, options, common, true)?;

@@ -1,4 +1,4 @@
-//! `merge`: the histograms of the parts of a set become that of the set.
+//! `merge`: joins the histograms of the shards of a set to that of the whole set.
 
 use crate::batch::histogram::Set;
 use crate::batch::options::Counted;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Joins the histograms of the parts of a set: files, or folders of them.
+/// Joins the histograms of the shards of a set: files, or folders of them.
 pub fn run(inputs: &[PathBuf], output: &Counted) -> Result<Outcome> {
     let parts = parts(inputs, &output.output)?;
     let (first, others) = parts
@@ -25,8 +25,8 @@ pub fn run(inputs: &[PathBuf], output: &Counted) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The files that `inputs` name; of a folder its `.hist` files in the order of their names. An
-/// `output` of an earlier merge in that folder is no part.
+/// The files that `inputs` name; for a folder, its `.hist` files in the order of their names,
+/// except the `output` of an earlier merge.
 fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
     let earlier = fs::canonicalize(output).ok();
     let mut parts = Vec::new();
@@ -39,15 +39,15 @@ fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
             let entries = fs::read_dir(input)?.map(|entry| Ok(entry?.path()));
             entries.collect()
         };
-        let mut found = list().with_context(|| format!("cannot read {}", input.display()))?;
-        found.retain(|path| {
+        let mut files = list().with_context(|| format!("cannot read {}", input.display()))?;
+        files.retain(|path| {
             let is_part = path
                 .extension()
                 .is_some_and(|extension| extension == "hist");
             is_part && (earlier.is_none() || fs::canonicalize(path).ok() != earlier)
         });
-        found.sort();
-        parts.extend(found);
+        files.sort();
+        parts.extend(files);
     }
     Ok(parts)
 }

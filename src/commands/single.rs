@@ -56,7 +56,7 @@ pub fn single(
     };
     match form {
         StatsForm::Text => console::tell_lines(&report.text()),
-        StatsForm::Json => console::tell(&report.json().to_string()),
+        StatsForm::Json => console::tell(&report.json()?),
     }
     Ok(done)
 }

@@ -1,4 +1,5 @@
-//! `sum`: images to numbers, a line each, in order; a bad file is named and the rest goes on.
+//! `sum`: prints the totals of each image, a line each, in order; a bad file is named and the
+//! others are processed.
 
 use super::single::single;
 use crate::batch::{self, options::Options};
@@ -10,7 +11,7 @@ use crate::pipeline::Done;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// Adds up the samples of every image.
+/// Prints the totals of every image.
 pub fn run(
     op: &Sum,
     inputs: &[PathBuf],
@@ -21,7 +22,7 @@ pub fn run(
     let print = |input: &Path, done: &Done| -> Result<()> {
         for totals in &done.found.totals {
             let line = match json {
-                true => totals.json(input).to_string(),
+                true => totals.json(input)?,
                 false => totals.text(input),
             };
             console::print(&line)?;

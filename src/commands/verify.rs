@@ -1,4 +1,4 @@
-//! `verify`: two images compared, or the results of both devices for one.
+//! `verify`: compares two images, or the results of both devices for one image.
 
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
@@ -6,7 +6,7 @@ use crate::verify;
 use anyhow::{Result, anyhow};
 use std::path::PathBuf;
 
-/// Compares what was named.
+/// Compares the given images, or the devices.
 pub fn run(images: &[PathBuf], devices: bool, json: bool, common: &Common) -> Result<Outcome> {
     match (images, devices) {
         ([a, b], false) => verify::files(a, b, json),

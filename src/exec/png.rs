@@ -102,10 +102,10 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
 
     // The length of the data decides how much memory it needs and which segments the CPU
     // compresses.
-    let told: Vec<u64> = job.read_words(&segments)?;
+    let words: Vec<u64> = job.read_words(&segments)?;
     let mut places = Vec::with_capacity(count);
     let mut packed_bytes = 0;
-    for segment in told.as_chunks::<SEGMENT_RECORD>().0 {
+    for segment in words.as_chunks::<SEGMENT_RECORD>().0 {
         let [_, _, _, promised, bytes] = *segment;
         places.push(if promised == 0 {
             packed_bytes
@@ -134,8 +134,8 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
 
     let mut parts: Vec<(&Buffer, Range<usize>)> = Vec::with_capacity(count);
     let mut end = 0;
-    let mut found = Vec::with_capacity(count);
-    for (index, segment) in told.as_chunks::<SEGMENT_RECORD>().0.iter().enumerate() {
+    let mut placed = Vec::with_capacity(count);
+    for (index, segment) in words.as_chunks::<SEGMENT_RECORD>().0.iter().enumerate() {
         let [sum, weighted, _, promised, data] = *segment;
         let (deflated, raw) = (promised == 0, layout.bytes(index));
         let (buffer, from, len) = match deflated {
@@ -144,7 +144,7 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
         };
         parts.push((buffer, from..from + len));
         let (low, high) = ((1 + sum) % BASE, (raw as u64 + weighted) % BASE);
-        found.push(Segment {
+        placed.push(Segment {
             at: end..end + len,
             deflated,
             adler: (high << 16 | low) as u32,
@@ -154,7 +154,7 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
     let (inside, rest) = job.gather(&parts)?;
     Ok(Segments {
         layout,
-        segments: found,
+        segments: placed,
         inside,
         rest,
     })

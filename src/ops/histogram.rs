@@ -157,11 +157,11 @@ impl Clip {
 /// The value of the sample with this rank.
 fn at(bins: &[u64], rank: u64) -> u16 {
     let mut before = 0;
-    let found = bins.iter().position(|&count| {
+    let bin = bins.iter().position(|&count| {
         before += count;
         before > rank
     });
-    found.unwrap_or(0) as u16
+    bin.unwrap_or(0) as u16
 }
 
 impl FromStr for Clip {
@@ -316,8 +316,8 @@ fn count<T: Sample>(samples: &[T], channels: usize) -> Vec<u64> {
         a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a
     };
-    let whole = samples.par_chunks(part).map(table).reduce_with(add);
-    whole.unwrap_or_else(|| vec![0; channels * values])
+    let bins = samples.par_chunks(part).map(table).reduce_with(add);
+    bins.unwrap_or_else(|| vec![0; channels * values])
 }
 
 fn count_part<T: Sample, const C: usize>(samples: &[T], values: usize) -> Vec<u64> {

@@ -190,8 +190,8 @@ impl Stretch<'_> {
     /// The range of output samples.
     fn target(&self) -> (u16, u16) {
         let written = self.types.written;
-        let whole = (0, written.depth.full());
-        self.op.to.map_or(whole, |to| to.samples(written))
+        let full_range = (0, written.depth.full());
+        self.op.to.map_or(full_range, |to| to.samples(written))
     }
 
     /// The ranges, if the host has them.

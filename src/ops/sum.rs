@@ -14,12 +14,13 @@ use crate::image::{Image, Shape};
 use crate::metadata::Effect;
 use crate::timing::Timeline;
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;
 
 /// Add up the samples, exactly, in each channel and together
-#[derive(clap::Args, Clone, Copy, Debug, Default, serde::Serialize)]
+#[derive(clap::Args, Clone, Copy, Debug, Default, Serialize)]
 #[group(skip)]
 pub struct Sum {
     /// Tell the minimum, maximum and mean too
@@ -83,45 +84,46 @@ impl Totals {
             "{}{}: {}",
             input.display(),
             page.unwrap_or_default(),
-            self.told(&self.together(), self.shape.colours())
+            self.figures(&self.together(), self.shape.colours())
         );
         if self.shape.channels > 1 {
             let channels = self
                 .named()
-                .map(|(name, total)| format!("{name} {}", self.told(total, 1)));
+                .map(|(name, total)| format!("{name} {}", self.figures(total, 1)));
             let _ = write!(line, " ({})", channels.collect::<Vec<_>>().join("; "));
         }
         line
     }
 
-    /// One JSON object: the file, its shape, the totals.
-    pub fn json(&self, input: &Path) -> Value {
-        let object = |total: &Total, channels: usize| {
-            let mut object = json!({ "sum": self.sum(total, channels) });
-            if let Some((min, max)) = total.range {
-                object["min"] = self.value(min).into();
-                object["max"] = self.value(max).into();
-                object["mean"] = self.mean(total, channels).into();
-            }
-            object
-        };
-        let mut line = object(&self.together(), self.shape.colours());
-        line["file"] = input.to_string_lossy().into();
-        if let Some(page) = self.page {
-            line["page"] = page.into();
+    /// The same as one JSON object (docs/SCHEMAS.md).
+    ///
+    /// # Errors
+    /// None that can occur: all keys are text.
+    pub fn json(&self, input: &Path) -> serde_json::Result<String> {
+        let channels = self.named().map(|(name, total)| ChannelRecord {
+            name,
+            total: self.record(total, 1),
+        });
+        serde_json::to_string(&TotalsRecord {
+            file: input.to_string_lossy(),
+            page: self.page,
+            width: self.shape.width,
+            height: self.shape.height,
+            depth: self.shape.depth.bits(),
+            total: self.record(&self.together(), self.shape.colours()),
+            channels: channels.collect(),
+        })
+    }
+
+    fn record(&self, total: &Total, channels: usize) -> TotalRecord {
+        TotalRecord {
+            sum: self.sum(total, channels),
+            range: total.range.map(|(min, max)| RangeRecord {
+                min: self.value(min),
+                max: self.value(max),
+                mean: self.mean(total, channels),
+            }),
         }
-        line["width"] = self.shape.width.into();
-        line["height"] = self.shape.height.into();
-        line["depth"] = self.shape.depth.bits().into();
-        line["channels"] = self
-            .named()
-            .map(|(name, total)| {
-                let mut channel = object(total, 1);
-                channel["name"] = name.into();
-                channel
-            })
-            .collect();
-        line
     }
 
     fn named(&self) -> impl Iterator<Item = (&'static str, &Total)> {
@@ -147,7 +149,7 @@ impl Totals {
         i32::from(sample) - i32::from(self.zero)
     }
 
-    fn told(&self, total: &Total, channels: usize) -> String {
+    fn figures(&self, total: &Total, channels: usize) -> String {
         let all = total.range.map(|(min, max)| {
             format!(
                 ", min {}, max {}, mean {:.4}",
@@ -162,6 +164,43 @@ impl Totals {
             all.unwrap_or_default()
         )
     }
+}
+
+/// What `sum --json` prints of a page.
+#[derive(Serialize)]
+struct TotalsRecord<'a> {
+    file: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<usize>,
+    width: usize,
+    height: usize,
+    depth: u32,
+    /// All colours together.
+    #[serde(flatten)]
+    total: TotalRecord,
+    channels: Vec<ChannelRecord>,
+}
+
+#[derive(Serialize)]
+struct ChannelRecord {
+    name: &'static str,
+    #[serde(flatten)]
+    total: TotalRecord,
+}
+
+#[derive(Serialize)]
+struct TotalRecord {
+    sum: i64,
+    #[serde(flatten)]
+    range: Option<RangeRecord>,
+}
+
+/// What `--all` adds.
+#[derive(Serialize)]
+struct RangeRecord {
+    min: i32,
+    max: i32,
+    mean: f64,
 }
 
 impl Verb for Sum {

@@ -1,4 +1,4 @@
-//! What is said of a file that cannot be read, worked on or written.
+//! The sentences for a file that cannot be read, processed or written.
 
 use crate::device::Unusable;
 use anyhow::Error;

@@ -44,11 +44,11 @@ impl StackStatistics {
                 Ok((kind(&image.shape(), &metadata), image))
             };
             let (kind, image) = read().with_context(|| unread(input))?;
-            let found = executor.measure(statistic, Pixels::Host(image));
-            let found = found.map_err(|error| failed(error, op.name(), input))?;
+            let statistics = executor.measure(statistic, Pixels::Host(image));
+            let statistics = statistics.map_err(|error| failed(error, op.name(), input))?;
             match stack.0.iter_mut().find(|(known, _)| *known == kind) {
-                None => stack.0.push((kind, found)),
-                Some((_, known)) => known.join(&found)?,
+                None => stack.0.push((kind, statistics)),
+                Some((_, known)) => known.join(&statistics)?,
             }
         }
         Ok(stack)

@@ -1,6 +1,7 @@
-//! What the tests share: images of every shape, and the GPU where there is one.
+//! Shared by the tests: images of every shape, runs of the program, and the GPU if there is one.
 
 pub mod png;
+pub mod schema;
 pub mod tiff;
 
 use gpuimg::device::cuda::Gpu;
@@ -31,10 +32,10 @@ pub const SIZES: [(usize, usize); 13] = [
     (640, 511),
 ];
 
-/// What an image's samples are like.
+/// The distribution of an image's samples.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// Any values, evenly spread.
+    /// Uniform noise over all values.
     Noise,
     /// A narrow band of values.
     Narrow,
@@ -118,8 +119,8 @@ pub fn on_cpu(op: &dyn Operation, image: &Image) -> Image {
     }
 }
 
-/// GPU 0; where there is none, says loudly how many cases are skipped, or fails if a GPU is
-/// required (`GPUIMG_REQUIRE_GPU=1`).
+/// GPU 0; without one, prints loudly how many cases are skipped, or fails if a GPU is required
+/// (`GPUIMG_REQUIRE_GPU=1`).
 pub fn gpu(cases: usize) -> Option<&'static Gpu> {
     static GPU: OnceLock<Result<Gpu, String>> = OnceLock::new();
     match GPU.get_or_init(|| Gpu::open(0).map_err(|error| format!("{error:#}"))) {
@@ -135,13 +136,12 @@ pub fn gpu(cases: usize) -> Option<&'static Gpu> {
     }
 }
 
-/// Says loudly what is not tested here: past the test harness, which would hide it.
+/// Prints loudly which tests are skipped: past the test harness, which would hide it.
 pub fn skipped(what: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {what}");
 }
 
-/// The program under test: where cargo built it, or where `GPUIMG_BIN` says, on a machine without
-/// Rust.
+/// The program under test: where cargo built it, or at `GPUIMG_BIN` on a machine without Rust.
 pub fn binary() -> PathBuf {
     match std::env::var_os("GPUIMG_BIN") {
         Some(path) => PathBuf::from(path).canonicalize().expect("GPUIMG_BIN"),
@@ -158,7 +158,7 @@ pub fn own_copy(folder: &Path) -> PathBuf {
     program
 }
 
-/// A file of `samples/`, which may lie where `GPUIMG_SAMPLES` says.
+/// The path of a file of `samples/`, a folder that `GPUIMG_SAMPLES` can move.
 pub fn sample(name: &str) -> PathBuf {
     let folder = std::env::var_os("GPUIMG_SAMPLES");
     let folder = folder.map_or(
@@ -179,7 +179,7 @@ pub fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     folder
 }
 
-/// The names in a folder, hidden ones too, sorted.
+/// The names in a folder, including hidden ones, sorted.
 pub fn listing(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("folder");
     let mut names: Vec<String> = entries
@@ -195,14 +195,14 @@ pub fn listing(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What a run of the program gave.
+/// The result of a run of the program.
 pub struct Run {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-/// Runs the program in `folder`, on the device that `auto` takes unless `env` or `args` say.
+/// Runs the program in `folder`, on the device that `auto` chooses unless `env` or `args` name one.
 pub fn run(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Run {
     let mut command = Command::new(binary());
     command
@@ -239,7 +239,7 @@ pub fn on_small_disk(folder: &Path, kib: usize, script: &str, what: &str) -> Opt
     }
 }
 
-/// A run as text.
+/// The result of a run, with its streams as text.
 pub fn told(output: Output) -> Run {
     Run {
         code: output.status.code().expect("an exit status"),

@@ -1,8 +1,9 @@
-//! PNG files written the slow, plain way (PNG specification, sections 5–11), to test decoders with.
+//! Writes PNG files in the slow, plain way (PNG specification, sections 5–11), for testing
+//! decoders.
 
 use std::io::Write;
 
-/// The header of a PNG and the samples that it is to hold.
+/// The header and the samples of a PNG.
 #[derive(Clone, Debug)]
 pub struct Plain {
     pub width: usize,
@@ -18,7 +19,7 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// An image whose neighbours are alike, with noise from a fixed generator.
+    /// An image of similar neighbours, with noise from a fixed generator.
     pub fn noisy(width: usize, height: usize, bits: u8, colour: u8) -> Plain {
         let channels = channels(colour);
         let mut state = (width * 31 + height * 17 + usize::from(bits)) as u64 + 1;
@@ -30,7 +31,7 @@ impl Plain {
                 state ^= state << 17;
                 let noise = (state >> 40) as u16;
                 let slope = (i / channels) as u16;
-                // One sample in eleven is extreme, so that predictors wrap.
+                // One sample in eleven is extreme, so that predictions wrap.
                 match state % 11 {
                     0 => mask * (state >> 20 & 1) as u16,
                     _ => slope.wrapping_mul(3).wrapping_add(noise & (mask >> 3)) & mask,
@@ -52,14 +53,15 @@ impl Plain {
         channels(self.colour)
     }
 
-    /// Bytes from a sample to the one that its filter refers to.
+    /// Bytes between a sample and the one to its left.
     pub fn step(&self) -> usize {
         (self.channels() * usize::from(self.bits)).div_ceil(8)
     }
 
     /// The reduced images of the file in order, each as rows of packed bytes.
     fn passes(&self) -> Vec<Vec<Vec<u8>>> {
-        // Typed in anew from section 8.2, and not the decoder's: an error in either shows.
+        // Written from section 8.2 independently of the decoder's table, so that an error in either
+        // is found.
         const ADAM7: [(usize, usize, usize, usize); 7] = [
             (0, 0, 8, 8),
             (4, 0, 8, 8),
@@ -95,7 +97,7 @@ impl Plain {
         &self.samples[at..at + self.channels()]
     }
 
-    /// The scanlines with their filter bytes; `filter` says which for a row.
+    /// The scanlines with their filter bytes; `filter` gives the filter of each row.
     pub fn scanlines(&self, filter: impl Fn(usize) -> u8) -> Vec<u8> {
         let mut out = Vec::new();
         for pass in self.passes() {
@@ -199,8 +201,8 @@ pub fn predict(filter: u8, a: u8, b: u8, c: u8) -> u8 {
     }
 }
 
-/// Scanlines as segments of a zlib stream as our encoder makes them; without `reset`, segments may
-/// refer to the ones before. Gives the deflate data of each.
+/// Scanlines as segments of a zlib stream in the form of our encoder; without `reset`, segments may
+/// refer to earlier ones. Returns the deflate data of each.
 pub fn segments(scanlines: &[u8], size: usize, reset: bool) -> Vec<Vec<u8>> {
     use flate2::{Compress, Compression, FlushCompress};
     let mut encoder = Compress::new(Compression::new(6), false);
@@ -214,7 +216,7 @@ pub fn segments(scanlines: &[u8], size: usize, reset: bool) -> Vec<Vec<u8>> {
             .compress_vec(bytes, &mut out, FlushCompress::Sync)
             .unwrap();
         if i + 1 == count {
-            // The end is an empty stored block, marked as last.
+            // The final block is an empty stored block.
             let flush = out.len() - 5;
             assert_eq!(out[flush + 1..], [0, 0, 0xFF, 0xFF]);
             out.extend([1, 0, 0, 0xFF, 0xFF]);
@@ -233,7 +235,7 @@ pub fn idats(segments: &[Vec<u8>], scanlines: &[u8]) -> Vec<Vec<u8>> {
     idats
 }
 
-/// The chunk that tells where segments start.
+/// The private chunk with the lengths of the segments.
 pub fn index(rows: usize, segments: &[Vec<u8>]) -> ([u8; 4], Vec<u8>) {
     let mut data = vec![1];
     data.extend((rows as u32).to_be_bytes());
@@ -243,7 +245,7 @@ pub fn index(rows: usize, segments: &[Vec<u8>]) -> ([u8; 4], Vec<u8>) {
     (*b"gpIS", data)
 }
 
-/// Deflate data of the bytes that end at a byte, without being the stream's last.
+/// Deflate data of `bytes` that end on a byte boundary, without the final block of the stream.
 pub fn sync_flushed(bytes: &[u8], level: u32) -> Vec<u8> {
     use flate2::{Compress, Compression, FlushCompress};
     let mut out = Vec::with_capacity(2 * bytes.len() + 1000);

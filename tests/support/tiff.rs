@@ -1,9 +1,9 @@
 //! A plain TIFF writer for the tests: any byte order, BigTIFF, strips or tiles, any compression
-//! and predictor, any tag replaced. One sample at a time, by the specification's words.
+//! and predictor, any tag replaced. Works one sample at a time, as the specification describes it.
 
 use gpuimg::image::{Depth, Image, Samples};
 
-/// A file to be built; change what the test is about.
+/// A file to write; a test changes the fields that it is about.
 #[derive(Clone)]
 pub struct Build {
     pub big_endian: bool,
@@ -11,12 +11,12 @@ pub struct Build {
     /// Rows of a strip, or width and height of a tile.
     pub strip: usize,
     pub tile: Option<(usize, usize)>,
-    /// 1, 5, 8, 32773 or 50000.
+    /// The Compression tag: 1, 5, 8, 32773 or 50000.
     pub compression: u64,
     pub predictor: bool,
-    /// Whether the last strip is as long as the others.
+    /// Whether the last strip is padded to the length of the others.
     pub padded: bool,
-    /// Tags that replace or join those of the image: tag, type, values.
+    /// Tags that replace those of the image or are added to them: tag, type, values.
     pub tags: Vec<(u16, u16, Vec<u64>)>,
     /// Offset of a next directory.
     pub next: u64,
@@ -53,7 +53,7 @@ impl Build {
         }
     }
 
-    /// Sample, 0 outside the image.
+    /// A sample; 0 outside the image.
     fn sample(image: &Image, x: usize, y: usize, channel: usize) -> u16 {
         let shape = image.shape();
         if x >= shape.width || y >= shape.height {
@@ -210,7 +210,7 @@ impl Build {
     }
 }
 
-/// Runs of three and more equal bytes are repeated, the rest is copied; with a no-op in front.
+/// PackBits: repeats runs of three and more equal bytes, copies the rest, and begins with a no-op.
 fn pack_bits(raw: &[u8]) -> Vec<u8> {
     let run = |i: usize| {
         raw[i..]

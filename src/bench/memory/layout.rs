@@ -1,5 +1,6 @@
-//! How data lie in memory: NOTES' rows, records, columns, scattered lines and cache preference, and LXF's
-//! local memory.
+//! The layout of data in memory: rows, records, columns, scattered lines and cache preference of
+//! "Methods of effective organisation of parallel computing on GPUs", and the local memory of
+//! "Transposing a matrix".
 
 use super::{COPY, READ};
 use crate::bench::Table;

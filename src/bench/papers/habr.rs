@@ -1,4 +1,5 @@
-//! HABR's fifteen systems.
+//! The fifteen systems of "CUDA: performance aspects of typical tasks" (habr.com post 119435,
+//! 2011).
 
 use super::{Paper, Topic, published};
 

@@ -1,4 +1,5 @@
-//! NOTES' eight systems: statements of the lecture, shown as measurements.
+//! The eight systems of "Methods of effective organisation of parallel computing on GPUs" (lecture
+//! notes, ticket 40): statements of the lecture, shown as measurements.
 
 use super::{Paper, Topic, described, published};
 

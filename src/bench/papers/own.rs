@@ -1,4 +1,5 @@
-//! What the program adds to the papers: its own kernels, its passes on the CPU, and ceilings.
+//! The systems that the program adds to the papers': its own kernels, its passes on the CPU, and
+//! ceilings.
 
 use super::{Paper, Topic, described};
 

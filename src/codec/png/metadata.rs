@@ -149,13 +149,18 @@ pub fn chunks(metadata: &Metadata, shape: &Shape, behind: bool) -> Vec<Chunk> {
         if let Some(bits) = metadata.significant.as_ref().filter(fits) {
             add(b"sBIT", bits.clone());
         }
-        let size = metadata.resolution.and_then(|told| match told.unit {
-            // A ratio of 1:1 without a unit is the default.
-            Unit::None if told.x != told.y && (told.x.1, told.y.1) == (1, 1) => {
-                Some((told.x.0, told.y.0, 0))
-            }
-            _ => told.per_metre().map(|(x, y)| (x, y, 1)),
-        });
+        let size = metadata
+            .resolution
+            .and_then(|resolution| match resolution.unit {
+                // A ratio of 1:1 without a unit is the default.
+                Unit::None
+                    if resolution.x != resolution.y
+                        && (resolution.x.1, resolution.y.1) == (1, 1) =>
+                {
+                    Some((resolution.x.0, resolution.y.0, 0))
+                }
+                _ => resolution.per_metre().map(|(x, y)| (x, y, 1)),
+            });
         if let Some((x, y, unit)) = size {
             add(
                 b"pHYs",

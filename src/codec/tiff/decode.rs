@@ -134,11 +134,11 @@ impl<'a> Worker<'a> {
             len = len.min(self.source.len().saturating_sub(offset));
         }
         self.packed.resize(len as usize, 0);
-        let whole = self.page.grid.height * self.page.row();
+        let chunk_bytes = self.page.grid.height * self.page.row();
         let unpacked = self
             .source
             .read_at(&mut self.packed, offset)
-            .and_then(|()| self.unpacker.unpack(&self.packed, out, whole))
+            .and_then(|()| self.unpacker.unpack(&self.packed, out, chunk_bytes))
             .map_err(|error| anyhow!("{} {i}: {error}", self.page.grid.noun()));
         self.policy.take(unpacked)?;
         if self.page.predictor {

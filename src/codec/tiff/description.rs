@@ -29,9 +29,11 @@ pub fn truncated(description: &str, samples: u64) -> Option<u64> {
     if !description.starts_with('{') {
         return None;
     }
-    let told: Value = serde_json::from_str(description).ok()?;
-    told["truncated"].as_bool().filter(|&truncated| truncated)?;
-    let sizes = told["shape"].as_array()?;
+    let shaped: Value = serde_json::from_str(description).ok()?;
+    shaped["truncated"]
+        .as_bool()
+        .filter(|&truncated| truncated)?;
+    let sizes = shaped["shape"].as_array()?;
     let product = sizes
         .iter()
         .try_fold(1u64, |product, size| product.checked_mul(size.as_u64()?));
@@ -154,8 +156,8 @@ fn set(element: &str, attribute: &str, value: u32) -> String {
 
 /// Updates tifffile's `{"shape": [pages…, height, width, channels]}`.
 fn shaped(description: &str, transform: &Transform) -> Option<String> {
-    let mut told: Value = serde_json::from_str(description).ok()?;
-    let sizes: Option<Vec<u64>> = told["shape"]
+    let mut object: Value = serde_json::from_str(description).ok()?;
+    let sizes: Option<Vec<u64>> = object["shape"]
         .as_array()?
         .iter()
         .map(Value::as_u64)
@@ -187,15 +189,15 @@ fn shaped(description: &str, transform: &Transform) -> Option<String> {
         new.push(channels as u64);
     }
     // Every page is written with a directory of its own.
-    let truncated = told.as_object_mut()?.remove("truncated");
+    let truncated = object.as_object_mut()?.remove("truncated");
     if new == sizes && truncated.is_none() {
         return Some(description.into());
     }
     if new.len() != sizes.len() || !transform.whole {
-        told.as_object_mut()?.remove("axes");
+        object.as_object_mut()?.remove("axes");
     }
-    told["shape"] = json!(new);
-    Some(told.to_string())
+    object["shape"] = json!(new);
+    Some(object.to_string())
 }
 
 #[cfg(test)]

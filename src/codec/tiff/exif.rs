@@ -1,4 +1,8 @@
 //! Exif data as PNG carries them (section 11.3.3.7): a small TIFF file without an image.
+//!
+//! The crate `kamadak-exif` (2 s of processor time to build) reads such data, and writes them only as a
+//! whole from parsed fields. Here one value is changed in its place, so that all other bytes and the
+//! offsets in them stay true.
 
 use super::encode::alone;
 use super::fields::{SHORT, field, is_layout};
@@ -130,7 +134,7 @@ mod tests {
     #[test]
     fn sides_are_exchanged_in_place() {
         for order in [Order::Little, Order::Big] {
-            let told = |sides: &[(u16, u64)]| {
+            let exif_directory = |sides: &[(u16, u64)]| {
                 let sides = sides
                     .iter()
                     .map(|&(tag, side)| field(order, tag, LONG, &[side]));
@@ -150,9 +154,9 @@ mod tests {
                 (vec![(SIDES[1], 20)], vec![(SIDES[0], 20)]),
                 (vec![], vec![]),
             ] {
-                let mut data = told(&before);
+                let mut data = exif_directory(&before);
                 exchange_sides(&mut data);
-                assert_eq!(data, told(&after));
+                assert_eq!(data, exif_directory(&after));
                 assert_eq!(orientation(&data), Some(6));
                 // However short the data are, nothing panics and nothing beyond their end is read.
                 for end in 0..data.len() {

@@ -125,8 +125,9 @@ fn rational_polynomials(
     let Some(at) = fields.iter().position(|field| field.tag == RPC) else {
         return;
     };
-    let told = doubles(fields, order, RPC).and_then(|told| <[f64; 92]>::try_from(told).ok());
-    let Some(mut told) = told else {
+    let coefficients = doubles(fields, order, RPC)
+        .and_then(|coefficients| <[f64; 92]>::try_from(coefficients).ok());
+    let Some(mut coefficients) = coefficients else {
         fields.remove(at);
         let warning = "its rational polynomials (tag 50844) are left out: they are damaged";
         diagnostics.warnings.push(warning.into());
@@ -139,22 +140,22 @@ fn rational_polynomials(
     const SCALE: [usize; 2] = [7, 8];
     const POLYNOMIALS: [usize; 2] = [12, 52];
     if turn.transposed {
-        told.swap(OFFSET[0], OFFSET[1]);
-        told.swap(SCALE[0], SCALE[1]);
+        coefficients.swap(OFFSET[0], OFFSET[1]);
+        coefficients.swap(SCALE[0], SCALE[1]);
         for i in 0..40 {
-            told.swap(POLYNOMIALS[0] + i, POLYNOMIALS[1] + i);
+            coefficients.swap(POLYNOMIALS[0] + i, POLYNOMIALS[1] + i);
         }
     }
     let sides = [transform.to.height, transform.to.width];
     for (i, mirrored) in [turn.mirror_y, turn.mirror_x].into_iter().enumerate() {
         if mirrored {
-            told[OFFSET[i]] = sides[i] as f64 - 1.0 - told[OFFSET[i]];
-            for coefficient in &mut told[POLYNOMIALS[i]..POLYNOMIALS[i] + 20] {
+            coefficients[OFFSET[i]] = sides[i] as f64 - 1.0 - coefficients[OFFSET[i]];
+            for coefficient in &mut coefficients[POLYNOMIALS[i]..POLYNOMIALS[i] + 20] {
                 *coefficient = -*coefficient;
             }
         }
     }
-    fields[at] = field(order, RPC, DOUBLE, &told.map(f64::to_bits));
+    fields[at] = field(order, RPC, DOUBLE, &coefficients.map(f64::to_bits));
 }
 
 /// The values of a DOUBLE field.

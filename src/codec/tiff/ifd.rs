@@ -1,5 +1,8 @@
 //! The header and the directories (IFD) of a TIFF or BigTIFF file: TIFF 6.0, section 2, and the
 //! BigTIFF design. Every read is bounded by the file's length, whatever the counts in it claim.
+//!
+//! The crate `tiff` would replace this file alone: its decoder takes `&mut self` for each chunk, so that
+//! strips could not be decoded on all threads from one open file. The tests use it as an oracle.
 
 use crate::codec::raw::Order;
 use crate::files::Source;

@@ -61,7 +61,7 @@ fn blocks(
 ) {
     let turns = matches!(transform.effect, Effect::Moves(_));
     let (mut regions, mut ranges, mut labels, mut tables) = (false, false, false, false);
-    let found = imagej::filter(fields, order, |kind| {
+    let well_formed = imagej::filter(fields, order, |kind| {
         let (left_out, untrue) = match kind {
             "roi " | "over" => (&mut regions, turns),
             "rang" => (&mut ranges, transform.changes_values() || !transform.whole),
@@ -72,7 +72,7 @@ fn blocks(
         *left_out |= untrue;
         !untrue
     });
-    if !found {
+    if !well_formed {
         fields.retain(|field| !matches!(field.tag, tag::IMAGEJ_LENGTHS | tag::IMAGEJ_ENTRIES));
         let warning = "ImageJ's own metadata are damaged and left out";
         diagnostics.warnings.push(warning.into());

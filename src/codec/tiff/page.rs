@@ -191,19 +191,19 @@ fn grid(ifd: &Ifd, form: &Form, method: Method) -> Result<(Grid, Vec<Span>)> {
         let Some(values) = ifd.values(tag, number)? else {
             return Ok(None);
         };
-        let found = values.len() as u64;
+        let present = values.len() as u64;
         ensure!(
-            found == number,
-            "its directory lists {found} of {number} {noun}s"
+            present == number,
+            "its directory lists {present} of {number} {noun}s"
         );
         Ok(Some(values))
     };
     let offsets = list(offsets)?.with_context(|| format!("its directory lists no {noun}s"))?;
     // Some writers leave out the length of the only strip.
-    let whole = (form.row(chunk.width) * chunk.height) as u64;
+    let chunk_bytes = (form.row(chunk.width) * chunk.height) as u64;
     let counts = match list(counts)? {
         Some(counts) => counts,
-        None if method == Method::None && number == 1 => vec![whole],
+        None if method == Method::None && number == 1 => vec![chunk_bytes],
         None => bail!("its directory lists no {noun} byte counts"),
     };
     let spans = offsets.into_iter().zip(counts);

@@ -5,7 +5,7 @@ use crate::deflate::zlib;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use zstd::zstd_safe::{self, DCtx, zstd_sys::ZSTD_ErrorCode};
 
-/// What zstd returns where the output has no room: it hands out its codes negated.
+/// The code that zstd returns if the output is too small: it returns its error codes negated.
 const OUT_IS_TOO_SMALL: usize =
     (ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall as usize).wrapping_neg();
 

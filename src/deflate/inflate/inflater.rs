@@ -37,7 +37,7 @@ pub struct Inflater {
     state: State,
     /// Whether the block is the last one.
     last: bool,
-    /// What is left of a match that did not fit into the output: length and distance.
+    /// The length and distance of the rest of a match that did not fit into the output.
     pending: (usize, usize),
     /// The beginning of a header whose end has not come yet.
     header: Vec<u8>,
@@ -79,7 +79,7 @@ impl Inflater {
     /// it again then. Matches refer to the symbols before `from`.
     ///
     /// # Errors
-    /// What is wrong with the stream.
+    /// The fault in the stream.
     pub fn read<T: Symbol>(
         &mut self,
         input: &[u8],

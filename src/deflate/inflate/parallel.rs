@@ -45,13 +45,13 @@ pub trait Input {
     /// The bytes that come next, as many as are at hand; none at the end.
     ///
     /// # Errors
-    /// What keeps them from being read.
+    /// The reason why they cannot be read.
     fn peek(&mut self) -> Result<&[u8]>;
 
     /// Moves past the first `count` of the bytes that `peek` gave.
     ///
     /// # Errors
-    /// What keeps them from being read.
+    /// The reason why they cannot be read.
     fn consume(&mut self, count: usize) -> Result<()>;
 }
 

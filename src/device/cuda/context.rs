@@ -1,7 +1,7 @@
 //! A GPU with its context: opened, shared by streams, and asked about itself.
 
 use super::budget::{Budget, limit};
-use super::error::said;
+use super::error::description;
 use super::kernel::Kernel;
 use crate::device::modules::Modules;
 use crate::device::{Unusable, link};
@@ -193,7 +193,7 @@ fn driver_version() -> Result<i32> {
     // SAFETY: writes one integer through a pointer to a live one; needs no initialisation.
     unsafe { sys::cuDriverGetVersion(&mut version) }
         .result()
-        .map_err(|error| anyhow!("{}", said(&error)))?;
+        .map_err(|error| anyhow!("{}", description(&error)))?;
     Ok(version)
 }
 
@@ -214,9 +214,9 @@ fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
     );
     cudarc::driver::result::init().map_err(|error| match error.0 {
         sys::CUresult::CUDA_ERROR_NO_DEVICE => no_gpu(),
-        _ => anyhow!("the NVIDIA driver does not start: {}", said(&error)),
+        _ => anyhow!("the NVIDIA driver does not start: {}", description(&error)),
     })?;
-    let count = CudaContext::device_count().map_err(|error| anyhow!("{}", said(&error)))?;
+    let count = CudaContext::device_count().map_err(|error| anyhow!("{}", description(&error)))?;
     if count == 0 {
         return Err(no_gpu());
     }
@@ -225,7 +225,7 @@ fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
         "there is no GPU {ordinal}: this machine shows {count}, numbered from 0"
     );
     CudaContext::new(ordinal)
-        .map_err(|error| anyhow!("GPU {ordinal} cannot be opened: {}", said(&error)))
+        .map_err(|error| anyhow!("GPU {ordinal} cannot be opened: {}", description(&error)))
 }
 
 /// The error for a driver without visible GPUs, with the settings that may hide them.

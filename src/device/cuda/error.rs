@@ -3,7 +3,7 @@
 use cudarc::driver::result::DriverError;
 
 /// The driver's description of an error, or its number if there is none.
-pub(super) fn said(error: &DriverError) -> String {
+pub(super) fn description(error: &DriverError) -> String {
     match error.error_string() {
         Ok(text) => text.to_string_lossy().into_owned(),
         Err(_) => format!("CUDA error {:?}", error.0),

@@ -1,7 +1,7 @@
 //! Points in a stream that know their times.
 
 use super::context::Gpu;
-use super::error::said;
+use super::error::description;
 use anyhow::{Result, anyhow};
 use cudarc::driver::CudaEvent;
 use cudarc::driver::result::DriverError;
@@ -21,7 +21,7 @@ impl Gpu {
             event.record(&self.stream)?;
             Ok(event)
         };
-        record().map_err(|error: DriverError| anyhow!("{}", said(&error)))
+        record().map_err(|error: DriverError| anyhow!("{}", description(&error)))
     }
 
     /// The clock anchor; all timed work is queued after it.

@@ -2,7 +2,7 @@
 
 use super::budget::{Budget, LIMIT};
 use super::context::Gpu;
-use super::error::said;
+use super::error::description;
 use crate::device::NoMemory;
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::CudaStream;
@@ -71,8 +71,8 @@ impl Gpu {
         self.context.bind_to_thread()?;
         let size = whole_words(len);
         if !self.budget.take(size) {
-            let told = anyhow!("no {len} bytes of device memory within {LIMIT}");
-            return Err(told.context(NoMemory));
+            let refusal = anyhow!("no {len} bytes of device memory within {LIMIT}");
+            return Err(refusal.context(NoMemory));
         }
         // SAFETY: the call only returns a new address; the bytes there may have any value, and
         // readers get what copies and kernels have written.
@@ -85,10 +85,10 @@ impl Gpu {
         }
         .map_err(|error| {
             self.budget.give_back(size);
-            let told = anyhow!("no {len} bytes of device memory: {}", said(&error));
+            let refusal = anyhow!("no {len} bytes of device memory: {}", description(&error));
             match error.0 {
-                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => told.context(NoMemory),
-                _ => told,
+                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => refusal.context(NoMemory),
+                _ => refusal,
             }
         })?;
         Ok(Buffer {
@@ -122,7 +122,7 @@ impl Gpu {
         if is_known(host) {
             self.wait()?;
         }
-        queued.map_err(|error| anyhow!("{}", said(&error)))
+        queued.map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Copies a range of bytes of every row of `host`, whose rows have `pitch` bytes, to `buffer`,
@@ -168,7 +168,7 @@ impl Gpu {
         // as many bytes; the copy is waited for before `host` is released.
         let queued = unsafe { sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) }.result();
         self.wait()?;
-        queued.map_err(|error| anyhow!("{}", said(&error)))
+        queued.map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Copies the beginning of `buffer` over all of `host`, after all queued work, and waits.
@@ -185,7 +185,7 @@ impl Gpu {
         // if waiting fails, the context is dead and its copies have ended too.
         let queued = unsafe { result::memcpy_dtoh_async(host, source, self.stream.cu_stream()) };
         self.wait()?;
-        queued.map_err(|error| anyhow!("{}", said(&error)))
+        queued.map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Copies the words of a small buffer to the host, after all queued work.
@@ -202,7 +202,7 @@ impl Gpu {
         unsafe {
             result::memset_d8_async(buffer.pointer, byte, buffer.len, self.stream.cu_stream())
         }
-        .map_err(|error| anyhow!("{}", said(&error)))
+        .map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Queues a copy of the beginning of `from` over all of `to`.
@@ -213,7 +213,7 @@ impl Gpu {
         unsafe {
             result::memcpy_dtod_async(to.pointer, from.pointer, to.len, self.stream.cu_stream())
         }
-        .map_err(|error| anyhow!("{}", said(&error)))
+        .map_err(|error| anyhow!("{}", description(&error)))
     }
 }
 
@@ -225,7 +225,7 @@ fn is_known(host: &[u8]) -> bool {
     // The call for several attributes, since the call for one reports an unknown address as an
     // error.
     // SAFETY: the driver looks the address up, and writes a number of this size, or zero.
-    let asked = unsafe {
+    let status = unsafe {
         sys::cuPointerGetAttributes(
             1,
             &mut attribute,
@@ -233,5 +233,5 @@ fn is_known(host: &[u8]) -> bool {
             host.as_ptr() as sys::CUdeviceptr,
         )
     };
-    asked.result().is_ok() && kind != 0
+    status.result().is_ok() && kind != 0
 }

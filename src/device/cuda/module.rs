@@ -1,7 +1,7 @@
 //! Kernels by their names: found in the embedded modules, and kept.
 
 use super::context::Gpu;
-use super::error::said;
+use super::error::description;
 use super::kernel::Kernel;
 use anyhow::{Result, anyhow};
 use cudarc::driver::CudaModule;
@@ -29,7 +29,10 @@ impl Gpu {
     fn find_kernel(&self, file: &str, name: &'static str, form: &str) -> Result<Kernel> {
         let module: Arc<CudaModule> = self.modules.get(file, form, |code| {
             self.context.load_module(code).map_err(|error| {
-                anyhow!("the driver refuses the kernels of {file}: {}", said(&error))
+                anyhow!(
+                    "the driver refuses the kernels of {file}: {}",
+                    description(&error)
+                )
             })
         })?;
         let entry = match form {
@@ -45,7 +48,7 @@ impl Gpu {
                 threads,
             })
         };
-        ready().map_err(|error| anyhow!("kernel {entry}: {}", said(&error)))
+        ready().map_err(|error| anyhow!("kernel {entry}: {}", description(&error)))
     }
 
     /// Asks for `percent` of a multiprocessor's on-chip memory as shared memory for `kernel`, the
@@ -55,6 +58,6 @@ impl Gpu {
         kernel
             .function
             .set_attribute(carveout, percent.into())
-            .map_err(|error| anyhow!("{}", said(&error)))
+            .map_err(|error| anyhow!("{}", description(&error)))
     }
 }

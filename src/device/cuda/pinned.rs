@@ -1,7 +1,7 @@
 //! Host memory that a GPU reaches directly, for one image or kept from image to image.
 
 use super::context::Gpu;
-use super::error::said;
+use super::error::description;
 use super::memory::Buffer;
 use crate::image::buffer;
 use anyhow::{Result, anyhow, ensure};
@@ -138,7 +138,7 @@ impl Pinned<'_> {
         unsafe {
             result::memcpy_htod_async(buffer.pointer, self.memory, self.gpu.stream.cu_stream())
         }
-        .map_err(|error| anyhow!("{}", said(&error)))
+        .map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Queues a copy of `buffer` over all of it, which must have the same length.
@@ -151,7 +151,7 @@ impl Pinned<'_> {
         unsafe {
             result::memcpy_dtoh_async(self.memory, buffer.pointer, self.gpu.stream.cu_stream())
         }
-        .map_err(|error| anyhow!("{}", said(&error)))
+        .map_err(|error| anyhow!("{}", description(&error)))
     }
 }
 
@@ -163,7 +163,7 @@ impl Pinned<'_> {
         let to = to.ok_or_else(|| anyhow!("a copy past the memory's end"))?;
         // SAFETY: as in `upload`; both ranges lie inside.
         unsafe { result::memcpy_dtoh_async(to, source, self.gpu.stream.cu_stream()) }
-            .map_err(|error| anyhow!("{}", said(&error)))
+            .map_err(|error| anyhow!("{}", description(&error)))
     }
 }
 

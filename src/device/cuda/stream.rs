@@ -1,7 +1,7 @@
 //! Launches in a stream, and the wait for its end.
 
 use super::context::Gpu;
-use super::error::said;
+use super::error::description;
 use super::kernel::{Grid, Kernel};
 use super::memory::Buffer;
 use anyhow::{Result, anyhow};
@@ -25,7 +25,7 @@ impl Gpu {
     pub fn wait(&self) -> Result<()> {
         self.stream
             .synchronize()
-            .map_err(|error| anyhow!("{}", said(&error)))
+            .map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Queues `kernel` with `grid` blocks of the number of threads that it was compiled for.
@@ -65,7 +65,7 @@ impl Gpu {
         // SAFETY: the kernels are the project's own, and access only the given buffers, up to the
         // given counts, which the caller guarantees. The tests run every kernel, also under a
         // memory checker.
-        unsafe { builder.launch(config) }.map_err(|error| anyhow!("{}", said(&error)))?;
+        unsafe { builder.launch(config) }.map_err(|error| anyhow!("{}", description(&error)))?;
         Ok(())
     }
 

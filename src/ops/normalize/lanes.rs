@@ -1,5 +1,6 @@
-//! The scale of `normalize` on the CPU, for vector instructions: samples are taken by lanes, so that
-//! one loop serves every channel count. The compiler makes the vectors, for each kind of processor.
+//! The scale of `normalize` on the CPU, for vector instructions: samples are grouped into lanes, so
+//! that one loop serves every channel count. The compiler makes vector code for each kind of
+//! processor.
 
 use super::scale::Scale;
 use crate::device::cpu::{self, LANES, Sample};
@@ -36,10 +37,10 @@ impl ScaleLanes {
         }
     }
 
-    /// `Scale::exact` without a division: an estimate in f32 that is right or one too small, then
-    /// the integer remainder says which. The factor is 2⁻²⁰ too small, more than the three
-    /// roundings of 2⁻²⁴ can make up for and, at 65535, less than 1/8 of a step; adding 2²³ rounds
-    /// to the nearest integer and leaves it in the low bits of the float.
+    /// `Scale::exact` without a division: an estimate in f32 is right or one too small, and the
+    /// integer remainder decides between the two. The factor is too small by 2⁻²⁰, which exceeds
+    /// the three rounding errors of 2⁻²⁴ and, at 65535, is less than 1/8 of a step; adding 2²³
+    /// rounds to the nearest integer and leaves it in the low bits of the float.
     #[inline(always)]
     fn apply<T: Sample>(&self, value: T, lane: usize) -> T {
         const SHIFT: f32 = (1 << 23) as f32;

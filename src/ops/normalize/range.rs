@@ -1,5 +1,5 @@
-//! Ranges: as they are typed, in the values that a file's samples stand for, and as they are worked
-//! with, in samples.
+//! Ranges: in the values of a file, as the user types them, and in samples in memory, as the
+//! operation uses them.
 
 use crate::image::Values;
 use anyhow::{Result, ensure};
@@ -40,7 +40,7 @@ impl FromStr for Range {
 }
 
 impl Range {
-    /// Refuses a range of `option` that samples of such values do not have.
+    /// Refuses a range of `option` with values that samples of this type cannot have.
     pub(super) fn fits(self, option: &str, values: Values) -> Result<()> {
         let (least, most) = (values.least(), values.most());
         ensure!(
@@ -52,7 +52,7 @@ impl Range {
         Ok(())
     }
 
-    /// Its samples.
+    /// The range in samples in memory.
     pub(super) fn samples(self, values: Values) -> (u16, u16) {
         (values.sample(self.min), values.sample(self.max))
     }

@@ -1,19 +1,20 @@
-//! Pixels moved by the CPU, on all cores. Mirrorings, and the transposition of a square, stay in
-//! the image's own memory: fresh memory costs as much again to touch for the first time as to copy
-//! into. Everything is done in pieces that a level-1 or level-2 cache holds.
+//! Moves pixels on the CPU, on all cores. Mirroring, and the transposition of a square, work in the
+//! image's own memory: the first touch of new memory costs as much as the copy into it. All work is
+//! done in pieces that fit into a level-1 or level-2 cache.
 
 use rayon::prelude::*;
 use std::ops::Range;
 use wide::{u8x16, u16x8};
 
-/// Side of a tile at most, in pixels.
+/// The longest side of a tile, in pixels.
 const TILE: usize = 128;
 /// Side of a tile of `N`-byte pixels: 128 bytes of a row or more, so that memory is read and
 /// written in pairs of lines, and three tiles stay in a level-2 cache.
 const fn tile<const N: usize>() -> usize {
     if N <= 2 { TILE } else { TILE / 2 }
 }
-/// Side of the part of a square that a core takes, with the part across the diagonal.
+/// Side, in pixels, of the part of a square that a core transposes together with the part across
+/// the diagonal.
 const PART: usize = 512;
 /// Pixels that a core mirrors at a time.
 const PIECE: usize = 1 << 15;
@@ -21,7 +22,7 @@ const PIECE: usize = 1 << 15;
 type Pixels<const N: usize> = [[u8; N]];
 type Line<const N: usize> = [[u8; N]; TILE];
 
-/// Turns the image by half: the last pixel becomes the first.
+/// Rotates the image by a half turn: the last pixel becomes the first.
 pub(super) fn reverse<const N: usize>(pixels: &mut Pixels<N>) {
     let (head, tail) = halves(pixels, 1);
     head.par_chunks_mut(PIECE)
@@ -54,7 +55,7 @@ pub(super) fn mirror_rows<const N: usize>(pixels: &mut Pixels<N>, width: usize) 
         });
 }
 
-/// The first and the last half of the rows, without the one in the middle.
+/// The first and the last half of the rows, without a middle row.
 fn halves<const N: usize>(
     pixels: &mut Pixels<N>,
     width: usize,
@@ -73,7 +74,7 @@ fn swap_reversed<const N: usize>(head: &mut Pixels<N>, tail: &mut Pixels<N>) {
     }
 }
 
-/// Two tiles and what they become.
+/// Two tiles, and their transposed forms.
 struct Tiles<const N: usize> {
     from: Vec<Line<N>>,
     turned: [Vec<Line<N>>; 2],
@@ -88,8 +89,9 @@ impl<const N: usize> Tiles<N> {
         }
     }
 
-    /// Transposes a tile, of which these are the rows. They are copied together first: where they
-    /// lie, a power of two apart in many images, they would push each other out of the cache.
+    /// Transposes a tile given by its rows. The rows are first copied together: at their own
+    /// addresses, which in many images are a power of two apart, they would evict each other from
+    /// the cache.
     fn take<'a>(&mut self, which: usize, rows: impl Iterator<Item = &'a Pixels<N>>) {
         for (line, row) in self.from.iter_mut().zip(rows) {
             line[..row.len()].copy_from_slice(row);
@@ -97,7 +99,7 @@ impl<const N: usize> Tiles<N> {
         turn_tile(&self.from, &mut self.turned[which]);
     }
 
-    /// Stores a tile that was taken into these rows.
+    /// Stores a transposed tile into these rows.
     fn store<'a>(&self, which: usize, rows: impl Iterator<Item = &'a mut Pixels<N>>) {
         for (row, line) in rows.zip(&self.turned[which]) {
             row.copy_from_slice(&line[..row.len()]);
@@ -105,7 +107,7 @@ impl<const N: usize> Tiles<N> {
     }
 }
 
-/// Transposes a square of `side`² pixels where it lies.
+/// Transposes a square of `side`² pixels in place.
 pub(super) fn transpose_square<const N: usize>(pixels: &mut Pixels<N>, side: usize) {
     let across = side.div_ceil(PART);
     let mut parts: Vec<Vec<&mut Pixels<N>>> = Vec::new();
@@ -115,7 +117,7 @@ pub(super) fn transpose_square<const N: usize>(pixels: &mut Pixels<N>, side: usi
             parts[y / PART * across + x].push(piece);
         }
     }
-    // Each part above the diagonal with its mirror image below; those on it have none.
+    // Each part above the diagonal with its mirror image below; those on the diagonal have none.
     let mut pairs = Vec::new();
     for y in 0..across {
         for x in y..across {
@@ -166,8 +168,8 @@ fn rows_mut<'a, const N: usize>(
     rows.map(|row| &mut row[columns.clone()])
 }
 
-/// Transposes an image `width` pixels wide into another's memory, and then exchanges left and right
-/// or top and bottom, where said.
+/// Transposes an image `width` pixels wide into another image's memory, and then exchanges left and
+/// right or top and bottom if requested.
 pub(super) fn transpose<const N: usize>(
     input: &Pixels<N>,
     output: &mut Pixels<N>,
@@ -177,7 +179,7 @@ pub(super) fn transpose<const N: usize>(
 ) {
     let height = input.len() / width;
     let band = |tiles: &mut Tiles<N>, (band, rows): (usize, &mut Pixels<N>)| {
-        // The input's columns that become these rows.
+        // The columns of the input that become these rows.
         let (top, count) = (band * tile::<N>(), rows.len() / height);
         let left = if mirror_y { width - top - count } else { top };
         for above in (0..height).step_by(tile::<N>()) {
@@ -211,13 +213,13 @@ pub(super) fn transpose<const N: usize>(
 /// Transposes a tile: by vectors of 16 bytes where pixels are small, else eight rows at a time.
 #[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
 fn turn_tile<const N: usize>(from: &[Line<N>], to: &mut [Line<N>]) {
-    // Of known length, so that no index needs a check.
+    // A fixed length, so that no index needs a check.
     let Some(to) = to.first_chunk_mut::<TILE>() else {
         return;
     };
     match N {
         1 => turn_blocks::<N, u8x16, 16>(from, to, |mut rows| {
-            // Four times what a riffle does to a pack of GPUs: 16 rows are 16 columns then.
+            // Four perfect shuffles of all bytes: 16 rows become 16 columns.
             for _ in 0..4 {
                 rows = std::array::from_fn(|i| match i % 2 {
                     0 => u8x16::unpack_low(rows[i / 2], rows[i / 2 + 8]),

@@ -1,0 +1,247 @@
+//! Every JSON that is printed or written, against the schemas in `docs/schemas`; and the document,
+//! `docs/SCHEMAS.md`, against both.
+
+use crate::batch::{JOURNAL, pgm};
+use crate::stacks::stack;
+use crate::support::schema::faults;
+use crate::support::{Kind, folder, image, run};
+use gpuimg::image::Depth;
+use gpuimg::metadata::Metadata;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+const SCHEMAS: [&str; 8] = [
+    "batch-stats",
+    "bench",
+    "histogram",
+    "journal",
+    "report",
+    "stats",
+    "sum",
+    "verify",
+];
+
+/// Objects with keys that are not the schema's business.
+const FREE: [&str; 2] = ["/stages", "/key/op"];
+
+/// Keys that are not always there.
+const OPTIONAL: [(&str, &str); 3] = [("sum", "page"), ("verify", "page"), ("journal", "damaged")];
+
+fn documents(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("docs")
+        .join(name);
+    fs::read_to_string(path).expect("a document")
+}
+
+fn schema(name: &str) -> Value {
+    serde_json::from_str(&documents(&format!("schemas/{name}.json"))).expect("JSON")
+}
+
+/// The JSON lines of a text; what else is said beside them is left out.
+fn objects(text: &str) -> Vec<Value> {
+    let lines = text.lines().filter(|line| line.starts_with('{'));
+    let objects = lines.map(|line| serde_json::from_str(line).expect("JSON"));
+    objects.collect()
+}
+
+/// What the program prints and writes, each with the schema that it is to fit.
+fn printed() -> Vec<(&'static str, Value)> {
+    let page = |width| image(width, 20, 1, Depth::Sixteen, Kind::Noise);
+    let pages = |widths: &[usize]| {
+        let images: Vec<_> = widths.iter().map(|&width| page(width)).collect();
+        stack(&images, &Metadata::default())
+    };
+    let mut other = pgm(30, 20, 1);
+    *other.last_mut().expect("samples") ^= 1;
+    let root = folder(&[
+        ("in/a.pgm", &pgm(30, 20, 1)),
+        ("in/b.pgm", &pgm(30, 20, 2)),
+        ("in/cut.pgm", &pgm(30, 20, 3)[..900]),
+        ("in/none.pgm", b"P5\n9 9"),
+        ("other.pgm", &other),
+        ("tall.pgm", &pgm(20, 30, 1)),
+        ("colour.ppm", &[&b"P6\n1 1\n255\n"[..], &[1, 2, 3]].concat()),
+        ("two.tif", &pages(&[30, 30])),
+        ("unlike.tif", &pages(&[30, 31])),
+        ("three.tif", &pages(&[30, 30, 30])),
+    ]);
+    let root = root.path();
+    let mut all = Vec::new();
+    let mut go = |code: i32, line: &str, stdout: &'static str, stderr: &'static str| {
+        let args: Vec<&str> = line.split(' ').collect();
+        let run = run(root, &args, &[]);
+        assert_eq!(run.code, code, "{line}: {}", run.stderr);
+        for (name, text) in [(stdout, run.stdout), (stderr, run.stderr)] {
+            let objects = objects(&text);
+            assert_eq!(objects.is_empty(), name.is_empty(), "{line}: {text}");
+            all.extend(objects.into_iter().map(|object| (name, object)));
+        }
+    };
+    go(
+        0,
+        "normalize in/a.pgm a.png --device cpu --stats=json",
+        "",
+        "stats",
+    );
+    go(0, "sum tall.pgm --stats=json", "", "stats");
+    go(
+        1,
+        "normalize in out --keep-going --report r.jsonl --stats=json",
+        "",
+        "batch-stats",
+    );
+    go(
+        1,
+        "normalize in out --keep-going --report r.jsonl --resume",
+        "",
+        "",
+    );
+    go(0, "sum in/a.pgm in/b.pgm --report sums.jsonl", "", "");
+    go(
+        0,
+        "normalize in/a.pgm in/b.pgm out2 --across --pages 1",
+        "",
+        "",
+    );
+    go(0, "sum in/a.pgm colour.ppm --json -q", "sum", "");
+    go(0, "sum two.tif --all --json", "sum", "");
+    go(0, "verify --json in/a.pgm in/a.pgm", "verify", "");
+    go(1, "verify --json in/a.pgm other.pgm", "verify", "");
+    go(1, "verify --json in/a.pgm tall.pgm", "verify", "");
+    go(1, "verify --json two.tif unlike.tif", "verify", "");
+    go(1, "verify --json two.tif three.tif", "verify", "");
+    go(0, "histogram in/a.pgm in/b.pgm -o all.hist", "", "");
+    go(0, "histogram colour.ppm -o colour.hist", "", "");
+    go(0, "histogram in/a.pgm --shard 2/2 -o empty.hist", "", "");
+    go(
+        0,
+        "bench transpose --small --device cpu --json",
+        "bench",
+        "",
+    );
+    for (name, file) in [
+        ("report", "r.jsonl"),
+        ("report", "sums.jsonl"),
+        ("histogram", "all.hist"),
+        ("histogram", "colour.hist"),
+        ("histogram", "empty.hist"),
+    ] {
+        let objects = objects(&fs::read_to_string(root.join(file)).expect(file));
+        all.extend(objects.into_iter().map(|object| (name, object)));
+    }
+    for folder in ["out", "out2"] {
+        let journal = fs::read_to_string(root.join(folder).join(JOURNAL)).expect("journal");
+        all.extend(objects(&journal).into_iter().map(|line| ("journal", line)));
+    }
+    all
+}
+
+/// Of an object and all objects in it: each with a key more, and with each key less in turn.
+fn spoiled(name: &str, object: &Value) -> Vec<(String, Value)> {
+    let mut spoiled = Vec::new();
+    let mut places = vec![String::new()];
+    while let Some(at) = places.pop() {
+        if FREE.contains(&at.as_str()) {
+            continue;
+        }
+        let there = object.pointer(&at).expect("a place");
+        let keys: Vec<String> = match there {
+            Value::Object(map) => map.keys().cloned().collect(),
+            Value::Array(items) => (0..items.len().min(2)).map(|i| i.to_string()).collect(),
+            _ => continue,
+        };
+        places.extend(keys.iter().map(|key| format!("{at}/{key}")));
+        if !there.is_object() {
+            continue;
+        }
+        let mut spoil = |what: String, change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
+            let mut copy = object.clone();
+            let map = copy.pointer_mut(&at).and_then(Value::as_object_mut);
+            change(map.expect("an object"));
+            spoiled.push((what, copy));
+        };
+        spoil(format!("{at} with a key more"), &|map| {
+            map.insert("unknown".into(), json!(1));
+        });
+        for key in keys {
+            if !OPTIONAL.contains(&(name, &key)) {
+                spoil(format!("{at} without {key}"), &|map| {
+                    map.remove(&key);
+                });
+            }
+        }
+    }
+    spoiled
+}
+
+#[test]
+fn what_is_printed_fits_its_schema() {
+    let printed = printed();
+    let names: BTreeSet<&str> = printed.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, BTreeSet::from(SCHEMAS), "each schema has its cases");
+    let statuses = printed.iter().filter(|(name, _)| *name == "report");
+    let statuses: BTreeSet<&str> = statuses
+        .filter_map(|(_, line)| line["status"].as_str())
+        .collect();
+    assert_eq!(
+        statuses,
+        BTreeSet::from(["damaged", "done", "failed", "skipped"])
+    );
+    for (name, optional) in OPTIONAL {
+        let has = |(of, object): &(&str, Value)| *of == name && object.get(optional).is_some();
+        assert!(printed.iter().any(has), "{name} with {optional}");
+    }
+    let mut noticed = 0;
+    for (name, object) in &printed {
+        let schema = schema(name);
+        assert_eq!(faults(&schema, object), [""; 0], "{name}: {object}");
+        for (what, spoiled) in spoiled(name, object) {
+            assert!(!faults(&schema, &spoiled).is_empty(), "{name}{what}");
+            noticed += 1;
+        }
+    }
+    assert!(noticed > 300, "{noticed}");
+}
+
+/// The section of the document on a schema, from its heading to the next.
+fn section<'a>(document: &'a str, name: &str) -> &'a str {
+    let link = format!("(schemas/{name}.json)");
+    let mut sections = document.split("\n## ").filter(|text| text.contains(&link));
+    sections.next().expect(name)
+}
+
+#[test]
+fn the_document_has_every_field_and_true_examples() {
+    fn fields(schema: &Value, names: &mut BTreeSet<String>) {
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            names.extend(properties.keys().cloned());
+        }
+        let inner = schema.as_object().into_iter().flatten();
+        inner.for_each(|(_, schema)| fields(schema, names));
+    }
+    let document = documents("SCHEMAS.md");
+    for name in SCHEMAS {
+        let (schema, section) = (schema(name), section(&document, name));
+        let mut names = BTreeSet::new();
+        fields(&schema, &mut names);
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+        let told: BTreeSet<String> = rows
+            .filter_map(|row| row.split('`').next())
+            .map(|path| path.rsplit(['.', ']']).next().unwrap_or(path).into())
+            .collect();
+        assert_eq!(told, names, "{name}");
+        let blocks = section.split("```json\n").skip(1);
+        let examples: Vec<Value> = blocks
+            .filter_map(|block| block.split("```").next())
+            .flat_map(|block| serde_json::Deserializer::from_str(block).into_iter())
+            .map(|value| value.expect("JSON"))
+            .collect();
+        assert!(!examples.is_empty(), "{name} has an example");
+        for example in examples {
+            assert_eq!(faults(&schema, &example), [""; 0], "{name}: {example}");
+        }
+    }
+}
