@@ -105,7 +105,7 @@ fn attempt(
     let mut reader = Reader::open(&source, &resources.reading).with_context(|| unread(input))?;
     let surveys = reader.surveys().with_context(|| unread(input))?;
     for (shape, _) in &surveys {
-        op.check(shape).with_context(|| undone(op, input))?;
+        op.check(shape).with_context(|| undone(op.name(), input))?;
     }
     let largest = surveys.iter().map(memory).max();
     let _reservation = resources

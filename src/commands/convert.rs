@@ -1,6 +1,6 @@
 //! `normalize`, `transpose`, `rotate`, `flip`: every operation that makes images.
 
-use super::single;
+use super::single::single;
 use crate::batch::conversion::Conversion;
 use crate::batch::histogram::Set;
 use crate::batch::key::Job;

@@ -1,7 +1,7 @@
 //! `sum`: prints the totals of each image, a line each, in order; a bad file is named and the
 //! others are processed.
 
-use super::single;
+use super::single::single;
 use crate::batch::{self, options::Options};
 use crate::console;
 use crate::ops::sum::Sum;

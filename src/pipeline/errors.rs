@@ -1,7 +1,6 @@
 //! The sentences for a file that cannot be read, processed or written.
 
 use crate::device::Unusable;
-use crate::ops::Operation;
 use anyhow::Error;
 use std::path::Path;
 
@@ -18,16 +17,16 @@ pub fn unread(input: &Path) -> String {
     format!("cannot read {}", name(input))
 }
 
-pub fn undone(op: &dyn Operation, input: &Path) -> String {
-    format!("cannot {} {}", op.name(), name(input))
+pub fn undone(verb: &str, input: &Path) -> String {
+    format!("cannot {verb} {}", name(input))
 }
 
-/// Adds to an error the operation and the file that it concerns, unless the GPU cannot be used at
+/// Adds to an error the operation's verb and the file that it concerns, unless the GPU cannot be used at
 /// all.
-pub fn failed(error: Error, op: &dyn Operation, input: &Path) -> Error {
+pub fn failed(error: Error, verb: &str, input: &Path) -> Error {
     match error.is::<Unusable>() {
         true => error,
-        false => error.context(undone(op, input)),
+        false => error.context(undone(verb, input)),
     }
 }
 

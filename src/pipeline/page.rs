@@ -96,7 +96,7 @@ impl PageProcessor<'_, '_> {
         let form = self.form(worked_on);
         let executed = self.executor.run(&task, page.pixels, form);
         let Executed { result, summary } =
-            executed.map_err(|error| failed(error, op, self.input))?;
+            executed.map_err(|error| failed(error, op.name(), self.input))?;
         diagnostics.warnings.extend(summary.warnings);
         self.since = Instant::now();
         let Page {
@@ -114,7 +114,7 @@ impl PageProcessor<'_, '_> {
             OpResult::Counts(mut found) => {
                 found.signed = metadata.signed;
                 let joined = self.found.count(found);
-                joined.with_context(|| undone(op, self.input))?;
+                joined.with_context(|| undone(op.name(), self.input))?;
             }
             OpResult::Image(pixels) => {
                 if let Some((to, _)) = self.output {
@@ -174,7 +174,7 @@ impl PageProcessor<'_, '_> {
         let from = page.pixels.shape();
         let task = Task::plain(&symmetry, &from);
         let executed = self.executor.run(&task, page.pixels, Form::Samples);
-        let executed = executed.map_err(|error| failed(error, &symmetry, self.input))?;
+        let executed = executed.map_err(|error| failed(error, symmetry.name(), self.input))?;
         let OpResult::Image(pixels) = executed.result else {
             bail!("turning it gave no image");
         };

@@ -45,7 +45,7 @@ impl StackStatistics {
             };
             let (kind, image) = read().with_context(|| unread(input))?;
             let statistics = executor.measure(statistic, Pixels::Host(image));
-            let statistics = statistics.map_err(|error| failed(error, op, input))?;
+            let statistics = statistics.map_err(|error| failed(error, op.name(), input))?;
             match stack.0.iter_mut().find(|(known, _)| *known == kind) {
                 None => stack.0.push((kind, statistics)),
                 Some((_, known)) => known.join(&statistics)?,

@@ -1,0 +1,62 @@
+//! One image by itself, for every verb that takes one.
+
+use crate::console;
+use crate::device::Devices;
+use crate::ops::Operation;
+use crate::options::{Common, StatsForm};
+use crate::pipeline::{Destination, Done, Resources, one_image};
+use crate::timing::Report;
+use anyhow::Result;
+use std::path::Path;
+
+/// Runs an operation on one image, and tells on standard error what its user should know of it and, where
+/// `--stats` asks for it, where the time went.
+///
+/// # Errors
+/// Those of `one_image`.
+pub fn single(
+    op: &dyn Operation,
+    input: &Path,
+    output: Option<&Destination>,
+    common: &Common,
+    quiet: bool,
+) -> Result<Done> {
+    let devices = Devices::new(common.device);
+    let resources = Resources {
+        devices: &devices,
+        budget: None,
+        reading: common.reading,
+        only_files: false,
+    };
+    let done = one_image(op, input, output, &resources)?;
+    if !quiet {
+        let file = input.display().to_string();
+        for sentence in done.sentences(common.verbose) {
+            console::tell(&format!("gpuimg: {}", sentence.replace("{file}", &file)));
+        }
+        if common.verbose && common.stats.is_none() {
+            console::tell(&format!("gpuimg: {file}: {}", done.device));
+        }
+    }
+    let wall = done.timeline.wall();
+    let Some(form) = common.stats else {
+        return Ok(done);
+    };
+    let mut timeline = done.timeline.clone();
+    timeline.peaks = devices.peaks();
+    let arrow = output
+        .map(|output| format!(" → {}", output.path.display()))
+        .unwrap_or_default();
+    let title = format!("{} {}{arrow}: {}", op.name(), input.display(), done.shape);
+    let report = Report {
+        title: &console::printable(&title),
+        device: &done.device,
+        timeline: &timeline,
+        wall,
+    };
+    match form {
+        StatsForm::Text => console::tell_lines(&report.text()),
+        StatsForm::Json => console::tell(&report.json()?),
+    }
+    Ok(done)
+}
