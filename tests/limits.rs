@@ -255,7 +255,9 @@ fn an_endless_device_was_read_until_memory_ended() {
     let script = "ulimit -v 1000000; cat /dev/zero | \"$0\" normalize - out.png";
     let Run { code, stderr, .. } = shell(root.path(), script);
     assert_eq!(code, 1, "{stderr}");
-    assert!(stderr.contains("it goes on after"), "{stderr}");
+    // Where half of the free memory is more than the limit, the system refuses first.
+    let refused = ["it goes on after", "out of memory"];
+    assert!(refused.iter().any(|why| stderr.contains(why)), "{stderr}");
     // What has an end is read, as before.
     fs::write(root.path().join("a.pgm"), pgm(9, 7, 1)).expect("file");
     for script in [

@@ -10,7 +10,7 @@ use gpuimg::metadata::Metadata;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
 const SCHEMAS: [&str; 8] = [
     "batch-stats",
@@ -30,10 +30,12 @@ const FREE: [&str; 2] = ["/stages", "/key/op"];
 const OPTIONAL: [(&str, &str); 3] = [("sum", "page"), ("verify", "page"), ("journal", "damaged")];
 
 fn documents(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("docs")
-        .join(name);
-    fs::read_to_string(path).expect("a document")
+    let folder = std::env::var_os("GPUIMG_DOCS");
+    let folder = folder.map_or(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/docs").into(),
+        PathBuf::from,
+    );
+    fs::read_to_string(folder.join(name)).expect("a document")
 }
 
 fn schema(name: &str) -> Value {

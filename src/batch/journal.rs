@@ -95,12 +95,11 @@ impl Sight {
                 in_place: false,
             };
         };
-        let in_place = same_file(&item.input, path);
+        let output = Identity::of(path);
+        // Most outputs do not exist, and so are not the input.
+        let in_place = output.is_some() && same_file(&item.input, path);
         // One file is looked up once: between two look-ups another run could replace it.
-        let output = match in_place {
-            true => input,
-            false => Identity::of(path),
-        };
+        let output = if in_place { input } else { output };
         Sight {
             input,
             output,

@@ -160,7 +160,7 @@ impl Batch<'_> {
             ..template.clone()
         };
         // No folder is made for a missing input.
-        if item.input != Path::new("-") {
+        if item.input != Path::new("-") && sight.input.is_none() {
             fs::metadata(&item.input)
                 .map_err(|error| anyhow!(reason(&error)))
                 .with_context(|| format!("cannot read {}", item.input.display()))?;

@@ -5,11 +5,10 @@ use crate::limits;
 use crate::reason::plain;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FileType, Mode, OFlags};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// An input file, or all of standard input.
@@ -47,24 +46,25 @@ impl Source {
     }
 
     fn found(path: &Path, pipe: bool) -> Result<Source> {
-        // The file is examined first, since opening a pipe may block; then the examined file is
-        // opened, whatever has its name by now.
-        let looked = OFlags::PATH | OFlags::CLOEXEC;
-        let held = rustix::fs::open(path, looked, Mode::empty()).map_err(io::Error::from);
-        let held = File::from(held.map_err(plain)?);
-        let about = held.metadata().map_err(plain)?;
-        let kind = about.file_type();
-        ensure!(!kind.is_dir(), "it is a directory");
-        ensure!(
-            !kind.is_char_device() && !kind.is_block_device(),
-            "{DEVICE}"
-        );
-        ensure!(kind.is_file() || pipe, "it is no file any more");
-        let own = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
-        let file = File::open(if own.exists() { &own } else { path }).map_err(plain)?;
-        if !kind.is_file() {
-            return Source::drain(file);
+        let check = |about: &fs::Metadata| {
+            let kind = about.file_type();
+            ensure!(!kind.is_dir(), "it is a directory");
+            ensure!(
+                !kind.is_char_device() && !kind.is_block_device(),
+                "{DEVICE}"
+            );
+            ensure!(kind.is_file() || pipe, "it is no file any more");
+            Ok(kind.is_file())
+        };
+        if !check(&fs::metadata(path).map_err(plain)?)? {
+            return Source::drain(File::open(path).map_err(plain)?);
         }
+        // Without waiting: by now the name may be that of a pipe, whose opening waits for a writer.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
+        let file = File::from(file.map_err(plain)?);
+        let about = file.metadata().map_err(plain)?;
+        ensure!(check(&about)?, "it is no file any more");
         Ok(Source {
             data: Data::File(file),
             len: about.len(),

@@ -11,7 +11,7 @@ for line in sys.stdin:
     if artifact.get("target", {}).get("kind") == ["test"]: print(artifact["executable"])')
 rm -rf bundle
 mkdir bundle
-cp -r samples bundle/samples
+cp -r samples docs bundle/
 cp target/release/gpuimg bundle/gpuimg
 cp "$tests" bundle/tests
 cp tests/gpu/run.sh bundle/run.sh

@@ -3,10 +3,10 @@
 # compute-sanitizer where it is installed. Made part of a bundle by tests/gpu/bundle.sh.
 set -euo pipefail
 cd "$(dirname "$0")"
-export GPUIMG_REQUIRE_GPU=1 GPUIMG_BIN=$PWD/gpuimg GPUIMG_SAMPLES=$PWD/samples
-./tests --include-ignored --skip full_card
+export GPUIMG_REQUIRE_GPU=1 GPUIMG_BIN=$PWD/gpuimg GPUIMG_SAMPLES=$PWD/samples GPUIMG_DOCS=$PWD/docs
+./tests --include-ignored --skip full_gpu
 # It takes all of the GPU's memory from whoever runs beside it.
-./tests --ignored full_card
+./tests --ignored full_gpu
 if command -v compute-sanitizer > /dev/null; then
     for tool in memcheck racecheck; do
         compute-sanitizer --tool $tool --error-exitcode 1 ./tests --test-threads 1 every_kernel_on_small_images
