@@ -466,6 +466,18 @@ impl Gpu {
         queued.map_err(|error| anyhow!("{}", said(&error)))
     }
 
+    /// The same to byte `to` of the buffer and what follows it.
+    pub fn send_to(&self, host: &[u8], buffer: &Buffer, to: usize) -> Result<()> {
+        let target = buffer.part(to, host.len())?;
+        self.context.bind_to_thread()?;
+        // SAFETY: as in `send`; the part lies inside.
+        let queued = unsafe { result::memcpy_htod_async(target, host, self.stream.cu_stream()) };
+        if is_known(host) {
+            self.wait()?;
+        }
+        queued.map_err(|error| anyhow!("{}", said(&error)))
+    }
+
     /// Copies a part of every row of `host`, rows of `pitch` bytes, to `buffer`, one part behind the
     /// other. Returns when `host` may change again.
     pub fn send_columns(
@@ -794,6 +806,12 @@ impl Pinned<'_> {
     /// Whether the card reaches the memory directly.
     pub fn direct(&self) -> bool {
         self.direct
+    }
+
+    /// The memory, once all that was queued is done.
+    pub fn bytes(&mut self) -> Result<&[u8]> {
+        self.gpu.wait()?;
+        Ok(self.memory)
     }
 
     /// Bytes of the memory.

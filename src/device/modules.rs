@@ -32,6 +32,7 @@ macro_rules! embedded {
 static EMBEDDED: &[Embedded] = embedded! {
     "flip": "b1" "b2" "b3" "b4" "b6" "b8";
     "histogram": "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
+    "png_unfilter": "b1" "b2" "b3" "b4" "b6" "b8";
     "normalize": "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
     "sum": "u32" "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
     "transpose": "b1" "b2" "b3" "b4" "b6" "b8";
@@ -49,7 +50,9 @@ macro_rules! of_one_form {
 }
 
 /// The kernels that are the same for all pixels; their form has no name.
-static OF_ONE_FORM: &[Embedded] = of_one_form!("png_codes" "png_filter" "png_pack");
+static OF_ONE_FORM: &[Embedded] = of_one_form!(
+    "png_codes" "png_filter" "png_find" "png_inflate" "png_matches" "png_pack" "png_rows"
+);
 
 macro_rules! papers {
     ($($file:literal)*) => {

@@ -7,6 +7,7 @@ mod codes;
 mod data;
 mod deflate;
 mod finder;
+mod gpu;
 mod header;
 mod inflate;
 mod lane;
@@ -31,6 +32,7 @@ use header::{Colour, Prelude};
 use inflate::Inflater;
 use unfilter::{Layout, Rows};
 
+pub use gpu::{Head, Packed, Unsuited, decode_on_gpu};
 pub use zlib::Unzip;
 
 /// Bytes of image from which a second thread pays for its start.
