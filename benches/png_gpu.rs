@@ -3,12 +3,14 @@
 //! from device memory to compressed bytes in host memory, and the file beside the CPU's; then the
 //! same on several lanes at once, uploads counted. Files stay in FOLDER if one is named (with a
 //! slash), for others to be measured on their data. `once`: one image, CUDA's start counted.
+//! `decode FILE…`: PNG files decoded on the GPU instead, see decode.rs.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a program for the developer"
 )]
 
+mod decode;
 mod kinds;
 mod words;
 
@@ -28,6 +30,9 @@ const TIMES: usize = 9;
 
 fn main() {
     let words = Words::new();
+    if words.names("decode") {
+        return decode::rows();
+    }
     let side = words.side();
     let kind = words.kinds().first().copied();
     let mut image = kind.unwrap_or(Kind::Noisy).image(side, side);

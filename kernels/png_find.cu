@@ -1,23 +1,30 @@
 // PNG decoder, first part: where deflate's blocks begin in a stream of which nothing else is known.
 //
-//   png_find(const u32 *stream, u32 words, u32 bits, u32 first, u32 most, u32 regions, u32 *counts, u32 *slots,
-//            Codes *codes, u32 *report)
-//       Looks at every bit from `first` on for a dynamic block's header; one that is the last only in the last LAST
-//       bits. What it finds goes to `codes`, `most` of them, in any order; slots + r·MOST says which begin in region
-//       r, in order, and counts[r] how many. Grid: a block of 256 a region of REGION words, ceil(words / REGION).
-//   png_order(u32 bits, u32 regions, const u32 *counts, const u32 *slots, const Codes *codes, u32 most, u32 span,
-//             Part *parts, u32 *report)
+//   png_find(const u32 *stream, u32 words, u32 bits, u32 first, u32 most, u32 *hits, u32 *report)
+//       The bits from `first` on at which a dynamic block's header can begin, as far as its first 74 bits tell; one
+//       that is the last only in the last LAST bits. Grid: a block of 256 for GROUP words.
+//   png_sieve(stream, words, bits, u32 most, const u32 *hits, u32 *likely, u32 *report)
+//       Those of them whose first SIEVED code lengths contradict nothing. Grid: any number of blocks of SIEVERS.
+//   png_read(stream, words, bits, u32 most, u32 most_codes, const u32 *likely, u32 *counts, u32 *slots, Codes *codes,
+//            u32 *report)
+//       Reads their headers to the end, or to a contradiction. What is left goes to `codes` in any order; slots + r·MOST
+//       say which begin in region r of the stream, and counts[r], zero before, how many. Grid: any number of blocks of 32.
+//   png_order(u32 bits, u32 regions, const u32 *counts, u32 *slots, const Codes *codes, u32 span, u32 most_parts,
+//             u32 *order, Part *parts, u32 *report)
 //       Cuts what lies from each header to the next into parts of at most `span` bits. Grid: one block of 1024.
+// `most` hits and likely ones, and `most_codes`, are kept; what is too much, the host finds where it is missing.
 //
 // Two numbers, for b bytes of stream: find reads b; some 10 instructions a bit for one in nine, which can begin a
-// header by its first 13 bits. One of 2000 has a whole code of code lengths and is read to the end of its header or to
-// a contradiction; not one in a file is wrong then, as a rule.
+// header by its first 13 bits. One of 2000 has a whole code of code lengths. Not one in a file is wrong at the end, as
+// a rule. To read a header to its end takes 300 steps that depend on one another: only true headers take so long.
 #include "png_inflate.cuh"
 
-constexpr u32 REGION = 2048, MOST = 64;
-constexpr u32 HEADER = 160;        // words: more than the longest header has
-constexpr u32 LAST = 256 << 13;    // bits
-constexpr u32 HITS = 1024, READERS = 64;
+constexpr u32 GROUP = 2048;                  // words of a block of threads
+constexpr u32 REGION = 256 << 10, MOST = 64; // bits of a region, and headers kept of it
+constexpr u32 LAST = 256 << 13;              // bits
+constexpr u32 HITS = 1024;                   // of a group; more are forgotten
+constexpr u32 SIEVERS = 64, SIEVED = 24;      // threads of a block, code lengths
+constexpr u32 READERS = 8;                   // of a warp: so different are their ways that more would wait for one another
 
 // Weights of eight code lengths of three bits, 128 >> length and 0 for none, in two sums that are to be added.
 static __device__ __forceinline__ u32 weights(u32 lengths) {
@@ -38,19 +45,31 @@ static __device__ __forceinline__ bool is_complete(const u32 *words, u32 at) {
     return (both & 0xffff) + (both >> 16) == 128;
 }
 
-// Reads the header of a block at bit `at` of `words`, whose code of code lengths is complete; lengths go to every
-// READERS-th word of `lengths`, `symbols` is memory in steps of READERS. False where it is not a header: an
-// incomplete code but that of one distance of one bit and that without distances, or one without an end of block.
-static __device__ bool read_header(const u32 *words, u32 at, u8 *symbols, u32 *lengths, Codes &codes) {
+// The stream's bits from `at` on; zeros behind its last word.
+struct Stream {
+    const u32 *words;
+    u32 count;
+    __device__ __forceinline__ u32 at(u32 bit) const {
+        const u32 i = bit / 32;
+        return __funnelshift_r(i < count ? words[i] : 0, i + 1 < count ? words[i + 1] : 0, bit % 32);
+    }
+};
+
+// Reads the header of a block at bit `at`, whose code of code lengths is complete, or its first code lengths until
+// `enough`; lengths go to every STEP-th word of `lengths` if KEPT, `symbols` is memory in steps of STEP. False where it is
+// not a header: an incomplete code but that of one distance of one bit and that without distances, or one without an
+// end of block.
+template <bool KEPT, u32 STEP>
+static __device__ bool read_header(const Stream &stream, u32 at, u32 enough, u8 *symbols, u32 *lengths, Codes &codes) {
     constexpr u8 ORDER[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
-    const u32 head = bits_at(words, at + 3);
+    const u32 head = stream.at(at + 3);
     const u32 litlens = 257 + (head & 31), all = litlens + 1 + (head >> 5 & 31), count = 4 + (head >> 10 & 15);
     at += 17;
     u64 told = 0, counts = 0; // three bits a symbol, a byte a length
 #pragma unroll
     for (u32 k = 0; k < 19; k++)
         if (k < count) {
-            const u64 length = bits_at(words, at + 3 * k) & 7;
+            const u64 length = stream.at(at + 3 * k) & 7;
             told |= length << 3 * ORDER[k];
             counts += length ? 1ull << 8 * length : 0;
         }
@@ -70,19 +89,19 @@ static __device__ bool read_header(const u32 *words, u32 at, u8 *symbols, u32 *l
     for (u32 symbol = 0; symbol < 19; symbol++) {
         const u32 length = told >> 3 * symbol & 7;
         if (length == 0) continue;
-        symbols[(next >> 8 * length & 31) * READERS] = symbol;
+        symbols[(next >> 8 * length & 31) * STEP] = symbol;
         next += 1ull << 8 * length;
     }
     u32 i = 0, last = 0, word = 0;
     u32 litlen_weight = 0, dist_weight = 0, dists = 0;
     bool ends = false;
     while (i < all) {
-        const u32 bits = bits_at(words, at), seven = __brev(bits) >> 25;
+        const u32 bits = stream.at(at), seven = __brev(bits) >> 25;
         u32 length = 1;
 #pragma unroll
         for (u32 k = 1; k < 7; k++) length += seven >= behind[k];
         const u32 place = (seven >> (7 - length)) - (u32)(ahead >> 8 * length) & 31;
-        const u32 symbol = symbols[place * READERS];
+        const u32 symbol = symbols[place * STEP];
         const u32 extra = symbol < 16 ? 0 : symbol == 16 ? 2 : symbol == 17 ? 3 : 7;
         const u32 value = symbol < 16 ? symbol : symbol == 16 ? last : 0;
         u32 times = (symbol < 16 ? 1 : symbol == 18 ? 11 : 3) + (bits >> length & ((1u << extra) - 1));
@@ -95,17 +114,19 @@ static __device__ bool read_header(const u32 *words, u32 at, u8 *symbols, u32 *l
             ends |= i <= 256 && 256 < i + times;
             if (litlen_weight > 32768 || dist_weight > 32768) return false;
         }
-        while (times > 0) {
+        if (!KEPT) i += times;
+        else while (times > 0) {
             const u32 take = min(times, 8 - i % 8);
             word |= (value * 0x11111111u & ALL >> (32 - 4 * take)) << 4 * (i % 8);
             i += take;
             times -= take;
-            if (i % 8 == 0) lengths[(i / 8 - 1) * READERS] = word, word = 0;
+            if (i % 8 == 0) lengths[(i / 8 - 1) * STEP] = word, word = 0;
         }
         last = value;
         at += length + extra;
+        if (!KEPT && i >= enough) return true;
     }
-    if (i % 8) lengths[i / 8 * READERS] = word;
+    if (KEPT && i % 8) lengths[i / 8 * STEP] = word;
     codes.data = at;
     codes.litlens = litlens;
     codes.all = all;
@@ -113,96 +134,112 @@ static __device__ bool read_header(const u32 *words, u32 at, u8 *symbols, u32 *l
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    png_find(const u32 *__restrict__ stream, u32 words, u32 bits, u32 first, u32 most, u32 *counts, u32 *slots, Codes *codes,
-             u32 *report) {
-    __shared__ u32 region[REGION + HEADER + 2];
-    // Bits of a warp's 32 words, and later what readers of headers need.
-    __shared__ union {
-        u16 likely[WARPS][1024];
-        struct {
-            u32 lengths[PACKED_LENGTHS * READERS];
-            u8 symbols[32 * READERS];
-        } readers;
-    } memory;
-    __shared__ u16 hits[HITS];
-    __shared__ u32 hit, found, heads[MOST], places[MOST];
+    png_find(const u32 *__restrict__ stream, u32 words, u32 bits, u32 first, u32 most, u32 *hits, u32 *report) {
+    __shared__ u32 group[GROUP + 6];
+    __shared__ u16 likely[WARPS][1024]; // bits of a warp's 32 words
+    __shared__ u16 own_hits[HITS];
+    __shared__ u32 hit, place_of_all;
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const u32 from = blockIdx.x * REGION;
-    for (u32 i = threadIdx.x; i < REGION + HEADER + 2; i += BLOCK) region[i] = from + i < words ? stream[from + i] : 0;
-    if (threadIdx.x == 0) hit = found = 0;
+    const u32 from = blockIdx.x * GROUP;
+    for (u32 i = threadIdx.x; i < GROUP + 6; i += BLOCK) group[i] = from + i < words ? stream[from + i] : 0;
+    if (threadIdx.x == 0) hit = 0;
     __syncthreads();
-    for (u32 group = warp; group < REGION / 32; group += WARPS) {
-        const u32 i = group * 32 + lane, w = region[i], v = region[i + 1], at = (from + i) * 32;
+    for (u32 some = warp; some < GROUP / 32; some += WARPS) {
+        const u32 i = some * 32 + lane, w = group[i], v = group[i + 1], at = (from + i) * 32;
         const auto shifted = [&](u32 by) { return __funnelshift_r(w, v, by); };
         // A dynamic block with at most 286 literals and lengths, and 30 distances.
         u32 mask = ~shifted(1) & shifted(2) & ~(shifted(4) & shifted(5) & shifted(6) & shifted(7)) &
                    ~(shifted(9) & shifted(10) & shifted(11) & shifted(12));
         if (at + LAST < bits) mask &= ~w;
         if (at + 32 <= first || at >= bits) mask = 0;
-        u32 place = __popc(mask), mine = place;
+        // All lanes look at what any has found.
+        u32 place = __popc(mask);
+        const u32 mine = place;
 #pragma unroll
         for (u32 d = 1; d < 32; d *= 2) {
             const u32 before = __shfl_up_sync(ALL, place, d);
             if (lane >= d) place += before;
         }
         const u32 count = __shfl_sync(ALL, place, 31);
-        u16 *likely = memory.likely[warp];
-        for (place -= mine; mask; mask &= mask - 1) likely[place++] = lane * 32 + __ffs(mask) - 1;
+        for (place -= mine; mask; mask &= mask - 1) likely[warp][place++] = lane * 32 + __ffs(mask) - 1;
         __syncwarp();
         for (u32 k = lane; k < count; k += 32) {
-            const u32 bit = group * 1024 + likely[k];
-            if (!is_complete(region, bit)) continue;
+            const u32 bit = some * 1024 + likely[warp][k];
+            if (!is_complete(group, bit)) continue;
             const u32 place = atomicAdd(&hit, 1);
-            if (place < HITS) hits[place] = bit;
+            if (place < HITS) own_hits[place] = bit;
         }
         __syncwarp();
     }
     __syncthreads();
-    if (threadIdx.x < READERS)
-        for (u32 k = threadIdx.x; k < min(hit, HITS); k += READERS) {
-            u32 *lengths = memory.readers.lengths + threadIdx.x;
-            Codes read;
-            if (from * 32 + hits[k] < first || !read_header(region, hits[k], memory.readers.symbols + threadIdx.x, lengths, read)) continue;
-            if (from * 32 + read.data > bits) continue;
-            const u32 slot = atomicAdd(&report[CODES_FOUND], 1), place = atomicAdd(&found, 1);
-            if (slot >= most || place >= MOST) continue;
-            heads[place] = hits[k];
-            places[place] = slot;
-            Codes &own = codes[slot];
-            own.head = from * 32 + hits[k];
-            own.data = from * 32 + read.data;
-            own.litlens = read.litlens;
-            own.all = read.all;
-            for (u32 i = 0; i < (read.all + 7) / 8; i++) own.lengths[i] = lengths[i * READERS];
-        }
+    const u32 count = min(hit, HITS);
+    if (threadIdx.x == 0) place_of_all = atomicAdd(&report[HITS_FOUND], count);
     __syncthreads();
-    if (threadIdx.x == 0 && (hit > HITS || found > MOST)) atomicOr(&report[WRONG], CROWDED);
-    const u32 count = min(found, MOST);
-    if (threadIdx.x < count) {
-        u32 rank = 0;
-        for (u32 k = 0; k < count; k++) rank += heads[k] < heads[threadIdx.x];
-        slots[blockIdx.x * MOST + rank] = places[threadIdx.x];
+    for (u32 k = threadIdx.x; k < count; k += BLOCK)
+        if (place_of_all + k < most) hits[place_of_all + k] = from * 32 + own_hits[k];
+}
+
+extern "C" __global__ void __launch_bounds__(SIEVERS)
+    png_sieve(const u32 *__restrict__ stream, u32 words, u32 bits, u32 most, const u32 *hits, u32 *likely, u32 *report) {
+    __shared__ u8 symbols[32 * SIEVERS];
+    const u32 count = min(report[HITS_FOUND], most);
+    for (u32 k = blockIdx.x * SIEVERS + threadIdx.x; k < count; k += gridDim.x * SIEVERS) {
+        Codes read;
+        if (!read_header<false, SIEVERS>({stream, words}, hits[k], SIEVED, symbols + threadIdx.x, nullptr, read)) continue;
+        const u32 place = atomicAdd(&report[LIKELY_FOUND], 1);
+        if (place < most) likely[place] = hits[k];
     }
-    if (threadIdx.x == 0) counts[blockIdx.x] = count;
+}
+
+extern "C" __global__ void __launch_bounds__(32)
+    png_read(const u32 *__restrict__ stream, u32 words, u32 bits, u32 most, u32 most_codes, const u32 *likely, u32 *counts,
+             u32 *slots, Codes *codes, u32 *report) {
+    __shared__ u8 symbols[32 * READERS];
+    __shared__ u32 lengths[PACKED_LENGTHS * READERS];
+    if (threadIdx.x >= READERS) return;
+    const u32 count = min(report[LIKELY_FOUND], most);
+    for (u32 k = blockIdx.x * READERS + threadIdx.x; k < count; k += gridDim.x * READERS) {
+        const u32 head = likely[k], region = head / REGION;
+        Codes read;
+        if (!read_header<true, READERS>({stream, words}, head, 0, symbols + threadIdx.x, lengths + threadIdx.x, read)) continue;
+        if (read.data > bits) continue;
+        const u32 slot = atomicAdd(&report[CODES_FOUND], 1);
+        if (slot >= most_codes) continue;
+        const u32 place = atomicAdd(&counts[region], 1);
+        if (place < MOST) slots[region * MOST + place] = slot;
+        Codes &own = codes[slot];
+        own.head = head;
+        own.data = read.data;
+        own.litlens = read.litlens;
+        own.all = read.all;
+        for (u32 i = 0; i < (read.all + 7) / 8; i++) own.lengths[i] = lengths[i * READERS + threadIdx.x];
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(1024)
-    png_order(u32 bits, u32 regions, const u32 *counts, const u32 *slots, const Codes *codes, u32 most, u32 span,
-              u32 most_parts, u32 *order, Part *parts, u32 *report) {
+    png_order(u32 bits, u32 regions, const u32 *counts, u32 *slots, const Codes *codes, u32 span, u32 most_parts, u32 *order,
+              Part *parts, u32 *report) {
     constexpr u32 THREADS = 1024;
     __shared__ u32 sums[THREADS / 32];
-    if (report[CODES_FOUND] > most || report[WRONG]) {
-        if (threadIdx.x == 0) report[WRONG] |= CROWDED;
-        return;
-    }
     // Each thread has regions in a row, then blocks in a row.
     const u32 own = (regions + THREADS - 1) / THREADS;
     const u32 region = min(threadIdx.x * own, regions), region_end = min(region + own, regions);
     u32 sum = 0, count;
-    for (u32 r = region; r < region_end; r++) sum += counts[r];
+    for (u32 r = region; r < region_end; r++) {
+        const u32 found = min(counts[r], MOST);
+        sum += found;
+        // In the order of the stream: one or two, as a rule.
+        u32 *own = slots + r * MOST;
+        for (u32 k = 1; k < found; k++) {
+            const u32 slot = own[k], head = codes[slot].head;
+            u32 to = k;
+            for (; to > 0 && codes[own[to - 1]].head > head; to--) own[to] = own[to - 1];
+            own[to] = slot;
+        }
+    }
     u32 place = scan_threads<THREADS>(sum, sums, count);
     for (u32 r = region; r < region_end; r++)
-        for (u32 k = 0; k < counts[r]; k++) order[place++] = slots[r * MOST + k];
+        for (u32 k = 0; k < min(counts[r], MOST); k++) order[place++] = slots[r * MOST + k];
     __syncthreads();
     const u32 blocks = (count + THREADS - 1) / THREADS;
     const u32 block = min(threadIdx.x * blocks, count), block_end = min(block + blocks, count);

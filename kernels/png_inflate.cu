@@ -59,8 +59,10 @@ static __device__ __forceinline__ u32 dist_entry(u32 symbol, u32 bits) {
 
 // The entry of a word that its table does not have.
 template <bool DIST> static __device__ __noinline__ u32 long_word(const Tables &tables, u32 bits) {
+    constexpr u32 SHORT = DIST ? DIST_BITS : LITLEN_BITS;
     const u32 word = __brev(bits) >> 17;
-    for (u32 length = (DIST ? DIST_BITS : LITLEN_BITS) + 1; length <= LONGEST; length++)
+    if (word < tables.behind[DIST][SHORT]) return 0; // a short word of a symbol that is none
+    for (u32 length = SHORT + 1; length <= LONGEST; length++)
         if (word < tables.behind[DIST][length]) {
             const u32 symbol = tables.symbols[DIST][(word >> (15 - length)) - tables.ahead[DIST][length]];
             return DIST ? dist_entry(symbol, length) : litlen_entry(symbol, length);

@@ -13,7 +13,7 @@
 // places, else 0. Behind the last row there are 32 bytes more.
 //
 // Two numbers, for b bytes of image: both read b and write b. The longest way through a wave is `width` pixels and
-// (SKEW + 3·TILE / 32) for each row; for a pixel a lane takes some 20 instructions, 4 of which depend on the pixel before.
+// (SKEW + 4·TILE / 32) for each row; for a pixel a lane takes some 20 instructions, 4 of which depend on the pixel before.
 #include "png_inflate.cuh"
 
 enum : u32 { NONE, SUB, UP, AVERAGE, PAETH };
@@ -121,7 +121,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 
 constexpr u32 TILE = 32, SKEW = 2;          // pixels
 constexpr u32 DENSE = 32, SPARSE = 24;      // rows of a band, where few or many rows need none above
-constexpr u32 MOVERS = 4, MOVED = 32 / MOVERS; // warps that load and store, and rows of each
+constexpr u32 MOVERS = 4, MOVED = 32 / MOVERS; // warps that load and store rows, and rows of each
+constexpr u32 THREADS = 32 * (PIXEL + MOVERS + 1); // one more warp has the row above
 constexpr u32 TILE_BYTES = TILE * PIXEL;
 constexpr u32 PITCH = TILE_BYTES + 4;       // words an odd number apart
 constexpr u32 AHEAD = 8;                    // pixels loaded at a time
@@ -173,7 +174,7 @@ static __device__ __forceinline__ void undo_tile(u8 *tile, const u8 *above, u32 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * (PIXEL + MOVERS))
+extern "C" __global__ void __launch_bounds__(THREADS)
     ENTRY(png_wave)(const u8 *__restrict__ bytes, u32 row, u32 height, u32 swap, const u8 *__restrict__ filters, u8 *image,
                     const u32 *report, u32 width, volatile u32 *progress) {
     __shared__ u8 tiles[3][32 * PITCH], aboves[3][TILE_BYTES];
@@ -200,73 +201,80 @@ extern "C" __global__ void __launch_bounds__(32 * (PIXEL + MOVERS))
     const bool alone = top == 0 || starts_anew(top);
     const u32 count = (width + last * SKEW + TILE - 1) / TILE;
     const u32 filter = lane < rows ? filters[top + lane] : PAETH;
-    const Kind kind = {filter == PAETH, filter == AVERAGE, filter == UP ? ALL : 0, filter == NONE || filter == UP ? ALL : 0};
+    const Kind kind = {filter == PAETH, filter == AVERAGE, filter == UP || filter == PAETH ? ALL : 0, filter == NONE || filter == UP ? ALL : 0};
     const bool all_paeth = __all_sync(ALL, kind.paeth), any_average = __any_sync(ALL, kind.average);
     u32 a = 0, c = 0, next = 0;
-    // While a tile is worked on, the next is loaded and the last stored. Pixel x of row y is pixel x + SKEW·y of the tiles.
-    for (u32 step = 0; step < count + 2; step++) {
+    // Pixel x of row y is pixel x + SKEW·y of the tiles. In a step one tile comes from memory, the one before goes to shared
+    // memory, the one before that is worked on, and the one before that is stored: no step waits for memory but for
+    // what the band above has done.
+    u8 loaded[MOVED * PIXEL];
+    u32 known = alone ? ALL : 0; // pixels of the row above that are done
+    for (u32 step = 0; step < count + 3; step++) {
+        const bool loads = step < count, arrives = step >= 1 && step < count + 1, works = step >= 2 && step < count + 2;
         if (warp < PIXEL) {
-            if (step >= 1 && step <= count) {
-                u8 *tile = tiles[(step - 1) % 3] + lane * PITCH + warp;
-                const u8 *above = aboves[(step - 1) % 3] + warp;
+            if (works) {
+                u8 *tile = tiles[(step - 2) % 3] + lane * PITCH + warp;
+                const u8 *above = aboves[(step - 2) % 3] + warp;
                 if (all_paeth) undo_tile<ALL_PAETH>(tile, above, lane, kind, a, c, next);
                 else if (any_average) undo_tile<ANY>(tile, above, lane, kind, a, c, next);
                 else undo_tile<NO_AVERAGE>(tile, above, lane, kind, a, c, next);
             }
-        } else {
+        } else if (warp < PIXEL + MOVERS) {
             const u32 mover = warp - PIXEL, own = mover * MOVED;
-            u8 loaded[MOVED * PIXEL];
-            if (step < count) {
+            // Byte k of row r of a tile is this byte of the image's row, if it is one.
+            const auto column = [&](u32 tile, u32 r, u32 k) {
+                return ((int)(tile * TILE) - (int)(SKEW * (own + r))) * (int)PIXEL + (int)(lane + 32 * k);
+            };
+            if (arrives) {
+                u8 *tile = tiles[(step - 1) % 3];
+#pragma unroll
+                for (u32 r = 0; r < MOVED; r++)
+#pragma unroll
+                    for (u32 k = 0; k < PIXEL; k++) tile[(own + r) * PITCH + lane + 32 * k] = loaded[r * PIXEL + k];
+            }
+            if (loads) {
 #pragma unroll
                 for (u32 r = 0; r < MOVED; r++) {
-                    const int from = ((int)(step * TILE) - (int)(SKEW * (own + r))) * (int)PIXEL + (int)lane;
                     const u8 *source = bytes + (top + own + r) * (row + 1ull) + 1;
 #pragma unroll
                     for (u32 k = 0; k < PIXEL; k++) {
-                        const int x = from + 32 * (int)k;
+                        const int x = column(step, r, k);
                         loaded[r * PIXEL + k] = own + r < rows && x >= 0 && x < (int)row ? source[x] : 0;
                     }
                 }
             }
-            if (step >= 2) {
-                const u8 *tile = tiles[(step - 2) % 3];
+            if (step >= 3) {
+                const u8 *tile = tiles[(step - 3) % 3];
 #pragma unroll
                 for (u32 r = 0; r < MOVED; r++) {
-                    const int from = ((int)((step - 2) * TILE) - (int)(SKEW * (own + r))) * (int)PIXEL + (int)lane;
                     u8 *to = image + (u64)(top + own + r) * row;
 #pragma unroll
                     for (u32 k = 0; k < PIXEL; k++) {
-                        const int x = from + 32 * (int)k;
+                        const int x = column(step - 3, r, k);
                         if (own + r < rows && x >= 0 && x < (int)row) to[x ^ swap] = tile[(own + r) * PITCH + lane + 32 * k];
                     }
                 }
                 if (last / MOVED == mover) {
                     __threadfence();
                     __syncwarp();
-                    const int pixels = (int)((step - 1) * TILE) - (int)(SKEW * last);
+                    const int pixels = (int)((step - 2) * TILE) - (int)(SKEW * last);
                     if (lane == 0 && pixels > 0) done[band] = min((u32)pixels, width);
                 }
             }
-            if (step < count) {
-                u8 *tile = tiles[step % 3];
+        } else {
+            if (arrives)
 #pragma unroll
-                for (u32 r = 0; r < MOVED; r++)
+                for (u32 k = 0; k < PIXEL; k++) aboves[(step - 1) % 3][lane + 32 * k] = loaded[k];
+            if (loads) {
+                const u32 wanted = min((step + 1) * TILE, width);
+                while (known < wanted) known = done[band - 1];
+                __syncwarp();
+                __threadfence();
+                const volatile u8 *source = image + (u64)(top - 1) * row;
 #pragma unroll
-                    for (u32 k = 0; k < PIXEL; k++) tile[(own + r) * PITCH + lane + 32 * k] = loaded[r * PIXEL + k];
-                if (mover == MOVERS - 1) {
-                    const u32 wanted = min((step + 1) * TILE, width);
-                    if (!alone) {
-                        if (lane == 0)
-                            while (done[band - 1] < wanted) {}
-                        __syncwarp();
-                        __threadfence();
-                    }
-                    const volatile u8 *source = image + (u64)(top - 1) * row;
-#pragma unroll
-                    for (u32 k = 0; k < PIXEL; k++) {
-                        const u32 x = step * TILE_BYTES + lane + 32 * k;
-                        aboves[step % 3][lane + 32 * k] = !alone && x < row ? source[x ^ swap] : 0;
-                    }
+                for (u32 k = 0; k < PIXEL; k++) {
+                    const u32 x = step * TILE_BYTES + lane + 32 * k;
+                    loaded[k] = !alone && x < row ? source[x ^ swap] : 0;
                 }
             }
         }

@@ -98,8 +98,15 @@ fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
 
 /// The GPU decodes this, to the CPU's image.
 fn compare(gpu: &Gpu, file: &[u8], what: &str) {
+    assert!(compare_or_leave(gpu, file, what), "{what}: left to the CPU");
+}
+
+/// The same where blocks may be such that only one who reads them all knows where they begin: then
+/// false.
+fn compare_or_leave(gpu: &Gpu, file: &[u8], what: &str) -> bool {
     let expected = on_cpu(file).expect(what);
     match on_gpu(gpu, file) {
+        Err(why) if why.contains("do not tell where they begin") => return false,
         Ok(found) if found == expected => {}
         Ok(found) => {
             let (a, b) = (found.samples().as_bytes(), expected.samples().as_bytes());
@@ -112,6 +119,7 @@ fn compare(gpu: &Gpu, file: &[u8], what: &str) {
         }
         Err(why) => panic!("{what}: left to the CPU, since {why}"),
     }
+    true
 }
 
 /// Every kind of PNG with every filter, and with all of them mixed.
@@ -278,11 +286,17 @@ fn with_fixed(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn every_writer() {
     let Some(gpu) = gpu(200) else { return };
+    let (mut tried, mut left) = (0, vec![]);
     for (scene, plain) in scenes() {
         for (what, file) in streams(&plain) {
-            compare(gpu, &file, &format!("{scene}, {what}"));
+            let what = format!("{scene}, {what}");
+            tried += 1;
+            if !compare_or_leave(gpu, &file, &what) {
+                left.push(what);
+            }
         }
     }
+    assert!(left.len() <= tried / 20, "of {tried}, left to the CPU: {left:?}");
 }
 
 #[test]
@@ -369,8 +383,11 @@ fn foreign_files() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "png") {
-            compare(gpu, &std::fs::read(&path).unwrap(), &path.display().to_string());
+            let what = path.display().to_string();
             count += 1;
+            if !compare_or_leave(gpu, &std::fs::read(&path).unwrap(), &what) {
+                skipped(&format!("{what}: left to the CPU"));
+            }
         }
     }
     assert!(count > 0);

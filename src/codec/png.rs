@@ -9,7 +9,7 @@ pub(super) mod metadata;
 
 pub use cuda::{Compressed, compress, device_memory};
 pub(super) use decode::Unzip;
-pub use decode::{Head, Packed, Reader, Unsuited, decode, decode_on_gpu};
+pub use decode::{Head, Packed, Reader, Unsuited, decode, decode_on_gpu, decode_resident};
 pub(super) use encode::Zip;
 pub use encode::{Mode, encode, encode_with};
 

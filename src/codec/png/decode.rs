@@ -32,7 +32,7 @@ use header::{Colour, Prelude};
 use inflate::Inflater;
 use unfilter::{Layout, Rows};
 
-pub use gpu::{Head, Packed, Unsuited, decode_on_gpu};
+pub use gpu::{Head, Packed, Unsuited, decode_on_gpu, decode_resident};
 pub use zlib::Unzip;
 
 /// Bytes of image from which a second thread pays for its start.

@@ -12,7 +12,7 @@ mod device;
 mod packed;
 mod records;
 
-pub use device::decode_on_gpu;
+pub use device::{decode_on_gpu, decode_resident};
 pub use packed::{Head, Packed};
 
 use std::borrow::Cow;

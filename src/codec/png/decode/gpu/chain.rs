@@ -51,6 +51,8 @@ pub struct Inflated {
     pub stored: Vec<Stored>,
     pub bytes: u64,
     pub matches: u64,
+    /// Bytes of the part that makes most.
+    pub largest: u32,
     /// Behind the last block.
     pub end: u32,
 }
@@ -226,6 +228,7 @@ impl Chain {
                 .parts
                 .push([index, found.bytes as u32, found.matches as u32, 0]);
             found.bytes += u64::from(part.bytes);
+            found.largest = found.largest.max(part.bytes);
             found.matches += u64::from(part.matches());
             at = part.stop;
             if at > self.bits {

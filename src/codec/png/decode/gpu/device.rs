@@ -11,10 +11,14 @@ use crate::image::Depth;
 use crate::ops::DeviceImage;
 use anyhow::{Result, anyhow};
 
-/// Constants of the kernels: words of a region and codes of it (png_find.cu), lanes of a part
-/// (png_inflate.cu), bytes of a tile (png_rows.cu), rows of a band at least (png_unfilter.cu).
-const REGION: usize = 2048;
+/// Constants of the kernels: words that a block looks at, words of a region and codes of it, threads that read
+/// headers (png_find.cu), lanes of a part (png_inflate.cu), bytes of a tile (png_rows.cu), rows of a band at
+/// least (png_unfilter.cu), bytes of a window (png_matches.cu).
+const GROUP: usize = 2048;
+const REGION: usize = 8192;
 const MOST: usize = 64;
+const SIEVERS: u32 = 64;
+const READERS: u32 = 8;
 const LANES: usize = 128;
 
 /// Rounds in which lanes are tried to fit together at first.
@@ -23,6 +27,7 @@ const FEW_ROUNDS: u32 = 4;
 const LANE_RECORD: usize = 12;
 const MATCH_RECORD: usize = 8;
 const TILE: u64 = 16 << 10;
+const WINDOW: u32 = 16 << 10;
 const BAND: u32 = 24;
 
 /// Threads of most blocks.
@@ -37,24 +42,35 @@ const RESIDENT: u32 = 8;
 /// Bytes of stream for one block with a code of its own, on average, at least.
 const BLOCK: usize = 1 << 10;
 
+/// Bits of stream for one that looks like a header at first, at least: it is one of 2000 that does.
+const HIT: usize = 256;
+
 /// The modulus of Adler-32.
 const BASE: u64 = 65521;
 
 /// Bytes behind the scanlines that kernels may read.
 const SLACK: usize = 32;
 
-/// Decodes the PNG whose stream is the job's memory, as `Packed::split` gives both. The image is
-/// undefined until the job's queue has come so far; what the CPU had better decode is told. An
-/// error is the card's.
+/// Decodes the PNG whose stream is the job's memory, as `Packed::split` gives both, and tells what the
+/// CPU had better decode. An error is the card's.
 pub fn decode_on_gpu(head: &Head, job: &mut Job) -> Result<Result<DeviceImage, Unsuited>> {
-    let words = head.len.div_ceil(4);
     let stream = job.upload()?;
+    decode_resident(head, &stream, job)
+}
+
+/// The same once the job's memory is on the card too, as `stream`.
+pub fn decode_resident(
+    head: &Head,
+    stream: &Buffer,
+    job: &mut Job,
+) -> Result<Result<DeviceImage, Unsuited>> {
+    let words = head.len.div_ceil(4);
     let report = job.zeroed(size_of::<ReportWords>())?;
-    let counted = match count(head, words, &stream, &report, job)? {
+    let counted = match count(head, words, stream, &report, job)? {
         Ok(counted) => counted,
         Err(unsuited) => return Ok(Err(unsuited)),
     };
-    let bytes = inflate(head, words, &stream, &report, &counted, job)?;
+    let bytes = inflate(head, words, stream, &report, &counted, job)?;
     let samples = unfilter(head, &bytes, &report, job)?;
     let told = read_report(&report, job)?;
     if told.wrong != 0 {
@@ -97,18 +113,22 @@ fn count(
     report: &Buffer,
     job: &mut Job,
 ) -> Result<Result<Counted, Unsuited>> {
-    let [find, order] = job.kernels("png_find", ["png_find", "png_order"], "")?;
+    let names = ["png_find", "png_sieve", "png_read", "png_order"];
+    let [find, sieve, read, order] = job.kernels("png_find", names, "")?;
     let [count] = job.kernels("png_inflate", ["png_count"], "")?;
     let bits = head.len as u32 * 8;
     let regions = words.div_ceil(REGION);
     let most = head.len / BLOCK + 64;
     // Enough parts to fill the card with, if there is enough to do.
-    let lowest = bits / (4 * RESIDENT * job.multiprocessors());
+    let lowest = bits / (RESIDENT * job.multiprocessors());
     let span = lowest.clamp(SHORTEST, SPAN).next_multiple_of(32);
     let most_parts = most + (bits / span) as usize;
     let room = 2 * most_parts + MOST_EXTRA;
 
-    let counts = job.alloc(regions * 4)?;
+    let most_hits = bits as usize / HIT + 1024;
+    let hits = job.alloc(most_hits * 4)?;
+    let likely = job.alloc(most_hits * 4)?;
+    let counts = job.zeroed(regions * 4)?;
     let slots = job.alloc(regions * MOST * 4)?;
     let codes = job.alloc((most + MOST_EXTRA) * 4 * CODES_WORDS)?;
     let ordered = job.alloc(most * 4)?;
@@ -118,18 +138,20 @@ fn count(
     let u32s = |numbers: &[u32]| numbers.iter().map(|&n| Arg::U32(n)).collect::<Vec<Arg>>();
     let buffer = Arg::Buffer;
     let shared = [buffer(&counts), buffer(&slots), buffer(&codes)];
-    let args = [
-        &[buffer(stream)][..],
-        &u32s(&[words as u32, bits, FIRST, most as u32]),
-        &shared,
-        &[buffer(report)],
-    ]
-    .concat();
-    job.launch(&find, regions as u32, head.len as u64, &args)?;
+    let source = [buffer(stream), Arg::U32(words as u32), Arg::U32(bits)];
+    let few = [Arg::U32(most_hits as u32)];
+    let args = [&source[..], &[Arg::U32(FIRST)], &few, &[&hits, report].map(buffer)].concat();
+    job.launch(&find, words.div_ceil(GROUP) as u32, head.len as u64, &args)?;
+    let args = [&source[..], &few, &[&hits, &likely, report].map(buffer)].concat();
+    job.launch(&sieve, (bits / HIT as u32 / 8).div_ceil(SIEVERS).max(1), 0, &args)?;
+    let tail = [&likely, &counts, &slots, &codes, report].map(buffer);
+    let args = [&source[..], &few, &[Arg::U32(most as u32)], &tail].concat();
+    let readers = (most as u32).div_ceil(READERS).min(32 * job.multiprocessors());
+    job.launch(&read, readers, 0, &args)?;
     let args = [
         &u32s(&[bits, regions as u32])[..],
         &shared,
-        &u32s(&[most as u32, span, most_parts as u32]),
+        &u32s(&[span, most_parts as u32]),
         &[buffer(&ordered), buffer(&parts), buffer(report)],
     ]
     .concat();
@@ -154,8 +176,8 @@ fn count(
     }
     let found: Vec<PartWords> = job.fetch_words(&parts, 0, told.parts as usize)?;
     let found = found.into_iter().map(Part::from).collect();
-    let mut chain = Chain::new(bits, found, told.codes);
-    let mut known = told.codes as usize;
+    let mut known = most.min(told.codes as usize);
+    let mut chain = Chain::new(bits, found, known as u32);
     let inflated = loop {
         match chain.step(&job.host()?[..head.len]) {
             Err(unsuited) => return Ok(Err(unsuited)),
@@ -236,6 +258,8 @@ fn inflate(
     if inflated.matches > 0 {
         let [near, far] = job.kernels("png_matches", ["png_near", "png_far"], "")?;
         let sources = job.alloc(head.bytes * 4)?;
+        // Where few parts make much, several blocks share the windows of one.
+        let share = (inflated.largest / (4 * WINDOW)).clamp(1, 64);
         let words = head.bytes.div_ceil(32);
         let waiting = job.zeroed(words * 4)?;
         let args = [
@@ -245,9 +269,10 @@ fn inflate(
             buffer(&bytes),
             buffer(&sources),
             buffer(&waiting),
+            Arg::U32(share),
             buffer(report),
         ];
-        job.launch(&near, count, total, &args)?;
+        job.launch(&near, count * share, total, &args)?;
         let args = [
             buffer(&waiting),
             Arg::U32(words as u32),
