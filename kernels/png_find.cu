@@ -24,56 +24,70 @@ constexpr u32 REGION = 256 << 10, MOST = 64; // bits of a region, and headers ke
 constexpr u32 LAST = 256 << 13;              // bits
 constexpr u32 HITS = 1024;                   // of a group; more are forgotten
 constexpr u32 SIEVERS = 64, SIEVED = 24;      // threads of a block, code lengths
-constexpr u32 READERS = 8;                   // of a warp: so different are their ways that more would wait for one another
+constexpr u32 READERS = 4;                   // of a warp: so different are their ways that more would wait for one another
 
-// Weights of eight code lengths of three bits, 128 >> length and 0 for none, in two sums that are to be added.
-static __device__ __forceinline__ u32 weights(u32 lengths) {
-    // Four bits each: the halves apart, then pairs, then each.
+// Four bits for each of eight code lengths of three bits.
+static __device__ __forceinline__ u32 spread(u32 lengths) {
+    // The halves apart, then pairs, then each.
     u32 x = (lengths & 0xfff) | (lengths & 0xfff000) << 4;
     x = (x & 0x003f003f) | (x & 0x0fc00fc0) << 2;
-    x = (x & 0x07070707) | (x & 0x38383838) << 1;
-    const u32 low = __byte_perm(0x10204000, 0x01020408, x & 0xffff), high = __byte_perm(0x10204000, 0x01020408, x >> 16);
-    return (low & 0xff00ff) + (low >> 8 & 0xff00ff) + (high & 0xff00ff) + (high >> 8 & 0xff00ff);
+    return (x & 0x07070707) | (x & 0x38383838) << 1;
 }
+// Weights of four of them, a byte each: 128 >> length, and 0 for none.
+static __device__ __forceinline__ u32 weights(u32 spread) { return __byte_perm(0x10204000, 0x01020408, spread); }
 
 // Whether the code of code lengths of a header at bit `at` is complete.
 static __device__ __forceinline__ bool is_complete(const u32 *words, u32 at) {
-    const u32 low = bits_at(words, at + 13), high = bits_at(words, at + 45);
+    const u32 *from = words + (at + 13) / 32, shift = (at + 13) % 32;
+    const u32 middle = from[1];
+    const u32 low = __funnelshift_r(from[0], middle, shift), high = __funnelshift_r(middle, from[2], shift);
     const u32 count = 4 + (low & 15);
     const u64 all = ((u64)high << 32 | low) >> 4 & ((1ull << 3 * count) - 1);
-    const u32 both = weights((u32)all & 0xffffff) + weights((u32)(all >> 24) & 0xffffff) + weights((u32)(all >> 48));
-    return (both & 0xffff) + (both >> 16) == 128;
+    const u32 one = spread((u32)all & 0xffffff), two = spread((u32)(all >> 24) & 0xffffff), three = spread((u32)(all >> 48));
+    // Three weights of 64 fit into a byte.
+    const u32 sum = weights(one & 0xffff) + weights(one >> 16) + weights(two & 0xffff);
+    const u32 rest = weights(two >> 16) + weights(three & 0xffff);
+    const u32 pairs = (sum & 0xff00ff) + (sum >> 8 & 0xff00ff) + (rest & 0xff00ff) + (rest >> 8 & 0xff00ff);
+    return (pairs & 0xffff) + (pairs >> 16) == 128;
 }
 
-// The stream's bits from `at` on; zeros behind its last word.
+// Reads a stream of `count` words bit by bit, two words and the next in registers; zeros behind its last word.
 struct Stream {
     const u32 *words;
-    u32 count;
-    __device__ __forceinline__ u32 at(u32 bit) const {
-        const u32 i = bit / 32;
-        return __funnelshift_r(i < count ? words[i] : 0, i + 1 < count ? words[i + 1] : 0, bit % 32);
+    u32 count, at, low, high, next;
+    __device__ Stream(const u32 *words, u32 count, u32 at) : words(words), count(count), at(at) {
+        low = word(at / 32), high = word(at / 32 + 1), next = word(at / 32 + 2);
+    }
+    __device__ __forceinline__ u32 word(u32 i) const { return i < count ? words[i] : 0; }
+    __device__ __forceinline__ u32 peek() const { return __funnelshift_r(low, high, at % 32); }
+    // Fewer than 32 bits.
+    __device__ __forceinline__ void pass(u32 bits) {
+        const u32 then = at + bits;
+        if ((then ^ at) & 32) low = high, high = next, next = word(then / 32 + 2);
+        at = then;
     }
 };
 
-// Reads the header of a block at bit `at`, whose code of code lengths is complete, or its first code lengths until
+// Reads the header of a block that begins where `stream` is, whose code of code lengths is complete, or its first code lengths until
 // `enough`; lengths go to every STEP-th word of `lengths` if KEPT, `symbols` is memory in steps of STEP. False where it is
 // not a header: an incomplete code but that of one distance of one bit and that without distances, or one without an
 // end of block.
 template <bool KEPT, u32 STEP>
-static __device__ bool read_header(const Stream &stream, u32 at, u32 enough, u8 *symbols, u32 *lengths, Codes &codes) {
+static __device__ bool read_header(Stream stream, u32 enough, u8 *symbols, u32 *lengths, Codes &codes) {
     constexpr u8 ORDER[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
-    const u32 head = stream.at(at + 3);
+    stream.pass(3);
+    const u32 head = stream.peek();
     const u32 litlens = 257 + (head & 31), all = litlens + 1 + (head >> 5 & 31), count = 4 + (head >> 10 & 15);
-    at += 17;
+    stream.pass(14);
     u64 told = 0, counts = 0; // three bits a symbol, a byte a length
 #pragma unroll
     for (u32 k = 0; k < 19; k++)
         if (k < count) {
-            const u64 length = stream.at(at + 3 * k) & 7;
+            const u64 length = stream.peek() & 7;
+            stream.pass(3);
             told |= length << 3 * ORDER[k];
             counts += length ? 1ull << 8 * length : 0;
         }
-    at += 3 * count;
     // Of each length: the code behind its last, with seven bits, and what a code is ahead of its place among the symbols.
     u32 behind[8], code = 0, places = 0;
     u64 next = 0, ahead = 0;
@@ -92,11 +106,13 @@ static __device__ bool read_header(const Stream &stream, u32 at, u32 enough, u8 
         symbols[(next >> 8 * length & 31) * STEP] = symbol;
         next += 1ull << 8 * length;
     }
-    u32 i = 0, last = 0, word = 0;
+    if (KEPT)
+        for (u32 k = 0; k < PACKED_LENGTHS; k++) lengths[k * STEP] = 0;
+    u32 i = 0, last = 0;
     u32 litlen_weight = 0, dist_weight = 0, dists = 0;
     bool ends = false;
     while (i < all) {
-        const u32 bits = stream.at(at), seven = __brev(bits) >> 25;
+        const u32 bits = stream.peek(), seven = __brev(bits) >> 25;
         u32 length = 1;
 #pragma unroll
         for (u32 k = 1; k < 7; k++) length += seven >= behind[k];
@@ -104,7 +120,7 @@ static __device__ bool read_header(const Stream &stream, u32 at, u32 enough, u8 
         const u32 symbol = symbols[place * STEP];
         const u32 extra = symbol < 16 ? 0 : symbol == 16 ? 2 : symbol == 17 ? 3 : 7;
         const u32 value = symbol < 16 ? symbol : symbol == 16 ? last : 0;
-        u32 times = (symbol < 16 ? 1 : symbol == 18 ? 11 : 3) + (bits >> length & ((1u << extra) - 1));
+        const u32 times = (symbol < 16 ? 1 : symbol == 18 ? 11 : 3) + (bits >> length & ((1u << extra) - 1));
         if (symbol == 16 && i == 0 || i + times > all) return false;
         if (value > 0) {
             const u32 literal = i < litlens ? min(litlens - i, times) : 0;
@@ -114,20 +130,14 @@ static __device__ bool read_header(const Stream &stream, u32 at, u32 enough, u8 
             ends |= i <= 256 && 256 < i + times;
             if (litlen_weight > 32768 || dist_weight > 32768) return false;
         }
-        if (!KEPT) i += times;
-        else while (times > 0) {
-            const u32 take = min(times, 8 - i % 8);
-            word |= (value * 0x11111111u & ALL >> (32 - 4 * take)) << 4 * (i % 8);
-            i += take;
-            times -= take;
-            if (i % 8 == 0) lengths[(i / 8 - 1) * STEP] = word, word = 0;
-        }
+        if (KEPT && value > 0)
+            for (u32 k = i; k < i + times; k++) lengths[k / 8 * STEP] |= value << 4 * (k % 8);
+        i += times;
         last = value;
-        at += length + extra;
+        stream.pass(length + extra);
         if (!KEPT && i >= enough) return true;
     }
-    if (KEPT && i % 8) lengths[i / 8 * STEP] = word;
-    codes.data = at;
+    codes.data = stream.at;
     codes.litlens = litlens;
     codes.all = all;
     return ends && litlen_weight == 32768 && (dist_weight == 32768 || dists == 0 || dists == 1 && dist_weight == 16384);
@@ -185,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(SIEVERS)
     const u32 count = min(report[HITS_FOUND], most);
     for (u32 k = blockIdx.x * SIEVERS + threadIdx.x; k < count; k += gridDim.x * SIEVERS) {
         Codes read;
-        if (!read_header<false, SIEVERS>({stream, words}, hits[k], SIEVED, symbols + threadIdx.x, nullptr, read)) continue;
+        if (!read_header<false, SIEVERS>(Stream(stream, words, hits[k]), SIEVED, symbols + threadIdx.x, nullptr, read)) continue;
         const u32 place = atomicAdd(&report[LIKELY_FOUND], 1);
         if (place < most) likely[place] = hits[k];
     }
@@ -201,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(32)
     for (u32 k = blockIdx.x * READERS + threadIdx.x; k < count; k += gridDim.x * READERS) {
         const u32 head = likely[k], region = head / REGION;
         Codes read;
-        if (!read_header<true, READERS>({stream, words}, head, 0, symbols + threadIdx.x, lengths + threadIdx.x, read)) continue;
+        if (!read_header<true, READERS>(Stream(stream, words, head), 0, symbols + threadIdx.x, lengths + threadIdx.x, read)) continue;
         if (read.data > bits) continue;
         const u32 slot = atomicAdd(&report[CODES_FOUND], 1);
         if (slot >= most_codes) continue;

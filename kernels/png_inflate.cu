@@ -74,7 +74,7 @@ template <bool DIST> static __device__ __noinline__ u32 long_word(const Tables &
 static __device__ void make_tables(Tables &tables, const Codes &codes) {
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const u32 litlens = codes.litlens, all = codes.all;
-    if (threadIdx.x < PACKED_LENGTHS) tables.lengths[threadIdx.x] = codes.lengths[threadIdx.x];
+    if (threadIdx.x < (all + 7) / 8) tables.lengths[threadIdx.x] = codes.lengths[threadIdx.x];
     if (threadIdx.x < LONGEST + 1) tables.next[0][threadIdx.x] = tables.next[1][threadIdx.x] = 0;
     __syncthreads();
     const auto length = [&](u32 i) { return tables.lengths[i / 8] >> 4 * (i % 8) & 15; };

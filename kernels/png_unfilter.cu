@@ -119,15 +119,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     }
 }
 
-constexpr u32 TILE = 32, SKEW = 2;          // pixels
+constexpr u32 TILE = 32, SKEW = 4;          // pixels
 constexpr u32 DENSE = 32, SPARSE = 24;      // rows of a band, where few or many rows need none above
 constexpr u32 MOVERS = 4, MOVED = 32 / MOVERS; // warps that load and store rows, and rows of each
 constexpr u32 THREADS = 32 * (PIXEL + MOVERS + 1); // one more warp has the row above
 constexpr u32 TILE_BYTES = TILE * PIXEL;
 constexpr u32 PITCH = TILE_BYTES + 4;       // words an odd number apart
-constexpr u32 AHEAD = 8;                    // pixels loaded at a time
 
-// What a lane's filter makes of the pixels around: see `undo`.
+// What a lane's filter makes of the pixels around: see `Prepared`.
 struct Kind {
     bool paeth, average;
     u32 up, within; // masks: whether the pixel above counts; of how many values beside Paeth's that one is the prediction
@@ -135,42 +134,59 @@ struct Kind {
 
 enum : u32 { ALL_PAETH, NO_AVERAGE, ANY };
 
-// A byte from its filtered value and its neighbours: a left, b above, c above left.
+// What is known of a byte before its left neighbour is: it has its filtered value, b above and c above left.
 //
-// Paeth's choice is a unless a lies strictly between b and 3c − 2b; then it is b or c, whichever is on a's side of the
-// middle, (3c − b) / 2, which itself is b's. So all that is compared with a is known before a is: a long way is short.
-template <u32 MODE> static __device__ __forceinline__ u32 undo(u32 filtered, u32 a, u32 b, u32 c, const Kind &kind) {
+// Paeth's choice is the left one, a, unless a lies strictly between b and 3c − 2b; then it is b or c, whichever is on
+// a's side of the middle, (3c − b) / 2, which itself is b's. The other filters are special cases: of Sub and Average
+// the choice is always a, of None and Up never.
+struct Prepared {
+    u32 filtered, above;       // for a's sake
+    u32 base, within;          // a is not chosen if a − base < within;
+    int half;                  // then it is `upper` from here on, below it `lower`, both with the filtered value
+    u32 upper, lower;
+};
+
+template <u32 MODE> static __device__ __forceinline__ Prepared prepare(u32 filtered, u32 b, u32 c, const Kind &kind) {
     const bool paeth = MODE == ALL_PAETH || kind.paeth;
     const int twice = 3 * (int)c - (int)b, other = twice - (int)b;
     const u32 above = MODE == ALL_PAETH ? b : b & kind.up, corner = paeth ? c : above;
-    const u32 base = paeth ? min((int)b, other) + 1 : 0;
-    const u32 within = paeth ? max(abs(other - (int)b), 1) - 1 : kind.within;
-    const int half = (twice + 1 + (b < c)) >> 1;
-    const u32 upper = (max(above, corner) + filtered) & 0xff, lower = (min(above, corner) + filtered) & 0xff;
-    u32 left = a + filtered;
-    if (MODE == ANY) left = (kind.average ? (a + b) / 2 : a) + filtered;
-    const u32 inner = (int)a >= half ? upper : lower;
-    return a - base < within ? inner : left & 0xff;
+    return {filtered,
+            b,
+            paeth ? (u32)min((int)b, other) + 1 : 0,
+            paeth ? (u32)max(abs(other - (int)b), 1) - 1 : kind.within,
+            (twice + 1 + (b < c)) >> 1,
+            (max(above, corner) + filtered) & 0xff,
+            (min(above, corner) + filtered) & 0xff};
 }
 
+template <u32 MODE> static __device__ __forceinline__ u32 undo(const Prepared &known, u32 a, const Kind &kind) {
+    u32 left = a + known.filtered;
+    if (MODE == ANY) left = (kind.average ? (a + known.above) / 2 : a) + known.filtered;
+    const u32 inner = (int)a >= known.half ? known.upper : known.lower;
+    return a - known.base < known.within ? inner : left & 0xff;
+}
+
+// Undoes the filters of a lane's bytes of a tile, SKEW at a time. What is above them the lane before has made in its
+// last SKEW, so that all but the way from byte to byte can go on at once. `last`: the last SKEW bytes; `corner`: what
+// was above the last of them.
 template <u32 MODE>
-static __device__ __forceinline__ void undo_tile(u8 *tile, const u8 *above, u32 lane, const Kind &kind, u32 &a, u32 &c, u32 &next) {
-#pragma unroll 1
-    for (u32 first = 0; first < TILE; first += AHEAD) {
-        u32 filtered[AHEAD], top[AHEAD];
+static __device__ __forceinline__ void
+undo_tile(u8 *tile, const u8 *top, u32 lane, const Kind &kind, u32 (&last)[SKEW], u32 &corner) {
+#pragma unroll 2
+    for (u32 first = 0; first < TILE; first += SKEW) {
+        Prepared known[SKEW];
+        u32 a = last[SKEW - 1];
 #pragma unroll
-        for (u32 i = 0; i < AHEAD; i++) filtered[i] = tile[(first + i) * PIXEL], top[i] = above[(first + i) * PIXEL];
-#pragma unroll
-        for (u32 i = 0; i < AHEAD; i++) {
-            const u32 b = lane ? next : top[i];
-            // The pixel before this one is above the one after this one of the next lane: SKEW is 2.
-            next = __shfl_up_sync(ALL, a, 1);
-            a = undo<MODE>(filtered[i], a, b, c, kind);
-            c = b;
-            filtered[i] = a;
+        for (u32 i = 0; i < SKEW; i++) {
+            const u32 shifted = __shfl_up_sync(ALL, last[i], 1);
+            const u32 above = lane ? shifted : top[(first + i) * PIXEL];
+            known[i] = prepare<MODE>(tile[(first + i) * PIXEL], above, corner, kind);
+            corner = above;
         }
 #pragma unroll
-        for (u32 i = 0; i < AHEAD; i++) tile[(first + i) * PIXEL] = filtered[i];
+        for (u32 i = 0; i < SKEW; i++) last[i] = a = undo<MODE>(known[i], a, kind);
+#pragma unroll
+        for (u32 i = 0; i < SKEW; i++) tile[(first + i) * PIXEL] = last[i];
     }
 }
 
@@ -203,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const u32 filter = lane < rows ? filters[top + lane] : PAETH;
     const Kind kind = {filter == PAETH, filter == AVERAGE, filter == UP || filter == PAETH ? ALL : 0, filter == NONE || filter == UP ? ALL : 0};
     const bool all_paeth = __all_sync(ALL, kind.paeth), any_average = __any_sync(ALL, kind.average);
-    u32 a = 0, c = 0, next = 0;
+    u32 made[SKEW] = {}, corner = 0;
     // Pixel x of row y is pixel x + SKEW·y of the tiles. In a step one tile comes from memory, the one before goes to shared
     // memory, the one before that is worked on, and the one before that is stored: no step waits for memory but for
     // what the band above has done.
@@ -215,9 +231,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             if (works) {
                 u8 *tile = tiles[(step - 2) % 3] + lane * PITCH + warp;
                 const u8 *above = aboves[(step - 2) % 3] + warp;
-                if (all_paeth) undo_tile<ALL_PAETH>(tile, above, lane, kind, a, c, next);
-                else if (any_average) undo_tile<ANY>(tile, above, lane, kind, a, c, next);
-                else undo_tile<NO_AVERAGE>(tile, above, lane, kind, a, c, next);
+                if (all_paeth) undo_tile<ALL_PAETH>(tile, above, lane, kind, made, corner);
+                else if (any_average) undo_tile<ANY>(tile, above, lane, kind, made, corner);
+                else undo_tile<NO_AVERAGE>(tile, above, lane, kind, made, corner);
             }
         } else if (warp < PIXEL + MOVERS) {
             const u32 mover = warp - PIXEL, own = mover * MOVED;

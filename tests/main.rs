@@ -30,10 +30,10 @@ mod png_decode;
 mod png_encode;
 /// PNG files made for the tests.
 mod png_files;
-/// PNG decoded on the GPU against PNG decoded on the CPU, image by image.
-mod png_gpu_decode;
 /// PNG from the GPU against PNG from the CPU, file by file.
 mod png_gpu;
+/// PNG decoded on the GPU against PNG decoded on the CPU, image by image.
+mod png_gpu_decode;
 /// PNM read and written.
 mod pnm;
 /// Ranges of values: signed ones, and such as go with another depth.

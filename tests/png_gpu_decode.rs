@@ -185,12 +185,18 @@ fn scenes() -> Vec<(&'static str, Plain)> {
     let mut random = Numbers::new(7);
     vec![
         ("constant", of(&mut |_| 1234)),
-        ("half", of(&mut |i| match i % 501 < 250 {
-            true => 777,
-            false => noisy.samples[i],
-        })),
+        (
+            "half",
+            of(&mut |i| match i % 501 < 250 {
+                true => 777,
+                false => noisy.samples[i],
+            }),
+        ),
         ("repeating", of(&mut |i| noisy.samples[i % 1733])),
-        ("mask", of(&mut |i| 255 * u16::from(i / 501 / 40 + i % 501 / 60 & 1 == 0))),
+        (
+            "mask",
+            of(&mut |i| 255 * u16::from(i / 501 / 40 + i % 501 / 60 & 1 == 0)),
+        ),
         ("random", of(&mut |_| random.next() as u16)),
         ("noise", noisy.clone()),
         ("colours", Plain::noisy(300, 211, 8, 2)),
@@ -222,7 +228,10 @@ fn streams(plain: &Plain) -> Vec<(String, Vec<u8>)> {
             let size = (lines.len() / 7 + 1).max(1);
             let parts = segments(&lines, size, reset);
             let stream = idats(&parts, &lines).concat();
-            files.push((format!("flushed {reset} {mixed}"), plain.file([&stream[..]])));
+            files.push((
+                format!("flushed {reset} {mixed}"),
+                plain.file([&stream[..]]),
+            ));
         }
         let stream = with_fixed(&lines);
         files.push((format!("fixed {mixed}"), plain.file([&stream[..]])));
@@ -296,7 +305,10 @@ fn every_writer() {
             }
         }
     }
-    assert!(left.len() <= tried / 20, "of {tried}, left to the CPU: {left:?}");
+    assert!(
+        left.len() <= tried / 20,
+        "of {tried}, left to the CPU: {left:?}"
+    );
 }
 
 #[test]
@@ -309,7 +321,11 @@ fn our_own_files() {
             let image = png_encode::image(kind, 901, 653, channels, depth);
             for mode in [Mode::Fast, Mode::Store] {
                 let file = png_encode::encoded(&image, mode);
-                compare(gpu, &file, &format!("{kind}, {channels} channels, {mode:?}"));
+                compare(
+                    gpu,
+                    &file,
+                    &format!("{kind}, {channels} channels, {mode:?}"),
+                );
             }
         }
     }

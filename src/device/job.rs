@@ -113,8 +113,7 @@ impl Job<'_, '_> {
         buffer: &Buffer,
         to: usize,
     ) -> Result<()> {
-        self.gpu
-            .send_to(bytemuck::cast_slice(words), buffer, to)
+        self.gpu.send_to(bytemuck::cast_slice(words), buffer, to)
     }
 
     /// Reads back `count` words of a buffer from byte `from` on, after everything queued before.

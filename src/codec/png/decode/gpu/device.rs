@@ -1,10 +1,10 @@
 //! What the card does, in order, and the two places where the host waits for it: for the parts of
 //! the stream when they are counted, and for the checksum when all is done.
 
+use super::Unsuited;
 use super::chain::{Chain, FIRST, Inflated, MOST_EXTRA, SPAN, Step};
 use super::packed::Head;
 use super::records::{CODES_WORDS, Part, PartWords, Report, ReportWords};
-use super::Unsuited;
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use crate::image::Depth;
@@ -18,7 +18,7 @@ const GROUP: usize = 2048;
 const REGION: usize = 8192;
 const MOST: usize = 64;
 const SIEVERS: u32 = 64;
-const READERS: u32 = 8;
+const READERS: u32 = 4;
 const LANES: usize = 128;
 
 /// Rounds in which lanes are tried to fit together at first.
@@ -140,13 +140,26 @@ fn count(
     let shared = [buffer(&counts), buffer(&slots), buffer(&codes)];
     let source = [buffer(stream), Arg::U32(words as u32), Arg::U32(bits)];
     let few = [Arg::U32(most_hits as u32)];
-    let args = [&source[..], &[Arg::U32(FIRST)], &few, &[&hits, report].map(buffer)].concat();
+    let args = [
+        &source[..],
+        &[Arg::U32(FIRST)],
+        &few,
+        &[&hits, report].map(buffer),
+    ]
+    .concat();
     job.launch(&find, words.div_ceil(GROUP) as u32, head.len as u64, &args)?;
     let args = [&source[..], &few, &[&hits, &likely, report].map(buffer)].concat();
-    job.launch(&sieve, (bits / HIT as u32 / 8).div_ceil(SIEVERS).max(1), 0, &args)?;
+    job.launch(
+        &sieve,
+        (bits / HIT as u32 / 8).div_ceil(SIEVERS).max(1),
+        0,
+        &args,
+    )?;
     let tail = [&likely, &counts, &slots, &codes, report].map(buffer);
     let args = [&source[..], &few, &[Arg::U32(most as u32)], &tail].concat();
-    let readers = (most as u32).div_ceil(READERS).min(32 * job.multiprocessors());
+    let readers = (most as u32)
+        .div_ceil(READERS)
+        .min(32 * job.multiprocessors());
     job.launch(&read, readers, 0, &args)?;
     let args = [
         &u32s(&[bits, regions as u32])[..],
@@ -185,7 +198,9 @@ fn count(
             Ok(Step::Again(again)) => {
                 let from = chain.parts();
                 if from + again.parts.len() > room {
-                    return Ok(Err(Unsuited::new("its blocks do not tell where they begin")));
+                    return Ok(Err(Unsuited::new(
+                        "its blocks do not tell where they begin",
+                    )));
                 }
                 job.send_words(again.codes.as_flattened(), &codes, known * 4 * CODES_WORDS)?;
                 known += again.codes.len();
@@ -195,13 +210,16 @@ fn count(
                 let to = (from + made) as u32;
                 let grid = resident.min(made as u32);
                 counting(job, from as u32, to, grid, LANES as u32 + 1)?;
-                let counted: Vec<PartWords> = job.fetch_words(&parts, from * size_of::<PartWords>(), made)?;
+                let counted: Vec<PartWords> =
+                    job.fetch_words(&parts, from * size_of::<PartWords>(), made)?;
                 chain.take(counted.into_iter().map(Part::from));
             }
         }
     };
     if inflated.bytes != head.bytes as u64 {
-        return Ok(Err(Unsuited::new("its data are not as many as its header says")));
+        return Ok(Err(Unsuited::new(
+            "its data are not as many as its header says",
+        )));
     }
     Ok(Ok(Counted {
         codes,
@@ -305,7 +323,13 @@ fn unfilter(head: &Head, bytes: &Buffer, report: &Buffer, job: &mut Job) -> Resu
     let (buffer, word) = (Arg::Buffer, Arg::U32);
     let filters = job.alloc(height as usize)?;
     let rows = [word(head.row as u32), word(height)];
-    let args = [buffer(bytes), rows[0], rows[1], buffer(&filters), buffer(report)];
+    let args = [
+        buffer(bytes),
+        rows[0],
+        rows[1],
+        buffer(&filters),
+        buffer(report),
+    ];
     job.launch(&kinds, height.div_ceil(THREADS), 0, &args)?;
     let args = [buffer(bytes), Arg::U64(total), buffer(report)];
     job.launch(&adler, total.div_ceil(TILE) as u32, total, &args)?;

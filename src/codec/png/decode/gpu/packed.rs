@@ -125,9 +125,8 @@ impl Expansion {
         }
         let odd = || Unsuited::new("its palette or its transparency is unusual");
         let pairs = |bytes: &[u8]| {
-            let pair = |(i, pair): (usize, &[u8; 2])| {
-                u64::from(u16::from_be_bytes(*pair)) << (16 * i)
-            };
+            let pair =
+                |(i, pair): (usize, &[u8; 2])| u64::from(u16::from_be_bytes(*pair)) << (16 * i);
             bytes.as_chunks().0.iter().enumerate().map(pair).sum()
         };
         let (mode, key, colours) = match (prelude.header.colour, &opacity) {

@@ -123,7 +123,17 @@ pub type ReportWords = [u32; 16];
 
 impl From<ReportWords> for Report {
     fn from(words: ReportWords) -> Report {
-        let [codes, parts, wrong, _, sum, sum_high, weighted, weighted_high, ..] = words;
+        let [
+            codes,
+            parts,
+            wrong,
+            _,
+            sum,
+            sum_high,
+            weighted,
+            weighted_high,
+            ..,
+        ] = words;
         let wide = |low, high| u64::from(high) << 32 | u64::from(low);
         Report {
             codes,
