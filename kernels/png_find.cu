@@ -3,28 +3,29 @@
 //   png_find(const u32 *stream, u32 words, u32 bits, u32 first, u32 most, u32 *hits, u32 *report)
 //       The bits from `first` on at which a dynamic block's header can begin, as far as its first 74 bits tell; one
 //       that is the last only in the last LAST bits. Grid: a block of 256 for GROUP words.
-//   png_sieve(stream, words, bits, u32 most, const u32 *hits, u32 *likely, u32 *report)
-//       Those of them whose first SIEVED code lengths contradict nothing. Grid: any number of blocks of SIEVERS.
-//   png_read(stream, words, bits, u32 most, u32 most_codes, const u32 *likely, u32 *counts, u32 *slots, Codes *codes,
+//   png_sieve(stream, words, bits, u32 most, u32 most_codes, const u32 *hits, u32 *likely, u32 *report)
+//       Those of them whose headers contradict nothing. Grid: any number of blocks of SIEVERS.
+//   png_read(stream, words, bits, u32 most_codes, const u32 *likely, u32 *counts, u32 *slots, Codes *codes,
 //            u32 *report)
-//       Reads their headers to the end, or to a contradiction. What is left goes to `codes` in any order; slots + r·MOST
-//       say which begin in region r of the stream, and counts[r], zero before, how many. Grid: any number of blocks of 32.
+//       Reads these headers. They go to `codes` in any order; slots + r·MOST
+//       say which begin in region r of the stream, and counts[r], zero before, how many. Grid: any number of blocks
+//       of 32.
 //   png_order(u32 bits, u32 regions, const u32 *counts, u32 *slots, const Codes *codes, u32 span, u32 most_parts,
 //             u32 *order, Part *parts, u32 *report)
 //       Cuts what lies from each header to the next into parts of at most `span` bits. Grid: one block of 1024.
-// `most` hits and likely ones, and `most_codes`, are kept; what is too much, the host finds where it is missing.
+// `most` hits and `most_codes` headers are kept; what is too much, the host finds where it is missing.
 //
 // Two numbers, for b bytes of stream: find reads b; some 10 instructions a bit for one in nine, which can begin a
-// header by its first 13 bits. One of 2000 has a whole code of code lengths. Not one in a file is wrong at the end, as
-// a rule. To read a header to its end takes 300 steps that depend on one another: only true headers take so long.
+// header by its first 13 bits. One of 2000 has a whole code of code lengths, and is read to the end: some hundred steps
+// that depend on one another. Not one of those left is wrong, as a rule.
 #include "png_inflate.cuh"
 
 constexpr u32 GROUP = 2048;                  // words of a block of threads
 constexpr u32 REGION = 256 << 10, MOST = 64; // bits of a region, and headers kept of it
 constexpr u32 LAST = 256 << 13;              // bits
-constexpr u32 HITS = 1024;                   // of a group; more are forgotten
-constexpr u32 SIEVERS = 64, SIEVED = 24;      // threads of a block, code lengths
-constexpr u32 READERS = 4;                   // of a warp: so different are their ways that more would wait for one another
+constexpr u32 HITS = 1024;                   // of a group that are gathered; only regular data have more
+constexpr u32 SIEVERS = 64;                  // threads of a block
+constexpr u32 READERS = 4;                   // of a warp: more would only wait for one another
 
 // Four bits for each of eight code lengths of three bits.
 static __device__ __forceinline__ u32 spread(u32 lengths) {
@@ -43,7 +44,8 @@ static __device__ __forceinline__ bool is_complete(const u32 *words, u32 at) {
     const u32 low = __funnelshift_r(from[0], middle, shift), high = __funnelshift_r(middle, from[2], shift);
     const u32 count = 4 + (low & 15);
     const u64 all = ((u64)high << 32 | low) >> 4 & ((1ull << 3 * count) - 1);
-    const u32 one = spread((u32)all & 0xffffff), two = spread((u32)(all >> 24) & 0xffffff), three = spread((u32)(all >> 48));
+    const u32 one = spread((u32)all & 0xffffff), two = spread((u32)(all >> 24) & 0xffffff);
+    const u32 three = spread((u32)(all >> 48));
     // Three weights of 64 fit into a byte.
     const u32 sum = weights(one & 0xffff) + weights(one >> 16) + weights(two & 0xffff);
     const u32 rest = weights(two >> 16) + weights(three & 0xffff);
@@ -68,12 +70,12 @@ struct Stream {
     }
 };
 
-// Reads the header of a block that begins where `stream` is, whose code of code lengths is complete, or its first code lengths until
-// `enough`; lengths go to every STEP-th word of `lengths` if KEPT, `symbols` is memory in steps of STEP. False where it is
-// not a header: an incomplete code but that of one distance of one bit and that without distances, or one without an
-// end of block.
+// Reads the header of a block that begins where `stream` is, whose code of code lengths is complete; if KEPT,
+// lengths go to every STEP-th word of `lengths`; `symbols` is memory in steps of
+// STEP. False where it is not a header: an incomplete code but that of one distance of one bit and that without
+// distances, or one without an end of block.
 template <bool KEPT, u32 STEP>
-static __device__ bool read_header(Stream stream, u32 enough, u8 *symbols, u32 *lengths, Codes &codes) {
+static __device__ bool read_header(Stream stream, u8 *symbols, u32 *lengths, Codes &codes) {
     constexpr u8 ORDER[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
     stream.pass(3);
     const u32 head = stream.peek();
@@ -88,7 +90,7 @@ static __device__ bool read_header(Stream stream, u32 enough, u8 *symbols, u32 *
             told |= length << 3 * ORDER[k];
             counts += length ? 1ull << 8 * length : 0;
         }
-    // Of each length: the code behind its last, with seven bits, and what a code is ahead of its place among the symbols.
+    // Of each length: the code behind its last, with seven bits, and what a code is ahead of its place.
     u32 behind[8], code = 0, places = 0;
     u64 next = 0, ahead = 0;
 #pragma unroll
@@ -135,7 +137,6 @@ static __device__ bool read_header(Stream stream, u32 enough, u8 *symbols, u32 *
         i += times;
         last = value;
         stream.pass(length + extra);
-        if (!KEPT && i >= enough) return true;
     }
     codes.data = stream.at;
     codes.litlens = litlens;
@@ -154,6 +155,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     for (u32 i = threadIdx.x; i < GROUP + 6; i += BLOCK) group[i] = from + i < words ? stream[from + i] : 0;
     if (threadIdx.x == 0) hit = 0;
     __syncthreads();
+    const auto keep = [&](u32 place, u32 bit) {
+        if (place < most) hits[place] = from * 32 + bit;
+    };
     for (u32 some = warp; some < GROUP / 32; some += WARPS) {
         const u32 i = some * 32 + lane, w = group[i], v = group[i + 1], at = (from + i) * 32;
         const auto shifted = [&](u32 by) { return __funnelshift_r(w, v, by); };
@@ -178,6 +182,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             if (!is_complete(group, bit)) continue;
             const u32 place = atomicAdd(&hit, 1);
             if (place < HITS) own_hits[place] = bit;
+            else keep(atomicAdd(&report[HITS_FOUND], 1), bit);
         }
         __syncwarp();
     }
@@ -185,33 +190,35 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     const u32 count = min(hit, HITS);
     if (threadIdx.x == 0) place_of_all = atomicAdd(&report[HITS_FOUND], count);
     __syncthreads();
-    for (u32 k = threadIdx.x; k < count; k += BLOCK)
-        if (place_of_all + k < most) hits[place_of_all + k] = from * 32 + own_hits[k];
+    for (u32 k = threadIdx.x; k < count; k += BLOCK) keep(place_of_all + k, own_hits[k]);
 }
 
 extern "C" __global__ void __launch_bounds__(SIEVERS)
-    png_sieve(const u32 *__restrict__ stream, u32 words, u32 bits, u32 most, const u32 *hits, u32 *likely, u32 *report) {
+    png_sieve(const u32 *__restrict__ stream, u32 words, u32 bits, u32 most, u32 most_codes, const u32 *hits,
+              u32 *likely, u32 *report) {
     __shared__ u8 symbols[32 * SIEVERS];
     const u32 count = min(report[HITS_FOUND], most);
     for (u32 k = blockIdx.x * SIEVERS + threadIdx.x; k < count; k += gridDim.x * SIEVERS) {
         Codes read;
-        if (!read_header<false, SIEVERS>(Stream(stream, words, hits[k]), SIEVED, symbols + threadIdx.x, nullptr, read)) continue;
+        const Stream from(stream, words, hits[k]);
+        if (!read_header<false, SIEVERS>(from, symbols + threadIdx.x, nullptr, read)) continue;
         const u32 place = atomicAdd(&report[LIKELY_FOUND], 1);
-        if (place < most) likely[place] = hits[k];
+        if (place < most_codes) likely[place] = hits[k];
     }
 }
 
 extern "C" __global__ void __launch_bounds__(32)
-    png_read(const u32 *__restrict__ stream, u32 words, u32 bits, u32 most, u32 most_codes, const u32 *likely, u32 *counts,
+    png_read(const u32 *__restrict__ stream, u32 words, u32 bits, u32 most_codes, const u32 *likely, u32 *counts,
              u32 *slots, Codes *codes, u32 *report) {
     __shared__ u8 symbols[32 * READERS];
     __shared__ u32 lengths[PACKED_LENGTHS * READERS];
     if (threadIdx.x >= READERS) return;
-    const u32 count = min(report[LIKELY_FOUND], most);
+    const u32 count = min(report[LIKELY_FOUND], most_codes);
     for (u32 k = blockIdx.x * READERS + threadIdx.x; k < count; k += gridDim.x * READERS) {
         const u32 head = likely[k], region = head / REGION;
         Codes read;
-        if (!read_header<true, READERS>(Stream(stream, words, head), 0, symbols + threadIdx.x, lengths + threadIdx.x, read)) continue;
+        const Stream from(stream, words, head);
+        if (!read_header<true, READERS>(from, symbols + threadIdx.x, lengths + threadIdx.x, read)) continue;
         if (read.data > bits) continue;
         const u32 slot = atomicAdd(&report[CODES_FOUND], 1);
         if (slot >= most_codes) continue;

@@ -5,6 +5,7 @@ use super::Unsuited;
 use super::chain::{Chain, FIRST, Inflated, MOST_EXTRA, SPAN, Step};
 use super::packed::Head;
 use super::records::{CODES_WORDS, Part, PartWords, Report, ReportWords};
+use crate::device::NoMemory;
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use crate::image::Depth;
@@ -42,8 +43,10 @@ const RESIDENT: u32 = 8;
 /// Bytes of stream for one block with a code of its own, on average, at least.
 const BLOCK: usize = 1 << 10;
 
-/// Bits of stream for one that looks like a header at first, at least: it is one of 2000 that does.
-const HIT: usize = 256;
+/// Bits of stream for one that looks like a header at first, at least: in regular
+/// data many do, elsewhere one of 2000.
+const HIT: usize = 32;
+const USUAL_HIT: u32 = 2000;
 
 /// The modulus of Adler-32.
 const BASE: u64 = 65521;
@@ -64,6 +67,15 @@ pub fn decode_resident(
     stream: &Buffer,
     job: &mut Job,
 ) -> Result<Result<DeviceImage, Unsuited>> {
+    match decode(head, stream, job) {
+        Err(error) if error.is::<NoMemory>() => Ok(Err(Unsuited::new(
+            "the GPU's memory does not hold all that is needed at once",
+        ))),
+        other => other,
+    }
+}
+
+fn decode(head: &Head, stream: &Buffer, job: &mut Job) -> Result<Result<DeviceImage, Unsuited>> {
     let words = head.len.div_ceil(4);
     let report = job.zeroed(size_of::<ReportWords>())?;
     let counted = match count(head, words, stream, &report, job)? {
@@ -127,7 +139,7 @@ fn count(
 
     let most_hits = bits as usize / HIT + 1024;
     let hits = job.alloc(most_hits * 4)?;
-    let likely = job.alloc(most_hits * 4)?;
+    let likely = job.alloc(most * 4)?;
     let counts = job.zeroed(regions * 4)?;
     let slots = job.alloc(regions * MOST * 4)?;
     let codes = job.alloc((most + MOST_EXTRA) * 4 * CODES_WORDS)?;
@@ -148,15 +160,13 @@ fn count(
     ]
     .concat();
     job.launch(&find, words.div_ceil(GROUP) as u32, head.len as u64, &args)?;
-    let args = [&source[..], &few, &[&hits, &likely, report].map(buffer)].concat();
-    job.launch(
-        &sieve,
-        (bits / HIT as u32 / 8).div_ceil(SIEVERS).max(1),
-        0,
-        &args,
-    )?;
+    let codes_most = [Arg::U32(most as u32)];
+    let lists = [&hits, &likely, report].map(buffer);
+    let args = [&source[..], &few, &codes_most, &lists].concat();
+    let sievers = (bits / USUAL_HIT).div_ceil(SIEVERS).max(1);
+    job.launch(&sieve, sievers, 0, &args)?;
     let tail = [&likely, &counts, &slots, &codes, report].map(buffer);
-    let args = [&source[..], &few, &[Arg::U32(most as u32)], &tail].concat();
+    let args = [&source[..], &codes_most, &tail].concat();
     let readers = (most as u32)
         .div_ceil(READERS)
         .min(32 * job.multiprocessors());

@@ -15,6 +15,7 @@ const PADDING: usize = 16;
 /// Streams and images whose bits and bytes 32 bits can count, with some room.
 const MOST_STREAM: usize = (1 << 29) - (1 << 16);
 const MOST_BYTES: usize = u32::MAX as usize - (1 << 16);
+const MOST_ROW: usize = 1 << 29;
 
 /// A PNG's image data, ready for a card.
 pub struct Packed {
@@ -56,7 +57,8 @@ impl Packed {
             return Err(Unsuited::new("it is interlaced"));
         }
         let bytes = header.scanline_bytes().map_err(told)?;
-        if bytes > MOST_BYTES {
+        let row = bytes / header.height as usize - 1;
+        if bytes > MOST_BYTES || row > MOST_ROW {
             return Err(Unsuited::new("its image is too large for the kernels"));
         }
         let expansion = Expansion::of(reader)?;
@@ -89,7 +91,7 @@ impl Packed {
                 expansion,
                 len,
                 bytes,
-                row: bytes / header.height as usize - 1,
+                row,
                 step: header.pixel_bits().div_ceil(8) as usize,
             },
             memory,
