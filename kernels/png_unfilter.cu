@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 
 constexpr u32 TILE = 32, SKEW = 4;          // pixels
 constexpr u32 DENSE = 32, SPARSE = 24;      // rows of a band, where few or many rows need none above
-constexpr u32 MOVERS = 16, MOVED = 32 / MOVERS; // warps that load and store rows, and rows of each
+constexpr u32 MOVERS = 4, MOVED = 32 / MOVERS; // warps that load and store rows, and rows of each
 constexpr u32 THREADS = 32 * (PIXEL + MOVERS + 1); // one more warp has the row above
 constexpr u32 TILE_BYTES = TILE * PIXEL;
 constexpr u32 PITCH = TILE_BYTES + 4;       // words an odd number apart
