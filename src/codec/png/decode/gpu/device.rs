@@ -89,7 +89,8 @@ fn decode(head: &Head, stream: &Buffer, job: &mut Job) -> Result<Result<DeviceIm
         return Ok(Err(Unsuited::new("its image data make no image")));
     }
     let total = counted.inflated.bytes;
-    let adler = (total + told.weighted) % BASE << 16 | (1 + told.sum) % BASE;
+    let (low, high) = ((1 + told.sum) % BASE, (total + told.weighted) % BASE);
+    let adler = (high << 16) | low;
     let at = counted.inflated.end.div_ceil(8) as usize;
     let stated = job.host()?[..head.len].get(at..at + 4);
     let stated = stated.and_then(|bytes| bytes.first_chunk());
