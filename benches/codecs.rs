@@ -3,31 +3,35 @@
 //! where a kind is a name of `kinds::Kind`, SIDE the image's width and height, and `own` leaves the
 //! others out.
 //!
-//! One core is a pool of one thread, by processor time, which tells what a core would need even on
-//! a busy machine; all cores by the clock on the wall. Every figure is the best of several runs.
-//! Files are in memory where the system has such a place.
+//! The time on one core is the processor time of a pool of one thread, which is meaningful even on
+//! a busy machine; the time on all cores is elapsed time. Every figure is the best of several runs.
+//! Files are in memory (/dev/shm) if the system has it.
+
+#![allow(
+    clippy::disallowed_macros,
+    reason = "a bench prints to whoever started it"
+)]
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a program for the developer"
 )]
 
-mod kinds;
+mod common;
 mod libraries;
-mod words;
 
-use gpuimg::codec::{self, Format, Options, png, tiff};
+use common::arguments::Arguments;
+use common::kinds::Kind;
+use gpuimg::codec::{self, FORMATS, Format, Options, png, tiff};
 use gpuimg::files::{Source, Target};
 use gpuimg::image::Image;
-use kinds::Kind;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use words::Words;
 
-/// What is timed, and how it is printed.
+/// The measured image, and the destination of the results.
 struct Bench {
-    /// One thread, and all.
+    /// A pool of one thread, and one of all.
     pools: [ThreadPool; 2],
     folder: tempfile::TempDir,
     /// Bytes of samples of the image.
@@ -38,21 +42,16 @@ struct Bench {
 type Times = (f64, Option<f64>);
 
 fn main() {
-    let words = Words::new();
+    let words = Arguments::new();
     let side = words.side();
     let kinds = match words.kinds() {
         none if none.is_empty() => Kind::ALL.to_vec(),
         some => some,
     };
-    let formats = [
-        (Format::Png, "png"),
-        (Format::Tiff, "tiff"),
-        (Format::Pnm, "pnm"),
-    ];
-    let named = formats.iter().any(|(_, name)| words.names(name));
-    let formats = formats
+    let named = FORMATS.iter().any(|format| words.names(format.id()));
+    let formats = FORMATS
         .iter()
-        .filter(|(_, name)| !named || words.names(name));
+        .filter(|format| !named || words.names(format.id()));
     let shm = Path::new("/dev/shm");
     let pool = |threads| {
         let builder = ThreadPoolBuilder::new().num_threads(threads);
@@ -75,7 +74,7 @@ fn main() {
             "{:34}{:>16}{:>16}\n{:34}{:>8}{:>8}{:>8}{:>8}{:>9}",
             "", "encode", "decode", "MB/s on cores:", 1, cores, 1, cores, "size"
         );
-        for &(format, _) in formats.clone() {
+        for &format in formats.clone() {
             bench.format(&image, format);
             if !words.names("own") {
                 libraries::rows(&bench, &image, format);
@@ -86,26 +85,26 @@ fn main() {
 
 impl Bench {
     /// Our own codec of a format, in all its modes.
-    fn format(&self, image: &Image, format: Format) {
+    fn format(&self, image: &Image, format: &'static dyn Format) {
         let with = |png, tiff| Options { png, tiff };
         let (fast, none) = (png::Mode::Fast, tiff::Compression::None);
-        let modes = match format {
-            Format::Png => [fast, png::Mode::Small, png::Mode::Store]
+        let modes = match format.id() {
+            "png" => [fast, png::Mode::Small, png::Mode::Store]
                 .map(|mode| (format!("png {mode:?}"), with(mode, none)))
                 .to_vec(),
-            Format::Tiff => {
+            "tiff" => {
                 use tiff::Compression::*;
                 [None, Deflate, Lzw, Zstd]
                     .map(|mode| (format!("tiff {mode:?}"), with(fast, mode)))
                     .to_vec()
             }
-            Format::Pnm => vec![("pnm".into(), with(fast, none))],
+            other => vec![(other.into(), with(fast, none))],
         };
         for (name, options) in modes {
             let encode = |target: &Target| codec::encode(image, format, &options, target).unwrap();
             let target = self.target();
             let encoding = self.times(|| encode(&target));
-            // A file of its own: the one that was written again and again has been replaced.
+            // A separate file: the one that is written repeatedly has been replaced.
             let path = self.path();
             let target = self.target();
             let len = encode(&target);
@@ -120,7 +119,7 @@ impl Bench {
         }
     }
 
-    /// Another's codec: what it writes, it reads, and then we read it.
+    /// A peer's codec: its file is read by itself and by this program.
     pub fn library(
         &self,
         name: &str,
@@ -134,7 +133,7 @@ impl Bench {
         self.print("  decoded by gpuimg", None, Some(here), len);
     }
 
-    /// What another's codec writes and reads, if it is no image file; returns it.
+    /// As `library`, for a peer's output that is no image file; returns it.
     pub fn library_part(
         &self,
         name: &str,

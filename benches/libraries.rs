@@ -1,4 +1,4 @@
-//! The libraries that others use, on the same images: the png, image and tiff crates, libdeflate.
+//! The same images in other libraries: the png, image and tiff crates, libdeflate.
 
 use crate::Bench;
 use gpuimg::codec::Format;
@@ -7,11 +7,11 @@ use image::ImageEncoder;
 use std::io::Cursor;
 
 /// All libraries that write a format.
-pub fn rows(bench: &Bench, image: &Image, format: Format) {
-    match format {
-        Format::Png => png(bench, image),
-        Format::Tiff => tiff(bench, image),
-        Format::Pnm => pnm(bench, image),
+pub fn rows(bench: &Bench, image: &Image, format: &dyn Format) {
+    match format.id() {
+        "png" => png(bench, image),
+        "tiff" => tiff(bench, image),
+        _ => pnm(bench, image),
     }
 }
 
@@ -21,7 +21,7 @@ fn png(bench: &Bench, image: &Image) {
         ("Fastest", Fastest, None),
         ("Fast", Fast, None),
         ("Balanced", Balanced, None),
-        // What libpng and Pillow make of many images.
+        // The filters that libpng and Pillow choose for many images.
         ("Fast, Paeth", Fast, Some(Filter::Paeth)),
         ("Fast, Average", Fast, Some(Filter::Avg)),
     ] {
@@ -187,7 +187,7 @@ fn tiff_encode(
 }
 
 fn pnm(bench: &Bench, image: &Image) {
-    // Of 16 bits it writes P7, which its decoder reads and ours does not.
+    // For 16 bits it writes P7, which only its own decoder reads.
     bench.library_part(
         "image crate",
         || {

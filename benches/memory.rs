@@ -2,12 +2,18 @@
 //! parallel copy (or, for `sum`, a parallel read) of the same bytes gives in the same run.
 //! `cargo bench --bench memory [-- SIDE]`
 
+#![allow(
+    clippy::disallowed_macros,
+    reason = "a bench prints to whoever started it"
+)]
+
+use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::ops::Op;
+use gpuimg::ops::Operation;
 use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::orient::Orient;
 use gpuimg::ops::sum::Sum;
-use gpuimg::stats::Timeline;
+use gpuimg::ops::symmetry::Symmetry;
+use gpuimg::timing::Timeline;
 use rayon::prelude::*;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -60,11 +66,11 @@ fn table(image: &Image) {
     let bytes = shape.bytes() as f64;
     let from = image.samples().as_bytes();
     let mut to = image.samples().clone();
-    // Into memory written before: what changes an image in place is held against it.
+    // To memory that has been written before: the ceiling for operations in place.
     let copied = median(|| timed(|| copy(to.as_bytes_mut(), from)));
     row("parallel copy", copied, 2.0 * bytes, None);
-    // Into memory that the system gives and zeroes page by page when it is first touched: what
-    // makes a new image is held against it.
+    // To memory that the system provides and zeroes page by page at the first touch: the ceiling
+    // for operations that make a new image.
     let fresh = median(|| {
         let start = Instant::now();
         let mut to = Samples::zeroed(&shape).expect("memory");
@@ -85,23 +91,23 @@ fn table(image: &Image) {
     let normalize = Normalize::default();
     operation("normalize", &normalize, image, copied + read, "copy + read");
     for (name, op) in [
-        ("rotate 180", Orient::Rotate180),
-        ("flip horizontal", Orient::FlipHorizontal),
-        ("flip vertical", Orient::FlipVertical),
-        ("transpose", Orient::Transpose),
-        ("rotate 90", Orient::Rotate90),
+        ("rotate 180", Symmetry::Rotate180),
+        ("flip horizontal", Symmetry::FlipHorizontal),
+        ("flip vertical", Symmetry::FlipVertical),
+        ("transpose", Symmetry::Transpose),
+        ("rotate 90", Symmetry::Rotate90),
     ] {
         operation(name, &op, image, copied, "copy");
     }
-    // No square: these cannot stay in the image's own memory.
+    // Not a square: these operations cannot work in place.
     let oblong = self::image(Shape {
         width: shape.width * 2,
         height: shape.height / 2,
         ..shape
     });
     for (name, op) in [
-        ("transpose, not square", Orient::Transpose),
-        ("rotate 90, not square", Orient::Rotate90),
+        ("transpose, not square", Symmetry::Transpose),
+        ("rotate 90, not square", Symmetry::Rotate90),
     ] {
         operation(name, &op, &oblong, fresh, "copy, fresh");
     }
@@ -127,11 +133,11 @@ fn mixed(words: &[u64]) -> u64 {
 }
 
 /// The times are the operation's own spans: the clone that it works on is not timed.
-fn operation(name: &str, op: &dyn Op, image: &Image, ceiling: Duration, of: &str) {
+fn operation(name: &str, op: &dyn Operation, image: &Image, ceiling: Duration, of: &str) {
     let mut moved = 0.0;
     let time = median(|| {
         let mut timeline = Timeline::default();
-        black_box(op.cpu(image.clone(), &mut timeline).is_ok());
+        black_box(exec::on_cpu(op, image.clone(), &mut timeline).is_ok());
         let spans = timeline.spans();
         moved = spans.iter().map(|span| span.bytes as f64).sum();
         spans.iter().map(|span| span.time).sum()
@@ -145,7 +151,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> Duration {
     start.elapsed()
 }
 
-/// Of a few measurements, after one to warm up.
+/// The median of a few measurements, after one for warm-up.
 fn median(mut measure: impl FnMut() -> Duration) -> Duration {
     measure();
     let mut times: Vec<Duration> = (0..RUNS).map(|_| measure()).collect();

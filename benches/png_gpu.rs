@@ -3,33 +3,40 @@
 //! from device memory to compressed bytes in host memory, and the file beside the CPU's; then the
 //! same on several lanes at once, uploads counted. Files stay in FOLDER if one is named (with a
 //! slash), for others to be measured on their data. `once`: one image, CUDA's start counted.
-//! `decode FILE…`: PNG files decoded on the GPU instead, see decode.rs.
+//! `decode FILE…`: PNG files decoded on the GPU instead, see png_gpu/decode.rs.
+
+#![allow(
+    clippy::disallowed_macros,
+    reason = "a bench prints to whoever started it"
+)]
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a program for the developer"
 )]
 
+mod common;
+#[path = "png_gpu/decode.rs"]
 mod decode;
-mod kinds;
-mod words;
 
+use common::arguments::Arguments;
+use common::kinds::Kind;
+use gpuimg::codec::deflated::Segments;
 use gpuimg::codec::png::{self, Mode};
 use gpuimg::device::cuda::Gpu;
+use gpuimg::exec;
 use gpuimg::files::Target;
 use gpuimg::image::{Image, Shape};
 use gpuimg::metadata::Metadata;
 use gpuimg::ops::DeviceImage;
-use gpuimg::stats::Timeline;
-use kinds::Kind;
+use gpuimg::timing::Timeline;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use words::Words;
 
 const TIMES: usize = 9;
 
 fn main() {
-    let words = Words::new();
+    let words = Arguments::new();
     if words.names("decode") {
         return decode::rows();
     }
@@ -135,7 +142,7 @@ fn compressed(
     image: &mut Image,
     times: usize,
     timeline: &mut Timeline,
-) -> (png::Compressed, Duration) {
+) -> (Segments, Duration) {
     let shape: Shape = image.shape();
     let memory = image.samples_mut().as_bytes_mut();
     let work = gpu.job(memory, timeline, |job| {
@@ -148,7 +155,7 @@ fn compressed(
         let mut result = None;
         for _ in 0..times {
             let start = Instant::now();
-            result = Some(png::compress(&resident, job)?);
+            result = Some(exec::png::compress(&resident, job)?);
             best = best.min(start.elapsed());
         }
         Ok((result.unwrap(), best))
@@ -163,13 +170,13 @@ fn written(path: &Path, write: impl FnOnce(&Target) -> anyhow::Result<u64>) -> u
     len
 }
 
-/// Threads with a lane each: upload and compress, again and again.
+/// Several threads, each with a stream, upload and compress repeatedly.
 fn lanes(gpu: &Gpu, image: &Image, count: usize) {
     let times = (1usize << 30)
         .div_ceil(image.shape().bytes() * count)
         .max(3);
     let all: Vec<(Gpu, Image)> = (0..count)
-        .map(|_| (gpu.lane(true).unwrap(), image.clone()))
+        .map(|_| (gpu.with_stream(true).unwrap(), image.clone()))
         .collect();
     let barrier = std::sync::Barrier::new(count + 1);
     let shape = image.shape();
@@ -187,7 +194,7 @@ fn lanes(gpu: &Gpu, image: &Image, count: usize) {
                         }
                         // Of what the last round left, in the place of the next image.
                         job.upload()?;
-                        png::compress(&resident, job)?;
+                        exec::png::compress(&resident, job)?;
                     }
                     Ok(())
                 });

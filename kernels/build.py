@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Compiles kernels/*.cu and kernels/papers/*.cu with NVRTC. Called by build.sh, which provides NVRTC.
+"""Compiles kernels/*.cu and kernels/papers/*.cu with NVRTC into kernels/compiled/. Called by build.sh, which provides NVRTC.
 
 usage: build.py LIBNVRTC [--check]
 
-x.cu becomes x.compute_60.ptx and x.compute_90.ptx beside it and, where it is not a paper's, x.sm_90.cubin: machine code
-for cards of compute capability 9, which spares their driver the 50 to 130 ms that it takes to compile the PTX of one
+x.cu becomes compiled/x.compute_60.ptx and x.compute_90.ptx and, where it is not a paper's, x.sm_90.cubin: machine code
+for GPUs of compute capability 9, which spares their driver the 50 to 130 ms that it takes to compile the PTX of one
 file. A source with lines like
     // forms: SAMPLE=u8,u16 CHANNELS=1,3 named {SAMPLE}_c{CHANNELS}
 is compiled once for each combination of these macros, to x.u8_c1.compute_60.ptx and so on, with FORM defined as
-u8_c1: a driver then compiles only what one image needs. With --check nothing is written; the exit status
-is 1, and each file is named, where a committed one is not what the sources give.
+u8_c1: a driver then loads, and where it must compiles, only what one image needs. compiled/list.rs lists them all for
+src/device/modules.rs, which embeds them. With --check nothing is written; the exit status is 1, and each file is named,
+where a committed one is not what the sources give.
 """
 
 import ctypes
@@ -19,6 +20,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+COMPILED = HERE / "compiled"
 PTX = ("compute_60", "compute_90")
 MACHINE_CODE = ("sm_90",)
 
@@ -68,19 +70,33 @@ def compiled(nvrtc, source, target, form, macros):
     return code
 
 
+def listed(modules):
+    """list.rs: a Rust expression, the slice of all modules. An empty slice stands for machine code that there is not."""
+    lines = ["// Written by kernels/build.py: every module that the program embeds.", "&["]
+    for name, files in modules:
+        ptx = [f'{target}: include_str!("{files[target]}")' for target in PTX]
+        code = [f'{target}: ' + (f'include_bytes!("{files[target]}")' if target in files else "&[]") for target in MACHINE_CODE]
+        lines.append("    Embedded { " + ", ".join([f'name: "{name}"', *ptx, *code]) + " },")
+    return "\n".join([*lines, "]", ""]).encode()
+
+
 def main():
     nvrtc = ctypes.CDLL(sys.argv[1])
     check = "--check" in sys.argv[2:]
     expected = {}
+    modules = []
     for source in sorted(HERE.glob("*.cu")) + sorted(HERE.glob("papers/*.cu")):
         targets = PTX if source.parent.name == "papers" else PTX + MACHINE_CODE
-        for (form, macros), target in itertools.product(forms(source), targets):
-            kind = "cubin" if target in MACHINE_CODE else "ptx"
-            path = source.with_suffix(f".{form}.{target}.{kind}" if form else f".{target}.{kind}")
-            expected[path] = compiled(nvrtc, source, target, form, macros)
+        for form, macros in forms(source):
+            name = source.relative_to(HERE).with_suffix(f".{form}" if form else "").as_posix()
+            files = {target: f"{name}.{target}.{'cubin' if target in MACHINE_CODE else 'ptx'}" for target in targets}
+            modules.append((name, files))
+            for target, file in files.items():
+                expected[COMPILED / file] = compiled(nvrtc, source, target, form, macros)
     if not expected:
         sys.exit(f"no .cu file under {HERE}")
-    present = {path for kind in ("ptx", "cubin") for path in HERE.glob(f"**/*.{kind}")}
+    expected[COMPILED / "list.rs"] = listed(modules)
+    present = {path for kind in ("ptx", "cubin", "rs") for path in HERE.glob(f"**/*.{kind}")}
     wrong = []
     for path in sorted(present | set(expected)):
         name = path.relative_to(HERE)
@@ -91,9 +107,10 @@ def main():
         elif path not in present or path.read_bytes() != expected[path]:
             wrong.append(f"{name} differs from what its source gives" if path in present else f"{name} is missing")
             if not check:
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(expected[path])
     for line in wrong:
-        print(line if check else f"{line}: written anew")
+        print(line if check else f"{line}: {'removed' if line.endswith('no source') else 'written anew'}")
     if check and wrong:
         sys.exit("run kernels/build.sh and commit what it writes")
     print(f"{len(expected)} files " + ("as committed" if check else "up to date"))

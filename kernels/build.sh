@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles the kernels to the PTX and the machine code that the program embeds: kernels/build.sh, or kernels/build.sh
+# Compiles the kernels to what the program embeds, kernels/compiled: kernels/build.sh, or kernels/build.sh
 # --check to compare with what is committed. Needs Python 3 with pip, and no CUDA: NVRTC 12.0 comes from PyPI into target/nvrtc.
 # NVRTC 12.0 writes PTX ISA 8.0, which drivers from 525 on accept; a later one would shut older drivers out.
 set -eu

@@ -1,4 +1,4 @@
-// What the kernels share: types, the walk over an image in 16-byte vectors, and warp reductions.
+// Shared by the kernels: types, the walk over an image in 16-byte vectors, and warp reductions.
 // No standard header: the kernels are compiled by NVRTC, which has none.
 #pragma once
 
@@ -30,8 +30,8 @@ template <class T> static __device__ __forceinline__ u32 sample(u32 word, u32 e)
     return sizeof(T) == 4 ? word : sizeof(T) == 2 ? (e ? word >> 16 : word & 0xffff) : (word >> 8 * e) & 0xff;
 }
 
-// Smaller and larger of two pairs of 16-bit numbers, one instruction since compute 9.0. Before it, a
-// 32-bit comparison already picks the right upper half, because the upper half outweighs the lower.
+// The smaller and the larger of two pairs of 16-bit numbers: one instruction from compute capability 9.0 on. For older
+// GPUs, a 32-bit comparison already selects the right upper half, because the upper half outweighs the lower.
 #if __CUDA_ARCH__ >= 900
 static __device__ __forceinline__ u32 min2(u32 a, u32 b) { return __vminu2(a, b); }
 static __device__ __forceinline__ u32 max2(u32 a, u32 b) { return __vmaxu2(a, b); }
@@ -44,11 +44,11 @@ static __device__ __forceinline__ u32 max2(u32 a, u32 b) {
 }
 #endif
 
-// Walks over `n` samples with the whole grid. A block takes tiles of BLOCK·U vectors of 16 bytes,
-// `gridDim.x` tiles apart; a thread's U loads of a tile are under way together.
+// Walks over `n` samples with the whole grid. A block takes tiles of BLOCK·U vectors of 16 bytes, `gridDim.x` tiles
+// apart; a thread's U loads of a tile are in flight together.
 //   take(u, v)       vector u (0 … U−1) of the thread's tile: vector number u·BLOCK + threadIdx.x of the tile
 //   tile_done()      after each tile
-//   single(i, s)     sample i on its own: the last n mod PER_VECTOR, or all where `src` is not 16-byte aligned
+//   single(i, s)     sample i by itself: the last n mod PER_VECTOR samples, or all if `src` is not 16-byte aligned
 template <u32 U, class T, class Take, class Done, class Single>
 static __device__ __forceinline__ void walk(const T *src, u64 n, Take take, Done tile_done, Single single) {
     const uint4 *vector = (const uint4 *)src;

@@ -1,4 +1,4 @@
-// Flip: the symmetries of the square that keep rows rows, for pixels of B = 1, 2, 3, 4, 6 and 8 bytes and any size.
+// Flip: the symmetries that keep rows as rows, for pixels of B = 1, 2, 3, 4, 6 and 8 bytes and images of any size.
 //
 //   flip_b{1,2,3,4,6,8}(const u8 *src, u8 *dst, u64 width, u64 height, u32 reverse_x, u32 reverse_y)
 //       dst(row r, column c) = src(row r, column c), where reverse_x counts src's columns, and reverse_y its rows,
@@ -19,24 +19,25 @@ typedef Types<B == 3 ? 1 : B == 6 ? 2 : B>::Unit Unit;
 typedef Types<B == 3 ? 1 : B == 6 ? 2 : B>::Word Word;
 constexpr u32 UNITS = B / sizeof(Unit), PER = sizeof(Word) / sizeof(Unit), WORD = sizeof(Word);
 
-// Rows move in pieces of up to PIECE words: src's piece goes into shared memory, and dst's words are put together from
-// there. A thread has up to EACH + 1 words under way; the one more is for what pieces need beyond whole rounds.
+// Rows are processed in pieces of up to PIECE words: the piece of src is copied to shared memory, and the words of dst
+// are assembled from there. A thread has up to EACH + 1 loads in flight; the additional one is for pieces that exceed
+// whole rounds.
 template <u32 EACH>
 static __device__ __forceinline__ void flip_pieces(const u8 *src, u8 *dst, u64 width, u64 height, bool reverse_x,
                                                    bool reverse_y, Word *shared) {
     constexpr u32 PIECE = EACH * BLOCK + 64;
-    const u64 pitch = width * B, row_words = (pitch + 2 * WORD - 2) / WORD; // or one less, as the row happens to lie
-    const u64 pieces = (row_words + PIECE - 1) / PIECE;                     // of a row, of equal size but for a sector
+    const u64 pitch = width * B, row_words = (pitch + 2 * WORD - 2) / WORD; // or one less, by the row's alignment
+    const u64 pieces = (row_words + PIECE - 1) / PIECE;                     // of a row, of equal size up to a sector
     const u32 piece = ((row_words + pieces - 1) / pieces + 7) / 8 * 8;
     for (u64 at = blockIdx.x; at < pieces * height; at += gridDim.x) {
         const u64 r = pieces == 1 ? at : at / pieces;
         Unit *row = (Unit *)(dst + r * pitch);
         const u8 *from = src + (reverse_y ? height - 1 - r : r) * pitch;
-        // Units of dst's row from `first` on, before the row's own first where that does not start a word.
+        // Units of the row of dst from `first` on, which lies before the row's beginning if that does not start a word.
         const long long first = (long long)((at - r * pieces) * piece * PER) - (u64)row % WORD / sizeof(Unit);
         const long long begin = max(first, 0ll), end = min(first + piece * PER, (long long)(width * UNITS));
         if (begin >= end) continue;
-        // The pixels that these units belong to, and the words that hold them in src.
+        // The pixels of these units, and the words of src that hold them.
         const u64 p0 = begin / UNITS, p1 = (end - 1) / UNITS;
         const u8 *in = from + (reverse_x ? width - 1 - p1 : p0) * B;
         const u32 skew = (u64)in % WORD, words = (skew + (p1 - p0 + 1) * B + WORD - 1) / WORD;
@@ -44,14 +45,14 @@ static __device__ __forceinline__ void flip_pieces(const u8 *src, u8 *dst, u64 w
         Word w[EACH + 1];
 #pragma unroll
         for (u32 i = 0; i <= EACH; i++) w[i] = in_words[min(i * BLOCK + threadIdx.x, words - 1)];
-        __syncthreads(); // the piece before is stored
+        __syncthreads(); // the previous piece is stored
 #pragma unroll
         for (u32 i = 0; i <= EACH; i++) shared[i * BLOCK + threadIdx.x] = w[i];
         __syncthreads();
 
         const Unit *pixels = (const Unit *)((const u8 *)shared + skew);
-        const u32 past = p1 - p0, before = p0 * UNITS - first; // may be "negative": only sums with it are used
-        auto get = [&](u32 unit) -> Word {                     // of dst's piece
+        const u32 past = p1 - p0, before = p0 * UNITS - first; // may wrap below 0: only sums with it are used
+        auto get = [&](u32 unit) -> Word {                     // of the piece of dst
             const u32 v = unit - before;
             return pixels[reverse_x ? (past - v / UNITS) * UNITS + v % UNITS : v];
         };

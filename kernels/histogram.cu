@@ -5,25 +5,25 @@
 //       `samples` counts all channels and is a multiple of C.
 // Grid: any; best min(ceil(bytes / 16384), 4·multiprocessors) blocks of 256.
 //
-// Two numbers, for b bytes: reads b; one shared atomic addition a run of equal samples, or a global one
-// where two values want one slot.
+// Two numbers, for b bytes: reads b; one atomic addition in shared memory for each run of equal samples, or one in
+// global memory if two values compete for a slot.
 //
-// Each block counts in shared memory, in slots that belong to the value that came first: an image's usual
-// few thousand values stay there, and a background of one value does not queue up at one word of memory.
+// Each block counts in shared memory, in slots that belong to the value that came first: the few thousand values of a
+// usual image stay there, and a background of one value does not serialise on one word of memory.
 //
 // forms: SAMPLE=u8,u16 CHANNELS=1,2,3,4 named {SAMPLE}_c{CHANNELS}
 #include "common.cuh"
 
 typedef SAMPLE T;
 constexpr u32 C = CHANNELS;
-constexpr u32 VECTORS = C == 3 ? 3 : 4; // of a thread under way
+constexpr u32 VECTORS = C == 3 ? 3 : 4; // in flight for each thread
 constexpr u32 SLOTS = 4096;
 constexpr u32 NOBODY = ~0u;
 
 struct Slots {
     u32 owner[SLOTS], count[SLOTS];
 
-    // Not inlined: 64 copies of it in a thread's tile would take the driver longer than the image.
+    // Not inlined: the driver would compile 64 copies of it in a thread's tile, which takes longer than the image.
     __device__ __noinline__ void add(u32 key, u32 n, u64 *bins) {
         const u32 slot = (key ^ key >> 12) % SLOTS;
         u32 own = *(volatile u32 *)&owner[slot];

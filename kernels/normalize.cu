@@ -1,4 +1,5 @@
-// Normalize: HABR's two passes, min and max together and then the scale with its +0.5 rounding, made exact.
+// Normalize: the two passes of "CUDA: performance aspects of typical tasks" (habr.com post 119435, 2011), min and max
+// together and then the scale with its "+ 0.5" rounding, made exact.
 //
 //   minmax_{u8,u16}_c{1,2,3,4}(const T *src, u64 samples, u32 *ranges)
 //       Folds min and max of each of the C interleaved channels into `ranges`:
@@ -25,15 +26,16 @@ typedef SAMPLE T;
 constexpr u32 C = CHANNELS;
 constexpr u32 COLOURS = C - (C + 1) % 2; // the last of 2 or 4 is alpha
 
-// Vectors of a thread under way in pass 1: a multiple of 3 for 3 channels, see below.
+// 16-byte vectors in flight for each thread in pass 1: a multiple of 3 for 3 channels, see below.
 constexpr u32 MINMAX_VECTORS = C == 3 ? 3 : 4;
 
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(minmax)(const T *src, u64 samples, u32 *ranges) {
-    // Samples are compared as packed pairs. Words P apart hold the same channels, so that P accumulators
-    // do, and which channel a lane belongs to matters at the end only. (For 3 channels: BLOCK mod 3 = 1,
-    // hence word j of vector u has class (u + j) mod 3, counted from the thread's own first word.)
+    // Samples are compared as packed pairs. Words P apart hold the same channels, so P accumulators are enough, and the
+    // channel of a lane matters only at the end. (For 3 channels: BLOCK mod 3 = 1, hence word j of vector u has class
+    // (u + j) mod 3, counted from the thread's own first word.)
     constexpr u32 P = C == 3 ? 3 : C * sizeof(T) == 8 ? 2 : 1;
-    // A pair holds its upper bytes on top: for bytes, one pair for the odd samples, and one, shifted, for the even.
+    // A pair holds the samples in its upper bytes: for bytes, one pair for the odd samples and, shifted, one for the
+    // even.
     constexpr u32 SHIFTS = sizeof(T) == 1 ? 2 : 1;
     static_assert(BLOCK % 3 == 1, "the classes of 3 channels rest on it");
     u32 low[P][SHIFTS], high[P][SHIFTS];
@@ -41,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(minmax)(const T *src, 
     for (u32 k = 0; k < P; k++)
 #pragma unroll
         for (u32 s = 0; s < SHIFTS; s++) low[k][s] = ALL, high[k][s] = 0;
-    // Per channel min in the lower half and 65535 − max in the upper: one packed minimum folds both.
+    // For each channel, min in the lower half and 65535 − max in the upper: one packed minimum folds both.
     u32 range[C];
 #pragma unroll
     for (u32 c = 0; c < C; c++) range[c] = ALL;
@@ -67,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(minmax)(const T *src, 
         },
         [] {}, [&](u64 i, u32 s) { fold(i % C, s, s); });
 
-    // A thread without vectors still holds low > high, which must not reach the channels.
+    // A thread without vectors still holds low > high, which must not enter the channels.
     if (low[0][0] != ALL || high[0][0] != 0)
 #pragma unroll
         for (u32 k = 0; k < P; k++)
@@ -89,12 +91,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(minmax)(const T *src, 
     }
 }
 
-// The constants of one channel. The paper computes (p − min)·factor + 0.5 in f32 and truncates, which is
-// wrong by one for some samples. Here the factor (hi − lo)/d is the sum of two floats, `factor + rest`:
-//   v = x·(hi − lo)/d + 1/2 is a multiple of 1/(2d) > 2⁻¹⁷; what is computed lies less than 2⁻²⁴ from
-//   v + 2⁻¹⁸, hence in [v, v + 2⁻¹⁷): never below v, never at the next integer that v does not reach.
-//   Rounding towards zero to 24 bits, then to an integer, keeps the floor.
-// Tried for every d and x with hi − lo = 65535.
+// The constants of one channel. The paper computes (p − min)·factor + 0.5 in f32 and truncates, which is wrong by one
+// for some samples. Here the factor (hi − lo)/d is the sum of two floats, `factor + rest`:
+// v = x·(hi − lo)/d + 1/2 is a multiple of 1/(2d) > 2⁻¹⁷; the computed value differs by less than 2⁻²⁴ from v + 2⁻¹⁸,
+// hence it lies in [v, v + 2⁻¹⁷): never below v, and never at the next integer unless v reaches it.
+// Rounding towards zero to 24 bits, then to an integer, keeps the floor.
+// Tested for every d and x with hi − lo = 65535.
 struct Scaling {
     float bias;   // −(2²³ + min)
     float d;      // max − min
@@ -105,7 +107,7 @@ struct Scaling {
 constexpr float TWO_23 = 8388608.0f;
 constexpr float HALF = 0.5f + 1.0f / 262144.0f;
 
-// Gives p itself for every p: for alpha, and for channels with d = 0.
+// The constants that map every p to itself: for alpha, and for channels with d = 0.
 static __device__ __forceinline__ Scaling identity() {
     return {-TWO_23, (float)FULL<T>, 1.0f, 0.0f, TWO_23};
 }
@@ -125,7 +127,7 @@ static __device__ __forceinline__ Scaling scaling(u32 channel, const u32 *ranges
     return {-(TWO_23 + min), d, factor, __fdiv_rn(__fmaf_rn(-factor, d, span), d), TWO_23 + lo};
 }
 
-// A sample in the low bits of a float 2²³ + p: no conversion instruction is needed, in or out.
+// A sample in the low bits of the float 2²³ + p: no conversion instruction is needed on load or store.
 static __device__ __forceinline__ u32 scale_one(u32 lifted, const Scaling &k) {
     const float x = fminf(fmaxf(__uint_as_float(lifted) + k.bias, 0.0f), k.d);
     const float v = __fmaf_rz(x, k.factor, __fmaf_rn(x, k.rest, HALF));
@@ -147,17 +149,17 @@ static __device__ __forceinline__ u32 scale_word(u32 word, u32 first, const Scal
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(scale)(const T *src, T *dst, u64 samples, const u32 *ranges, u32 per_channel, u32 lo, u32 hi) {
-    // Last block first: pass 1 left the end of the image in the L2.
+    // Last block first: pass 1 left the end of the image in the L2 cache.
     const u64 block = gridDim.x - 1 - blockIdx.x;
     const u64 vector = block * BLOCK + threadIdx.x;
     const bool whole = aligned16(src) && aligned16(dst) && (vector + 1) * PER_VECTOR<T> <= samples;
     uint4 v = {};
-    if (whole) v = ((const uint4 *)src)[vector]; // under way while the constants are derived
+    if (whole) v = ((const uint4 *)src)[vector]; // in flight while the constants are derived
 
     __shared__ Scaling channel[C];
     if (threadIdx.x < C) {
 #if __CUDA_ARCH__ >= 900
-        asm volatile("griddepcontrol.wait;" ::: "memory"); // for the end of pass 1; nothing where the launch waited
+        asm volatile("griddepcontrol.wait;" ::: "memory"); // waits for the end of pass 1; no effect after an ordinary launch
 #endif
         channel[threadIdx.x] = scaling(threadIdx.x, ranges, per_channel, lo, hi);
     }
@@ -173,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         v.z = scale_word(v.z, 2 * PER_WORD<T>, k);
         v.w = scale_word(v.w, 3 * PER_WORD<T>, k);
         ((uint4 *)dst)[vector] = v;
-    } else if (aligned16(src) && aligned16(dst)) { // the one vector that the image's end cuts
+    } else if (aligned16(src) && aligned16(dst)) { // the one vector that is cut by the image's end
         for (u64 i = vector * PER_VECTOR<T>; i < samples; i++) dst[i] = (T)scale_one(LIFT | src[i], channel[i % C]);
     } else {
         u64 i = block * (BLOCK * PER_VECTOR<T>) + threadIdx.x;

@@ -1,4 +1,4 @@
-// A pixel as the kernels that move pixels see it. PIXEL is its size in bytes: 1, 2, 3, 4, 6 or 8.
+// Pixels for the kernels that move them. PIXEL is the size of a pixel in bytes: 1, 2, 3, 4, 6 or 8.
 #pragma once
 #include "common.cuh"
 

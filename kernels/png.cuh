@@ -1,17 +1,18 @@
-// What the three parts of the PNG encoder share: its records in device memory, and where things lie. Together they
-// make PNG's deflate data from an image in device memory, bit for bit what src/codec/png/encode.rs says. Its words
-// (segment, window, group, run, weight, sample) are used here; its definitions are not repeated.
+// Shared by the three parts of the PNG encoder: its records in device memory and their layout. Together the parts make
+// PNG's deflate data from an image in device memory, bit for bit as src/codec/png/encode.rs and src/deflate/compress
+// do. The terms of these files (segment, window, group, run, weight, sample) are used here without repeating their
+// definitions.
 //
-// Arguments that all kernels have: `row` bytes of a row, `height`, `rows` of a segment. Filtered bytes of segment s lie
-// from filtered + s·stride on; the stride and the address are multiples of 16. `blocks` is how many deflate blocks a
-// whole segment has: ceil(bytes / 128 KiB).
+// Arguments of all kernels: `row` bytes of a row, `height`, `rows` of a segment. The filtered bytes of segment s begin
+// at filtered + s·stride; the stride and the address are multiples of 16. `blocks` is the number of deflate blocks of a
+// full segment: ceil(bytes / 128 KiB).
 #pragma once
 #include "common.cuh"
 
 struct Segment {
     u64 sum, weighted; // of its filtered bytes d[i], i < n: Σ d[i], and Σ (n − i)·d[i], each term modulo 65521
     u64 filters;       // of its first row, and of the others in the next byte
-    u64 promised;      // whether matches could pay
+    u64 matches;       // the match estimate: whether matches could pay
     u64 bytes;         // of its deflate data
 };
 
@@ -27,14 +28,14 @@ constexpr u32 MASK = GROUPS / 32;
 constexpr u32 HEADER = 68;
 
 struct Block {
-    u64 start; // bit of the segment's data where it begins
+    u64 start; // first bit in the segment's data
     u32 kind;
-    u32 header_bits, bits; // of its header, and of all of it; not of a stored one
+    u32 header_bits, bits; // of its header, and of the whole block; unused for a stored one
     u32 header[HEADER];
     u32 weights[LITLEN + 2]; // for the codes
     u32 counts[LITLEN + 2];  // how often each symbol really occurs
     u32 codes[LITLEN + 2];   // length << 16 | bits
-    u32 zero[MASK];          // a bit for each group: whether it is zero
+    u32 zero[MASK];          // for each group, whether it is zero
     u32 unused;
 };
 static_assert(sizeof(Segment) == 5 * 8 && sizeof(Block) == 5800, "the host knows these sizes");
@@ -48,14 +49,14 @@ static __device__ __forceinline__ Cut cut(u32 segment, u32 row, u32 height, u32 
     return {first, own, own * (row + 1)};
 }
 
-// The zero groups of a deflate block, and how far runs of them reach beyond each word of the mask.
+// The zero groups of a deflate block, and the extent of zero runs across the words of the mask.
 struct Zeros {
     u32 mask[MASK];
-    u16 before[MASK]; // where the run begins that goes on at the word's first group
-    u16 after[MASK];  // where the run ends that goes on after the word's last group
+    u16 before[MASK]; // the beginning of the run that continues at the word's first group
+    u16 after[MASK];  // the end of the run that continues after the word's last group
 };
 
-// From the mask, which all threads must see, the rest.
+// Computes the rest from the mask, which must be visible to all threads.
 static __device__ void reach(Zeros &zeros) {
     for (u32 word = threadIdx.x; word < MASK; word += BLOCK) {
         u32 from = word, to = word + 1;
@@ -91,7 +92,8 @@ static __device__ __forceinline__ u32 extra_bits(u32 symbol) {
     return symbol >= 265 && symbol < 285 ? (symbol - 261) / 4 : 0;
 }
 
-// A deflate block's place: its segment's index, its first byte in the segment, its length, or 0 if there is none.
+// The position of a deflate block: its segment's index, its first byte in the segment, and its length, 0 if there is
+// none.
 struct Piece {
     u32 segment, from, len;
     bool last;
@@ -102,7 +104,7 @@ static __device__ __forceinline__ Piece piece(u32 blocks, u32 row, u32 height, u
     return {index, from, from < len ? min(DEFLATE_BLOCK, len - from) : 0, from + DEFLATE_BLOCK >= len};
 }
 
-// The sum of the values of all threads before this one; `all` becomes that of all threads. `shared` holds WARPS values.
+// The sum of the values of all preceding threads; `all` becomes the sum of all threads. `shared` holds WARPS values.
 static __device__ __forceinline__ u32 scan_block(u32 value, u32 *shared, u32 &all) {
     const u32 lane = threadIdx.x % 32;
     u32 sum = value;
@@ -123,14 +125,14 @@ static __device__ __forceinline__ u32 scan_block(u32 value, u32 *shared, u32 &al
     return earlier + sum - value;
 }
 
-// Sets bits from bit `at` on, where all are 0.
+// Writes bits from bit `at` on, where all are 0.
 static __device__ __forceinline__ void put_bits(u32 *words, u32 at, u32 bits) {
     const u64 shifted = (u64)bits << at % 32;
     atomicOr(&words[at / 32], (u32)shifted);
     if (shifted >> 32) atomicOr(&words[at / 32 + 1], (u32)(shifted >> 32));
 }
 
-// Sorts SIZE keys, a power of two, in ascending order (Batcher's bitonic sort), by all threads.
+// Sorts SIZE keys, a power of two, in ascending order (Batcher's bitonic sort), with all threads.
 template <u32 SIZE> static __device__ void sort(u32 *keys) {
 #pragma unroll 1
     for (u32 size = 2; size <= SIZE; size *= 2)

@@ -3,11 +3,11 @@
 //   png_histogram(u32 row, u32 height, u32 rows, const u8 *filtered, u64 stride, u32 blocks, Block *block)
 //       Weights, true counts and zero groups of each block.
 //   png_codes(row, height, rows, u32 blocks, Block *block)
-//       From these codes, header, length and kind.
+//       From them the codes, header, length and kind of each block.
 // Grid of both: segments·blocks blocks of 256.
 //
-// Two numbers, for b bytes of image: histogram reads b; codes has 1 thread in 256 at work most of its time, some
-// 50 µs, with all blocks side by side.
+// Two numbers, for b bytes of image: histogram reads b; in codes 1 thread in 256 works most of the time, some 50 µs,
+// with all blocks concurrently.
 #include "png.cuh"
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             zeros.mask[base / 32] = mask;
             atomicAdd(&zero, __popc(mask));
         }
-        // Zero groups are counted by their number: most of a background's bytes would meet at one word.
+        // Zero groups are counted by their number: most bytes of a background would compete for one word.
         const u32 four = group / 4;
         const bool drawn = sample && there && four < groups / 4 && four * 0x9e3779b1u >> 30 == group % 4;
         if (filled && there)
@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     if (threadIdx.x == 0) out.kind = runs ? RUNS : LITERALS;
 }
 
-// What the making of a code needs; `lengths` and `codes` are the result.
+// The working memory for making a code; `lengths` and `codes` are the result.
 struct Tree {
     u32 order[512];      // weight << 9 | symbol, then length << 9 | symbol: ascending, behind them ones
     u32 node[LITLEN];    // weights of inner nodes
@@ -85,10 +85,10 @@ struct Tree {
     u32 codes[LITLEN]; // length << 16 | bits as they are packed
 };
 
-// How many leaves lie at each depth up to the limit, by one thread.
+// Computes the number of leaves at each depth up to the limit, with one thread.
 static __device__ void depths(Tree &tree, u32 limit) {
     const u32 used = tree.used;
-    if (used == 1) { // has one bit
+    if (used == 1) { // gets one bit
         for (u32 level = 0; level < 16; level++) tree.counts[level] = level == 1;
         return;
     }
@@ -132,7 +132,7 @@ static __device__ void depths(Tree &tree, u32 limit) {
     }
 }
 
-// The canonical code of SYMBOLS symbols with at most MOST bits, by all threads.
+// Makes the canonical code (RFC 1951 §3.2.2) of SYMBOLS symbols with at most MOST bits, with all threads.
 template <u32 SYMBOLS, u32 MOST> static __device__ void make_code(const u32 *weights, Tree &tree) {
     constexpr u32 SIZE = SYMBOLS <= 32 ? 32 : 512;
     if (threadIdx.x == 0) tree.used = 0;
@@ -153,7 +153,7 @@ template <u32 SYMBOLS, u32 MOST> static __device__ void make_code(const u32 *wei
         tree.lengths[symbol] = len;
         tree.order[rank] = len << 9 | symbol;
     }
-    // Codes of one length follow each other in the order of their symbols.
+    // Codes of the same length are in the order of their symbols.
     sort<SIZE>(tree.order);
     for (u32 rank = threadIdx.x; rank < tree.used; rank += BLOCK) {
         const u32 len = tree.order[rank] >> 9, symbol = tree.order[rank] & 511;
@@ -169,8 +169,9 @@ template <u32 SYMBOLS, u32 MOST> static __device__ void make_code(const u32 *wei
 
 __constant__ u8 TOLD_ORDER[CODE_LENGTHS] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
 
-// The lengths of a block's codes as they are told, repeats taken together, by one thread: value of the extra
-// bits << 8 | symbol. Returns how many there are. Behind `litlen` lengths that of the only distance stands.
+// Encodes a block's code lengths for the header, with repeats combined (RFC 1951 §3.2.7), with one thread: value of the
+// extra bits << 8 | symbol. Returns the number of symbols. The length of the only distance code follows `litlen`
+// lengths.
 static __device__ u32 tell(const u32 *lengths, u32 litlen, u16 *told) {
     u32 used = 0;
     for (u32 at = 0; at <= litlen;) {
@@ -208,15 +209,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     if (threadIdx.x == 0) litlen = 0, ordered = 4;
     __syncthreads();
     make_code<LITLEN, LIMIT>(weights, tree);
-    u32 promised = 0, weighed = 0, bits = 0;
+    u32 coded = 0, weighed = 0, bits = 0;
     for (u32 symbol = threadIdx.x; symbol < LITLEN; symbol += BLOCK) {
         const u32 len = tree.lengths[symbol], all = len + extra_bits(symbol);
         lengths[symbol] = len;
         own.codes[symbol] = tree.codes[symbol];
         if (len > 0) atomicMax(&litlen, symbol + 1);
-        promised += weights[symbol] * all;
+        coded += weights[symbol] * all;
         weighed += weights[symbol];
-        bits += own.counts[symbol] * (all + (symbol > END)); // a match has its distance's one bit
+        bits += own.counts[symbol] * (all + (symbol > END)); // a match includes the one bit of its distance
     }
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -230,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     if (threadIdx.x < CODE_LENGTHS && tree.lengths[TOLD_ORDER[threadIdx.x]] > 0)
         atomicMax(&ordered, threadIdx.x + 1);
     __syncthreads();
-    // The header: each thread puts two of the symbols told, behind what is put by the first.
+    // The header: each thread writes two of the encoded symbols, after the part that the first thread writes.
     const auto extra = [](u32 symbol) { return symbol == 16 ? 2 : symbol == 17 ? 3 : symbol == 18 ? 7 : 0; };
     u32 mine = 0;
     for (u32 i = 2 * threadIdx.x; i < min(used, 2 * threadIdx.x + 2); i++)
@@ -246,12 +247,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     if (threadIdx.x < ordered) put_bits(header, 17 + 3 * threadIdx.x, tree.lengths[TOLD_ORDER[threadIdx.x]]);
     if (threadIdx.x == 0) put_bits(header, 0, 4 | (litlen - 257) << 3 | (ordered - 4) << 13);
     const auto plus = [](u32 a, u32 b) { return a + b; };
-    promised = reduce_block(promised, parts[1], 0u, plus);
+    coded = reduce_block(coded, parts[1], 0u, plus);
     weighed = reduce_block(weighed, parts[2], 0u, plus);
-    bits = reduce_block(bits, parts[3], 0u, plus); // and all see the header
+    bits = reduce_block(bits, parts[3], 0u, plus); // also makes the header visible to all threads
     if (threadIdx.x < HEADER) own.header[threadIdx.x] = header[threadIdx.x];
     if (threadIdx.x == 0) {
-        if (kind != RUNS && header_bits + promised >= 8 * weighed) own.kind = STORED;
+        if (kind != RUNS && header_bits + coded >= 8 * weighed) own.kind = STORED;
         own.header_bits = header_bits;
         own.bits = header_bits + bits;
     }

@@ -1,18 +1,18 @@
-// PNG, first part: an image's filtered bytes, and what has to be known of them.
+// PNG, first part: an image's filtered bytes, and their checksums and match estimates.
 //
 //   png_choose(const u8 *image, u32 row, u32 height, u32 rows, u32 pixel, u32 swap, Segment *segments)
 //       The filters of each segment. Grid: a block of 256 a segment.
 //   png_filter(the same, u8 *filtered, u64 stride, u32 tiles)
 //       The filtered bytes, up to 3 zeros behind those of a segment, and their sums for Adler-32.
 //       Grid: segments·tiles blocks of 256, tiles = ceil(bytes of a segment / TILE).
-//   png_promise(row, height, rows, const u8 *filtered, stride, Segment *segments)
-//       Whether matches could pay. Grid: a block of 256 a segment.
+//   png_estimate(row, height, rows, const u8 *filtered, stride, Segment *segments)
+//       The match estimate: whether matches could pay. Grid: a block of 256 a segment.
 // pixel: bytes of a pixel. swap: 1 for samples of 16 bits, else 0. `segments` is zero before png_choose.
 //
 // Two numbers, for b bytes of image: filter reads b and writes b; some 20 instructions a byte.
 #include "png.cuh"
 
-// Byte x of row y, filtered: `at` is its place in an image of `row` bytes a row, in which samples are not swapped.
+// Byte x of row y, filtered: `at` points to it in an image of `row` bytes a row, whose samples are not swapped.
 static __device__ __forceinline__ u32 filtered_byte(u32 filter, const u8 *at, u32 x, u32 row, u32 pixel) {
     const bool inner = x >= pixel;
     const u32 now = at[0];
@@ -73,7 +73,7 @@ constexpr u32 TILE = 8192; // filtered bytes of a block of threads
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_filter(const u8 *image, u32 row, u32 height, u32 rows, u32 pixel, u32 swap, Segment *segments, u8 *filtered,
                u64 stride, u32 tiles) {
-    constexpr u32 BASE = 65521; // of Adler-32
+    constexpr u32 BASE = 65521; // the modulus of Adler-32
     const u32 index = blockIdx.x / tiles;
     const Cut segment = cut(index, row, height, rows);
     const u32 start = blockIdx.x % tiles * TILE;
@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         }
         *(u32 *)(filtered + index * stride + from) = word;
         sum += four;
-        // Made positive by one BASE more; eight of these stay below 2³².
+        // Adding BASE makes it positive; eight of these terms stay below 2³².
         weighted += ((segment.len - from) % BASE + BASE) * four - later;
     }
     __shared__ u32 parts[2][WARPS];
@@ -121,7 +121,7 @@ static __device__ __forceinline__ u32 four_bytes(const u8 *at) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    png_promise(u32 row, u32 height, u32 rows, const u8 *filtered, u64 stride, Segment *segments) {
+    png_estimate(u32 row, u32 height, u32 rows, const u8 *filtered, u64 stride, Segment *segments) {
     constexpr u32 WINDOWS = 8, SAMPLE = 512, STRINGS = SAMPLE - 3, ALL_STRINGS = WINDOWS * STRINGS, SORTED = 4096;
     const Cut segment = cut(blockIdx.x, row, height, rows);
     if (segment.len < WINDOWS * SAMPLE) return;
@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         const u32 spread = (i / STRINGS + 1) * 0x9e3779b1u;
         return four_bytes(bytes + (u32)((u64)spread * (segment.len - SAMPLE) >> 32) + i % STRINGS);
     };
-    // Sorted by hash, and by place among equal hashes, each string follows the last with its hash.
+    // Sorted by hash, and by position among equal hashes: each string follows the previous one with its hash.
     __shared__ u32 keys[SORTED];
     for (u32 i = threadIdx.x; i < SORTED; i += BLOCK)
         keys[i] = i < ALL_STRINGS ? string(i) * 0x9e3779b1u >> 21 << 12 | i : ALL;
@@ -147,6 +147,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     const u32 both = reduce_block(count | repeated << 16, parts, 0u, [](u32 a, u32 b) { return a + b; });
     if (threadIdx.x == 0) {
         count = both & 0xffff, repeated = both >> 16;
-        segments[blockIdx.x].promised = count >= 64 && (4 * count < ALL_STRINGS || 2 * repeated >= count);
+        segments[blockIdx.x].matches = count >= 64 && (4 * count < ALL_STRINGS || 2 * repeated >= count);
     }
 }

@@ -7,7 +7,7 @@
 //       The deflate data of segment s from out + places[s] on; nothing where that is all ones. `out` is zero on
 //       entry, places are multiples of 4. Grid: segments·blocks blocks of 256.
 //
-// Two numbers, for b bytes of image: pack reads b and writes what is left of it; some 25 instructions a byte.
+// Two numbers, for b bytes of image: pack reads b and writes the compressed bytes; some 25 instructions a byte.
 #include "png.cuh"
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     segments[index].bytes = (aligned(bit + 3) + 32) / 8;
 }
 
-// 16 bytes of a deflate block, from byte `first` on, and what is needed to put them.
+// 16 bytes of a deflate block, from byte `first` on, with the data needed to encode them.
 struct Sixteen {
     u32 kind;
     const u32 *codes;
@@ -38,7 +38,7 @@ struct Sixteen {
     u32 first, len, padding; // padding: zero bits before the length of the block's first stored block
 };
 
-// Everything that begins in the 16 bytes, in order: emit(bits, count), at most 32 each.
+// All codes that begin in the 16 bytes, in order: emit(bits, count), at most 32 bits each.
 template <class Emit> static __device__ __forceinline__ void all_bits(const Sixteen &own, Emit emit) {
     const auto coded = [&](u32 entry) { emit(entry & 0xffff, entry >> 16); };
 #pragma unroll 1
@@ -58,7 +58,7 @@ template <class Emit> static __device__ __forceinline__ void all_bits(const Sixt
         } else if (own.kind == RUNS && at + 8 <= own.len && (words[0] | words[1]) == 0) {
             run_symbols(own.zeros, at / 8, [&](u32 symbol, u32 value) {
                 const u32 entry = own.codes[symbol], len = entry >> 16;
-                // Behind a match its distance of 1: code 0 of one bit.
+                // After a match, its distance of 1: code 0, one bit.
                 emit((entry & 0xffff) | value << len, len + extra_bits(symbol) + (symbol > END));
             });
         } else {
@@ -73,7 +73,7 @@ template <class Emit> static __device__ __forceinline__ void all_bits(const Sixt
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_pack(u32 row, u32 height, u32 rows, const u8 *filtered, u64 stride, u32 blocks, const Block *block,
              const u64 *places, u8 *out) {
-    // A thread has 16 bytes at a time, of at most 14 bits each, and the end or a stored block's head of 40.
+    // A thread encodes 16 bytes at a time, of at most 14 bits each, and the end or a stored block's header of 40 bits.
     constexpr u32 STAGE = (BLOCK * (16 * LIMIT + 40) + 32) / 32 + HEADER + 2;
     __shared__ u32 stage[STAGE], codes[LITLEN], parts[2][WARPS];
     __shared__ Zeros zeros;
@@ -91,10 +91,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     }
     __syncthreads();
 
-    // The stage holds the bits from that of `to` on; those before `cursor` are there.
+    // The stage begins at the word of `to`; the bits before `cursor` are written.
     u32 *to = (u32 *)(out + places[own.segment]) + from.start / 32;
     u32 cursor = from.start % 32;
-    bool shared_word = cursor > 0; // with the block before
+    bool shared_word = cursor > 0; // shared with the previous block
     if (kind != STORED) {
         if (threadIdx.x < HEADER && 32 * threadIdx.x < from.header_bits)
             put_bits(stage, cursor + 32 * threadIdx.x, from.header[threadIdx.x]);
@@ -142,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             put_bits(stage, cursor, 0xffff0000u);
             cursor += 32;
         }
-        // Others may have bits in the last word, and none but this in those before.
+        // Other blocks may have bits in the first and last word; only this block writes the words between them.
         for (u32 i = 0; 32 * i < cursor; i++) atomicOr(&to[i], stage[i]);
     }
 }

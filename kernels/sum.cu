@@ -1,10 +1,11 @@
-// Sum: REDUCE's step 7 (several elements a thread, then a tree) carried to 16-byte loads, warps and 64 bits.
+// Sum: step 7 of "GPGPU optimisation by the example of a sum" (after Mark Harris; several elements a thread, then a
+// tree), extended to 16-byte loads, warps and 64 bits.
 //
 //   sum_{u8,u16}_c{1,2,3,4}(const T *src, u64 samples, u64 *totals)
 //       Adds the exact total of each of the C interleaved channels to totals[0 … C−1]; zero them first.
 //       `samples` counts all channels and is a multiple of C.
 //   sum_u32(const u32 *src, u64 samples, u64 *totals)
-//       The same of 32-bit elements: the paper's own task, in one launch.
+// As above for 32-bit elements: the paper's own task, in one launch.
 // Grid: any; best min(ceil(bytes / 16384), 4·multiprocessors) blocks of 256.
 // Pointers that are not 16-byte aligned work, slower. Min and max come from `minmax` in normalize.cu.
 //
@@ -16,11 +17,11 @@
 
 typedef SAMPLE T;
 constexpr u32 C = CHANNELS;
-constexpr u32 SUM_VECTORS = C == 3 ? 3 : 4; // of a thread under way
+constexpr u32 SUM_VECTORS = C == 3 ? 3 : 4; // in flight for each thread
 
-// Class k holds every C-th sample, counted from the thread's own first; its channel is found at the end.
-// A tile adds at most 64 samples of 8 bits or 32 of 16 bits to a class, so that 32 bits do, and 64-bit
-// additions are made once a tile.
+// Class k holds every C-th sample, counted from the thread's own first; its channel is found at the end. A tile adds at
+// most 64 samples of 8 bits or 32 of 16 bits to a class, so that 32 bits suffice, and one 64-bit addition is made for
+// each tile.
 template <u32 BYTES> struct Part { typedef u32 Type; };
 template <> struct Part<4> { typedef u64 Type; };
 

@@ -1,5 +1,6 @@
-// Transpose: LXF's variant 3 (through a shared-memory tile whose rows are padded) carried to the four symmetries of
-// the square that exchange rows and columns, to pixels of B = 1, 2, 3, 4, 6 and 8 bytes, and to any size.
+// Transpose: variant 3 of "Transposing a matrix" (Kalgin and Baldin, Linux Format Russia; a shared-memory tile with
+// padded rows), extended to the four symmetries that exchange rows and columns, to pixels of B = 1, 2, 3, 4, 6 and 8
+// bytes, and to images of any size.
 //
 //   transpose_b{1,2,3,4,6,8}(const u8 *src, u8 *dst, u64 width, u64 height, u32 reverse_x, u32 reverse_y)
 //       width and height are src's; dst is `height` wide and `width` high:
@@ -25,13 +26,14 @@ typedef Types<B == 3 ? 1 : B == 6 ? 2 : B>::Word Word;
 constexpr u32 UNITS = B / sizeof(Unit), PER = sizeof(Word) / sizeof(Unit), WORD = sizeof(Word);
 
 constexpr u32 TILE_X = B <= 3 ? 128 : B == 8 ? 32 : 64, TILE_Y = B == 1 ? 256 : B == 2 ? 128 : 64;
-// DRAM is written in sectors of 32 bytes, and a sector that two tiles write half each costs a read besides. Where rows
-// of dst do not start at sectors, the tile's rows in dst therefore begin up to HALO pixels early, at a sector's start.
+// DRAM is written in sectors of 32 bytes, and a sector that two tiles each write in part has to be read first. If rows
+// of dst do not start at sectors, the tile's rows in dst therefore begin up to HALO pixels early, at the start of a
+// sector.
 constexpr u32 SECTOR = 32;
 constexpr u32 HALO = ((SECTOR - sizeof(Unit) + B - 1) / B + PER - 1) / PER * PER;
 static_assert(TILE_X % (PER * 32) == 0 && TILE_Y * B % SECTOR == 0, "whole warps and sectors");
 
-// Unit `n` of PER rows of words, and PER units put together into a word; all indices are constants.
+// Unit `n` of PER rows of words, and PER units combined to a word; all indices are constants.
 struct Ref { Word word; u32 lane; };
 template <class Get> static __device__ __forceinline__ Word gather(Get get) {
     if constexpr (PER == 1) return get(0).word;
@@ -45,8 +47,8 @@ template <class Get> static __device__ __forceinline__ Word gather(Get get) {
     }
 }
 
-// The tile, transposed: a row for each of its columns, of TW words. PER columns make a group. The word of padding
-// after each group puts what a warp stores there (the same rows of 32 groups) into different banks.
+// The transposed tile: a row of TW words for each of its columns. PER columns make a group. One word of padding after
+// each group moves the words that a warp stores together (the same rows of 32 groups) to different banks.
 template <u32 ROWS> struct Tile {
     static constexpr u32 TW = ROWS * B / WORD, PITCH = PER * TW | 1;
     static constexpr u32 WORDS = TILE_X / PER * PITCH + 1; // one more, since loads of word pairs may look past the end
@@ -64,13 +66,14 @@ static __device__ __forceinline__ void transpose_tiles(const u8 *src, u8 *dst, u
     const u64 src_step = reverse_y ? -src_pitch : src_pitch, dst_step = reverse_x ? -dst_pitch : dst_pitch;
     const u32 across = (width + TILE_X - 1) / TILE_X, down = (height + halo + TILE_Y - 1) / TILE_Y;
     for (u32 number = blockIdx.x; number < across * down; number += gridDim.x) {
-        // Neighbours in dst follow each other: they may share lines of memory, which are then written together.
+        // Tiles that are neighbours in dst have consecutive numbers: they may share cache lines, which are then written
+        // together.
         const u64 x0 = (u64)(number / down) * TILE_X, y0 = (u64)(number % down) * TILE_Y;
         const u32 columns = min((u64)TILE_X, width - x0);
 
-        // Row j of the tile is row y0 − halo + j of src, or of src upside down; where src has no such row, the nearest
-        // is taken instead. A warp takes PER rows at a time, and a thread blocks of PER × PER pixels, which it
-        // transposes in registers; BATCH times that is under way.
+        // Row j of the tile is row y0 − halo + j of src, or of src upside down; if src has no such row, the nearest row
+        // is used. A warp takes PER rows at a time, and a thread blocks of PER × PER pixels, which it transposes in
+        // registers; BATCH of these are in flight.
         const u8 *in = src + (reverse_y ? height - 1 : 0) * src_pitch + (y0 - halo) * src_step + x0 * B + lane * UNITS * WORD;
         const u32 first_row = ALIGNED || y0 >= HALO ? 0 : HALO - y0, last_row = min((u64)rows, height + halo - y0) - 1;
         constexpr u32 GROUPS = rows / PER, TURNS = (GROUPS + WARPS - 1) / WARPS, ACROSS = TILE_X / PER / 32;
@@ -89,12 +92,12 @@ static __device__ __forceinline__ void transpose_tiles(const u8 *src, u8 *dst, u
                     const Word *q = (const Word *)(row - skew);
 #pragma unroll
                     for (u32 a = 0; a < ACROSS; a++) {
-                        // Word n of q is read where it begins before the tile's last pixel of this row ends.
+                        // Word n of q is read if it begins before the end of the tile's last pixel in this row.
                         Word v[UNITS + 1];
 #pragma unroll
                         for (u32 n = 0; n <= UNITS; n++) {
                             int before = (int)(((a * 32 + lane) * UNITS + n) * WORD) - (int)(columns * B);
-                            if (n == UNITS) before = max(before, 0); // the one more is for skewed rows only
+                            if (n == UNITS) before = max(before, 0); // the additional word is for skewed rows only
                             v[n] = has(i) && before < skew ? q[a * 32 * UNITS + n] : 0;
                         }
 #pragma unroll
@@ -121,15 +124,15 @@ static __device__ __forceinline__ void transpose_tiles(const u8 *src, u8 *dst, u
         }
         __syncthreads();
 
-        // Rows of the tile into rows of dst, a warp a row: whole words from a sector's start on, `early` bytes before
-        // column y0.
+        // Copies rows of the tile to rows of dst, one row for each warp: whole words from the start of a sector on,
+        // `early` bytes before column y0.
         u8 *out = dst + (reverse_x ? width - 1 - x0 : x0) * dst_pitch + y0 * B;
         const int left = (long long)min((u64)1 << 30, (height + halo - y0) * B) - (int)(halo * B); // bytes from column y0 on
         constexpr u32 OUT = TILE_Y * B / WORD;
         auto store_row = [&](u32 x, bool whole) {
             u8 *row = out + x * dst_step;
             const u32 early = ALIGNED ? 0 : (u64)row % SECTOR, from = halo * B - early;
-            const int begin = y0 ? 0 : early, end = early + left; // of what belongs to the row, from the sector on
+            const int begin = y0 ? 0 : early, end = early + left; // the range of bytes in this row, from the sector on
             const Word *t = tile + L::at(x) + from / WORD + lane;
             Word *to = (Word *)(row - early) + lane;
 #pragma unroll

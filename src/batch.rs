@@ -1,109 +1,137 @@
-//! Many files: directories, lists and parts of them, on all cores and cards, with outcomes that can
-//! be trusted: a bad file is named and the rest goes on, and what was done need not be done again.
+//! Processes many files: directories, lists and shards of them, on all cores and GPUs. A bad file
+//! is named and the others are processed; a later run can skip finished files.
 
-mod crew;
+pub mod conversion;
+pub mod folder;
 pub mod histogram;
 pub mod inputs;
+pub mod item;
 mod journal;
+pub mod key;
+pub mod naming;
 pub mod options;
-mod plan;
+pub mod places;
+pub(crate) mod plan;
 mod progress;
 pub mod report;
+mod run;
 pub mod shard;
 mod totals;
+mod workers;
 
-use crate::cli::{Common, StatsForm};
-use crate::device::{self, Choice, estimate};
-use crate::ops::Op;
+use crate::codec::{Format, format};
+use crate::files::{self, reason};
+use crate::ops::Operation;
 use crate::ops::histogram::Histogram;
+use crate::options::Common;
 use crate::outcome::{Outcome, usage};
-use crate::pipeline::{Destination, Done, Resources, one_image};
-use anyhow::{Context, Result};
-use crew::Crew;
+use crate::pipeline::{Destination, Done};
+use anyhow::{Context, Result, anyhow, ensure};
+use conversion::Conversion;
 use histogram::Set;
-use inputs::{Item, Items, Naming};
-use journal::{Journal, Stamp, Verdict};
+use item::{Item, Items, PassedOver};
+use journal::{Journal, Past};
+use key::Job;
+use naming::Naming;
 use options::Options;
 use progress::Progress;
-use report::{Outcome as Fate, Report};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use totals::Totals;
 
-/// A batch that is ready to begin.
+/// A batch that is ready to run.
 #[derive(Debug)]
 pub struct Batch<'a> {
-    /// What is done with every file.
-    pub op: &'a dyn Op,
+    /// The operation that is run on every file.
+    pub op: &'a dyn Operation,
     /// The files.
-    pub items: Items,
-    /// How results are written; their places are the items' own.
+    pub items: &'a Items,
+    /// How results are written; their paths are those of the items.
     pub template: Option<&'a Destination>,
-    /// How it is done.
+    /// How results are named.
+    pub naming: Option<&'a Naming>,
+    /// The options of a batch.
     pub options: &'a Options,
-    /// The options of every verb.
+    /// The options that every subcommand has.
     pub common: &'a Common,
-    /// Whether failures are told; they need not be where the same files are to be read again.
-    pub aloud: bool,
+    /// Whether failures are printed; not if the same files will be read again.
+    pub names_failures: bool,
 }
 
-/// Does `op` to all that `paths` and the options name, results where `naming` says.
+/// Runs `op` on all inputs; `job` identifies operation and options for later runs.
 pub fn convert(
-    op: &dyn Op,
-    paths: &[PathBuf],
-    naming: &Naming,
+    op: &dyn Operation,
+    job: Job,
+    asked: &Conversion,
     template: &Destination,
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
-    let items = inputs::collect(paths, &options.selection, Some(naming)).map_err(usage)?;
+    let Conversion { items, naming, .. } = asked;
     let batch = Batch {
         op,
         items,
         template: Some(template),
+        naming: Some(naming),
         options,
         common,
-        aloud: true,
+        names_failures: true,
     };
-    if options.dry_run {
-        return batch.tell_plan();
-    }
     let folder = naming.folder();
-    fs::create_dir_all(folder).with_context(|| format!("cannot write {}", folder.display()))?;
-    // What a result depends on beside its input: a run with other options does not resume this one.
-    let job = format!(
-        "{} {op:?} {:?}",
-        env!("CARGO_PKG_VERSION"),
-        (template.format, template.options, template.depth)
-    );
-    // Beside a single file none is expected, unless it is asked for.
-    let keeps = options.resume || matches!(naming, Naming::Folder { .. });
-    let journal = keeps.then(|| Journal::open(folder, job, options.resume));
-    batch.run(journal.transpose()?.as_ref(), |_, _| Ok(()))
+    let (shard, resume) = (options.selection.shard, options.resume);
+    if options.dry_run {
+        return batch.tell_plan(Some(&Past::read(folder, job, resume)?));
+    }
+    match naming {
+        // If all inputs are missing, no empty folder is made.
+        Naming::Folder { .. } if items.has_any() => files::make_folder(folder, template.sync)
+            .map_err(|error| {
+                anyhow!(
+                    "cannot make the folder {}: {}",
+                    folder.display(),
+                    reason(&error)
+                )
+            })?,
+        Naming::Folder { .. } => return batch.run(None, |_, _| Ok(())),
+        Naming::File(path) => ensure!(
+            folder.is_dir(),
+            "cannot write {}: there is no folder {}",
+            path.display(),
+            folder.display()
+        ),
+    }
+    // For a single output file a journal is read only on request.
+    let keeps = resume || matches!(naming, Naming::Folder { .. });
+    let journal = keeps.then(|| Journal::open(folder, shard, job, resume, template.sync));
+    let journal = journal.transpose()?;
+    if resume {
+        let outputs = batch.items.items.iter().flat_map(|item| &item.output);
+        files::remove_leftovers(outputs.map(|path| files::parent(path).into()).collect());
+    }
+    batch.run(journal.as_ref(), |_, _| Ok(()))
 }
 
-/// Measures all that `paths` and the options name; `print` gets what was found in the order of the
-/// names, as soon as it is its turn.
+/// Measures all inputs that `paths` and the options name; calls `print` with the results in the
+/// order of the names, each as early as that order allows.
 pub fn measure(
-    op: &dyn Op,
+    op: &dyn Operation,
     paths: &[PathBuf],
     options: &Options,
     common: &Common,
     print: impl Fn(&Path, &Done) -> Result<()>,
 ) -> Result<Outcome> {
-    let items = inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    let items = &inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    keep_off_report(options, items)?;
     let batch = Batch {
         op,
         items,
         template: None,
+        naming: None,
         options,
         common,
-        aloud: true,
+        names_failures: true,
     };
     if options.dry_run {
-        return batch.tell_plan();
+        return batch.tell_plan(None);
     }
     let mut early = BTreeMap::new();
     let mut turn = 0;
@@ -119,223 +147,73 @@ pub fn measure(
     })
 }
 
-/// The histogram of all that `paths` and the options name; failures are told only if `aloud`.
+/// Refuses a report that would overwrite an input or the list of inputs.
+fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
+    let Some(report) = &options.report else {
+        return Ok(());
+    };
+    let list = options.selection.files_from.as_deref();
+    places::keep_report_off(report, &items.items, list.as_slice()).map_err(usage)
+}
+
+/// The joint histogram of all `items`; failures are printed only if `names_failures`.
 pub fn measure_set(
-    paths: &[PathBuf],
+    items: &Items,
     options: &Options,
     common: &Common,
-    aloud: bool,
+    names_failures: bool,
 ) -> Result<(Set, Outcome)> {
-    let items = inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    keep_off_report(options, items)?;
     let batch = Batch {
         op: &Histogram,
         items,
         template: None,
+        naming: None,
         options,
         common,
-        aloud,
+        names_failures,
     };
     let mut set = Set::new(options.selection.shard);
+    set.failed = items.unread.len() as u64;
     if options.dry_run {
-        return Ok((set, batch.tell_plan()?));
+        return Ok((set, batch.tell_plan(None)?));
     }
     let outcome = batch.run(None, |index, done| {
         match done.and_then(|done| done.found.counts) {
             Some(counts) => set.add(&counts, 1).with_context(|| {
                 format!("cannot count {}", batch.items.items[index].input.display())
             }),
-            None => Ok(()),
+            None => {
+                set.failed += 1;
+                Ok(())
+            }
         }
     })?;
     Ok((set, outcome))
 }
 
 impl Batch<'_> {
-    /// Carries every file through; `take` gets what was done, or nothing, on this thread, as it
-    /// gets done.
-    pub fn run(
-        &self,
-        journal: Option<&Journal>,
-        mut take: impl FnMut(usize, Option<Done>) -> Result<()>,
-    ) -> Result<Outcome> {
-        let items = &self.items.items;
-        let crew = self.crew();
-        let mut report = self.open_report()?;
-        let mut progress = Progress::new(items.len(), self.options.voice);
-        if self.aloud {
-            self.introduce(&progress, &crew);
-        }
-
-        let begun = Instant::now();
-        let (mut totals, mut skipped, mut failed) = (Totals::default(), 0, 0);
-        let mut fatal = None;
-        crew.each(
-            items,
-            |item, resources| {
-                let start = Instant::now();
-                (self.one(item, resources, journal), start.elapsed())
-            },
-            |index, (fate, time)| {
-                let item = &items[index];
-                let told = report
-                    .as_mut()
-                    .map_or(Ok(()), |report| report.add(item, &fate, time));
-                let taken = match fate {
-                    Fate::Done(done) => {
-                        totals.add(&done.timeline);
-                        self.mention(item, &done, &progress);
-                        self.consider_cards(&crew, &done, items.len() - index);
-                        progress.add(done.shape.bytes() as u64, done.damage.is_some());
-                        failed += usize::from(done.damage.is_some());
-                        take(index, Some(*done))
-                    }
-                    Fate::Skipped => {
-                        skipped += 1;
-                        progress.add(0, false);
-                        take(index, None)
-                    }
-                    // Without the GPU that was asked for, no other file can fare better.
-                    Fate::Failed(error) if error.is::<device::Unusable>() => Err(error),
-                    Fate::Failed(error) => {
-                        failed += 1;
-                        progress.add(0, true);
-                        if self.aloud {
-                            progress.say(&format!("gpuimg: {error:#}"));
-                        }
-                        take(index, None)
-                    }
-                };
-                if let Err(error) = told.and(taken) {
-                    crew.stop();
-                    fatal.get_or_insert(error);
-                }
-            },
-        );
-        if let Some(error) = fatal {
-            return Err(error);
-        }
-        if self.aloud {
-            progress.finish(skipped);
-        }
-        self.tell_times(&totals, begun.elapsed(), crew.threads(items.len()));
-        Ok(match failed {
-            0 => Outcome::Done,
-            _ => Outcome::SomeFailed,
-        })
+    fn refused(&self, item: &Item, why: &str) -> anyhow::Error {
+        anyhow!("cannot {} {}: {why}", self.op.name(), item.input.display())
     }
 
-    /// The threads and the memory of the batch.
-    fn crew(&self) -> Crew {
-        let (options, common) = (self.options, self.common);
-        let (jobs, memory) = (options.threads(), options.memory());
-        Crew::new(common.device, jobs, memory, common.reading)
-    }
-
-    /// One file, unless it is done already.
-    fn one(&self, item: &Item, resources: &Resources, journal: Option<&Journal>) -> Fate {
-        let stamp = Stamp::of(&item.input);
-        let verdict = journal.map_or(Verdict::Unknown, |journal| journal.verdict(item, stamp));
-        if verdict == Verdict::Done {
-            return Fate::Skipped;
-        }
-        let work = || -> Result<Done> {
-            let Some((template, path)) = self.template.zip(item.output.as_ref()) else {
-                return one_image(self.op, &item.input, None, resources);
-            };
-            let destination = Destination {
-                path: path.clone(),
-                overwrite: template.overwrite || verdict == Verdict::Ours,
-                ..template.clone()
-            };
-            // Our own only if nothing of others' is there.
-            let free = destination.overwrite || !path.exists();
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)
-                    .with_context(|| format!("cannot write {}", path.display()))?;
-            }
-            if let Some(journal) = journal.filter(|_| free) {
-                journal.began(item, stamp)?;
-            }
-            let done = one_image(self.op, &item.input, Some(&destination), resources)?;
-            // What is damaged is begun only, so that --resume does it, and names it, again.
-            if let Some(journal) = journal.filter(|_| done.damage.is_none()) {
-                journal.done(item, stamp)?;
-            }
-            Ok(done)
-        };
-        match work() {
-            Ok(done) => Fate::Done(Box::new(done)),
-            Err(error) => Fate::Failed(error),
-        }
-    }
-
-    /// With `auto`, the cards are started once their help to the images that are left is worth it.
-    fn consider_cards(&self, crew: &Crew, done: &Done, left: usize) {
-        if self.common.device == Choice::Auto {
-            let (cpu, gpu) = estimate(&done.work, 1, true);
-            let saved = (cpu - gpu) * left as f64 / crew.jobs as f64;
-            if saved > device::WORTH_STARTING {
-                crew.fleet.start();
-            }
-        }
-    }
-
-    fn open_report(&self) -> Result<Option<Report>> {
-        let overwrite = self.template.is_some_and(|template| template.overwrite);
-        let open = |path: &PathBuf| Report::open(path, self.options.resume, overwrite);
-        self.options.report.as_ref().map(open).transpose()
-    }
-
-    /// Says what is about to begin, and in how much memory.
-    fn introduce(&self, progress: &Progress, crew: &Crew) {
-        let count = self.items.items.len();
-        progress.mention(&format!(
-            "gpuimg: {} on {}, within {} of memory",
-            plan::counted(count, "file"),
-            plan::counted(crew.threads(count), "thread"),
-            plan::told(self.options.memory())
-        ));
-        self.tell_passed_over(progress);
-    }
-
+    /// Prints what was skipped in folders: unusual files by name, the number of all others, or with
+    /// `-v` each of them.
     fn tell_passed_over(&self, progress: &Progress) {
         let passed_over = &self.items.passed_over;
-        if self.common.verbose {
-            for path in passed_over {
-                progress.mention(&format!(
-                    "gpuimg: {}: no image, passed over",
-                    path.display()
-                ));
-            }
-        } else if let Some(first) = passed_over.first() {
-            progress.mention(&format!(
-                "gpuimg: {} files are no images and are passed over ({}, …; -v names all)",
-                passed_over.len(),
-                first.display()
-            ));
+        let named = |found: &&PassedOver| self.common.verbose || found.why.is_odd();
+        for PassedOver { path, why } in passed_over.iter().filter(named) {
+            progress.mention(&format!("gpuimg: {}: {why}, passed over", path.display()));
+        }
+        let counted = item::summary(passed_over.iter().filter(|found| !named(found)));
+        if !counted.is_empty() {
+            progress.mention(&format!("gpuimg: passed over: {counted}; -v names all"));
         }
     }
+}
 
-    fn mention(&self, item: &Item, done: &Done, progress: &Progress) {
-        let input = item.input.display().to_string();
-        for sentence in done.sentences(self.common.verbose) {
-            progress.mention(&format!("gpuimg: {}", sentence.replace("{file}", &input)));
-        }
-        if self.common.verbose {
-            progress.mention(&format!(
-                "gpuimg: {}: {}, {}",
-                item.input.display(),
-                done.shape,
-                done.device
-            ));
-        }
-    }
-
-    fn tell_times(&self, totals: &Totals, wall: Duration, threads: usize) {
-        match self.common.stats {
-            None => {}
-            Some(StatsForm::Text) => eprint!("{}", totals.text(wall, threads)),
-            Some(StatsForm::Json) => eprintln!("{}", totals.json(wall, threads)),
-        }
-    }
+/// The format of a result: the requested one, or that of its extension; `None` for the input's
+/// format.
+fn format_of(template: &Destination, path: &Path) -> Option<&'static dyn Format> {
+    template.format.or_else(|| format::of_extension(path).ok())
 }

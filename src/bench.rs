@@ -1,50 +1,54 @@
-//! `gpuimg bench`: every system of the four papers, and the program's own kernels, run on this
-//! machine, each result checked before its time is printed, beside the published figures.
+//! `gpuimg bench`: runs every system of the four papers, and the program's own kernels, on this
+//! machine; checks each result before printing its time, beside the published figures.
 //!
 //! ```text
-//!   papers/*.rs ─► cases (one file a table) ─► lab.rs ─► rows ─► text, JSON, HTML, comparison
+//!   papers/*.rs ─► cases (one file a table) ─► context.rs ─► rows ─► text, JSON, HTML, comparison
 //!   what it shows   what to run, what counts     runs it  case.rs    report.rs, compare.rs, html.rs
 //! ```
 
 pub mod case;
 mod ceilings;
 pub mod compare;
+mod context;
+mod cpu;
+pub mod figure;
 pub mod html;
-mod lab;
 mod launch;
 mod memory;
 mod minmax;
 mod normalize;
 pub mod papers;
+mod pieces;
 mod production;
 mod reduce;
 pub mod report;
 mod transfer;
 mod transpose;
 
+use crate::console;
 use crate::device::cuda::Gpu;
 use crate::device::{Choice, Unusable};
 use crate::outcome::Outcome as Exit;
-use crate::stats::{Limit, Peaks};
+use crate::timing::{Limit, Peaks};
 use anyhow::{Context, Result};
 use case::{Case, Ceiling, Outcome, Row, Work};
 use clap::ValueEnum;
-use lab::{Host, Lab, Sizes};
+use context::{BenchContext, Host, Sizes};
 use report::{Machine, Report};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// The tables, in the order they are run and shown.
+/// The tables, in the order in which they are run and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Table {
-    /// The most that this card, its link and this host move
+    /// The most that this GPU, its link and this host move
     Ceilings,
     /// What a launch costs
     Launch,
-    /// Between host and card
+    /// Between host and GPU
     Transfer,
-    /// Access to the card's memory
+    /// Access to the GPU's memory
     Memory,
     /// Scaling with each way to round
     Normalize,
@@ -59,7 +63,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// The word a user types.
+    /// The name that a user types.
     pub fn name(self) -> &'static str {
         match self {
             Table::Ceilings => "ceilings",
@@ -74,15 +78,15 @@ impl Table {
         }
     }
 
-    /// What it measures and how it counts.
+    /// The title: the subject of the table and the unit of its rates.
     pub fn title(self) -> &'static str {
         match self {
             Table::Ceilings => {
-                "ceilings: the most that this machine moves; % of what the card states"
+                "ceilings: the most that this machine moves; % of what the GPU states"
             }
             Table::Launch => "launch: calls a second",
             Table::Transfer => {
-                "transfer: between host and card, by the host's clock; % of the measured link"
+                "transfer: between host and GPU, by the host's clock; % of the measured link"
             }
             Table::Memory => "memory: GB/s of useful bytes; % of the measured read or copy",
             Table::Normalize => {
@@ -99,7 +103,7 @@ impl Table {
         }
     }
 
-    /// Its rows.
+    /// Its rows, for these sizes.
     fn cases(self, sizes: Sizes) -> Vec<Case> {
         match self {
             Table::Ceilings => ceilings::cases(sizes),
@@ -115,7 +119,7 @@ impl Table {
     }
 }
 
-/// All rows that there are, as they are run with a GPU.
+/// All rows of all tables, for a machine with a GPU.
 pub fn all_cases() -> Vec<Case> {
     Table::value_variants()
         .iter()
@@ -123,7 +127,7 @@ pub fn all_cases() -> Vec<Case> {
         .collect()
 }
 
-/// What is measured and how it is told
+/// Which tables to run, and how to report them
 #[derive(clap::Args, Clone, Debug)]
 pub struct Options {
     /// Tables to run; all without one
@@ -163,11 +167,10 @@ pub struct Options {
     pub spoil: Option<String>,
 }
 
-/// Runs the tables and tells them.
+/// Runs the tables and prints the report.
 pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
     let earlier = options.compare.as_deref().map(compare::read).transpose()?;
     let report = measured(options, choice)?;
-    let mut out = io::stdout();
     let text = if options.json {
         format!("{}\n", report.json())
     } else if options.describe {
@@ -175,8 +178,7 @@ pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
     } else {
         report.text()
     };
-    out.write_all(text.as_bytes())
-        .context("cannot write to standard output")?;
+    console::print_lines(&text)?;
     if let Some(path) = &options.html {
         std::fs::write(path, html::page(&report))
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -188,11 +190,11 @@ pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
     };
     if let Some(earlier) = earlier {
         let comparison = compare::Comparison::of(&earlier, &report, options.tolerance);
-        // Where standard output is JSON, it stays one object.
+        // With --json, standard output has one JSON object only.
         if options.json {
-            eprint!("{}", comparison.text());
+            console::tell_lines(&comparison.text());
         } else {
-            print!("{}", comparison.text());
+            console::print_lines(&comparison.text())?;
         }
         if comparison.slower() > 0 {
             exit = Exit::SomeFailed;
@@ -201,7 +203,7 @@ pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
     Ok(exit)
 }
 
-/// Runs the tables that were asked for.
+/// Runs the requested tables.
 fn measured(options: &Options, choice: Choice) -> Result<Report> {
     let start = Instant::now();
     let (gpu, ordinal, without) = opened(choice)?;
@@ -211,21 +213,21 @@ fn measured(options: &Options, choice: Choice) -> Result<Report> {
         Sizes::FULL
     };
     let host = Host::new(sizes)?;
-    let lab = gpu
+    let context = gpu
         .as_ref()
-        .map(|gpu| Lab::new(gpu, ordinal, &host))
+        .map(|gpu| BenchContext::new(gpu, ordinal, &host))
         .transpose()?;
     let wanted = |table: &Table| options.tables.is_empty() || options.tables.contains(table);
     let mut bench = Bench {
         host: &host,
-        lab: lab.as_ref(),
+        context: context.as_ref(),
         peaks: gpu.as_ref().map(Gpu::peaks).unwrap_or_default(),
         spoil: options.spoil.as_deref(),
         rows: Vec::new(),
         left_out: 0,
     };
     for table in Table::value_variants() {
-        // The ceilings are always measured: the other tables are held against them.
+        // The ceilings are always measured: the other tables are compared with them.
         if wanted(table) || *table == Table::Ceilings {
             bench.run(table.cases(sizes));
         }
@@ -241,7 +243,7 @@ fn measured(options: &Options, choice: Choice) -> Result<Report> {
     })
 }
 
-/// The GPU, its number, or why there is none; an error if one was demanded.
+/// The GPU with its number, or the reason why there is none; an error if one was requested.
 fn opened(choice: Choice) -> Result<(Option<Gpu>, usize, Option<String>)> {
     let ordinal = match choice {
         Choice::Cpu => return Ok((None, 0, Some("--device cpu was given".into()))),
@@ -257,12 +259,12 @@ fn opened(choice: Choice) -> Result<(Option<Gpu>, usize, Option<String>)> {
     }
 }
 
-/// A run under way.
+/// The state of a run.
 struct Bench<'a> {
     host: &'a Host,
-    lab: Option<&'a Lab<'a>>,
+    context: Option<&'a BenchContext<'a>>,
     peaks: Peaks,
-    /// The row whose output is spoilt.
+    /// The row whose output is overwritten, to test its check.
     spoil: Option<&'a str>,
     rows: Vec<Row>,
     left_out: usize,
@@ -272,24 +274,24 @@ impl Bench<'_> {
     fn run(&mut self, cases: Vec<Case>) {
         for case in cases {
             progress(&case.about.id);
-            let outcome = match (&case.work, self.lab) {
-                (Work::Host(work), _) => told(work(self.host)),
-                (Work::Card(work), Some(lab)) => match left_out(&case, lab) {
+            let outcome = match (&case.work, self.context) {
+                (Work::Host(work), _) => outcome(work(self.host)),
+                (Work::Gpu(work), Some(context)) => match left_out(&case, context) {
                     Some(why) => Outcome::LeftOut(why),
                     None => {
-                        lab.spoil.set(self.spoil == Some(&case.about.id));
-                        told(work(lab))
+                        context.spoil.set(self.spoil == Some(&case.about.id));
+                        outcome(work(context))
                     }
                 },
-                (Work::Card(_), None) => {
+                (Work::Gpu(_), None) => {
                     self.left_out += 1;
                     continue;
                 }
             };
             self.rows.push(self.row(case, outcome));
         }
-        if let Some(lab) = self.lab {
-            lab.forget();
+        if let Some(context) = self.context {
+            context.forget();
         }
     }
 
@@ -305,10 +307,10 @@ impl Bench<'_> {
             Ceiling::Stated(Limit::DeviceMemory) => self.peaks.memory,
             Ceiling::Stated(Limit::Host) => None,
         };
-        let on_card = matches!(case.work, Work::Card(_)) && case.about.table != Table::Transfer;
-        let l2 = self.lab.map_or(0, |lab| lab.facts.l2);
+        let on_gpu = matches!(case.work, Work::Gpu(_)) && case.about.table != Table::Transfer;
+        let l2 = self.context.map_or(0, |context| context.facts.l2);
         Row {
-            fits_l2: on_card && case.footprint <= l2,
+            fits_l2: on_gpu && case.footprint <= l2,
             about: case.about,
             ceiling,
             outcome,
@@ -316,16 +318,17 @@ impl Bench<'_> {
     }
 }
 
-fn told(result: Result<case::Measured>) -> Outcome {
+fn outcome(result: Result<case::Measured>) -> Outcome {
     match result {
         Ok(measured) => Outcome::Measured(measured),
         Err(error) => Outcome::Failed(format!("{error:#}")),
     }
 }
 
-/// Why a card's memory does not do for a case: it needs its data, what is expected, and room.
-fn left_out(case: &Case, lab: &Lab) -> Option<String> {
-    let (free, _) = lab.gpu.memory().ok()?;
+/// The reason why a case cannot run in the GPU's memory, which must hold its data, the expected
+/// result, and some reserve.
+fn left_out(case: &Case, context: &BenchContext) -> Option<String> {
+    let (free, _) = context.gpu.memory().ok()?;
     let needed = 2 * case.footprint;
     (needed > free as u64).then(|| {
         format!(
@@ -336,11 +339,11 @@ fn left_out(case: &Case, lab: &Lab) -> Option<String> {
     })
 }
 
-/// Tells on a terminal which row is being run; an empty one wipes the line.
+/// Shows on a terminal which row is running; an empty id clears the line.
 fn progress(id: &str) {
     let mut terminal = io::stderr();
     if terminal.is_terminal() {
-        // A progress line that cannot be written is not missed.
+        // A progress line that cannot be written is ignored.
         let _ = write!(terminal, "\r\x1b[K{id}");
         let _ = terminal.flush();
     }

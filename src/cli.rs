@@ -1,15 +1,15 @@
-//! What can be typed: clap types only.
+//! The command line: clap types only.
 
-use crate::batch::options::Options;
+mod images;
+
+use crate::batch::options::{Counted, Options};
 use crate::bench;
-use crate::codec::{self, Format};
-use crate::device::Choice;
-use crate::image::Depth;
-use crate::ops::normalize::Normalize;
-use crate::ops::orient::Orient;
 use crate::ops::sum::Sum;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::options::Common;
+use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
+
+pub use images::Images;
 
 /// Normalize, turn and sum 16-bit images on an NVIDIA GPU or on the CPU: the same bytes from both
 ///
@@ -17,91 +17,24 @@ use std::path::PathBuf;
 #[derive(Parser, Debug)]
 #[command(version, about, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub verb: Verb,
 
-    /// Options of every verb.
+    /// The options that every subcommand has.
     #[command(flatten)]
     pub common: Common,
 }
 
-/// Options that every verb takes.
-#[derive(Args, Debug)]
-pub struct Common {
-    /// Where to work: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead); GPUIMG_DEVICE_MEMORY=2G bounds what is taken of its memory
-    #[arg(
-        long,
-        global = true,
-        env = "GPUIMG_DEVICE",
-        default_value = "auto",
-        value_name = "DEVICE"
-    )]
-    pub device: Choice,
-
-    /// Tell where the time went, on standard error: as text, or as one JSON object
-    #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
-    pub stats: Option<StatsForm>,
-
-    /// Say which device does the work, and why, and which metadata are not carried on
-    #[arg(short, long, global = true)]
-    pub verbose: bool,
-
-    /// How inputs are read.
-    #[command(flatten)]
-    pub reading: codec::Reading,
-}
-
-/// The forms of `--stats`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StatsForm {
-    /// A table
-    Text,
-    /// One JSON object
-    Json,
-}
-
-/// The verbs.
+/// The subcommands.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
-    /// Stretch the range of values to the full depth, exactly rounded
-    Normalize {
-        /// Its options.
-        #[command(flatten)]
-        op: Normalize,
-        /// A range for a whole set.
-        #[command(flatten)]
-        set: WholeSet,
-        /// Input and output.
-        #[command(flatten)]
-        files: Files,
-    },
-    /// Exchange rows and columns
-    Transpose {
-        /// Input and output.
-        #[command(flatten)]
-        files: Files,
-    },
-    /// Turn clockwise by 90, 180 or 270 degrees
-    Rotate {
-        /// Degrees, clockwise
-        #[arg(value_name = "90|180|270")]
-        angle: Angle,
-        /// Input and output.
-        #[command(flatten)]
-        files: Files,
-    },
-    /// Mirror left to right (horizontal) or top to bottom (vertical)
-    Flip {
-        /// Which way
-        axis: Axis,
-        /// Input and output.
-        #[command(flatten)]
-        files: Files,
-    },
+    /// The operations that make images.
+    #[command(flatten)]
+    Images(Images),
     /// Add up the samples, exactly, in each channel and together
     Sum {
-        /// Its options.
+        /// The operation's options.
         #[command(flatten)]
         op: Sum,
         /// Print one JSON object for each file
@@ -110,7 +43,7 @@ pub enum Verb {
         /// Images to add up, each by itself, or folders of them; - is standard input
         #[arg(required_unless_present = "files_from")]
         inputs: Vec<PathBuf>,
-        /// How many files are done.
+        /// The options of a batch.
         #[command(flatten)]
         batch: Options,
     },
@@ -119,27 +52,21 @@ pub enum Verb {
         /// Images to count together, or folders of them
         #[arg(required_unless_present = "files_from")]
         inputs: Vec<PathBuf>,
-        /// File to write
-        #[arg(short, long, value_name = "FILE")]
-        output: PathBuf,
-        /// Replace the output if it exists
-        #[arg(long)]
-        overwrite: bool,
-        /// How many files are done.
+        /// The output.
+        #[command(flatten)]
+        output: Counted,
+        /// The options of a batch.
         #[command(flatten)]
         batch: Options,
     },
     /// Join the histograms of the parts of a set
     Merge {
-        /// Files of `gpuimg histogram`, one of each part
+        /// Files of `gpuimg histogram`, one of each part, or folders of them
         #[arg(required = true)]
         inputs: Vec<PathBuf>,
-        /// File to write
-        #[arg(short, long, value_name = "FILE")]
-        output: PathBuf,
-        /// Replace the output if it exists
-        #[arg(long)]
-        overwrite: bool,
+        /// The output.
+        #[command(flatten)]
+        output: Counted,
     },
     /// Compare two images sample by sample, or one image's results on the CPU and on a GPU
     Verify {
@@ -155,7 +82,7 @@ pub enum Verb {
     },
     /// Measure the papers' kernels and the program's own on this machine, beside the published figures
     Bench {
-        /// Which, and how they are told.
+        /// The tables to run, and the form of the report.
         #[command(flatten)]
         options: bench::Options,
     },
@@ -173,121 +100,19 @@ pub enum Verb {
     },
 }
 
-/// Where the range of a whole set comes from.
+/// The source of a range for a whole set.
 #[derive(Args, Clone, Debug, Default)]
 pub struct WholeSet {
     /// Take the range of the set that `gpuimg histogram` counted in FILE
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["range", "across"], help_heading = "Many files")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "across",
+        help_heading = "Many files"
+    )]
     pub range_from: Option<PathBuf>,
 
     /// Measure all inputs first, and give all of them the same range
-    #[arg(long, conflicts_with_all = ["range", "shard"], help_heading = "Many files")]
+    #[arg(long, conflicts_with = "shard", help_heading = "Many files")]
     pub across: bool,
-}
-
-/// The inputs and the output of a verb that makes images.
-#[derive(Args, Clone, Debug)]
-pub struct Files {
-    /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write; - is a standard stream
-    #[arg(required = true, value_name = "INPUT… OUTPUT")]
-    pub paths: Vec<PathBuf>,
-
-    /// Format of the output, where its name does not tell, or of all outputs of a batch
-    #[arg(long)]
-    pub format: Option<Format>,
-
-    /// Bits a sample of the output; without it they are the input's
-    #[arg(long, value_name = "8|16")]
-    pub depth: Option<Bits>,
-
-    /// Turn the image as its orientation tag says before anything else, and set the tag to upright
-    #[arg(long)]
-    pub auto_orient: bool,
-
-    /// Replace the output if it exists; it may be the input itself
-    #[arg(long)]
-    pub overwrite: bool,
-
-    /// Have every output on the disk itself before it gets its name
-    #[arg(long)]
-    pub sync: bool,
-
-    /// How results in a folder are called, with the input's {stem} and {ext}
-    #[arg(
-        long,
-        value_name = "PATTERN",
-        default_value = "{stem}.{ext}",
-        help_heading = "Many files"
-    )]
-    pub name: String,
-
-    /// How many files are done.
-    #[command(flatten)]
-    pub batch: Options,
-
-    /// How each format is compressed.
-    #[command(flatten)]
-    pub options: codec::Options,
-}
-
-/// The angles of `rotate`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Angle {
-    /// A quarter turn clockwise
-    #[value(name = "90")]
-    Quarter,
-    /// A half turn
-    #[value(name = "180")]
-    Half,
-    /// A quarter turn anticlockwise
-    #[value(name = "270")]
-    ThreeQuarters,
-}
-
-impl From<Angle> for Orient {
-    fn from(angle: Angle) -> Orient {
-        match angle {
-            Angle::Quarter => Orient::Rotate90,
-            Angle::Half => Orient::Rotate180,
-            Angle::ThreeQuarters => Orient::Rotate270,
-        }
-    }
-}
-
-/// The ways of `flip`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Axis {
-    /// Left and right change places
-    Horizontal,
-    /// Top and bottom change places
-    Vertical,
-}
-
-impl From<Axis> for Orient {
-    fn from(axis: Axis) -> Orient {
-        match axis {
-            Axis::Horizontal => Orient::FlipHorizontal,
-            Axis::Vertical => Orient::FlipVertical,
-        }
-    }
-}
-
-/// The depths of `--depth`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Bits {
-    /// 0 to 255
-    #[value(name = "8")]
-    Eight,
-    /// 0 to 65535
-    #[value(name = "16")]
-    Sixteen,
-}
-
-impl From<Bits> for Depth {
-    fn from(bits: Bits) -> Depth {
-        match bits {
-            Bits::Eight => Depth::Eight,
-            Bits::Sixteen => Depth::Sixteen,
-        }
-    }
 }

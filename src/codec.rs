@@ -1,95 +1,36 @@
-//! File bytes ⇄ `Image`, by format: a format is recognised by its first bytes, and chosen for the
-//! output by the file's extension. One file a format; no codec knows a device, but for
-//! png/cuda.rs.
+//! Converts between file bytes and `Image`. The input's format is recognised by the file's first
+//! bytes, the output's by the file's extension. Each format is one file or folder and one line in
+//! `FORMATS`; no codec knows a device.
 
+pub mod deflated;
+pub mod error_policy;
+pub mod format;
+pub mod item;
 pub mod metadata;
 pub mod ordered;
 pub mod png;
 pub mod pnm;
 mod raw;
-pub mod salvage;
+mod reader;
 pub mod tiff;
 mod writer;
+mod xmp;
 
 use crate::files::{Source, Target};
-use crate::image::{Image, Shape};
-use crate::metadata::{Metadata, Remarks};
-use anyhow::{Context, Result, bail, ensure};
-use salvage::Salvage;
-use std::path::Path;
+use crate::image::Image;
+use crate::metadata::Metadata;
+use anyhow::Result;
+use std::borrow::Cow;
 
+pub use format::{Decoder, Encoder, Format};
+pub use reader::{Pages, Reader};
 pub use writer::Writer;
 
-/// The formats that are read and written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// Portable Network Graphics
-    Png,
-    /// Tagged Image File Format
-    Tiff,
-    /// Portable anymap: P5 (grey) or P6 (RGB), binary
-    Pnm,
-}
+/// The formats that are read and written, in the order in which help and messages list them.
+pub static FORMATS: &[&dyn Format] = &[&png::Png, &tiff::Tiff, &pnm::Pnm];
 
-impl Format {
-    /// What it is called.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Png => "PNG",
-            Format::Tiff => "TIFF",
-            Format::Pnm => "PNM",
-        }
-    }
-
-    /// The format that a file's extension stands for.
-    pub fn of_extension(path: &Path) -> Result<Format> {
-        let extension = path
-            .extension()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .to_lowercase();
-        Ok(match extension.as_str() {
-            "png" => Format::Png,
-            "tif" | "tiff" => Format::Tiff,
-            "pgm" | "ppm" | "pnm" => Format::Pnm,
-            "" => bail!("its name has no extension to tell the format by (--format says it)"),
-            other => bail!(
-                "the extension .{other} stands for no format that is written: .png, .tif, .pgm, .ppm (or say --format)"
-            ),
-        })
-    }
-
-    /// Whether its samples can be signed.
-    pub fn has_sign(self) -> bool {
-        self == Format::Tiff
-    }
-
-    /// The extension of its files' names.
-    pub fn extension(self) -> &'static str {
-        match self {
-            Format::Png => "png",
-            Format::Tiff => "tif",
-            Format::Pnm => "pnm",
-        }
-    }
-
-    /// The format of a file, by its first bytes.
-    pub fn of_content(source: &Source) -> Result<Format> {
-        ensure!(!source.is_empty(), "the file is empty");
-        let mut magic = [0; 8];
-        let length = source.read_up_to(&mut magic, 0)?;
-        Ok(match &magic[..length] {
-            [0x89, b'P', b'N', b'G', ..] => Format::Png,
-            // 42: classic TIFF; 43: BigTIFF.
-            [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..] => Format::Tiff,
-            [b'P', b'1'..=b'7', ..] => Format::Pnm,
-            _ => bail!("it is not a PNG, TIFF or PNM image"),
-        })
-    }
-}
-
-/// How outputs are written, format by format.
-#[derive(clap::Args, Clone, Copy, Debug)]
+/// The compression of outputs, format by format.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
 #[group(skip)]
 pub struct Options {
     /// How PNG files are compressed
@@ -106,7 +47,7 @@ pub struct Options {
     pub tiff: tiff::Compression,
 }
 
-/// How inputs are read.
+/// Limits and choices for reading inputs.
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[group(skip)]
 pub struct Reading {
@@ -133,219 +74,27 @@ impl Default for Reading {
     }
 }
 
-/// A range of pages, counted from 1, both ends in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pages {
-    /// The first.
-    pub first: usize,
-    /// The last.
-    pub last: usize,
-}
-
-impl std::str::FromStr for Pages {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Pages, String> {
-        let number = |text: &str| {
-            let number = text.trim().parse::<usize>().ok().filter(|&page| page > 0);
-            number.ok_or(format!("'{text}' is no page: they are counted from 1"))
-        };
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err("the first page must not be behind the last".into());
-        }
-        Ok(Pages { first, last })
-    }
-}
-
-/// A file whose header has been read: what is in it is known, and no memory has been taken.
-pub struct Reader<'a> {
-    kind: Kind<'a>,
-    /// The pages that are asked for, counted from 0.
-    pages: Vec<usize>,
-    /// Pages that are left out for what they are.
-    aside: Vec<usize>,
-    salvage: Salvage,
-}
-
-/// The formats' readers.
-enum Kind<'a> {
-    Png(png::Reader<'a>),
-    Tiff(tiff::Reader<'a>),
-    Pnm(pnm::Reader<'a>),
-}
-
-impl<'a> Reader<'a> {
-    /// Recognises the format, reads the header and turns to the first page that is asked for. Errors
-    /// say the cause only; the caller names the file.
-    pub fn open(source: &'a Source, reading: &Reading) -> Result<Reader<'a>> {
-        let kind = match Format::of_content(source)? {
-            Format::Png => Kind::Png(png::Reader::open(source, reading.keep_going)?),
-            Format::Tiff => Kind::Tiff(tiff::Reader::open(source, reading.keep_going)?),
-            Format::Pnm => Kind::Pnm(pnm::Reader::open(source, reading.keep_going)?),
-        };
-        let count = match &kind {
-            Kind::Tiff(reader) => reader.pages(),
-            _ => 1,
-        };
-        let asked = reading.pages.unwrap_or(Pages {
-            first: 1,
-            last: count,
-        });
-        ensure!(
-            asked.last <= count,
-            "it has {count} page{}, no page {}",
-            if count == 1 { "" } else { "s" },
-            asked.last
-        );
-        let mut reader = Reader {
-            kind,
-            pages: (asked.first - 1..asked.last).collect(),
-            aside: Vec::new(),
-            salvage: Salvage::new(reading.keep_going),
-        };
-        reader.leave_aside()?;
-        for shape in reader.surveys()? {
-            ensure!(
-                shape.0.pixels() as u64 <= reading.max_pixels,
-                "{}×{} pixels are more than {} (--max-pixels allows more)",
-                shape.0.width,
-                shape.0.height,
-                reading.max_pixels
-            );
-        }
-        reader.turn_to(0)?;
-        Ok(reader)
-    }
-
-    /// Leaves out smaller copies and masks, unless nothing else is asked for.
-    fn leave_aside(&mut self) -> Result<()> {
-        let Kind::Tiff(tiff) = &self.kind else {
-            return Ok(());
-        };
-        if self.pages.len() < 2 {
-            return Ok(());
-        }
-        let mut aside = Vec::new();
-        for &page in &self.pages {
-            let survey = tiff.survey(page).with_context(|| of_page(page))?;
-            if survey.is_aside {
-                aside.push(page);
-            }
-        }
-        if aside.len() < self.pages.len() {
-            self.pages.retain(|page| !aside.contains(page));
-            self.aside = aside;
-        }
-        Ok(())
-    }
-
-    /// The shape of every page that is asked for, and how many bytes of metadata it has.
-    pub fn surveys(&self) -> Result<Vec<(Shape, u64)>> {
-        match &self.kind {
-            Kind::Tiff(tiff) => self
-                .pages
-                .iter()
-                .map(|&page| {
-                    let survey = tiff.survey(page).with_context(|| of_page(page))?;
-                    Ok((survey.shape, survey.metadata))
-                })
-                .collect(),
-            Kind::Png(png) => Ok(vec![(png.shape, png.metadata_bytes())]),
-            Kind::Pnm(pnm) => Ok(vec![(pnm.shape, 0)]),
-        }
-    }
-
-    /// The file's format.
-    pub fn format(&self) -> Format {
-        match self.kind {
-            Kind::Png(_) => Format::Png,
-            Kind::Tiff(_) => Format::Tiff,
-            Kind::Pnm(_) => Format::Pnm,
-        }
-    }
-
-    /// The pages that are asked for, counted from 0 in the file; at least one.
-    pub fn pages(&self) -> &[usize] {
-        &self.pages
-    }
-
-    /// Whether that is every page of the file.
-    pub fn is_whole(&self) -> bool {
-        match &self.kind {
-            Kind::Tiff(tiff) => self.pages.len() == tiff.pages(),
-            _ => true,
-        }
-    }
-
-    /// Turns to the page at `index` among those that are asked for.
-    pub fn turn_to(&mut self, index: usize) -> Result<()> {
-        let page = self.pages[index];
-        match &mut self.kind {
-            Kind::Tiff(tiff) => tiff.turn_to(page).with_context(|| of_page(page)),
-            _ => Ok(()),
-        }
-    }
-
-    /// The shape of the image that `decode` gives.
-    pub fn shape(&self) -> Shape {
-        match &self.kind {
-            Kind::Png(reader) => reader.shape,
-            Kind::Tiff(reader) => reader.shape(),
-            Kind::Pnm(reader) => reader.shape,
-        }
-    }
-
-    /// What the page says of itself beside its samples.
-    pub fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
-        match &self.kind {
-            Kind::Png(reader) => reader.metadata(remarks),
-            Kind::Tiff(reader) => reader.metadata(remarks),
-            Kind::Pnm(reader) => Ok(reader.metadata()),
-        }
-    }
-
-    /// Reads the page's image.
-    pub fn decode(&mut self) -> Result<Image> {
-        match &mut self.kind {
-            Kind::Png(reader) => reader.decode(&self.salvage),
-            Kind::Tiff(reader) => reader.decode(&self.salvage),
-            Kind::Pnm(reader) => reader.decode(&self.salvage),
-        }
-    }
-
-    /// What was damaged, if the reading went on all the same.
-    pub fn damage(&self) -> Option<String> {
-        self.salvage.told()
-    }
-
-    /// What the file has beside the pages that are read.
-    pub fn left_out(&self) -> Option<String> {
-        let first = self.aside.first()? + 1;
-        Some(match self.aside.len() {
-            1 => format!("1 page that is a smaller copy or a mask is left out (page {first})"),
-            more => format!(
-                "{more} pages that are smaller copies or masks are left out (the first is page {first})"
-            ),
-        })
-    }
-}
-
-fn of_page(page: usize) -> String {
-    format!("page {}", page + 1)
-}
-
-/// Reads an image of any format.
+/// Decodes the first page of an image file of any format.
+///
+/// # Errors
+/// A file that cannot be read, is damaged, or is not supported.
 pub fn decode(source: &Source) -> Result<Image> {
     Reader::open(source, &Reading::default())?.decode()
 }
 
-/// Writes an image, and says how long the file is; the caller commits it.
-pub fn encode(image: &Image, format: Format, options: &Options, target: &Target) -> Result<u64> {
-    match format {
-        Format::Png => png::encode(image, options.png, target),
-        Format::Tiff => tiff::encode(image, options.tiff, target),
-        Format::Pnm => pnm::encode(image, target),
-    }
+/// Writes an image to `target` and returns the file's length in bytes; the caller commits it.
+///
+/// # Errors
+/// The file's, and an image that the format cannot hold.
+pub fn encode(
+    image: &Image,
+    format: &'static dyn Format,
+    options: &Options,
+    target: &Target,
+) -> Result<u64> {
+    let metadata = Metadata::default();
+    format::check(format, &image.shape(), &metadata)?;
+    let mut encoder = format.encoder(target, options, &[(image.shape(), 0)])?;
+    encoder.page(Cow::Borrowed(image), &metadata)?;
+    Ok(encoder.length())
 }

@@ -1,4 +1,5 @@
-//! Which device does the work: what the user chose, or the faster one by an estimate, and why.
+//! Chooses the device: the one that the user requested, or the faster one by an estimate, with a
+//! reason.
 
 pub mod cpu;
 pub mod cuda;
@@ -6,31 +7,32 @@ pub mod job;
 pub mod link;
 mod modules;
 
-use crate::buffer;
-use crate::stats::{Limit, Peaks, Timeline};
+use crate::image::buffer;
+use crate::timing::{Limit, Peaks, Timeline};
 use anyhow::{Result, anyhow};
 use cuda::Gpu;
-use std::fmt;
 use std::panic;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
+use thiserror::Error;
 
-/// What was asked for with `--device`.
+/// The choice made with `--device`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// The faster of the two, by an estimate.
     #[default]
     Auto,
-    /// This GPU, or an error: never the CPU instead. Without a number the first, and in a batch all.
+    /// This GPU, or an error, never the CPU instead. Without a number: the first GPU, or all in a
+    /// batch.
     Gpu(Option<usize>),
-    /// The CPU; CUDA is not touched.
+    /// The CPU; CUDA is not initialised.
     Cpu,
 }
 
 impl Choice {
-    /// The number of the GPU that was named, or of the first.
+    /// The number of the requested GPU, or of the first.
     pub fn ordinal(self) -> usize {
         match self {
             Choice::Gpu(ordinal) => ordinal.unwrap_or(0),
@@ -57,64 +59,52 @@ impl FromStr for Choice {
 }
 
 /// Marks an error as "the demanded GPU cannot be used": exit status 3.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("the GPU is not usable")]
 pub struct Unusable;
 
-impl fmt::Display for Unusable {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("the GPU is not usable")
-    }
-}
-
-/// Marks an error as a GPU's, in the middle of its work.
-#[derive(Debug)]
+/// Marks an error as a GPU's, during its work.
+#[derive(Debug, Error)]
+#[error("the GPU failed")]
 pub struct Failed;
 
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("the GPU failed")
-    }
-}
-
-/// Marks an error as "a GPU's memory does not hold that much": less at a time may fit.
-#[derive(Debug)]
+/// Marks an error as "device memory cannot hold this amount": a smaller piece may fit.
+#[derive(Debug, Error)]
+#[error("the GPU's memory does not suffice")]
 pub struct NoMemory;
-
-impl fmt::Display for NoMemory {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("the GPU's memory does not suffice")
-    }
-}
 
 /// The bytes that an operation on one image makes each device move.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
-    /// Read plus written by the operation's passes over the samples.
+    /// Bytes read plus bytes written by the operation's passes over the samples.
     pub touched: u64,
-    /// Sent to the card and fetched from it.
+    /// Bytes copied to the GPU and back.
     pub transferred: u64,
-    /// Made a PNG of, which is the host's work or the card's.
+    /// Bytes of samples compressed to PNG, by the host or by the GPU.
     pub compressed: u64,
 }
 
-/// CUDA's start-up on a warm driver, in seconds: 0.20–0.33 were measured on H100 hosts.
+/// Start-up time of CUDA with a warm driver, in seconds: 0.20–0.33 were measured on H100 hosts.
 const GPU_START: f64 = 0.25;
-/// Seconds that the cards must save a batch before they are started: their start, and what it takes
-/// from the cores meanwhile.
+/// Seconds that the GPUs must save a batch before they are started: their start, and the time that
+/// it takes from the cores.
 pub const WORTH_STARTING: f64 = 4.0 * GPU_START;
-/// Bytes a second over PCIe with pinned memory, pinning included (4.0 × 16 lanes; 5.0 is faster).
+/// Bytes a second over PCIe with pinned memory, including the time of pinning (PCIe 4.0 × 16 lanes;
+/// 5.0 is faster).
 const GPU_TRANSFER: f64 = 15e9;
-/// Bytes a second that one core moves in the CPU passes, up to the limit of a socket's memory.
+/// Bytes a second that one core moves in the CPU passes, up to the limit of a socket's memory
+/// bandwidth.
 const CPU_CORE: f64 = 5e9;
-/// Bytes a second that all cores together move at best.
+/// Bytes a second that all cores together move at most.
 const CPU_ALL: f64 = 60e9;
 
-/// Bytes a second of samples that one core compresses to PNG, and that it only puts in place after a
-/// card has compressed them.
+/// Bytes of samples a second that one core compresses to PNG, and that it copies into a file if a
+/// GPU has compressed them.
 const CPU_ENCODES: f64 = 0.8e9;
 const GPU_ENCODES: f64 = 3.5e9;
 
-/// Estimated seconds of the passes on the CPU and on the GPU, CUDA's start counted unless it has `started`.
+/// Estimated seconds of the passes on the CPU and on the GPU, including CUDA's start unless it has
+/// `started`.
 pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
     let compressed = work.compressed as f64 / cores as f64;
     let cpu =
@@ -124,42 +114,42 @@ pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
     (cpu, gpu)
 }
 
-/// The devices of one run, or of one thread of a batch: the CPU, and the GPU from when it is
-/// needed on. A GPU that was asked for starts at once, beside the reading of the first file.
+/// The devices of one run, or of one thread of a batch: the CPU, and the GPU from the time when it
+/// is first needed. A requested GPU starts at once, while the first file is read.
 #[derive(Debug)]
 pub struct Devices {
     choice: Choice,
-    fleet: Arc<Fleet>,
-    /// Which card of the fleet this thread uses, if it works in a batch.
-    seat: Option<usize>,
+    gpus: Arc<GpuSet>,
+    /// The worker index of this thread in a batch, which selects the GPU; `None` outside a batch.
+    worker: Option<usize>,
     gpu: OnceLock<Gpu>,
     broken: AtomicBool,
 }
 
 impl Devices {
-    /// Prepares for `choice`.
+    /// Prepares the devices for `choice`.
     pub fn new(choice: Choice) -> Devices {
-        Devices::in_fleet(choice, Arc::new(Fleet::new(choice)), None)
+        Devices::in_set(choice, Arc::new(GpuSet::new(choice)), None)
     }
 
-    /// The devices of thread `seat` of a batch: a queue of its own on a card of `fleet`. With `auto`
-    /// the CPU works until the cards are ready.
-    pub fn seated(choice: Choice, fleet: &Arc<Fleet>, seat: usize) -> Devices {
-        Devices::in_fleet(choice, fleet.clone(), Some(seat))
+    /// The devices of worker `worker` of a batch: a stream of its own on one of `gpus`. With `auto`
+    /// the CPU works until the GPUs are ready.
+    pub fn of_worker(choice: Choice, gpus: &Arc<GpuSet>, worker: usize) -> Devices {
+        Devices::in_set(choice, gpus.clone(), Some(worker))
     }
 
-    fn in_fleet(choice: Choice, fleet: Arc<Fleet>, seat: Option<usize>) -> Devices {
+    fn in_set(choice: Choice, gpus: Arc<GpuSet>, worker: Option<usize>) -> Devices {
         Devices {
             choice,
-            fleet,
-            seat,
+            gpus,
+            worker,
             gpu: OnceLock::new(),
             broken: AtomicBool::new(false),
         }
     }
 
-    /// The GPU that shall do `work`, or `None` for the CPU; with a line that says which and why.
-    /// Where `auto` takes the CPU by its estimate, CUDA is not touched.
+    /// The GPU that runs `work`, or `None` for the CPU, and a line with the choice and its reason.
+    /// If `auto` takes the CPU by its estimate, CUDA is not initialised.
     pub fn choose(&self, work: &Work, timeline: &mut Timeline) -> Result<(Option<&Gpu>, String)> {
         let cores = rayon::current_num_threads();
         let on_cpu = |why: String| Ok((None, format!("CPU ({}), {why}", threads(cores))));
@@ -174,10 +164,10 @@ impl Devices {
                 if self.broken.load(Ordering::Relaxed) {
                     return on_cpu("chosen by auto: the GPU has failed".into());
                 }
-                if self.seat.is_some() && !self.fleet.ready() {
+                if self.worker.is_some() && !self.gpus.ready() {
                     return on_cpu("chosen by auto: no GPU is started".into());
                 }
-                let started = self.seat.is_some() || self.gpu.get().is_some();
+                let started = self.worker.is_some() || self.gpu.get().is_some();
                 let (cpu, gpu) = estimate(work, cores, started);
                 let start = if started { "" } else { " with its start" };
                 let compared = format!(
@@ -202,7 +192,7 @@ impl Devices {
         }
     }
 
-    /// Whether the CPU may do what a GPU failed at, and is to do all that follows.
+    /// Whether the CPU may repeat work that failed on a GPU; from then on it does all work.
     pub fn falls_back(&self) -> bool {
         let auto = self.choice == Choice::Auto;
         if auto {
@@ -211,12 +201,17 @@ impl Devices {
         auto
     }
 
-    /// The card's peaks, where a GPU was used.
+    /// The GPU, if one is in use.
+    pub fn opened(&self) -> Option<&Gpu> {
+        self.gpu.get()
+    }
+
+    /// The peaks of the GPU, if one was used.
     pub fn peaks(&self) -> Peaks {
         self.gpu.get().map(Gpu::peaks).unwrap_or_default()
     }
 
-    /// Page-locked memory for a thread of a batch, where its card has been used.
+    /// Page-locked memory for a thread of a batch whose GPU has been used.
     pub fn page_locked(&self, bytes: usize) -> Option<buffer::Block> {
         self.gpu.get()?.page_locked(bytes)
     }
@@ -225,51 +220,51 @@ impl Devices {
         if let Some(gpu) = self.gpu.get() {
             return Ok(gpu);
         }
-        let gpu = self.fleet.card(self.seat, timeline)?;
-        // From now on the thread's memory is to be page-locked.
-        buffer::restock();
+        let gpu = self.gpus.stream(self.worker, timeline)?;
+        // From now on the memory of this thread is page-locked.
+        buffer::clear_pool();
         Ok(self.gpu.get_or_init(|| gpu))
     }
 }
 
-/// The cards of this machine that a run may use, started once, in the background.
+/// The GPUs of this machine that a run may use, started once, in the background.
 #[derive(Debug)]
-pub struct Fleet {
+pub struct GpuSet {
     choice: Choice,
     starting: Mutex<Option<JoinHandle<Result<Vec<Gpu>>>>>,
-    cards: OnceLock<Result<Vec<Gpu>>>,
+    gpus: OnceLock<Result<Vec<Gpu>>>,
 }
 
-impl Fleet {
-    /// The fleet for `choice`; cards that were asked for start at once.
-    pub fn new(choice: Choice) -> Fleet {
-        let fleet = Fleet {
+impl GpuSet {
+    /// The GPUs for `choice`; requested ones start at once.
+    pub fn new(choice: Choice) -> GpuSet {
+        let gpus = GpuSet {
             choice,
             starting: Mutex::default(),
-            cards: OnceLock::new(),
+            gpus: OnceLock::new(),
         };
         if let Choice::Gpu(_) = choice {
-            fleet.start();
+            gpus.start();
         }
-        fleet
+        gpus
     }
 
-    /// Starts the cards in the background, unless that has been done.
+    /// Starts the GPUs in the background, unless they have been started.
     pub fn start(&self) {
         let Ok(mut starting) = self.starting.lock() else {
             return;
         };
-        if starting.is_none() && self.cards.get().is_none() {
+        if starting.is_none() && self.gpus.get().is_none() {
             let choice = self.choice;
-            hush();
+            silence_panics();
             let thread = thread::Builder::new().name(STARTER.into());
             *starting = thread.spawn(move || open_all(choice)).ok();
         }
     }
 
-    /// Whether there is a card that could be used without waiting.
+    /// Whether a GPU can be used without waiting.
     pub fn ready(&self) -> bool {
-        if self.cards.get().is_none() {
+        if self.gpus.get().is_none() {
             let done = |starting: &Option<JoinHandle<_>>| {
                 starting.as_ref().is_some_and(JoinHandle::is_finished)
             };
@@ -281,7 +276,7 @@ impl Fleet {
     }
 
     fn wait(&self) -> Result<&[Gpu], &anyhow::Error> {
-        let cards = self.cards.get_or_init(|| {
+        let gpus = self.gpus.get_or_init(|| {
             self.start();
             let starting = self.starting.lock().ok().and_then(|mut s| s.take());
             let failed =
@@ -292,29 +287,30 @@ impl Fleet {
                 Some(Err(panic)) => failed(panic.downcast_ref().map_or("?", String::as_str)),
             }
         });
-        cards.as_deref()
+        gpus.as_deref()
     }
 
-    /// A queue on a card: the first card's, or for a thread of a batch the one that is its turn.
-    fn card(&self, seat: Option<usize>, timeline: &mut Timeline) -> Result<Gpu> {
-        let cards = self
+    /// A stream on a GPU: on the first one, or for a worker of a batch on the one with its index.
+    fn stream(&self, worker: Option<usize>, timeline: &mut Timeline) -> Result<Gpu> {
+        let gpus = self
             .wait()
             .map_err(|error| anyhow!("{:#}", error.root_cause()).context(Unusable))?;
-        let gpu = &cards[seat.unwrap_or(0) % cards.len()];
-        if seat.is_none_or(|seat| seat == 0) {
+        let gpu = &gpus[worker.unwrap_or(0) % gpus.len()];
+        if worker.is_none_or(|worker| worker == 0) {
             let (start, time) = gpu.opened;
             timeline.push("device start", start, time, 0, Limit::Host);
         }
-        gpu.lane(seat.is_some())
+        gpu.with_stream(worker.is_some())
             .map_err(|error| error.context(Unusable))
     }
 }
 
-/// The name of the thread that starts the cards.
+/// The name of the thread that starts the GPUs.
 const STARTER: &str = "gpu";
 
-/// A library that lacks what a driver has makes the binding panic. That is told as an error.
-fn hush() {
+/// A library that lacks functions of the driver makes the binding panic; the panic is reported as
+/// an error.
+fn silence_panics() {
     let others = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if thread::current().name() != Some(STARTER) {
@@ -323,13 +319,13 @@ fn hush() {
     }));
 }
 
-/// Opens the card that was chosen, or all there are.
+/// Opens the chosen GPU, or all GPUs.
 fn open_all(choice: Choice) -> Result<Vec<Gpu>> {
     if let Choice::Gpu(Some(ordinal)) = choice {
         return Ok(vec![Gpu::open(ordinal)?]);
     }
     let first = Gpu::open(0)?;
-    // Others are welcome; one that cannot be opened is done without.
+    // Other GPUs are optional; one that cannot be opened is not used.
     let others = (1..Gpu::count()).filter_map(|ordinal| Gpu::open(ordinal).ok());
     Ok([first].into_iter().chain(others).collect())
 }

@@ -1,23 +1,23 @@
-//! `gpuimg doctor`: what this machine has, whether the way to the card works, and what `auto` makes
-//! of it.
+//! `gpuimg doctor`: reports the machine's processor, memory and GPUs, tests the copies to and from
+//! each GPU, and shows the choices of `auto`.
 
-use crate::buffer::Buffer;
+use crate::console;
 use crate::device::cuda::Gpu;
 use crate::device::link::{self, Link};
 use crate::device::{Choice, Devices, Unusable};
+use crate::image::buffer::Buffer;
 use crate::image::{Depth, Shape};
-use crate::ops::Op;
+use crate::ops;
 use crate::ops::normalize::Normalize;
 use crate::outcome::Outcome;
-use crate::stats::Timeline;
-use anyhow::{Context, Result, ensure};
+use crate::timing::Timeline;
+use anyhow::{Result, ensure};
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Instant;
 
-/// Tells all of it; an error only where a GPU was demanded that cannot be used.
+/// Prints the report; fails only if a requested GPU cannot be used.
 pub fn run(choice: Choice) -> Result<Outcome> {
     let mut out = String::new();
     let _ = writeln!(out, "gpuimg {}", env!("CARGO_PKG_VERSION"));
@@ -31,7 +31,7 @@ pub fn run(choice: Choice) -> Result<Outcome> {
     if choice == Choice::Cpu {
         line(&mut out, "GPU", "not looked at: --device cpu was given");
     } else {
-        healthy = Gpu::open(ordinal).and_then(|gpu| card(&mut out, ordinal, &gpu));
+        healthy = Gpu::open(ordinal).and_then(|gpu| tell_gpu(&mut out, ordinal, &gpu));
         if let Err(error) = &healthy {
             line(
                 &mut out,
@@ -41,12 +41,10 @@ pub fn run(choice: Choice) -> Result<Outcome> {
         }
     }
     decisions(&mut out, choice)?;
-    io::stdout()
-        .write_all(out.as_bytes())
-        .context("cannot write to standard output")?;
+    console::print_lines(&out)?;
     match (choice, healthy) {
         (Choice::Gpu(_), Err(error)) => Err(error),
-        // A card that is there and fails is worth an exit status; none at all is not.
+        // A GPU that fails sets the exit status; a machine without a GPU does not.
         (_, Err(error)) if !error.is::<Unusable>() => Ok(Outcome::SomeFailed),
         _ => Ok(Outcome::Done),
     }
@@ -73,7 +71,7 @@ fn cpu(out: &mut String) {
     line(out, "CPU features", &text);
 }
 
-/// Of the vector instructions that the program has code for, those that this CPU has.
+/// The vector instruction sets that the program has code for and this CPU supports.
 fn features() -> Vec<&'static str> {
     let mut features = Vec::new();
     #[cfg(target_arch = "x86_64")]
@@ -94,7 +92,7 @@ fn features() -> Vec<&'static str> {
     features
 }
 
-/// Notes on Windows' Linux and on containers, where a missing GPU has other remedies.
+/// Adds notes on WSL and on containers, where a missing GPU has other remedies.
 fn surroundings(out: &mut String) {
     let kernel = fs::read_to_string("/proc/version").unwrap_or_default();
     if kernel.to_lowercase().contains("microsoft") {
@@ -123,11 +121,11 @@ fn surroundings(out: &mut String) {
     }
 }
 
-/// What a control group, as containers and batch systems set one, leaves of the machine: memory and
-/// cores. `read` gives a file's text.
+/// The memory and cores that a control group, as containers and batch systems set it, leaves to the
+/// process. `read` returns a file's text.
 pub fn limits(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
-    // Version 2 writes "max" where there is no limit, and version 1 a number beyond any memory.
+    // Version 2 writes "max" for no limit, version 1 a number larger than any memory.
     let memory = number("/sys/fs/cgroup/memory.max")
         .or_else(|| number("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
         .filter(|&bytes| bytes < 1 << 50)
@@ -152,7 +150,7 @@ pub fn limits(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     (!both.is_empty()).then(|| format!("a control group allows {}", both.join(" and ")))
 }
 
-fn card(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
+fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
     let facts = gpu.facts()?;
     let managed = link::managed(facts.address);
     let driver = managed
@@ -189,7 +187,7 @@ fn card(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
         line(
             out,
             "note",
-            "this card is cut into instances (MIG): what is told here is of one of them",
+            "this GPU is cut into instances (MIG): what is told here is of one of them",
         );
     }
     let start = Instant::now();
@@ -212,7 +210,7 @@ fn card(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
     Ok(())
 }
 
-/// The link now and at most, and a warning where it is below.
+/// The current and maximal link, and a warning if the current one is slower.
 pub fn told(Link { now, most }: Link) -> String {
     let text = format!(
         "PCIe {}.0 ×{} now, {}.0 ×{} at most",
@@ -221,15 +219,15 @@ pub fn told(Link { now, most }: Link) -> String {
     match now {
         now if now == most => text,
         now if now.1 < most.1 => format!(
-            "{text}: WARNING: lanes are missing; is the card in its slot, and the slot a full one?"
+            "{text}: WARNING: lanes are missing; is the GPU in its slot, and the slot a full one?"
         ),
         _ => {
-            format!("{text}: WARNING: a slower generation; an idle card may do that to save power")
+            format!("{text}: WARNING: a slower generation; an idle GPU may do that to save power")
         }
     }
 }
 
-/// Pins memory, copies up and down, and compares.
+/// Pins memory, copies it to the GPU and back, and compares.
 fn pinned(out: &mut String, gpu: &Gpu) -> Result<()> {
     const BYTES: usize = 64 << 20;
     let mut host = Buffer::<u8>::zeroed(BYTES)?;
@@ -255,7 +253,7 @@ fn pinned(out: &mut String, gpu: &Gpu) -> Result<()> {
         let down = timed(&mut || pinned.download(&device))?;
         Ok((pinned.direct(), pin, up, down))
     })?;
-    ensure!(host == sent, "other bytes came back from the card");
+    ensure!(host == sent, "other bytes came back from the GPU");
     let text = if registered {
         format!(
             "{} MiB pinned in {:.1} ms; {up:.1} GB/s up, {down:.1} down, and the bytes came back",
@@ -271,7 +269,7 @@ fn pinned(out: &mut String, gpu: &Gpu) -> Result<()> {
     Ok(())
 }
 
-/// What `auto` makes of three images, by the very code that decides.
+/// The choices of `auto` for three images, by the same code that decides in a run.
 fn decisions(out: &mut String, choice: Choice) -> Result<()> {
     for (width, height) in [(1024, 1024), (8192, 8192), (32768, 32768)] {
         let shape = Shape {
@@ -280,7 +278,7 @@ fn decisions(out: &mut String, choice: Choice) -> Result<()> {
             channels: 1,
             depth: Depth::Sixteen,
         };
-        let work = Normalize::default().work(&shape);
+        let work = ops::work(&Normalize::default(), &shape);
         let why = if choice == Choice::Cpu {
             "CPU, as asked".into()
         } else {

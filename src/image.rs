@@ -1,11 +1,16 @@
-//! An image in memory: interleaved native-endian samples of 8 or 16 bits. Depends on its
-//! memory alone.
+//! An image in memory: interleaved native-endian samples of 8 or 16 bits. This module depends only
+//! on its own submodules.
 
-use crate::buffer::Buffer;
+pub mod buffer;
+#[cfg(any(test, feature = "image"))]
+mod dynamic;
+
+use buffer::Buffer;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
-/// Bits a sample has in memory and in the file written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Bits of a sample, in memory and in the output file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum Depth {
     /// 0..=255
     Eight,
@@ -22,7 +27,8 @@ impl Depth {
         }
     }
 
-    /// How many steps of the depth `wider` are one of this: 257 of 16 bits one of 8.
+    /// How many steps of the depth `wider` make one step of this depth: 257 of 16 bits make one of
+    /// 8.
     pub fn steps(self, wider: Depth) -> u16 {
         (wider.full() / self.full()).max(1)
     }
@@ -41,9 +47,9 @@ impl Depth {
     }
 }
 
-/// What samples stand for: the whole numbers of a depth, from 0 or with sign. Signed ones are in memory
-/// offset by half their range, so that their order is that of unsigned ones: −32768 is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The type of samples: integers of a depth, unsigned or signed. In memory, signed samples are
+/// offset by half their range, so that they sort as unsigned numbers: −32768 is stored as 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Values {
     /// Bits a sample.
     pub depth: Depth,
@@ -70,12 +76,12 @@ impl Values {
         self.least() + i32::from(self.depth.full())
     }
 
-    /// What a sample stands for.
+    /// The value that a sample stands for.
     pub fn value(self, sample: u16) -> i32 {
         i32::from(sample) + self.least()
     }
 
-    /// The sample that stands for a value; for one beyond them, the nearest.
+    /// The sample for a value, which is clamped to the range.
     pub fn sample(self, value: i32) -> u16 {
         (value.clamp(self.least(), self.most()) - self.least()) as u16
     }
@@ -88,7 +94,7 @@ impl fmt::Display for Values {
     }
 }
 
-/// What an image looks like, without its samples.
+/// The dimensions and the depth of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Pixels in a row; at least 1.
@@ -122,7 +128,7 @@ impl Shape {
         self.samples() * self.depth.bytes()
     }
 
-    /// The name of its kind of sample and channel count among the kernels: `u16_c3`.
+    /// The name of its depth and channel count among the kernels: `u16_c3`.
     pub fn sample_form(&self) -> String {
         format!("u{}_c{}", self.depth.bits(), self.channels)
     }
@@ -142,8 +148,8 @@ impl Shape {
         self.channels - usize::from(self.has_alpha())
     }
 
-    /// The shape promised by a header, or why no such image can be held: a side of 0, or more
-    /// bytes than memory can address.
+    /// The shape given by a file's header, or the reason why no such image can be held: a side of
+    /// 0, or more bytes than memory can address.
     pub fn checked(
         width: u64,
         height: u64,
@@ -172,7 +178,7 @@ impl Shape {
 }
 
 impl Shape {
-    /// Its channels' kind: grey, grey + alpha, RGB, RGB + alpha.
+    /// The channels in words: grey, grey + alpha, RGB, RGB + alpha.
     pub fn kind(&self) -> &'static str {
         ["grey", "grey + alpha", "RGB", "RGB + alpha"][(self.channels - 1).min(3)]
     }
@@ -221,7 +227,8 @@ impl Samples {
         })
     }
 
-    /// Samples of any value for an image of this shape, for those who write every one.
+    /// Samples with undefined values for an image of this shape, for callers that write every
+    /// sample.
     pub fn any(shape: &Shape) -> anyhow::Result<Samples> {
         Ok(match shape.depth {
             Depth::Eight => Samples::U8(Buffer::any(shape.samples())?),
@@ -275,7 +282,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Joins a shape and its samples; panics if they disagree, which is a bug of the caller's.
+    /// Joins a shape and its samples; panics if they disagree, which is a bug in the caller.
     pub fn new(shape: Shape, samples: Samples) -> Image {
         assert_eq!(shape.samples(), samples.len(), "samples of a {shape:?}");
         assert_eq!(shape.depth, samples.depth(), "samples of a {shape:?}");
@@ -292,13 +299,45 @@ impl Image {
         &self.samples
     }
 
-    /// The samples, to change their values.
+    /// The samples, for changing their values.
     pub fn samples_mut(&mut self) -> &mut Samples {
         &mut self.samples
     }
 
-    /// The samples alone, for reuse of their memory.
+    /// The samples, for reuse of their memory.
     pub fn into_samples(self) -> Samples {
         self.samples
+    }
+}
+
+/// The memory of samples as bytes of any meaning: devices copy to and from it.
+#[derive(Debug)]
+pub struct HostMemory(Samples);
+
+impl From<Samples> for HostMemory {
+    fn from(samples: Samples) -> HostMemory {
+        HostMemory(samples)
+    }
+}
+
+impl HostMemory {
+    /// The bytes as the samples of an image of this shape, which has as many bytes and the same
+    /// depth.
+    pub fn into_image(self, shape: Shape) -> Image {
+        Image::new(shape, self.0)
+    }
+}
+
+impl Deref for HostMemory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl DerefMut for HostMemory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.0.as_bytes_mut()
     }
 }

@@ -1,17 +1,87 @@
-//! Ctrl-C and other requests to end: what is unfinished is removed, what is finished stays.
+//! Signals: SIGINT, SIGTERM and SIGHUP end the run; unfinished outputs are removed, finished ones
+//! remain. A signal that was ignored when the process started (`nohup`, background jobs of a shell)
+//! stays ignored.
 
+use crate::console;
 use crate::files;
+use anyhow::{Context, Result, anyhow, bail};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use std::fs;
 use std::process;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::thread;
 
-/// Exit status after Ctrl-C, as shells count it: 128 + SIGINT.
-const INTERRUPTED: i32 = 130;
+/// Installs the handlers: from now on a signal ends the process in order, with exit status 128 +
+/// its number, and a write beyond the limit on file sizes (`ulimit -f`) fails like any other write.
+///
+/// # Errors
+/// No thread can be started.
+pub fn listen() -> Result<()> {
+    // With any handler installed, the write fails instead of the process being killed.
+    flag::register(SIGXFSZ, Arc::default()).context("no handler of signals")?;
+    let ignored = ignored();
+    let heard = [SIGINT, SIGTERM, SIGHUP].map(|signal| (signal, ignored >> (signal - 1) & 1 == 0));
+    let heard: Vec<i32> = heard
+        .into_iter()
+        .filter_map(|(signal, heard)| heard.then_some(signal))
+        .collect();
+    // The thread that serves the handlers also installs them: if it cannot start, signals keep
+    // their default action.
+    let (ready, installed) = mpsc::channel();
+    let serve = move || {
+        let signals = handlers(&heard);
+        let failed = signals.as_ref().err().map(|error| error.to_string());
+        // The other end waits for this.
+        let _ = ready.send(failed);
+        if let Some(signal) = signals.ok().and_then(|mut all| all.forever().next()) {
+            end(signal);
+        }
+    };
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(serve)
+        .map_err(|_| anyhow!(NO_THREAD))?;
+    match installed.recv()? {
+        None => Ok(()),
+        Some(error) => bail!("no handler of signals: {error}"),
+    }
+}
 
-/// From now on the process ends by itself when it is asked to. Without this it ends all the same,
-/// only that temporary files of file systems that need them may stay.
-pub fn listen() {
-    let _ = ctrlc::set_handler(|| {
-        files::forget_unfinished();
-        eprintln!("\ngpuimg: interrupted; files that were finished are whole and stay");
-        process::exit(INTERRUPTED);
-    });
+/// The message for a thread that cannot be started.
+pub const NO_THREAD: &str =
+    "cannot start a thread (a limit on processes or memory, as ulimit -u or -v?)";
+
+fn handlers(heard: &[i32]) -> std::io::Result<Signals> {
+    // If the orderly end takes long, a second signal ends the process at once.
+    let requested = Arc::new(AtomicBool::new(false));
+    for &signal in heard {
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&requested))?;
+        flag::register(signal, Arc::clone(&requested))?;
+    }
+    Signals::new(heard)
+}
+
+fn end(signal: i32) {
+    files::forget_unfinished();
+    let name = match signal {
+        SIGTERM => " by SIGTERM",
+        SIGHUP => " by SIGHUP",
+        _ => "",
+    };
+    console::tell_without_waiting(&format!(
+        "gpuimg: interrupted{name}; files that were finished are whole and stay"
+    ));
+    process::exit(128 + signal);
+}
+
+/// The signals that the process ignores, with signal 1 in the lowest bit, as Linux reports them.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }

@@ -1,298 +1,85 @@
 //! gpuimg: 16-bit images from file to file, on an NVIDIA GPU or on the CPU.
 //!
-//! A pixel's way, and the files in the order it meets them:
+//! The path of a pixel, with the files in the order in which they take part:
 //!
 //! ```text
-//!   file ──► codec ──► Image ──► ops ──► device ──► ops ──► Image ──► codec ──► file
-//!  files.rs  codec/   image.rs  ops/*.rs  cuda.rs (kernels/*.cu) or cpu.rs (rayon)
+//!   file ──► codec ──► Image ──► exec: ops on a device ──► Image ──► codec ──► file
+//!  files.rs  codec/   image.rs   exec/, ops/*.rs on cuda.rs (kernels/*.cu) or cpu.rs (rayon)
 //! ```
 //!
-//! `pipeline::one_image` opens a file, and `pipeline/way.rs` names every station of a page in order: read
-//! them first. `batch` does it to many
-//! files at once. Arrows run one way:
-//! `main → lib → cli, batch → pipeline → codec, ops → device → stats, image`. Operations never print and
-//! never touch files, codecs know no device (but for `codec/png/cuda.rs`, by which pixels leave a
-//! card compressed), devices know no operation, and only `main` exits, or
-//! `interrupt` when asked to.
-//! An operation is defined once, by its naive version; the CPU's and the GPU's give the same bytes.
+//! `pipeline::one_image` opens a file, and the page processor (`pipeline/page.rs`) names every step
+//! of a page in order: read these two first. `exec` runs an operation on a whole image or in bands,
+//! and deflates a PNG on the GPU. `batch` processes many files at the same time. Dependencies run
+//! one way: `main → lib → cli, commands → batch → pipeline → exec → ops, codec → deflate, device → image,
+//! metadata, timing`; `options` are those of every verb. Operations never print and never touch files; codecs and devices know neither each other
+//! nor the operations; only `main` exits, or `interrupt` after a signal. All output to the terminal
+//! goes through `console`; `limits` asks the system how much memory, how many cores and how many
+//! open files the process may use.
+//! An operation is defined once, by its naive version; the CPU version and the GPU version give the
+//! same bytes.
 
 pub mod batch;
 pub mod bench;
-pub mod buffer;
 pub mod cli;
 pub mod codec;
+mod commands;
+pub mod console;
+mod deflate;
 pub mod device;
 pub mod doctor;
+pub mod exec;
 pub mod files;
 pub mod image;
 mod interrupt;
+mod limits;
+pub mod memory_budget;
 pub mod metadata;
 pub mod ops;
+pub mod options;
 mod outcome;
 pub mod pipeline;
-pub mod room;
-pub mod stats;
+mod reason;
+pub mod timing;
 pub mod verify;
 
-use anyhow::{Context, Result, anyhow};
-use batch::histogram::{self, Set};
-use batch::inputs::Naming;
-use clap::CommandFactory;
-use cli::{Cli, Common, Files, StatsForm, Verb, WholeSet};
-use codec::Format;
-use device::Devices;
-use image::Depth;
-use ops::Op;
-use ops::normalize::Normalize;
-use ops::orient::Orient;
-use ops::sum::Sum;
-pub use outcome::Outcome;
-use outcome::usage;
-use pipeline::{Destination, Done, Resources, one_image};
-use stats::Report;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use anyhow::{Result, anyhow};
+use cli::Cli;
+pub use outcome::{Outcome, Usage};
 
-/// Does what was typed.
+/// Runs the command that was typed.
+///
+/// # Errors
+/// The cause that stopped the command; `status` gives the exit status for it.
 pub fn run(cli: &Cli) -> Result<Outcome> {
-    interrupt::listen();
-    let common = &cli.common;
-    match &cli.verb {
-        Verb::Normalize { op, set, files } => normalize(op, set, files, common),
-        Verb::Transpose { files } => convert(&Orient::Transpose, files, common),
-        Verb::Rotate { angle, files } => convert(&Orient::from(*angle), files, common),
-        Verb::Flip { axis, files } => convert(&Orient::from(*axis), files, common),
-        Verb::Sum {
-            op,
-            json,
-            inputs,
-            batch,
-        } => sum(op, inputs, *json, batch, common),
-        Verb::Histogram {
-            inputs,
-            output,
-            overwrite,
-            batch,
-        } => histogram::histogram(inputs, output, *overwrite, batch, common),
-        Verb::Merge {
-            inputs,
-            output,
-            overwrite,
-        } => histogram::merge(inputs, output, *overwrite),
-        Verb::Verify {
-            images,
-            devices,
-            json,
-        } => match (images.as_slice(), devices) {
-            ([a, b], false) => verify::files(a, b, *json),
-            ([image], true) => verify::devices(image, common.device.ordinal()),
-            _ => Err(usage(anyhow!(
-                "two images are compared, or one with --devices"
-            ))),
-        },
-        Verb::Bench { options } => bench::run(options, common.device),
-        Verb::Doctor => doctor::run(common.device),
-        Verb::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "gpuimg", &mut script);
-            io::stdout().write_all(&script)?;
-            Ok(Outcome::Done)
-        }
-        Verb::Man { folder } => {
-            clap_mangen::generate_to(Cli::command(), folder)
-                .with_context(|| format!("cannot write to {}", folder.display()))?;
-            Ok(Outcome::Done)
-        }
-    }
+    interrupt::listen()?;
+    start_threads()?;
+    commands::run(cli)
 }
 
-/// Normalizes by each image's own range, or by that of a whole set.
-fn normalize(op: &Normalize, set: &WholeSet, files: &Files, common: &Common) -> Result<Outcome> {
-    let mut op = op.clone();
-    let whole = match (&set.range_from, set.across) {
-        (Some(path), _) => Some(Set::read(path)?),
-        (None, true) => {
-            let inputs = &files.paths[..files.paths.len().saturating_sub(1)];
-            let first = batch::options::Options {
-                report: None,
-                resume: false,
-                dry_run: false,
-                ..files.batch.clone()
-            };
-            // What cannot be read is named when it is its turn to be normalized.
-            let (set, _) = batch::measure_set(inputs, &first, common, false)?;
-            Some(set)
-        }
-        (None, false) => None,
+/// Starts the global thread pool: one thread for each core that this process may use, or
+/// `RAYON_NUM_THREADS`.
+fn start_threads() -> Result<()> {
+    // With 0 threads rayon reads the variable itself.
+    let threads = match std::env::var_os("RAYON_NUM_THREADS") {
+        Some(_) => 0,
+        None => limits::cores(),
     };
-    if let Some(whole) = whole {
-        let range = whole.range(op.clip, op.per_channel);
-        let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
-        op.set = Some(range.with_context(|| format!("no range from {}", of.display()))?);
-    }
-    convert(&op, files, common)
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build_global()
+        .map_err(|_| anyhow!(interrupt::NO_THREAD))
 }
 
-/// An image to an image, or many to a folder.
-fn convert(op: &dyn Op, files: &Files, common: &Common) -> Result<Outcome> {
-    let mut inputs = files.paths.clone();
-    let output = inputs.pop().unwrap_or_default();
-    if inputs.is_empty() && files.batch.selection.files_from.is_none() {
-        return Err(usage(anyhow!(
-            "an input and an output are needed, and only {} is given",
-            output.display()
-        )));
-    }
-    let mut destination = Destination {
-        path: output.clone(),
-        format: files.format,
-        options: files.options,
-        overwrite: files.overwrite,
-        sync: files.sync,
-        depth: files.depth.map(Depth::from),
-        auto_orient: files.auto_orient,
-    };
-    let batch = &files.batch;
-    let folders = inputs.iter().chain([&output]).any(|path| path.is_dir());
-    let one = inputs.len() == 1 && !folders && batch.selection.files_from.is_none();
-    let told = Format::of_extension(&output);
-    // A single file need not be called like one, unless it could be meant as a folder.
-    let is_file = output == Path::new("-") || files.format.is_some() || told.is_ok();
-    if !one || (batch.wanted() && !is_file) {
-        if !output.is_dir() && told.is_ok() {
-            return Err(usage(anyhow!(
-                "several inputs, and {} is called like one image; a folder is needed",
-                output.display()
-            )));
-        }
-        let naming = Naming::Folder {
-            folder: output,
-            pattern: files.name.clone(),
-            format: files.format,
-        };
-        return batch::convert(op, &inputs, &naming, &destination, batch, common);
-    }
-    if destination.format.is_none() {
-        let told = told.map_err(usage);
-        destination.format =
-            Some(told.with_context(|| format!("cannot write {}", output.display()))?);
-    }
-    if batch.wanted() {
-        let naming = Naming::File(output);
-        return batch::convert(op, &inputs, &naming, &destination, batch, common);
-    }
-    let devices = Devices::new(common.device);
-    let resources = Resources {
-        devices: &devices,
-        room: None,
-        reading: common.reading,
-    };
-    let done = one_image(op, &inputs[0], Some(&destination), &resources)?;
-    if !batch.voice.quiet {
-        mention(&inputs[0], &done, common);
-    }
-    tell_times(op, &inputs[0], Some(&output), &done, &devices, common);
-    Ok(done.outcome())
+/// Prints an error on standard error, in one line.
+pub fn print_error(error: &anyhow::Error) {
+    console::tell(&format!("gpuimg: {error:#}"));
 }
 
-/// Images to numbers, a line each, in order; a bad file is named and the rest goes on.
-fn sum(
-    op: &Sum,
-    inputs: &[PathBuf],
-    json: bool,
-    options: &batch::options::Options,
-    common: &Common,
-) -> Result<Outcome> {
-    let print = |input: &Path, done: &Done| -> Result<()> {
-        for totals in &done.found.totals {
-            let line = match json {
-                true => totals.json(input).to_string(),
-                false => totals.text(input),
-            };
-            writeln!(io::stdout(), "{line}").context("cannot write to standard output")?;
-        }
-        Ok(())
-    };
-    let [input] = inputs else {
-        return batch::measure(op, inputs, options, common, print);
-    };
-    if input.is_dir() || options.wanted() {
-        return batch::measure(op, inputs, options, common, print);
-    }
-    let devices = Devices::new(common.device);
-    let resources = Resources {
-        devices: &devices,
-        room: None,
-        reading: common.reading,
-    };
-    let done = one_image(op, input, None, &resources)?;
-    print(input, &done)?;
-    if !options.voice.quiet {
-        mention(input, &done, common);
-    }
-    tell_times(op, input, None, &done, &devices, common);
-    Ok(done.outcome())
-}
-
-/// Warnings, and with `-v` what else is known of an image, on standard error.
-fn mention(input: &Path, done: &Done, common: &Common) {
-    let file = input.display().to_string();
-    for sentence in done.sentences(common.verbose) {
-        eprintln!("gpuimg: {}", sentence.replace("{file}", &file));
-    }
-    if common.verbose && common.stats.is_none() {
-        eprintln!("gpuimg: {file}: {}", done.device);
-    }
-}
-
-/// The timeline on standard error, where `--stats` asks for it.
-fn tell_times(
-    op: &dyn Op,
-    input: &Path,
-    output: Option<&PathBuf>,
-    done: &Done,
-    devices: &Devices,
-    common: &Common,
-) {
-    let wall = done.timeline.wall();
-    let Some(form) = common.stats else { return };
-    let mut timeline = done.timeline.clone();
-    timeline.peaks = devices.peaks();
-    let arrow = output
-        .map(|output| format!(" → {}", output.display()))
-        .unwrap_or_default();
-    let title = format!("{} {}{arrow}: {}", op.name(), input.display(), done.shape);
-    let report = Report {
-        title: &title,
-        device: &done.device,
-        timeline: &timeline,
-        wall,
-    };
-    match form {
-        StatsForm::Text => eprint!("{}", report.text()),
-        StatsForm::Json => eprintln!("{}", report.json()),
-    }
-}
-
-/// Prints an error, once, in one line.
-pub fn complain(error: &anyhow::Error) {
-    eprintln!("gpuimg: {error:#}");
-}
-
-/// Whether an error is only that a pipe's other end is closed.
-pub fn nobody_listens(error: &anyhow::Error) -> bool {
-    let broken = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref().is_some_and(broken))
-}
-
-/// The exit status that an error stands for: 2 wrong usage, 3 the GPU asked for cannot be used, 1
-/// anything else.
+/// The exit status for an error: 2 for wrong usage, 3 if the requested GPU cannot be used, 1 for
+/// everything else.
 pub fn status(error: &anyhow::Error) -> u8 {
     if error.is::<device::Unusable>() {
         3
-    } else if error.is::<clap::Error>() {
+    } else if error.is::<Usage>() {
         2
     } else {
         1

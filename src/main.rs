@@ -2,18 +2,44 @@
 
 use clap::Parser;
 use gpuimg::cli::Cli;
-use gpuimg::{Outcome, complain, nobody_listens, run, status};
+use gpuimg::{Outcome, console, print_error, run, status};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return not_run(&error),
+    };
+    match run(&cli) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::SomeFailed) => ExitCode::FAILURE,
-        // Who reads our output may stop when they have enough.
-        Err(error) if nobody_listens(&error) => ExitCode::SUCCESS,
+        // A reader of standard output may close the pipe early, as `head` does: no error.
+        Err(error) if error.is::<console::ReaderGone>() => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            print_error(&error);
             status(&error).into()
         }
+    }
+}
+
+/// Prints clap's message: help and the version on standard output, wrong usage on standard error.
+fn not_run(said: &clap::Error) -> ExitCode {
+    let text = said.render().to_string();
+    if said.use_stderr() {
+        console::tell_lines(&text);
+        return ExitCode::from(2);
+    }
+    // Colours only on a terminal.
+    let printed = match io::stdout().is_terminal() {
+        true => said.print().map_err(Into::into),
+        false => console::print_lines(&text),
+    };
+    match printed {
+        Err(error) if !error.is::<console::ReaderGone>() => {
+            print_error(&error);
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
     }
 }

@@ -1,59 +1,60 @@
-//! What a file says of an image beside its samples, and how operations keep it true.
+//! The metadata of a page, and how operations keep them true.
 //!
-//! What both formats can say is told once, in plain fields; everything else is carried as the
-//! format it came from has it (`Own`), to be written back to that format word for word.
+//! Fields that several formats have are stored once, in neutral form. All others are kept in the
+//! form of the format that they came from (`Own`), and written back to that format unchanged.
 
-use crate::image::{Depth, Shape, Values};
-use anyhow::{Result, ensure};
+use crate::image::{Depth, Samples, Shape, Values};
+use rayon::prelude::*;
 
-/// What a page says of itself beside its samples.
+/// The metadata of one page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
-    /// Whether samples are signed (`Values` tells how they are kept).
+    /// Whether samples are signed (`Values` describes their form in memory).
     pub signed: bool,
-    /// Whether grey 0 is white. Values are kept as they are.
+    /// Whether 0 stands for white in grey images. Values are kept.
     pub white_is_zero: bool,
-    /// What the last channel is, if not opacity that colours are independent of.
+    /// The meaning of the last channel, if it is not a colour.
     pub alpha: Alpha,
-    /// The largest value that samples can have, where that is not all bits set.
+    /// The largest value that samples can have, if it is not 255 or 65535.
     pub maxval: Option<u16>,
-    /// Bits that mattered before the samples were scaled to the full depth, of each channel.
+    /// Significant bits of each channel before the samples were scaled to the full depth.
     pub significant: Option<Vec<u8>>,
-    /// How the pixels are to be shown: 1 to 8 (TIFF 6.0, Orientation); `None` is not told.
+    /// The orientation for display: 1 to 8 (TIFF 6.0, section 8, Orientation); `None` if it is not
+    /// given.
     pub orientation: Option<u16>,
-    /// How large a pixel is.
+    /// The size of a pixel.
     pub resolution: Option<Resolution>,
-    /// What only the format that it came from has a place for.
+    /// The metadata that only the input's format can store.
     pub own: Own,
 }
 
-/// What a fourth (or second) channel means; TIFF 6.0, ExtraSamples.
+/// The meaning of a second or fourth channel (TIFF 6.0, section 18, ExtraSamples).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Alpha {
-    /// Opacity; colours are not multiplied by it.
+    /// Opacity; colours are not multiplied by it (unassociated alpha).
     #[default]
     Independent,
-    /// Opacity that colours are multiplied by.
+    /// Opacity; colours are multiplied by it (associated alpha).
     Associated,
-    /// The file does not say.
+    /// Not specified by the file.
     Unspecified,
 }
 
 /// Pixels in a unit of length, across and down, as fractions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolution {
-    /// Across: numerator and denominator.
+    /// Pixels in a unit across: numerator and denominator.
     pub x: (u32, u32),
-    /// Down.
+    /// Pixels in a unit down: numerator and denominator.
     pub y: (u32, u32),
-    /// The unit.
+    /// The unit of length.
     pub unit: Unit,
 }
 
 /// Units of length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// None: the ratio of both numbers is meant.
+    /// No unit: only the ratio of both numbers has a meaning.
     None,
     /// 25.4 mm.
     Inch,
@@ -63,29 +64,44 @@ pub enum Unit {
     Metre,
 }
 
-/// What one format alone can say, as it says it.
+/// Metadata that only one format can store, in its own form.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Own {
-    /// Nothing.
+    /// No metadata of its own.
     #[default]
     None,
     /// Chunks of a PNG.
     Png(Vec<Chunk>),
-    /// Fields of a TIFF directory, and whether everything in them has its most significant byte first.
+    /// Fields of a TIFF directory.
     Tiff {
-        /// The byte order.
+        /// Whether the values have their most significant byte first.
         big_endian: bool,
-        /// The fields, by tag.
+        /// The fields, sorted by tag.
         fields: Vec<Field>,
     },
+}
+
+impl Own {
+    /// The names of all parts for messages: `chunk iCCP`, `tag 270`.
+    pub fn names(&self) -> Vec<String> {
+        match self {
+            Own::None => Vec::new(),
+            Own::Png(chunks) => (chunks.iter())
+                .map(|chunk| format!("chunk {}", chunk.kind.escape_ascii()))
+                .collect(),
+            Own::Tiff { fields, .. } => (fields.iter())
+                .map(|field| format!("tag {}", field.tag))
+                .collect(),
+        }
+    }
 }
 
 /// A chunk of a PNG.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Its type.
+    /// Its type, four letters.
     pub kind: [u8; 4],
-    /// Whether it stands behind the image data.
+    /// Whether it follows the image data.
     pub behind: bool,
     /// Its data.
     pub data: Vec<u8>,
@@ -94,9 +110,9 @@ pub struct Chunk {
 /// A field of a TIFF directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its tag.
+    /// Its tag number.
     pub tag: u16,
-    /// The type of its values.
+    /// The type of its values (TIFF 6.0, section 2).
     pub kind: u16,
     /// The values.
     pub value: Value,
@@ -111,43 +127,48 @@ pub enum Value {
     Directory(Vec<Field>),
 }
 
-/// What an operation does to what metadata speak of.
+/// The effect of an operation on the properties that metadata describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Makes numbers, no image.
+    /// Gives numbers, no image.
     Numbers,
     /// Gives samples other values, up to the full depth.
     Values,
     /// Moves pixels.
-    Turn(Turn),
+    Moves(PixelMap),
 }
 
-/// What happened to a page on its way.
+/// The transform applied to a page, by which its metadata are updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Story {
-    /// What the operation did.
+pub struct Transform {
+    /// The effect of the operation.
     pub effect: Effect,
-    /// The page as it was read.
+    /// The shape of the page as it was read.
     pub from: Shape,
-    /// The page as it is written.
+    /// The shape of the page as it is written.
     pub to: Shape,
-    /// How many pages are written.
+    /// The number of pages that are written.
     pub pages: usize,
-    /// Whether those are all of the input's.
+    /// Whether these are all pages of the input.
     pub whole: bool,
 }
 
-impl Story {
+impl Transform {
+    /// Whether samples have other values than before.
+    pub fn changes_values(&self) -> bool {
+        self.effect == Effect::Values || self.from.depth != self.to.depth
+    }
+
     /// Whether rows became columns.
     pub fn is_transposed(&self) -> bool {
-        matches!(self.effect, Effect::Turn(turn) if turn.transposed)
+        matches!(self.effect, Effect::Moves(turn) if turn.transposed)
     }
 }
 
-/// A symmetry of the rectangle: with the output's pixel (x, y), mirrored where said, the input's is
-/// (x, y), or (y, x) where transposed.
+/// A symmetry of the rectangle. With (x, y) the output's pixel after the mirroring, the input's
+/// pixel is (x, y), or (y, x) if transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct PixelMap {
     /// Whether rows become columns.
     pub transposed: bool,
     /// Whether the output's columns are mirrored.
@@ -156,11 +177,11 @@ pub struct Turn {
     pub mirror_y: bool,
 }
 
-impl Turn {
-    /// The turns that TIFF's orientations 1 to 8 ask for before an image is shown.
-    const ORIENTATIONS: [Turn; 8] = {
-        const fn turn(transposed: bool, mirror_x: bool, mirror_y: bool) -> Turn {
-            Turn {
+impl PixelMap {
+    /// The symmetries that TIFF's orientations 1 to 8 apply before an image is shown.
+    const ORIENTATIONS: [PixelMap; 8] = {
+        const fn turn(transposed: bool, mirror_x: bool, mirror_y: bool) -> PixelMap {
+            PixelMap {
                 transposed,
                 mirror_x,
                 mirror_y,
@@ -178,7 +199,7 @@ impl Turn {
         ]
     };
 
-    /// The shape that an image of a shape has afterwards.
+    /// The shape of an image of the given shape after the symmetry.
     pub fn of(self, shape: Shape) -> Shape {
         match self.transposed {
             true => Shape {
@@ -190,62 +211,47 @@ impl Turn {
         }
     }
 
-    /// The turn that an orientation asks for; none for numbers that are no orientation.
-    pub fn of_orientation(orientation: u16) -> Option<Turn> {
+    /// The symmetry that an orientation applies; `None` for numbers that are no orientation.
+    pub fn of_orientation(orientation: u16) -> Option<PixelMap> {
         let index = usize::from(orientation).checked_sub(1)?;
-        Turn::ORIENTATIONS.get(index).copied()
+        PixelMap::ORIENTATIONS.get(index).copied()
     }
 
-    /// Where a pixel of the output, as a vector from the centre, comes from.
+    /// The pixel of the input for a pixel of the output, both as vectors from the centre.
     fn source(self, (x, y): (i8, i8)) -> (i8, i8) {
         let x = if self.mirror_x { -x } else { x };
         let y = if self.mirror_y { -y } else { y };
         if self.transposed { (y, x) } else { (x, y) }
     }
 
-    /// The orientation that has the same effect on the turned image as `orientation` had before:
-    /// who sees the file as it is meant to be shown sees it turned, and who does not, too.
+    /// The orientation that has the same effect on the transformed image as `orientation` had on
+    /// the original: viewers that apply orientations, and viewers that ignore them, both see the
+    /// image transformed in the same way.
     fn conjugate(self, orientation: u16) -> Option<u16> {
-        let shown = Turn::of_orientation(orientation)?;
-        // Turned and then shown by the new one is shown by the old one and then turned.
-        let same = |new: &Turn| {
+        let shown = PixelMap::of_orientation(orientation)?;
+        // Transform, then show with the new orientation = show with the old orientation, then
+        // transform.
+        let same = |new: &PixelMap| {
             [(1, 0), (0, 1)]
                 .into_iter()
                 .all(|v| self.source(new.source(v)) == shown.source(self.source(v)))
         };
-        let index = Turn::ORIENTATIONS.iter().position(same)?;
+        let index = PixelMap::ORIENTATIONS.iter().position(same)?;
         Some(index as u16 + 1)
     }
 }
 
-/// Sentences for the user, without the file's name.
+/// Sentences for the user about a file, without its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remarks {
-    /// What changes the meaning of the output: always told.
+pub struct Diagnostics {
+    /// Sentences about a changed meaning of the output: always printed.
     pub warnings: Vec<String>,
-    /// What is not carried on, and matters to few: told when asked for.
+    /// Sentences about metadata that were not kept and matter to few: printed with `--verbose`.
     pub notes: Vec<String>,
 }
 
 impl Metadata {
-    /// Refuses samples that mean what a format has no word for.
-    pub fn plain(&self, format: &str) -> Result<()> {
-        ensure!(
-            !self.signed,
-            "{format} has no signed samples (TIFF has; normalize makes them unsigned)"
-        );
-        ensure!(
-            !self.white_is_zero,
-            "{format} has no grey whose 0 is white (TIFF has)"
-        );
-        ensure!(
-            self.alpha != Alpha::Associated,
-            "{format} has no alpha that colours are multiplied by (TIFF has)"
-        );
-        Ok(())
-    }
-
-    /// What samples of this depth stand for.
+    /// The type of this page's samples at a depth.
     pub fn values(&self, depth: Depth) -> Values {
         let signed = self.signed;
         Values { depth, signed }
@@ -256,20 +262,33 @@ impl Metadata {
         self.values(depth).zero()
     }
 
-    /// Keeps the plain fields true after the samples' depth changed.
+    /// Updates the neutral fields after a change of depth.
     pub fn follow_depth(&mut self, from: Depth, to: Depth) {
         let bits = to.bits() as u8;
-        self.maxval = None;
+        // The bits that a maxval needs.
+        let before =
+            (self.maxval.take()).map_or(from.bits(), |most| u16::BITS - most.leading_zeros());
         if let Some(significant) = &mut self.significant {
             significant
                 .iter_mut()
                 .for_each(|told| *told = bits.min(*told));
-        } else if from.bits() < to.bits() {
-            self.significant = Some(vec![from.bits() as u8; 4]);
+        } else if before < to.bits() {
+            self.significant = Some(vec![before as u8; 4]);
         }
     }
 
-    /// Keeps the plain fields true after an operation.
+    /// Drops a maximum value that a sample exceeds: some files state a wrong one.
+    pub fn check_maxval(&mut self, samples: &Samples) {
+        let exceeded = |most: u16| match samples {
+            Samples::U8(samples) => samples.par_iter().any(|&sample| u16::from(sample) > most),
+            Samples::U16(samples) => samples.par_iter().any(|&sample| sample > most),
+        };
+        if self.maxval.is_some_and(exceeded) {
+            self.maxval = None;
+        }
+    }
+
+    /// Updates the neutral fields after an operation.
     pub fn follow(&mut self, effect: Effect) {
         match effect {
             Effect::Numbers => {}
@@ -277,7 +296,7 @@ impl Metadata {
                 self.maxval = None;
                 self.significant = None;
             }
-            Effect::Turn(turn) => {
+            Effect::Moves(turn) => {
                 self.orientation = self.orientation.and_then(|old| turn.conjugate(old));
                 if let Some(resolution) = self.resolution.as_mut().filter(|_| turn.transposed) {
                     std::mem::swap(&mut resolution.x, &mut resolution.y);
@@ -288,7 +307,7 @@ impl Metadata {
 }
 
 impl Resolution {
-    /// Pixels a metre, rounded, across and down; `None` where there is no unit, or nothing sane.
+    /// Pixels a metre, rounded, across and down; `None` without a unit or with unusable numbers.
     pub fn per_metre(&self) -> Option<(u32, u32)> {
         let (mul, div) = match self.unit {
             Unit::None => return None,
@@ -304,7 +323,7 @@ impl Resolution {
         Some((rounded(self.x)?, rounded(self.y)?))
     }
 
-    /// The same of pixels a metre, by centimetres.
+    /// The same resolution in pixels a centimetre.
     pub fn by_centimetre(self) -> Resolution {
         let shorter = |(n, d): (u32, u32)| match d.checked_mul(100) {
             Some(d) => (n, d),
@@ -325,8 +344,8 @@ mod tests {
     /// By the definition of each tag (TIFF 6.0, Orientation), worked out by hand.
     #[test]
     fn orientations_follow_turns() {
-        let turn = |orientation| Turn::of_orientation(orientation).expect("1 to 8");
-        // Upright stays upright, whatever is done.
+        let turn = |orientation| PixelMap::of_orientation(orientation).expect("1 to 8");
+        // Upright stays upright, whatever the symmetry.
         for any in 1..=8 {
             assert_eq!(turn(any).conjugate(1), Some(1));
         }

@@ -1,70 +1,194 @@
-//! The operations. Each is defined once, in exact arithmetic, by a naive serial version; its
-//! rayon and CUDA versions give the same bytes. Operations never print and never touch files.
+//! The operations. Each is defined once, in exact arithmetic, by a naive serial version; the rayon
+//! and CUDA versions give the same bytes. Operations never print and never touch files.
+//!
+//! An operation has two phases. First it names the statistic that it needs of a whole image, stack
+//! or set. Then it is bound to that statistic and to the types of the samples, and runs on an image
+//! or on any piece of one that its access allows. `exec` runs both phases; `OPS` lists the
+//! operations.
 
-pub mod bands;
 pub mod depth;
+mod extremes;
+pub mod flip;
 pub mod histogram;
 pub mod normalize;
-pub mod orient;
+pub mod of_set;
+pub mod rotate;
+pub mod statistics;
 pub mod sum;
+pub mod symmetry;
+pub mod transpose;
+mod verb;
 
-use crate::device::cuda::{self, Gpu};
+use crate::device::Work;
+use crate::device::cuda;
 use crate::device::job::Job;
-use crate::device::{NoMemory, Work};
-use crate::image::{Image, Shape};
-use crate::metadata::Effect;
-use crate::stats::Timeline;
+use crate::image::{Depth, Image, Shape, Values};
+use crate::metadata::{Effect, PixelMap};
+use crate::timing::Timeline;
 use anyhow::{Result, bail};
-use histogram::{Counts, Histogram};
-use normalize::Meaning;
+use histogram::Counts;
 use std::fmt;
 use sum::Totals;
 
+pub use statistics::{Statistic, Statistics};
+pub use verb::{Entry, Verb};
+
+/// The operations, in the order in which `--help` names them.
+pub const OPS: &[Entry] = &[
+    Entry::of::<normalize::Normalize>(),
+    Entry::of::<transpose::Transpose>(),
+    Entry::of::<rotate::Rotate>(),
+    Entry::of::<flip::Flip>(),
+    Entry::of::<sum::Sum>(),
+    Entry::of::<histogram::Histogram>(),
+];
+
+/// All operations, with options that between them reach every branch, for tests.
+pub fn examples() -> Vec<Box<dyn Operation>> {
+    OPS.iter().flat_map(|entry| (entry.examples)()).collect()
+}
+
 /// One operation with its options.
-pub trait Op: Sync + fmt::Debug {
-    /// The word a user types.
+pub trait Operation: Options + Sync + fmt::Debug {
+    /// The name that a user types: `normalize`.
     fn name(&self) -> &'static str;
 
-    /// Whether the options fit an image of this shape; the error says why not.
+    /// Which input samples each output sample depends on, and so how an image may be cut.
+    fn access(&self) -> Access;
+
+    /// What it does to the values, depth and positions that a file's metadata describe.
+    fn effect(&self) -> Effect;
+
+    /// The bytes that the bound operation must move for an image of this shape.
+    fn work(&self, shape: &Shape) -> Work;
+
+    /// Refuses options that do not fit an image of this shape; the error says why.
     fn check(&self, _shape: &Shape) -> Result<()> {
         Ok(())
     }
 
-    /// The bytes that each device would have to move for an image of this shape.
-    fn work(&self, shape: &Shape) -> Work;
-
-    /// What it does to what a file's metadata speak of.
-    fn effect(&self) -> Effect;
-
-    /// What must be measured in a whole image before any part of it can be done; none if nothing.
-    fn measuring(&self) -> Option<Box<dyn Op>> {
-        None
+    /// Refuses options that do not fit samples of these types; the error says why.
+    fn fits(&self, _types: &SampleTypes) -> Result<()> {
+        Ok(())
     }
 
-    /// Whether that is measured in all pages of a stack together.
-    fn shares_pages(&self) -> bool {
-        false
+    /// The statistic that must be measured before any piece of an image is processed.
+    fn statistic(&self) -> Statistic {
+        Statistic::None
     }
 
-    /// The same with what was measured in an image, or in all pages, of a shape's kind.
-    fn measured(&self, _shape: &Shape, _found: &Product<()>) -> Option<Box<dyn Op>> {
-        None
+    /// Whether that statistic is measured in each page, or over all pages of a kind together.
+    fn scope(&self) -> Scope {
+        Scope::Page
     }
 
-    /// The same for a file whose samples have this meaning, or why its options do not fit them; none
-    /// where that is all the same to it.
-    fn with_meaning(&self, _meaning: Meaning) -> Result<Option<Box<dyn Op>>> {
-        Ok(None)
+    /// Binds the operation to samples of these types, which `fits` has accepted, and to the
+    /// statistic that it asked for. Errors: a statistic of another kind.
+    fn bind<'a>(
+        &'a self,
+        types: SampleTypes,
+        statistics: &'a Statistics,
+    ) -> Result<Box<dyn Bound + 'a>>;
+}
+
+/// The options of an operation as JSON: a resumed run keeps existing outputs only if all options
+/// are the same. Every operation that can be serialized has this trait.
+pub trait Options {
+    /// The options as a JSON object.
+    ///
+    /// # Errors
+    /// None in practice: options are plain numbers and words.
+    fn options(&self) -> Result<serde_json::Value>;
+}
+
+impl<T: serde::Serialize> Options for T {
+    fn options(&self) -> Result<serde_json::Value> {
+        Ok(serde_json::to_value(self)?)
+    }
+}
+
+/// An operation bound to its statistic: it can run on each piece of an image independently.
+pub trait Bound: Sync {
+    /// The definition: serial and plain, without regard to speed.
+    fn naive(&self, image: &Image) -> Result<OpResult>;
+
+    /// The same result, computed on all cores.
+    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult>;
+
+    /// The same result from a GPU, queued on the job's stream and left in device memory. A
+    /// resulting image has as many bytes as the input.
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>>;
+
+    /// Ranges and warnings for the user; called once the statistics are on the host.
+    fn summary(&self) -> Summary {
+        Summary::default()
+    }
+}
+
+/// The input samples that one output sample depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The sample at the same position: any run of pixels can be processed independently.
+    Pointwise,
+    /// The result is numbers; the numbers of any runs of pixels can be joined.
+    Reduction,
+    /// One sample at another position: rows of the result can be made independently.
+    Permutation(PixelMap),
+    /// Samples at any position: the image cannot be cut.
+    WholeImage,
+}
+
+/// The pages over which a statistic is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+pub enum Scope {
+    /// Each page's own range
+    Page,
+    /// One range for all pages of the same kind
+    #[default]
+    Stack,
+}
+
+/// The types of the samples that an operation works on: in memory, in the input file, and in the
+/// output file.
+///
+/// In memory, samples have the greater of the two depths: 8 bits have been widened to 16 (times
+/// 257), and 16 bits are narrowed to 8 after the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleTypes {
+    /// Samples a pixel: 1 to 4; with 2 or 4, the last is alpha.
+    pub channels: usize,
+    /// Bits a sample in memory.
+    pub depth: Depth,
+    /// The type of the samples in the input file.
+    pub read: Values,
+    /// The type of the samples in the output file.
+    pub written: Values,
+}
+
+impl SampleTypes {
+    /// Unsigned samples that keep their depth.
+    pub fn plain(shape: &Shape) -> SampleTypes {
+        let values = Values {
+            depth: shape.depth,
+            signed: false,
+        };
+        SampleTypes {
+            channels: shape.channels,
+            depth: shape.depth,
+            read: values,
+            written: values,
+        }
     }
 
-    /// The definition: serial, plain, without regard to speed.
-    fn naive(&self, image: &Image) -> Output;
+    /// Channels that carry colour: all but alpha.
+    pub fn colours(&self) -> usize {
+        self.channels - usize::from(self.channels.is_multiple_of(2))
+    }
 
-    /// The same result from all cores.
-    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output>;
-
-    /// The same result from a GPU, left in its memory. An image has as many bytes as the input.
-    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>>;
+    /// The value in the input file of a sample in memory.
+    fn value(&self, sample: u16) -> i32 {
+        self.read.value(sample / self.read.depth.steps(self.depth))
+    }
 }
 
 /// An image in device memory, its samples laid out as an `Image`'s are.
@@ -72,132 +196,13 @@ pub trait Op: Sync + fmt::Debug {
 pub struct DeviceImage {
     /// Width, height, channels and depth.
     pub shape: Shape,
-    /// As many bytes as the shape has.
+    /// Device memory of exactly `shape.bytes()` bytes.
     pub samples: cuda::Buffer,
 }
 
-/// What came back from a card.
-#[derive(Debug)]
-pub struct Returned<R> {
-    /// The operation's.
-    pub output: Output,
-    /// What was made of the resulting image while it was on the card; nothing if that was done in
-    /// bands, or the result is numbers.
-    pub taken: Option<R>,
-    /// Whether the card's memory did not hold the image at once.
-    pub in_bands: bool,
-}
-
-/// Carries an image to the card, through `op`, and back into its own memory.
-pub fn on_gpu(op: &dyn Op, image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<Output> {
-    let download = |image: &DeviceImage, job: &mut Job| job.download(&image.samples);
-    Ok(on_gpu_then(op, image, gpu, timeline, download)?.output)
-}
-
-/// Carries an image to the card and through `op`; `take` makes of the result there what it wants,
-/// in the image's own memory, which is the output's then. What the card's memory does not hold at
-/// once goes through it in bands.
-pub fn on_gpu_then<R>(
-    op: &dyn Op,
-    mut image: Image,
-    gpu: &Gpu,
-    timeline: &mut Timeline,
-    take: impl FnOnce(&DeviceImage, &mut Job) -> Result<R>,
-) -> Result<Returned<R>> {
-    match at_once(op, &mut image, gpu, timeline, take) {
-        Ok((output, taken)) => Ok(Returned {
-            output: output.map(|result| Image::new(result.shape, image.into_samples())),
-            taken,
-            in_bands: false,
-        }),
-        // Memory is had before anything comes down, so that the image is still as it was.
-        Err(error) if error.is::<NoMemory>() => Ok(Returned {
-            output: bands::on_gpu(op, image, gpu, timeline, bands::BYTES)?,
-            taken: None,
-            in_bands: true,
-        }),
-        Err(error) => Err(error),
-    }
-}
-
-/// The same, all of the image at once.
-fn at_once<R>(
-    op: &dyn Op,
-    image: &mut Image,
-    gpu: &Gpu,
-    timeline: &mut Timeline,
-    take: impl FnOnce(&DeviceImage, &mut Job) -> Result<R>,
-) -> Result<(Output<DeviceImage>, Option<R>)> {
-    let shape = image.shape();
-    gpu.job(image.samples_mut().as_bytes_mut(), timeline, |job| {
-        let samples = job.upload()?;
-        let output = op.cuda(DeviceImage { shape, samples }, job)?;
-        let taken = match &output.product {
-            Product::Image(image) => Some(take(image, job)?),
-            Product::Totals(_) | Product::Counts(_) => None,
-        };
-        Ok((output, taken))
-    })
-}
-
-/// What an operation gives, and what its user should be told.
+/// The result of an operation on an image or on a piece of one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Output<I = Image> {
-    /// An image or numbers.
-    pub product: Product<I>,
-    /// The range, or each colour channel's, that values were stretched from, as the file that was read
-    /// means them; of those that were left as they are, both ends are the same.
-    pub ranges: Vec<(i32, i32)>,
-    /// Sentences for the user, without the file's name.
-    pub warnings: Vec<String>,
-}
-
-impl<I> Output<I> {
-    /// The same with the image, if there is one, made another by `change`.
-    fn map<J>(self, change: impl FnOnce(I) -> J) -> Output<J> {
-        Output {
-            product: self.product.map(change),
-            ranges: self.ranges,
-            warnings: self.warnings,
-        }
-    }
-}
-
-impl<I> Product<I> {
-    /// The same with the image, if there is one, made another by `change`.
-    pub fn map<J>(self, change: impl FnOnce(I) -> J) -> Product<J> {
-        match self {
-            Product::Image(image) => Product::Image(change(image)),
-            Product::Totals(totals) => Product::Totals(totals),
-            Product::Counts(counts) => Product::Counts(counts),
-        }
-    }
-
-    /// Takes in the numbers found in another part of an image, or in another page.
-    pub fn join(&mut self, more: &Product<I>) -> Result<()> {
-        match (self, more) {
-            (Product::Totals(known), Product::Totals(more)) => known.join(more),
-            (Product::Counts(known), Product::Counts(more)) => known.join(more)?,
-            (Product::Image(_), Product::Image(_)) => (),
-            _ => bail!("its parts were measured in different ways"),
-        }
-        Ok(())
-    }
-}
-
-impl<I> From<Product<I>> for Output<I> {
-    fn from(product: Product<I>) -> Output<I> {
-        Output {
-            product,
-            ranges: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
-}
-
-/// The kinds of result.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Product<I = Image> {
+pub enum OpResult<I = Image> {
     /// A new image.
     Image(I),
     /// The totals of `sum`.
@@ -206,23 +211,75 @@ pub enum Product<I = Image> {
     Counts(Counts),
 }
 
-/// The operations that the shared tests run over, with the options worth testing. A new
-/// operation adds its line here and its subcommand in `cli.rs`.
-pub fn examples() -> Vec<Box<dyn Op>> {
-    let mut list: Vec<Box<dyn Op>> = vec![];
-    list.extend(
-        normalize::examples()
-            .into_iter()
-            .map(|op| Box::new(op) as Box<dyn Op>),
-    );
-    list.extend(
-        orient::Orient::ALL
-            .into_iter()
-            .map(|op| Box::new(op) as Box<dyn Op>),
-    );
-    list.push(Box::new(Histogram));
-    list.extend([false, true].map(|all| Box::new(sum::Sum { all }) as Box<dyn Op>));
-    list
+impl<I> OpResult<I> {
+    /// The same result with its image, if it has one, replaced by `change` of it. Errors: those of
+    /// `change`.
+    pub fn try_map<J>(self, change: impl FnOnce(I) -> Result<J>) -> Result<OpResult<J>> {
+        Ok(match self {
+            OpResult::Image(image) => OpResult::Image(change(image)?),
+            OpResult::Totals(totals) => OpResult::Totals(totals),
+            OpResult::Counts(counts) => OpResult::Counts(counts),
+        })
+    }
+}
+
+/// Facts about a result for the user.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// The input range of each colour channel, or the one range of all, that values were stretched
+    /// from, in the values of the input file; both ends are equal for channels that were left
+    /// unchanged.
+    pub ranges: Vec<(i32, i32)>,
+    /// Sentences for the user, without the file's name.
+    pub warnings: Vec<String>,
+}
+
+/// The result of an operation on a whole image.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Executed<I = Image> {
+    /// An image or numbers.
+    pub result: OpResult<I>,
+    /// Ranges and warnings for the user.
+    pub summary: Summary,
+}
+
+/// Numbers from pieces of an image, or from several images, that can be joined to the numbers of
+/// the whole.
+pub trait Join: Sized {
+    /// Adds the numbers of another piece. Errors: the pieces are of different kinds.
+    fn join(&mut self, more: &Self) -> Result<()>;
+}
+
+impl<I> Join for OpResult<I> {
+    fn join(&mut self, more: &OpResult<I>) -> Result<()> {
+        match (self, more) {
+            (OpResult::Totals(known), OpResult::Totals(more)) => known.join(more),
+            (OpResult::Counts(known), OpResult::Counts(more)) => known.join(more)?,
+            (OpResult::Image(_), OpResult::Image(_)) => (),
+            _ => bail!("its parts were measured in different ways"),
+        }
+        Ok(())
+    }
+}
+
+/// The definition of a whole operation on plain samples: measures its statistic and computes the
+/// result, serially. Errors: none if the operation fits the image.
+pub fn naive(op: &dyn Operation, image: &Image) -> Result<Executed> {
+    let statistics = op.statistic().naive(image);
+    let bound = op.bind(SampleTypes::plain(&image.shape()), &statistics)?;
+    Ok(Executed {
+        result: bound.naive(image)?,
+        summary: bound.summary(),
+    })
+}
+
+/// The bytes that an operation moves, those of measuring its statistic included.
+pub fn work(op: &dyn Operation, shape: &Shape) -> Work {
+    let bound = op.work(shape);
+    Work {
+        touched: op.statistic().work(shape).touched + bound.touched,
+        ..bound
+    }
 }
 
 /// Runs the same generic code on 8-bit and on 16-bit samples.

@@ -1,17 +1,22 @@
-//! How a run ends that did not stop at an error, and the errors that are the user's.
+//! The outcome of a run that completed, and errors of usage.
 
-use clap::error::ErrorKind;
+use thiserror::Error;
 
-/// What became of a run that did not stop at an error.
+/// The outcome of a run that did not stop at an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All was done.
+    /// Everything was done.
     Done,
     /// Some files failed, and were named on standard error.
     SomeFailed,
 }
 
-/// Marks an error as wrong usage: exit status 2.
+/// An error that the user mends by typing something else: exit status 2. It reads as the error in it.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub struct Usage(anyhow::Error);
+
+/// Marks an error as wrong usage.
 pub fn usage(error: anyhow::Error) -> anyhow::Error {
-    clap::Error::raw(ErrorKind::ValueValidation, format!("{error:#}")).into()
+    Usage(error).into()
 }

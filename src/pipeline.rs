@@ -1,259 +1,173 @@
-//! One image from file to file: opened, prepared, and sent page by page on its way (`way.rs`), which
-//! names every station in order.
+//! Processes one image from file to file: opens it, measures the statistic that its pages share, if
+//! the operation asks for one, and runs each page through the page processor (`page.rs`).
 
+mod destination;
+mod diagnostics;
+mod done;
+mod errors;
+mod page;
 mod stack;
-mod station;
-mod way;
 
-use crate::codec::{self, Format, Reader, Reading, Writer};
-use crate::device::{Devices, Failed, Work};
-use crate::files::{Source, Target};
-use crate::image::{Depth, Shape};
-use crate::metadata::Remarks;
-use crate::ops::Op;
-use crate::ops::histogram::Counts;
-use crate::ops::sum::Totals;
-use crate::outcome::Outcome;
-use crate::room::Room;
-use crate::stats::Timeline;
+use crate::codec::{Reader, Reading, Writer};
+use crate::device::{Devices, Failed};
+use crate::exec::Executor;
+use crate::files::{Identity, Source};
+use crate::image::Shape;
+use crate::memory_budget::MemoryBudget;
+use crate::metadata::Diagnostics;
+use crate::ops::Operation;
+use crate::timing::Timeline;
 use anyhow::{Context, Result};
-use stack::{Shared, Told};
-use station::Station;
-use std::path::{Path, PathBuf};
+use diagnostics::FileDiagnostics;
+use errors::{undone, unread, unwritten};
+use page::PageProcessor;
+use stack::StackStatistics;
+use std::path::Path;
 use std::time::Instant;
-use way::Way;
 
-/// Where an output goes and how it is written.
-#[derive(Clone, Debug)]
-pub struct Destination {
-    /// The file, or `-` for standard output.
-    pub path: PathBuf,
-    /// Its format, where it is not the input's.
-    pub format: Option<Format>,
-    /// How that format is written.
-    pub options: codec::Options,
-    /// Whether an existing file may be replaced.
-    pub overwrite: bool,
-    /// Whether the file must be on the disk itself before it gets its name.
-    pub sync: bool,
-    /// The depth asked for, where it is not the input's.
-    pub depth: Option<Depth>,
-    /// Whether the image is brought upright first, as its orientation tag says.
-    pub auto_orient: bool,
-}
+pub use destination::Destination;
+pub use done::{Done, Found};
 
-impl Destination {
-    /// At most so large is what an image of a shape becomes.
-    fn grown(&self, shape: Shape) -> Shape {
-        Shape {
-            depth: self.depth.unwrap_or(shape.depth),
-            ..shape
-        }
-    }
-}
-
-/// What an image needs on its way: a device, and room in memory.
+/// What the processing of an image may use: devices and memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources<'a> {
     /// The devices to choose from.
     pub devices: &'a Devices,
-    /// The memory that images on their way at the same time share, if it is limited.
-    pub room: Option<&'a Room>,
+    /// The memory budget that all images in progress share, if memory is limited.
+    pub budget: Option<&'a MemoryBudget>,
     /// How inputs are read.
     pub reading: Reading,
+    /// Whether the input must still be a regular file, as it was when the batch was planned.
+    pub only_files: bool,
 }
 
-/// Bytes of memory that an image takes on its way: its samples, those of the result, and at most as
-/// much again of file.
-pub fn memory(shape: &Shape) -> u64 {
-    3 * shape.bytes() as u64
+/// Bytes of memory that a page needs while it is processed: its samples, the samples of the result,
+/// and at most as many bytes of file; likewise for its metadata, whose size in the file is the
+/// second number.
+pub fn memory((shape, metadata): &(Shape, u64)) -> u64 {
+    (shape.bytes() as u64)
+        .saturating_add(*metadata)
+        .saturating_mul(3)
 }
 
-/// What was done with an image.
-#[derive(Debug)]
-pub struct Done {
-    /// The shape of the first page.
-    pub shape: Shape,
-    /// The numbers that were found.
-    pub found: Found,
-    /// Sentences for the user.
-    pub warnings: Vec<String>,
-    /// Sentences for the user who wants to know all.
-    pub notes: Vec<String>,
-    /// What was damaged and is 0 in the output, where that was to be survived.
-    pub damage: Option<String>,
-    /// Which device did it, and why.
-    pub device: String,
-    /// What that had to do, for a page.
-    pub work: Work,
-    /// Where the time went.
-    pub timeline: Timeline,
-}
+/// Called with the identity of the file that is about to be renamed to the output's name, and with
+/// whether the input was damaged; an error prevents the renaming.
+pub type Announce<'a> = &'a dyn Fn(Identity, bool) -> Result<()>;
 
-/// The numbers that an image's way gave.
-#[derive(Debug, Default)]
-pub struct Found {
-    /// Each page's totals, for operations that give numbers.
-    pub totals: Vec<Totals>,
-    /// The counts of all pages, for `histogram`.
-    pub counts: Option<Counts>,
-    /// The ranges that values were stretched from: one, or one for each colour channel; of every
-    /// page.
-    pub ranges: Vec<(i32, i32)>,
-}
-
-impl Found {
-    fn count(&mut self, more: Counts) -> Result<()> {
-        match &mut self.counts {
-            None => self.counts = Some(more),
-            Some(counts) => counts.join(&more)?,
-        }
-        Ok(())
-    }
-}
-
-impl Done {
-    /// What is to be told of it, each sentence with `{file}` where the file's name belongs.
-    pub fn sentences(&self, verbose: bool) -> Vec<String> {
-        let warnings = self.warnings.iter();
-        let mut sentences: Vec<String> = warnings
-            .map(|warning| format!("warning: {{file}}: {warning}"))
-            .collect();
-        if let Some(damage) = &self.damage {
-            sentences.push(format!("{{file}} is damaged, and 0 where it is: {damage}"));
-        }
-        if verbose {
-            sentences.extend(self.notes.iter().map(|note| format!("{{file}}: {note}")));
-        }
-        sentences
-    }
-
-    /// Whether all of it was done.
-    pub fn outcome(&self) -> Outcome {
-        match self.damage {
-            Some(_) => Outcome::SomeFailed,
-            None => Outcome::Done,
-        }
-    }
-}
-
-/// Carries one image from `input` to `output` (or to numbers) through `op`. Where `auto` chose a GPU
-/// and it fails, all is done again on the CPU.
+/// Runs `op` on the image file `input` and writes an image to `output`, or returns numbers. If
+/// `auto` chose a GPU and it fails, starts again on the CPU.
 pub fn one_image(
-    op: &dyn Op,
+    op: &dyn Operation,
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
 ) -> Result<Done> {
-    let found = attempt(op, input, output, resources);
-    let failed = found.as_ref().is_err_and(|error| error.is::<Failed>());
+    one_image_announced(op, input, output, resources, &|_, _| Ok(()))
+}
+
+/// As `one_image`, and calls `announce` before the output gets its name.
+pub fn one_image_announced(
+    op: &dyn Operation,
+    input: &Path,
+    output: Option<&Destination>,
+    resources: &Resources,
+    announce: Announce,
+) -> Result<Done> {
+    let result = attempt(op, input, output, resources, announce);
+    let failed = result.as_ref().is_err_and(|error| error.is::<Failed>());
     // Standard input cannot be read twice.
     if !failed || input == Path::new("-") || !resources.devices.falls_back() {
-        return found;
+        return result;
     }
-    let cause = found.err().map(|error| error.root_cause().to_string());
-    let mut done = attempt(op, input, output, resources)?;
+    let cause = result.err().map(|error| error.root_cause().to_string());
+    let mut done = attempt(op, input, output, resources, announce)?;
     let cause = cause.unwrap_or_default();
     done.warnings
         .push(format!("done on the CPU, since the GPU failed: {cause}"));
     Ok(done)
 }
 
-/// What all pages need is prepared, and each is sent on its way.
+/// One attempt: opens the input, prepares the shared statistic, and processes each page.
 fn attempt(
-    op: &dyn Op,
+    op: &dyn Operation,
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
+    announce: Announce,
 ) -> Result<Done> {
-    let (since, mut timeline) = (Instant::now(), Timeline::default());
-    let target = output.map(create).transpose()?;
-    let source = Source::open(input).with_context(|| unread(input))?;
+    let (since, timeline) = (Instant::now(), Timeline::default());
+    let target = output.map(Destination::create).transpose()?;
+    let source = match resources.only_files {
+        true => Source::open_file(input),
+        false => Source::open(input),
+    };
+    let source = source.with_context(|| unread(input))?;
     let mut reader = Reader::open(&source, &resources.reading).with_context(|| unread(input))?;
     let surveys = reader.surveys().with_context(|| unread(input))?;
     for (shape, _) in &surveys {
         op.check(shape).with_context(|| undone(op, input))?;
     }
-    let largest = surveys.iter().map(|(shape, _)| memory(shape)).max();
-    let _place = resources.room.map(|room| room.take(largest.unwrap_or(0)));
+    let largest = surveys.iter().map(memory).max();
+    let _reservation = resources
+        .budget
+        .map(|budget| budget.reserve(largest.unwrap_or(0)));
     let (shape, pages) = (surveys[0].0, surveys.len());
     let writer = output.zip(target.as_ref()).map(|(output, target)| {
         let format = output.format.unwrap_or(reader.format());
         let surveys = surveys.into_iter();
-        let room = surveys.map(|(shape, told)| (output.grown(shape), told));
-        Writer::new(format, &output.options, target, room.collect())
-            .with_context(|| unwritten(output))
+        let pages = surveys.map(|(shape, bytes)| (output.grown(shape), bytes));
+        let pages: Vec<_> = pages.collect();
+        Writer::new(format, &output.options, target, &pages)
+            .with_context(|| unwritten(&output.path))
     });
     let writer = writer.transpose()?;
-    let shared = Shared::measure(op, input, &mut reader, resources, &mut timeline)?;
+    let mut executor = Executor::new(resources.devices, timeline);
+    let stack = StackStatistics::measure(op, input, &mut reader, &mut executor)?;
 
-    let mut way = Way {
-        input,
-        output: output.zip(target.as_ref()),
-        source: &source,
-        told: Told::new(reader.left_out(), pages),
-        reader,
-        writer,
-        station: Station::new(input, resources, timeline),
-        found: Found::default(),
-        since,
-        last: 0,
+    // A scope of its own: at its end nothing borrows the target any more.
+    let (length, reader, mut executor, diagnostics, found, since, last) = {
+        let mut processor = PageProcessor {
+            input,
+            output: output.zip(target.as_ref()),
+            source: &source,
+            diagnostics: FileDiagnostics::new(reader.left_out(), pages),
+            reader,
+            writer,
+            executor,
+            found: Found::default(),
+            since,
+            last: 0,
+        };
+        for index in 0..pages {
+            processor.page(op, &stack, index)?;
+        }
+        let length = processor.writer.map(|writer| writer.length());
+        (
+            length,
+            processor.reader,
+            processor.executor,
+            processor.diagnostics,
+            processor.found,
+            processor.since,
+            processor.last,
+        )
     };
-    for index in 0..pages {
-        way.page(op, &shared, index)?;
-    }
-    let Way {
-        writer,
-        reader,
-        mut station,
-        told,
-        found,
-        since,
-        last,
-        ..
-    } = way;
-    let length = writer.map(|writer| writer.length());
     if let Some(((output, target), length)) = output.zip(target).zip(length) {
-        let traffic = target.commit(length).with_context(|| unwritten(output))?;
-        station.timeline.encoded(since, last, &traffic);
+        let damaged = reader.damage().is_some();
+        let traffic = target
+            .commit_announced(length, |made| announce(made, damaged))
+            .with_context(|| unwritten(&output.path))?;
+        executor.timeline.encoded(since, last, &traffic);
     }
-    let Remarks { warnings, notes } = told.sentences();
+    let Diagnostics { warnings, notes } = diagnostics.finish();
     Ok(Done {
         shape,
         found,
         warnings,
         notes,
         damage: reader.damage(),
-        device: station.device,
-        work: station.work,
-        timeline: station.timeline,
+        device: executor.device,
+        work: executor.work,
+        timeline: executor.timeline,
     })
-}
-
-/// A file's name for people: `-` is standard input or output.
-fn name(path: &Path) -> String {
-    if path == Path::new("-") {
-        "the standard stream".into()
-    } else {
-        path.display().to_string()
-    }
-}
-
-fn unread(input: &Path) -> String {
-    format!("cannot read {}", name(input))
-}
-
-fn undone(op: &dyn Op, input: &Path) -> String {
-    format!("cannot {} {}", op.name(), name(input))
-}
-
-fn unwritten(output: &Destination) -> String {
-    format!("cannot write {}", name(&output.path))
-}
-
-fn create(output: &Destination) -> Result<Target> {
-    let mut target =
-        Target::create(&output.path, output.overwrite).with_context(|| unwritten(output))?;
-    target.sync = output.sync;
-    Ok(target)
 }

@@ -1,38 +1,41 @@
-//! Whether two images are the same, or one image on two devices: sample by sample.
+//! Compares two images, or one image's results on two devices, sample by sample.
 
 use crate::codec::{Reader, Reading};
+use crate::console;
 use crate::device::cuda::Gpu;
+use crate::exec;
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape, Values};
-use crate::metadata::Remarks;
-use crate::ops::{self, Product};
+use crate::metadata::Diagnostics;
+use crate::ops::{self, OpResult};
 use crate::outcome::Outcome;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Context, Error, Result};
 use serde_json::{Value, json};
 use std::fmt;
-use std::io::{self, Write};
 use std::path::Path;
 
-/// How two images differ.
+/// The difference between two images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// They are of different shapes, told by both.
+    /// Their shapes differ; both as text.
     Shape(String, String),
     /// Some samples differ.
     Samples {
-        /// How many.
+        /// The number of differing samples.
         count: usize,
-        /// Of how many.
+        /// The number of all samples.
         of: usize,
-        /// By how much at most.
+        /// The largest difference.
         most: u16,
-        /// Column, row and channel of the first, from 0, and its value in each image.
+        /// Column, row and channel of the first differing sample, from 0, and its value in each
+        /// image.
         first: (usize, usize, usize, i32, i32),
     },
 }
 
-/// How `a` and `b` differ, if they do; the samples of both stand for these `values`.
+/// The difference between `a` and `b`, if there is one; `values` is the type of the samples of
+/// both.
 pub fn difference(a: &Image, b: &Image, values: Values) -> Option<Difference> {
     let shape = a.shape();
     if shape != b.shape() {
@@ -97,13 +100,13 @@ impl Difference {
     }
 }
 
-/// Compares two files, pixels only, page by page; says how the first pages that differ do, and fails
-/// then.
+/// Compares the pixels of two files, page by page; prints the differences of the first pages that
+/// differ. The outcome says whether the files are equal.
 pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
     let (from_a, from_b) = (open(a)?, open(b)?);
     let (mut pages_a, mut pages_b) = (pages(a, &from_a)?, pages(b, &from_b)?);
     let counts = (pages_a.pages().len(), pages_b.pages().len());
-    let mut found = None;
+    let mut first_difference = None;
     for index in 0..counts.0.min(counts.1) {
         let (image_a, values_a) = page(a, &mut pages_a, index)?;
         let (image_b, values_b) = page(b, &mut pages_b, index)?;
@@ -118,11 +121,11 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
             }
         };
         if let Some(difference) = difference {
-            found = Some((index + 1, difference));
+            first_difference = Some((index + 1, difference));
             break;
         }
     }
-    let (line, object) = match found {
+    let (line, object) = match first_difference {
         None if counts.0 != counts.1 => (
             format!("{} pages against {}", counts.0, counts.1),
             json!({ "equal": false, "pages": [counts.0, counts.1] }),
@@ -137,7 +140,7 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
     };
     let equal = object["equal"] == true;
     let line = if json { object.to_string() } else { line };
-    writeln!(io::stdout(), "{line}")?;
+    console::print(&line)?;
     Ok(match equal {
         true => Outcome::Done,
         false => Outcome::SomeFailed,
@@ -153,19 +156,20 @@ fn pages<'a>(path: &Path, source: &'a Source) -> Result<Reader<'a>> {
         .with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// A page, and what its samples stand for.
+/// Decodes a page; returns it with the type of its samples.
 fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<(Image, Values)> {
     let mut read = || {
         reader.turn_to(index)?;
         let image = reader.decode()?;
-        let metadata = reader.metadata(&mut Remarks::default())?;
+        let metadata = reader.metadata(&mut Diagnostics::default())?;
         let values = metadata.values(image.shape().depth);
         Ok::<_, Error>((image, values))
     };
     read().with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Does every operation to one image on the CPU and on a GPU; says which differ, and fails then.
+/// Runs every operation on one image on the CPU and on a GPU, and prints those with different
+/// results. The outcome says whether there are any.
 pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
     let gpu = Gpu::open(ordinal)?;
     let source = open(input)?;
@@ -175,18 +179,18 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
         if op.check(&image.shape()).is_err() {
             continue;
         }
-        let cpu = op.cpu(image.clone(), &mut Timeline::default())?;
-        let cuda = ops::on_gpu(&*op, image.clone(), &gpu, &mut Timeline::default())?;
-        let told = match (&cpu.product, &cuda.product) {
+        let cpu = exec::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
+        let cuda = exec::on_gpu(&*op, image.clone(), &gpu, &mut Timeline::default())?;
+        let verdict = match (&cpu.result, &cuda.result) {
             _ if cpu == cuda => "equal".into(),
-            (Product::Image(a), Product::Image(b)) => difference(a, b, values)
+            (OpResult::Image(a), OpResult::Image(b)) => difference(a, b, values)
                 .map_or("other ranges or warnings".into(), |found| found.to_string()),
             _ => "other numbers".into(),
         };
-        if told != "equal" {
+        if verdict != "equal" {
             outcome = Outcome::SomeFailed;
         }
-        writeln!(io::stdout(), "{op:?}: {told}")?;
+        console::print(&format!("{op:?}: {verdict}"))?;
     }
     Ok(outcome)
 }

@@ -1,14 +1,15 @@
-//! Images that a card's memory does not hold at once: the same bytes, in bands; and where not even
+//! Images that a GPU's memory does not hold at once: the same bytes, in bands; and where not even
 //! those fit, the CPU with `auto`, or an error.
 
 use crate::support::{Kind, SIZES, gpu, image, run};
 use gpuimg::device::NoMemory;
+use gpuimg::exec::{self, Form, Pixels, Task, bands};
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::histogram::Histogram;
 use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::orient::Orient;
-use gpuimg::ops::{self, Op, bands};
-use gpuimg::stats::Timeline;
+use gpuimg::ops::symmetry::Symmetry;
+use gpuimg::ops::{self, Operation, naive};
+use gpuimg::timing::Timeline;
 
 /// Shape of a grey image of 16 bits that is `mib` MiB large, its sides odd.
 fn large(mib: usize) -> Shape {
@@ -40,11 +41,12 @@ fn bands_give_what_the_definition_says() {
                     let image = image(width, height, channels, depth, kind);
                     let whole = image.shape().bytes();
                     for op in &examples {
-                        let defined = op.naive(&image);
+                        let defined = naive(&**op, &image).expect("valid");
                         // About three bands, and about eleven.
                         for bytes in [whole / 3 + 1, whole / 11 + 1] {
                             let timeline = &mut Timeline::default();
-                            let found = bands::on_gpu(&**op, image.clone(), gpu, timeline, bytes);
+                            let task = Task::plain(&**op, &image.shape());
+                            let found = bands::run(&task, image.clone(), gpu, timeline, bytes);
                             assert!(
                                 found.expect("CUDA") == defined,
                                 "{op:?} of {} in bands of {bytes} bytes",
@@ -72,22 +74,25 @@ fn what_does_not_fit_at_once_is_cut() {
     let gpu = gpu.limited(8 << 20).expect("a queue");
     for op in examples {
         let timeline = &mut Timeline::default();
-        let take = |image: &ops::DeviceImage, job: &mut gpuimg::device::job::Job| {
-            job.download(&image.samples)
-        };
-        let found = ops::on_gpu_then(&*op, image.clone(), &gpu, timeline, take).expect("CUDA");
+        let task = Task::plain(&*op, &image.shape());
+        let pixels = Pixels::Host(image.clone());
+        let found = exec::run_on_gpu(&task, pixels, Form::Samples, &gpu, timeline).expect("CUDA");
         assert!(found.in_bands, "{op:?}");
-        let expected = op.cpu(image.clone(), &mut Timeline::default());
-        assert!(found.output == expected.expect("CPU"), "{op:?}");
+        let found = found.executed.result.try_map(|pixels| match pixels {
+            Pixels::Host(image) => Ok(image),
+            _ => panic!("samples were expected"),
+        });
+        let expected = exec::on_cpu(&*op, image.clone(), &mut Timeline::default()).expect("CPU");
+        assert!(found.expect("samples") == expected.result, "{op:?}");
     }
 }
 
 #[test]
-fn a_card_without_any_room_is_an_error() {
+fn a_gpu_without_any_room_is_an_error() {
     let Some(gpu) = gpu(1) else { return };
     let gpu = gpu.limited(100).expect("a queue");
     let image = filled(large(1));
-    let error = ops::on_gpu(&Histogram, image, &gpu, &mut Timeline::default());
+    let error = exec::on_gpu(&Histogram, image, &gpu, &mut Timeline::default());
     let error = error.expect_err("100 bytes do not suffice");
     assert!(error.is::<NoMemory>(), "{error:#}");
 }
@@ -132,9 +137,9 @@ fn a_limit_on_device_memory_is_kept() {
     );
 }
 
-/// One core and 400 MB to compress: `auto` takes the card, which has no room, and then the CPU.
+/// One core and 400 MB to compress: `auto` takes the GPU, which has no room, and then the CPU.
 #[test]
-fn auto_goes_on_where_a_card_fails() {
+fn auto_goes_on_where_a_gpu_fails() {
     if gpu(1).is_none() {
         return;
     }
@@ -163,10 +168,10 @@ fn auto_goes_on_where_a_card_fails() {
     );
 }
 
-/// A card that other work has filled: the driver's own word for it.
+/// A GPU that other work has filled: the driver's own word for it.
 #[test]
-#[ignore = "takes all of a card's memory: to be run alone"]
-fn full_card() {
+#[ignore = "takes all of a GPU's memory: to be run alone"]
+fn full_gpu() {
     let Some(gpu) = gpu(4) else { return };
     let mut ballast = Vec::new();
     for step in [1 << 30, 64 << 20, 2 << 20] {
@@ -177,11 +182,11 @@ fn full_card() {
     // What a few bands take, and no more, is free again.
     ballast.truncate(ballast.len() - 96);
     let image = filled(large(256));
-    let ops: [&dyn Op; 3] = [&Histogram, &Normalize::default(), &Orient::Rotate90];
+    let ops: [&dyn Operation; 3] = [&Histogram, &Normalize::default(), &Symmetry::Rotate90];
     for op in ops {
         let timeline = &mut Timeline::default();
-        let found = ops::on_gpu(op, image.clone(), gpu, timeline).expect("bands fit");
-        let expected = op.cpu(image.clone(), &mut Timeline::default());
+        let found = exec::on_gpu(op, image.clone(), gpu, timeline).expect("bands fit");
+        let expected = exec::on_cpu(op, image.clone(), &mut Timeline::default());
         assert!(found == expected.expect("CPU"), "{op:?}");
     }
 }

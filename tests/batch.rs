@@ -18,7 +18,7 @@ pub fn pgm(width: usize, height: usize, seed: u64) -> Vec<u8> {
     file
 }
 
-/// All files below a folder with their bytes, but for the journal.
+/// All files below a folder with their bytes, but for the journals.
 pub fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
@@ -27,13 +27,18 @@ pub fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
             let path = folder.join(name);
             if path.is_dir() {
                 folders.push(path);
-            } else if !path.ends_with(JOURNAL) {
+            } else if !is_journal(&path) {
                 let below = path.strip_prefix(root).expect("below").to_path_buf();
                 files.insert(below, fs::read(&path).expect("file"));
             }
         }
     }
     files
+}
+
+fn is_journal(path: &Path) -> bool {
+    let name = path.file_name().expect("name").to_string_lossy();
+    name.starts_with(JOURNAL)
 }
 
 pub fn names(root: &Path) -> Vec<String> {
@@ -73,7 +78,8 @@ fn a_folder_keeps_its_tree() {
     let at = |name: &str| root.path().join(name);
     let Run { code, stderr, .. } = run(root.path(), &["normalize", "in", "out"], &[]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("1 files are no images"), "{stderr}");
+    let passed = "passed over: no image: 1 (in/deep/notes.txt); hidden: 1 (in/.hidden.png)";
+    assert!(stderr.contains(passed), "{stderr}");
     assert!(stderr.contains("3 of 3 files done"), "{stderr}");
     assert_eq!(names(&at("out")), ["a.png", "deep/er/b.tif", "scan"]);
     for (name, out) in [("a.png", "1.png"), ("deep/er/b.tif", "2.tif")] {
@@ -277,7 +283,7 @@ fn a_plan_changes_nothing() {
         "{stdout}"
     );
     assert!(
-        stdout.contains("10 files (1 unreadable), 0.000 Gpx"),
+        stdout.contains("10 files: 9 to do, 1 would fail; 9 pages, 0.000 Gpx"),
         "{stdout}"
     );
     assert_eq!(listing(root.path()), ["expected", "in"]);
@@ -392,7 +398,7 @@ fn one_file_takes_the_options_of_many() {
     assert!(read("d") == read("alone.png"));
     let plan = go(&["normalize", "a.pgm", "e.png", "--dry-run"]).stdout;
     assert!(
-        plan.starts_with("a.pgm → e.png: 160×120 grey, 16 bits\n1 files"),
+        plan.starts_with("a.pgm → e.png: 160×120 grey, 16 bits\n1 file: 1 to do; 1 page,"),
         "{plan}"
     );
     // Standard output, and a name that can only be a folder's.

@@ -2,7 +2,8 @@
 //! a real browser.
 
 use crate::support::{folder, gpu, run, skipped};
-use gpuimg::bench::case::{Measured, Outcome, Row, Time, Work};
+use gpuimg::bench::case::{Measured, Outcome, Row, Work};
+use gpuimg::bench::figure::Time;
 use gpuimg::bench::papers::{Paper, judged, topics};
 use gpuimg::bench::report::{Machine, Report};
 use gpuimg::bench::{Table, all_cases, compare, html};
@@ -25,7 +26,7 @@ fn report() -> Report {
     };
     Report {
         machine: Machine {
-            card: Some("A card <of the tests>".into()),
+            gpu: Some("A GPU <of the tests>".into()),
             details: Some("none".into()),
             threads: 2,
             input: 256 << 20,
@@ -334,7 +335,7 @@ const PROBE: &str = "<script>addEventListener('load', () => {
 fn the_page_is_whole_in_a_browser() {
     let report = report();
     let page = html::page(&report);
-    assert!(page.contains("A card &lt;of the tests&gt;"));
+    assert!(page.contains("A GPU &lt;of the tests&gt;"));
     for fetched in ["http://", "https://", "src=", "@import", "<script"] {
         assert!(!page.contains(fetched), "the page has {fetched}");
     }

@@ -1,7 +1,9 @@
 //! The command as a user meets it: files in and out, exit statuses, one sentence an error, and
 //! nothing left behind.
 
-use crate::support::{Run, binary, folder, gpu, listing, on_small_disk, run, sample, skipped};
+use crate::support::{
+    Run, binary, folder, gpu, listing, on_small_disk, own_copy, run, sample, skipped,
+};
 use gpuimg::device::cuda::Gpu;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -153,6 +155,27 @@ fn an_unknown_extension_is_wrong_usage() {
 }
 
 #[test]
+fn wrong_usage_was_called_an_error_twice() {
+    let folder = folder(&[("in.pgm", b"P5 2 1 255\n\x10\x20")]);
+    for (args, sentence) in [
+        (
+            &["normalize", "in.pgm", "out.xyz"][..],
+            "gpuimg: cannot write out.xyz: the extension .xyz stands for no format",
+        ),
+        (
+            &["sum", "-", "-"],
+            "gpuimg: standard input (-) is named twice",
+        ),
+        (&["verify", "in.pgm"], "gpuimg: two images are compared"),
+    ] {
+        let Run { code, stderr, .. } = run(folder.path(), args, &[]);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.starts_with(sentence), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+}
+
+#[test]
 fn wrong_values_are_wrong_usage() {
     let files: [(&str, &[u8]); 1] = [("in.png", &png())];
     refused(
@@ -249,7 +272,7 @@ fn a_gpu_that_this_machine_does_not_have_is_told_in_a_sentence() {
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
         assert_eq!(listing(folder.path()), ["in.png"]);
     }
-    // Hidden cards are no trouble to who did not ask for one.
+    // Hidden GPUs are no trouble to who did not ask for one.
     let Run { code, stderr, .. } = run(folder.path(), &["sum", "in.png"], &hidden);
     assert_eq!((code, stderr.as_str()), (0, ""));
 }
@@ -269,8 +292,7 @@ fn a_full_disk_is_told_and_leaves_nothing() {
 #[test]
 fn an_unwritable_folder_is_told() {
     let folder = folder(&[("in.png", &png()), ("locked/x", b"")]);
-    let program = folder.path().join("gpuimg");
-    fs::copy(binary(), &program).expect("copy");
+    let program = own_copy(folder.path());
     for (path, mode) in [
         ("", 0o755),
         ("gpuimg", 0o755),

@@ -1,9 +1,9 @@
-//! The contract for awkward images (`samples/CONTRACT.md`): a test for each of its rows, through the
+//! The contract for awkward images (`docs/CONTRACT.md`): a test for each of its rows, through the
 //! program as a user runs it.
 
-use crate::png_files::Plain;
+use crate::support::png::Plain;
+use crate::support::tiff::Build;
 use crate::support::{Run, folder, listing, run};
-use crate::tiff::build::Build;
 use crate::tiff::{picture, read};
 use gpuimg::codec;
 use gpuimg::files::Source;

@@ -2,12 +2,13 @@
 //! size, channel count, depth and kind of content.
 
 use crate::support::{KINDS, Kind, SIZES, gpu, image};
+use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::orient::Orient;
 use gpuimg::ops::sum::{Sum, Total};
-use gpuimg::ops::{self, Op, Product};
-use gpuimg::stats::Timeline;
+use gpuimg::ops::symmetry::Symmetry;
+use gpuimg::ops::{self, OpResult, Operation, naive};
+use gpuimg::timing::Timeline;
 
 fn every_image(mut visit: impl FnMut(&Image, &str)) {
     for (width, height) in SIZES {
@@ -41,9 +42,10 @@ fn every_kernel_on_small_images() {
                 for depth in [Depth::Eight, Depth::Sixteen] {
                     let image = image(width, height, channels, depth, Kind::Noise);
                     let mut timeline = Timeline::default();
-                    let found = ops::on_gpu(&*op, image.clone(), gpu, &mut timeline).expect("CUDA");
+                    let found =
+                        exec::on_gpu(&*op, image.clone(), gpu, &mut timeline).expect("CUDA");
                     assert!(
-                        found == op.naive(&image),
+                        found == naive(&*op, &image).expect("valid"),
                         "{} of {}",
                         op.name(),
                         image.shape()
@@ -82,10 +84,9 @@ fn past_two_to_the_31_samples() {
     let ramp = |n: u64| n * n.saturating_sub(1) / 2;
     let whole = (count - 1) / 65_521;
     let sum = whole * ramp(65_521) + ramp((count - 1) % 65_521) + 65_535;
-    let found = Sum { all: true }
-        .cpu(image.clone(), &mut Timeline::default())
-        .expect("CPU");
-    let Product::Totals(totals) = &found.product else {
+    let sum_all = Sum { all: true };
+    let found = exec::on_cpu(&sum_all, image.clone(), &mut Timeline::default()).expect("CPU");
+    let OpResult::Totals(totals) = &found.result else {
         panic!("totals")
     };
     assert_eq!(
@@ -97,13 +98,11 @@ fn past_two_to_the_31_samples() {
     );
 
     let gpu = gpu(3);
-    let ops: [&dyn Op; 3] = [&Sum { all: true }, &Normalize::default(), &Orient::Rotate90];
+    let ops: [&dyn Operation; 3] = [&sum_all, &Normalize::default(), &Symmetry::Rotate90];
     for op in ops {
-        let on_cpu = op
-            .cpu(image.clone(), &mut Timeline::default())
-            .expect("CPU");
+        let on_cpu = exec::on_cpu(op, image.clone(), &mut Timeline::default()).expect("CPU");
         if op.name() == "rotate" {
-            let Product::Image(turned) = &on_cpu.product else {
+            let OpResult::Image(turned) = &on_cpu.result else {
                 panic!("an image")
             };
             let Samples::U16(turned) = turned.samples() else {
@@ -114,7 +113,7 @@ fn past_two_to_the_31_samples() {
         }
         if let Some(gpu) = gpu {
             let on_gpu =
-                ops::on_gpu(op, image.clone(), gpu, &mut Timeline::default()).expect("GPU");
+                exec::on_gpu(op, image.clone(), gpu, &mut Timeline::default()).expect("GPU");
             assert!(on_cpu == on_gpu, "{} differs", op.name());
         }
     }
@@ -125,8 +124,8 @@ fn the_cpu_gives_what_the_definition_says() {
     let mut cases = 0;
     for op in ops::examples() {
         every_image(|image, what| {
-            let expected = op.naive(image);
-            let found = op.cpu(image.clone(), &mut Timeline::default()).expect(what);
+            let expected = naive(&*op, image).expect("valid");
+            let found = exec::on_cpu(&*op, image.clone(), &mut Timeline::default()).expect(what);
             assert!(
                 found == expected,
                 "{} differs on the CPU: {what}",
@@ -144,9 +143,9 @@ fn the_gpu_gives_what_the_definition_says() {
     let mut cases = 0;
     for op in ops::examples() {
         every_image(|image, what| {
-            let expected = op.naive(image);
+            let expected = naive(&*op, image).expect("valid");
             let mut timeline = Timeline::default();
-            let found = ops::on_gpu(&*op, image.clone(), gpu, &mut timeline).expect(what);
+            let found = exec::on_gpu(&*op, image.clone(), gpu, &mut timeline).expect(what);
             assert!(
                 found == expected,
                 "{} differs on the GPU: {what}",

@@ -1,14 +1,16 @@
 //! Laws and literals.
 
 use crate::support::{Kind, grey, image, on_cpu};
+use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::ops::histogram::Clip;
 use gpuimg::ops::normalize::{Normalize, Range};
-use gpuimg::ops::orient::Orient::{self, *};
 use gpuimg::ops::sum::Sum;
-use gpuimg::ops::{Op, Product, depth};
-use gpuimg::stats::Timeline;
+use gpuimg::ops::symmetry::Symmetry::{self, *};
+use gpuimg::ops::{OpResult, depth, naive};
+use gpuimg::timing::Timeline;
 
-fn chain(image: &Image, steps: &[Orient]) -> Image {
+fn chain(image: &Image, steps: &[Symmetry]) -> Image {
     steps
         .iter()
         .fold(image.clone(), |image, step| on_cpu(step, &image))
@@ -33,7 +35,7 @@ fn symmetries_of_three_by_two() {
 fn symmetries_form_a_group() {
     for (width, height, channels) in [(1, 1, 4), (5, 3, 1), (130, 67, 3), (64, 128, 2)] {
         let image = image(width, height, channels, Depth::Sixteen, Kind::Noise);
-        let same: [&[Orient]; 5] = [
+        let same: [&[Symmetry]; 5] = [
             &[Rotate90; 4],
             &[Transpose, Transpose],
             &[Rotate90, Rotate270],
@@ -96,12 +98,15 @@ fn normalize_again_changes_nothing() {
 #[test]
 fn a_flat_image_is_left_as_it_is_and_told() {
     let flat = image(5, 4, 1, Depth::Sixteen, Kind::Flat);
-    let output = Normalize::default()
-        .cpu(flat.clone(), &mut Timeline::default())
-        .expect("memory");
-    assert_eq!(output.product, Product::Image(flat));
+    let found = exec::on_cpu(
+        &Normalize::default(),
+        flat.clone(),
+        &mut Timeline::default(),
+    )
+    .expect("memory");
+    assert_eq!(found.result, OpResult::Image(flat));
     assert_eq!(
-        output.warnings,
+        found.summary.warnings,
         ["the image is flat (every sample is 77) and is left as it is"]
     );
 }
@@ -110,25 +115,81 @@ fn a_flat_image_is_left_as_it_is_and_told() {
 fn totals_do_not_overflow_and_survive_turning() {
     // 2³² would be passed by 65 538 samples of 65535.
     let white = grey([[65535; 1000]; 70]);
-    let Product::Totals(totals) = Sum { all: true }
-        .cpu(white.clone(), &mut Timeline::default())
+    let sum = Sum { all: true };
+    let OpResult::Totals(totals) = exec::on_cpu(&sum, white.clone(), &mut Timeline::default())
         .expect("memory")
-        .product
+        .result
     else {
         panic!("totals were expected")
     };
     assert_eq!(totals.together().sum, 70_000 * 65535);
     assert_eq!(totals.together().range, Some((65535, 65535)));
     let noise = image(77, 31, 3, Depth::Sixteen, Kind::Noise);
-    let sum = |image: &Image| match (Sum { all: true }).naive(image).product {
-        Product::Totals(totals) => totals.channels,
+    let totals = |image: &Image| match naive(&sum, image).expect("valid").result {
+        OpResult::Totals(totals) => totals.channels,
         _ => panic!("totals were expected"),
     };
-    assert_eq!(sum(&noise), sum(&on_cpu(&Rotate90, &noise)));
+    assert_eq!(totals(&noise), totals(&on_cpu(&Rotate90, &noise)));
 }
 
 #[test]
 fn eight_bits_come_back_from_sixteen() {
     let bytes = image(256, 3, 1, Depth::Eight, Kind::Noise);
-    assert_eq!(depth::narrow(depth::widen(bytes.clone()), &[]), bytes);
+    assert_eq!(
+        depth::narrow(depth::widen(bytes.clone(), 255), &[], 65535),
+        bytes
+    );
+}
+
+/// The ranges that values are stretched from, against the colours' samples in order.
+#[test]
+fn ranges_are_ranks_of_the_samples_in_order() {
+    let mut cases = 0;
+    for (channels, kind) in [
+        (1, Kind::Noise),
+        (2, Kind::Narrow),
+        (3, Kind::Noise),
+        (4, Kind::Flat),
+    ] {
+        let image = image(131, 67, channels, Depth::Sixteen, kind);
+        let Samples::U16(samples) = image.samples() else {
+            panic!("16 bits")
+        };
+        for (low, high) in [(0, 100), (5, 90), (49, 51)] {
+            for per_channel in [false, true] {
+                let mut sorted = vec![Vec::new(); if per_channel { channels } else { 1 }];
+                for (i, &sample) in samples.iter().enumerate() {
+                    let (channel, alpha) = (i % channels, channels % 2 == 0);
+                    if !(alpha && channel == channels - 1) {
+                        sorted[if per_channel { channel } else { 0 }].push(sample);
+                    }
+                }
+                sorted.retain(|samples| !samples.is_empty());
+                let expected: Vec<(i32, i32)> = sorted
+                    .iter_mut()
+                    .map(|samples| {
+                        samples.sort_unstable();
+                        let last = samples.len() - 1;
+                        let (low, high) = (low * last / 100, (high * last).div_ceil(100));
+                        (samples[low].into(), samples[high].into())
+                    })
+                    .collect();
+                let clip =
+                    ((low, high) != (0, 100)).then(|| Clip::of_percent(low as u64, high as u64));
+                let op = Normalize {
+                    clip,
+                    per_channel,
+                    ..Normalize::default()
+                };
+                let timeline = &mut Timeline::default();
+                let found = exec::on_cpu(&op, image.clone(), timeline).expect("memory");
+                assert_eq!(
+                    found.summary.ranges, expected,
+                    "{op:?}, {channels} channels"
+                );
+                cases += 1;
+            }
+        }
+    }
+    assert_eq!(cases, 4 * 3 * 2);
 }

@@ -8,7 +8,7 @@
 
 mod support;
 
-/// Images that a card's memory does not hold at once.
+/// Images that a GPU's memory does not hold at once.
 mod bands;
 /// Many files: folders, parts, bad files, what is said.
 mod batch;
@@ -16,28 +16,38 @@ mod batch;
 mod bench;
 /// The command as a user meets it: files, exit statuses, sentences.
 mod command;
-/// Awkward images: the contract of `samples/CONTRACT.md`, row by row.
+/// Awkward images: the contract of `docs/CONTRACT.md`, row by row.
 mod contract;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
+/// What is taken, where results go, and what is refused before anything is touched.
+mod inputs;
+/// The journal: what it takes for done, whose files it replaces, and that it can be trusted.
+mod journal;
+/// Killed at random moments, whatever is made and however.
+mod kills;
 /// Laws that the operations obey, and literals small enough to check by hand.
 mod laws;
+/// What a process may use of the machine, and hostile inputs.
+mod limits;
 /// What files say beside their samples: kept, made true, carried over, or told.
 mod metadata;
 /// PNG read: every colour type, depth and filter, and hostile files.
 mod png_decode;
 /// PNG written, and read back by other decoders.
 mod png_encode;
-/// PNG files made for the tests.
-mod png_files;
 /// PNG from the GPU against PNG from the CPU, file by file.
 mod png_gpu;
 /// PNG decoded on the GPU against PNG decoded on the CPU, image by image.
 mod png_gpu_decode;
 /// PNM read and written.
 mod pnm;
+/// Bands on a GPU that the CPU pretends to be.
+mod pretended_gpu;
 /// Ranges of values: signed ones, and such as go with another depth.
 mod ranges;
+/// Memory that one image leaves to the next.
+mod recycled;
 /// Files that once went wrong, each named after what happened.
 mod regressions;
 /// Runs that are stopped, and going on.
@@ -46,7 +56,13 @@ mod resume;
 mod rounding;
 /// One range for a set of files.
 mod series;
+/// Signals, lost terminals and lost outputs.
+mod signals;
 /// Files of several pages.
 mod stacks;
+/// What is on the disk, and when, with `--sync`.
+mod sync;
 /// TIFF read and written, and hostile files.
 mod tiff;
+/// Wrong pixels and untrue metadata that once came out.
+mod untrue;

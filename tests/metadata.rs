@@ -1,8 +1,8 @@
 //! What files say beside their samples: kept, made true, carried to the other format, or told.
 
 use crate::contract::{chunk_of, made, outcome};
-use crate::png_files::Plain;
-use crate::tiff::build::Build;
+use crate::support::png::Plain;
+use crate::support::tiff::Build;
 use crate::tiff::picture;
 use gpuimg::image::Depth;
 use tiff::decoder::Decoder;
@@ -14,11 +14,11 @@ fn value(file: &[u8], number: u16) -> Option<Value> {
     decoder.find_tag(Tag::from_u16_exhaustive(number)).unwrap()
 }
 
-fn text(file: &[u8], number: u16) -> Option<String> {
+pub fn text(file: &[u8], number: u16) -> Option<String> {
     value(file, number).map(|value| value.into_string().unwrap())
 }
 
-fn doubles(file: &[u8], number: u16) -> Option<Vec<f64>> {
+pub fn doubles(file: &[u8], number: u16) -> Option<Vec<f64>> {
     value(file, number).map(|value| value.into_f64_vec().unwrap())
 }
 
@@ -41,13 +41,13 @@ fn png(chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
     // Behind the image data, too.
     let end = file.len() - 12;
     let mut behind = Vec::new();
-    crate::png_files::chunk(&mut behind, b"tEXt", b"Comment\0behind");
+    crate::support::png::chunk(&mut behind, b"tEXt", b"Comment\0behind");
     file.splice(end..end, behind);
     file
 }
 
 fn zlib(bytes: &[u8]) -> Vec<u8> {
-    crate::png_files::zlib(bytes, 6)
+    crate::support::png::zlib(bytes, 6)
 }
 
 /// A little-endian Exif of one orientation and a make.

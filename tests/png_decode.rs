@@ -1,6 +1,6 @@
 //! The PNG decoder against plainly written files, the png crate, and damage of every kind.
 
-use crate::png_files::{Plain, channels, chunk, idats, index, segments, sync_flushed, zlib};
+use crate::support::png::{Plain, channels, chunk, idats, index, segments, sync_flushed, zlib};
 use gpuimg::codec::png::decode;
 use gpuimg::files::Source;
 use gpuimg::image::{Depth, Image, Samples, Shape};

@@ -2,13 +2,14 @@
 
 use crate::png_encode::{KINDS, encoded, image};
 use crate::support::{SIZES, gpu};
-use gpuimg::codec::png::{self, Mode};
+use gpuimg::codec::png::Mode;
 use gpuimg::device::cuda::Gpu;
+use gpuimg::exec::png;
 use gpuimg::files::Target;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::metadata::Metadata;
 use gpuimg::ops::DeviceImage;
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 
 fn on_gpu(gpu: &Gpu, image: &Image) -> Vec<u8> {
     let shape = image.shape();

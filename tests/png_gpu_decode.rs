@@ -1,13 +1,15 @@
 //! What a GPU decodes from a PNG is what the CPU decodes, and what the CPU refuses no GPU accepts.
 
 use crate::png_encode;
-use crate::png_files::{Plain, idats, index, segments, zlib};
+use crate::support::png::{Plain, idats, index, segments, zlib};
 use crate::support::{Numbers, gpu, skipped};
-use gpuimg::codec::png::{self, Mode, Packed, Reader, decode_on_gpu};
+use gpuimg::codec::Decoder;
+use gpuimg::codec::png::{self, Mode, Packed, PngDecoder};
 use gpuimg::device::cuda::Gpu;
+use gpuimg::exec::png_decode::decode_on_gpu;
 use gpuimg::files::Source;
 use gpuimg::image::{Depth, Image};
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 
 /// Every colour type with each depth that it allows.
 const KINDS: [(u8, &[u8]); 5] = [
@@ -69,9 +71,9 @@ fn on_cpu(file: &[u8]) -> Result<Image, String> {
 /// What the GPU makes of a file, or why it does not.
 fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
     let source = Source::memory(file.to_vec());
-    let mut reader = Reader::open(&source, false).map_err(|error| format!("{error:#}"))?;
-    let shape = reader.shape;
-    let mut packed = Packed::read(&mut reader).map_err(|unsuited| unsuited.to_string())?;
+    let reader = PngDecoder::open(&source, false).map_err(|error| format!("{error:#}"))?;
+    let shape = reader.shape();
+    let mut packed = Packed::read(&reader).map_err(|unsuited| unsuited.to_string())?;
     let (head, memory) = packed.split();
     let decoded = gpu.job(memory, &mut Timeline::default(), |job| {
         let image = match decode_on_gpu(head, job)? {

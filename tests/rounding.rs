@@ -2,10 +2,11 @@
 
 use crate::support::gpu;
 use gpuimg::device::cuda::Gpu;
+use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::ops::OpResult;
 use gpuimg::ops::normalize::{Normalize, Range};
-use gpuimg::ops::{Op, Product};
-use gpuimg::stats::Timeline;
+use gpuimg::timing::Timeline;
 
 /// floor(x·span/d + 1/2) = floor((2·x·span + d) / 2d)
 fn rounded(x: u64, span: u64, d: u64) -> u64 {
@@ -33,10 +34,10 @@ fn check(d: u16, to: Range, gpu: Option<&Gpu>) {
     let image = Image::new(shape, values.into());
     let mut timeline = Timeline::default();
     let output = match gpu {
-        Some(gpu) => gpuimg::ops::on_gpu(&op, image, gpu, &mut timeline),
-        None => op.cpu(image, &mut timeline),
+        Some(gpu) => exec::on_gpu(&op, image, gpu, &mut timeline),
+        None => exec::on_cpu(&op, image, &mut timeline),
     };
-    let Product::Image(image) = output.expect("normalized").product else {
+    let OpResult::Image(image) = output.expect("normalized").result else {
         panic!("an image was expected")
     };
     let Samples::U16(found) = image.samples() else {

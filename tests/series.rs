@@ -3,8 +3,8 @@
 use crate::batch::tree;
 use crate::contract::words;
 use crate::stacks::{pages, range, stretched};
+use crate::support::tiff::Build;
 use crate::support::{Run, folder, run, sample};
-use crate::tiff::build::Build;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use std::collections::BTreeMap;
 use std::fs;
@@ -114,6 +114,96 @@ fn one_range_for_a_whole_set() {
         "no range in common",
     );
     assert!(!root.path().join("x").exists() && !root.path().join("x.pgm").exists());
+}
+
+/// One image that could not be read left a set without any histogram, and the jobs after it without
+/// an end.
+#[test]
+fn a_bad_image_leaves_the_histogram_of_the_others() {
+    let root = folder(&[
+        ("in/a.pgm", b"P5 2 1 255\n\x07\x64"),
+        ("in/b.pgm", b"P5 2 1 255\n\x03\x60"),
+        ("in/bad.pgm", b"P5 9 9 255\ntoo short"),
+    ]);
+    let go = |args: &[&str]| run(root.path(), args, &[]);
+    for part in 1..=2 {
+        let (shard, out) = (format!("{part}/2"), format!("new/parts/{part}.hist"));
+        let Run { code, stderr, .. } = go(&["histogram", "in", "--shard", &shard, "-o", &out]);
+        // The bad image's part says so, and whose fault it is; the other part is whole.
+        let bad = stderr.contains("in/bad.pgm");
+        assert_eq!(code, i32::from(bad), "{stderr}");
+        let sentence = format!("{out} leaves out 1 image that could not be read");
+        assert_eq!(stderr.contains(&sentence), bad, "{stderr}");
+        assert!(root.path().join(&out).exists());
+    }
+    let Run { code, stderr, .. } = go(&["merge", "new/parts", "-o", "all.hist"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("all.hist leaves out 1 image"), "{stderr}");
+    let all = fs::read_to_string(root.path().join("all.hist")).expect("merged");
+    assert!(
+        all.contains(r#""failed":1"#) && all.contains(r#""images":2"#),
+        "{all}"
+    );
+    let Run { code, stderr, .. } = go(&["normalize", "--range-from", "all.hist", "in", "out"]);
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("all.hist leaves out 1 image"), "{stderr}");
+    // 3 to 100 become 0 to 255: 7 is floor(4 * 255 / 97 + 1/2) = 11, and 96 is 244.
+    assert_eq!(
+        fs::read(root.path().join("out/a.pgm")).expect("a")[11..],
+        [11, 255]
+    );
+    assert_eq!(
+        fs::read(root.path().join("out/b.pgm")).expect("b")[11..],
+        [0, 244]
+    );
+}
+
+/// `merge` wanted a shell to list a folder's files, and a repeated one met its own output there.
+#[test]
+fn merge_takes_a_folder() {
+    let root = folder(&[
+        ("in/a.pgm", b"P5 2 1 255\n\x07\x64"),
+        ("parts/notes.txt", b"not a histogram"),
+    ]);
+    let go = |args: &[&str], code: i32, sentence: &str| {
+        let out = run(root.path(), args, &[]);
+        assert_eq!(out.code, code, "{args:?}: {}", out.stderr);
+        assert!(out.stderr.contains(sentence), "{args:?}: {}", out.stderr);
+    };
+    let merge = ["merge", "parts", "-o", "parts/all.hist", "--overwrite"];
+    go(&merge, 2, "no .hist file in the folder");
+    for part in ["1/2", "2/2"] {
+        let out = format!("parts/{}.hist", part.replace('/', "-of-"));
+        go(&["histogram", "in", "--shard", part, "-o", &out], 0, "");
+    }
+    go(&merge, 0, "");
+    let first = fs::read(root.path().join("parts/all.hist")).expect("merged");
+    // The job is tried again: what it wrote before is no part.
+    go(&merge, 0, "");
+    assert_eq!(
+        fs::read(root.path().join("parts/all.hist")).expect("merged"),
+        first
+    );
+    // A part of another split is named, not counted.
+    go(
+        &[
+            "histogram",
+            "in",
+            "--shard",
+            "1/3",
+            "-o",
+            "parts/1-of-3.hist",
+        ],
+        0,
+        "",
+    );
+    go(&merge, 1, "it is of a set in");
+    go(
+        &["merge", "parts", "-o", "x.hist"],
+        1,
+        "cannot merge parts/1-of-3.hist",
+    );
+    assert!(!root.path().join("x.hist").exists());
 }
 
 #[test]

@@ -1,7 +1,8 @@
 #!/bin/bash
-# The job array of samples/slurm on a real Slurm: two nodes on this machine, three tasks; the results must be
-# those of `normalize --across` on one machine. Needs root and Debian's slurm-wlm; installs it, or says loudly
-# that it could not.
+# The job arrays of samples/slurm on a real Slurm: two nodes on this machine. The results must be those of
+# `normalize --across` on one machine, also with a bad image, a lost task, a requeued one, another number of
+# tasks, and a path with all that a path may have; and no job may be left waiting. Needs root and Debian's
+# slurm-wlm; installs it, or says loudly that it could not.
 #
 #   tests/slurm.sh [GPUIMG]
 set -euo pipefail
@@ -40,7 +41,7 @@ SlurmctldHost=$(hostname -s)
 SlurmctldPort=16817
 SlurmUser=root
 AuthType=auth/munge
-AuthInfo=socket=$work/munge/socket
+AuthInfo=socket=$work/munge/socket,cred_expire=5
 CredType=cred/munge
 StateSaveLocation=$work/state
 SlurmdSpoolDir=$work/%n
@@ -67,17 +68,142 @@ for _ in $(seq 30); do
 done
 [[ $(sinfo -h -o %t) == idle ]] || skip "Slurm's nodes do not come up"
 
-# A series of 30 images of different brightness.
-mkdir "$work/in"
-for i in $(seq 30); do
-    { printf 'P5\n64 48\n65535\n'; head -c 6144 /dev/urandom | tr '\000-\377' "\\000-\\$(printf %o $((100 + 5 * i)))"; } \
-        > "$work/in/$i.pgm"
-done
+# A series of `count` images in `folder`, of different brightness.
+series() { # folder count
+    mkdir -p "$1"
+    for i in $(seq "$2"); do
+        { printf 'P5\n64 48\n65535\n'; head -c 6144 /dev/urandom | tr '\000-\377' "\\000-\\$(printf %o $((100 + 5 * i)))"; } \
+            > "$1/$i.pgm"
+    done
+}
+
+# Ends the test, with what Slurm and the jobs say.
+wrong() {
+    echo "WRONG: $case: $*" >&2
+    squeue -l >&2
+    scontrol show job -o 2> /dev/null | grep -o 'JobId=[0-9]*\|JobName=[a-z]*\|JobState=[A-Z]*\|Reason=[A-Za-z]*\|ExitCode=[0-9:]*' |
+        paste - - - - - >&2
+    find "$work"/out* -name '*.log' -exec tail -n 5 {} + >&2
+    exit 1
+}
+
+# Waits until no job is left; what waits for ever is wrong.
+finish() {
+    for _ in $(seq 450); do
+        [[ -n $(squeue -h 2> /dev/null) ]] || return 0
+        sleep 0.2
+    done
+    wrong "jobs are left waiting"
+}
+
+# How the tasks of a job ended: their states and exit statuses, sorted.
+ends() { scontrol show job -o "$1" | sed 's/.*JobState=\([A-Z]*\).*ExitCode=\([0-9]*\):.*/\1 \2/' | sort | tr '\n' ' '; }
+
+# What was made must be what one machine makes.
+same() { diff -r -x '.*' "$1" "$2" > "$work/diff" || wrong "other results than one machine's: $(head -3 "$work/diff")"; }
+
+submit() { GPUIMG=${GPUIMG:-$gpuimg} samples/slurm/submit.sh "$@" || wrong "not submitted"; }
+
+# A gpuimg that does something else for task 2 first, if $work/once-VERB has it.
+cat > "$work/gpuimg" << PROGRAM
+#!/bin/bash
+# In a requeued task's second life that is not there any more.
+if [[ \$SLURM_ARRAY_TASK_ID == 2 && -e $work/once-\$1 ]]; then
+    mv "$work/once-\$1" "$work/now-\$1"
+    . "$work/now-\$1"
+fi
+exec "$gpuimg" "\$@"
+PROGRAM
+chmod +x "$work/gpuimg"
+run_of() { ls -t "$1/.range" | grep -x '[0-9]*' | head -1; }
+
+case="three tasks"
+series "$work/in" 30
 "$gpuimg" normalize -q --across "$work/in" "$work/one"
-last=$(GPUIMG=$gpuimg samples/slurm/submit.sh "$work/in" "$work/many" 3)
-for _ in $(seq 120); do
-    [[ -z $(squeue -h 2> /dev/null) ]] && break
-    sleep 1
+last=$(submit "$work/in" "$work/out" 3)
+finish
+same "$work/one" "$work/out"
+[[ $(ends "$last") == "COMPLETED 0 COMPLETED 0 COMPLETED 0 " ]] || wrong "$(ends "$last")"
+echo "Slurm: 3 tasks on 2 nodes, $(find "$work/out" -name '*.pgm' | wc -l) files, the same bytes as one machine's"
+
+case="one task again (--array=2)"
+run=$(run_of "$work/out")
+second=$("$gpuimg" sum -q "$work/in" --shard 2/3 --json | sed 's/.*"file":"[^"]*\/\([0-9]*\.pgm\)".*/\1/' | sort)
+rm "$work"/out/*.pgm
+GPUIMG=$gpuimg INPUT=$work/in OUTPUT=$work/out TASKS=3 RUN=$run \
+    sbatch --parsable --array=2 --output=/dev/null samples/slurm/normalize.sbatch > /dev/null
+finish
+[[ -n $second && $(find "$work/out" -name '*.pgm' -printf '%f\n' | sort) == "$second" ]] ||
+    wrong "task 2 of 3 made other files than its own $(wc -w <<< "$second")"
+echo "Slurm: one task submitted by itself does its own part"
+rm -r "$work/out"
+
+case="another number of tasks, of another set"
+submit "$work/in" "$work/out" 3 > /dev/null
+finish
+rm -r "$work"/{in,out}/{1,30}.pgm "$work/one"
+"$gpuimg" normalize -q --across "$work/in" "$work/one"
+submit "$work/in" "$work/out" 2 > /dev/null
+finish
+same "$work/one" "$work/out"
+echo "Slurm: 3 tasks, then 2 for a smaller set in the same folder: nothing of the first range is left"
+rm -r "$work/out"
+
+case="a bad image"
+printf 'P5\n64 48\n65535\ntoo short' > "$work/in/bad.pgm"
+last=$(submit "$work/in" "$work/out" 3)
+finish
+same "$work/one" "$work/out"
+[[ $(ends "$last") == "COMPLETED 0 COMPLETED 0 FAILED 1 " ]] || wrong "$(ends "$last")"
+grep -q 'bad.pgm' "$work"/out/.range/count-*.log && grep -q 'bad.pgm' "$work"/out/.range/normalize-"$last"_*.log ||
+    wrong "no log names it"
+grep -q 'leaves out 1 image' "$work"/out/.range/merge-*.log || wrong "the merge does not tell"
+echo "Slurm: with a bad image the others are done, and one task ends with 1"
+rm -r "$work/out" "$work/in/bad.pgm"
+
+case="a lost task"
+echo 'kill -9 $$' > "$work/once-histogram"
+last=$(GPUIMG=$work/gpuimg submit "$work/in" "$work/out" 3)
+finish
+[[ $(ends "$last") == *CANCELLED* && ! $(ends "$last") =~ COMPLETED ]] || wrong "$(ends "$last")"
+grep -q 'part 2 of 3 is missing' "$work"/out/.range/merge-*.log || wrong "the merge does not name it"
+submit "$work/in" "$work/out" 3 "$(run_of "$work/out")" 2 > /dev/null
+finish
+same "$work/one" "$work/out"
+echo "Slurm: a lost task is named, nothing waits for it, and counted again by itself"
+rm -r "$work/out"
+
+case="requeued tasks"
+# Both have done their work, but Slurm does not know.
+for verb in histogram normalize; do
+    echo "echo the first time; \"$gpuimg\" \"\$@\"; touch \"$work/wait-$verb\"; sleep 100" > "$work/once-$verb"
 done
-diff -r -x '.*' "$work/one" "$work/many" || { cat "$work"/many/.range/*.log; scontrol show job "$last" || true; exit 1; }
-echo "Slurm: 3 tasks on 2 nodes, $(find "$work/many" -name '*.pgm' | wc -l) files, the same bytes as one machine's"
+last=$(GPUIMG=$work/gpuimg submit "$work/in" "$work/out" 3)
+for verb in histogram normalize; do
+    for _ in $(seq 200); do [[ ! -e $work/wait-$verb ]] || break; sleep 0.2; done
+    [[ -e $work/wait-$verb ]] || wrong "$verb does not begin"
+    [[ $verb == normalize ]] && job=$last || job=$(run_of "$work/out")
+    scontrol requeue "${job}_2" || wrong "$verb is not requeued"
+done
+finish
+same "$work/one" "$work/out"
+[[ $(ends "$last") == "COMPLETED 0 COMPLETED 0 COMPLETED 0 " ]] || wrong "$(ends "$last")"
+grep -q 'the first time' "$work/out/.range/normalize-${last}_2.log" || wrong "the first life's log is lost"
+echo "Slurm: a counting and a normalizing task requeued"
+rm -r "$work/out"
+
+case="a job that Slurm refuses"
+! GPUIMG=$gpuimg samples/slurm/submit.sh "$work/in" "$work/out" 1-x 2> "$work/told" || wrong "it is taken"
+[[ $(grep -c failed "$work/told") == 1 ]] || wrong "the jobs after it are submitted too: $(cat "$work/told")"
+rm -r "$work/out"
+
+case="a strange path"
+strange=$work/$'out %A 100%j\n "$x" %%\n'
+mv "$work/in" "$strange in"
+submit "$strange in" "$strange" 2 > /dev/null
+finish
+same "$work/one" "$strange"
+[[ $(ls "$strange/.range" | grep -c '\.log$') == 5 ]] || wrong "logs are lost: $(ls "$work"/*/.range)"
+[[ $(GPUIMG=$gpuimg samples/slurm/submit.sh "$strange in" "$work/a\\b" 2>&1) == *"with a backslash"* && ! -e $work/a\\b ]] ||
+    wrong "a path in which sbatch cannot log is taken"
+echo "Slurm: a path with %, spaces, quotes and newlines"

@@ -1,12 +1,14 @@
 //! Files of several pages: every page done, the range shared, descriptions true.
 
 use crate::contract::{made, outcome, refused};
+use crate::support::tiff::Build;
 use crate::support::{folder, run, sample};
-use crate::tiff::build::Build;
 use crate::tiff::{picture, written};
-use gpuimg::codec::tiff::{Compression, Writer};
+use gpuimg::codec::Encoder;
+use gpuimg::codec::tiff::{Compression, TiffEncoder};
 use gpuimg::image::{Depth, Image, Samples};
 use gpuimg::metadata::{Field, Metadata, Own, Value};
+use std::borrow::Cow;
 use std::fs;
 use tiff::decoder::{Decoder, DecodingResult};
 use tiff::tags::Tag;
@@ -39,11 +41,11 @@ pub fn pages(file: &[u8]) -> Vec<Page> {
 pub fn stack(images: &[Image], metadata: &Metadata) -> Vec<u8> {
     written(|target| {
         let shapes = images.iter().map(|image| (image.shape(), 1000));
-        let mut writer = Writer::new(target, Compression::None, shapes);
+        let mut writer = TiffEncoder::new(target, Compression::None, shapes);
         for image in images {
-            writer.page(image.clone(), metadata)?;
+            writer.page(Cow::Borrowed(image), metadata)?;
         }
-        Ok(writer.end)
+        Ok(writer.length())
     })
     .unwrap()
 }
@@ -296,10 +298,10 @@ fn smaller_copies_are_left_out() {
     };
     let file = written(|target| {
         let shapes = [(image.shape(), 100), (image.shape(), 100)];
-        let mut writer = Writer::new(target, Compression::None, shapes);
-        writer.page(image.clone(), &Metadata::default())?;
-        writer.page(picture(4, 4, 1, Depth::Sixteen), &thumbnail)?;
-        Ok(writer.end)
+        let mut writer = TiffEncoder::new(target, Compression::None, shapes);
+        writer.page(Cow::Borrowed(&image), &Metadata::default())?;
+        writer.page(Cow::Owned(picture(4, 4, 1, Depth::Sixteen)), &thumbnail)?;
+        Ok(writer.length())
     })
     .unwrap();
     let (run, written) = outcome("in.tif", &file, &["flip", "vertical"], "out.tif");

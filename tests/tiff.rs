@@ -6,7 +6,6 @@ use gpuimg::files::{Source, Target};
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use std::io::Cursor;
 
-pub mod build;
 mod hostile;
 mod layouts;
 

@@ -1,7 +1,9 @@
-// HABR's empty kernel, the long kernel of NOTES' asynchrony, and the comparison that checks every other kernel.
+// The empty kernel of "CUDA: performance aspects of typical tasks" (2011), the long kernel for the asynchronous calls
+// of "Methods of effective organisation of parallel computing on GPUs", and the comparison that checks every other
+// kernel.
 //
 //   empty()                                         any launch
-//   spin(u64 nanoseconds)                           1 thread: keeps the queue busy that long
+//   spin(u64 nanoseconds)                           1 thread: keeps the stream busy that long
 //   differing(const u32 *a, const u32 *b, u64 n, u64 *count)
 //       Adds to *count how many of n words differ. Any launch.
 #include "papers/papers.cuh"

@@ -1,5 +1,7 @@
-// How data lie in memory: NOTES' rows, records, columns, indices, scattered lines and cache preference, and LXF's
-// local memory. Every thread that reads stores the sum of what it read in sums[its number in the grid].
+// Layouts of data in memory: rows, records, columns, indices, scattered lines and cache preference of "Methods of
+// effective organisation of parallel computing on GPUs" (lecture notes; NOTES), and the local memory of "Transposing a
+// matrix" (Kalgin and Baldin; LXF). Every thread that reads stores the sum of the values that it read in sums[its
+// number in the grid].
 //
 //   rows(const u32 *data, u32 rows, u32 width, u32 pitch, u32 *sums)
 //       A block takes whole rows, a thread a column: rows of 120 words begin at a 128-byte line only if they are padded.

@@ -1,5 +1,7 @@
-// HABR's memory kernels, NOTES' occupancy sweep, and what wide accesses make of them. Every thread that reads stores
-// the sum of what it read in sums[its number in the grid], so that no load can be left out.
+// The memory kernels of "CUDA: performance aspects of typical tasks" (2011; HABR), the occupancy sweep of "Methods of
+// effective organisation of parallel computing on GPUs" (lecture notes; NOTES), and versions with wide accesses. Every
+// thread that reads stores the sum of the values that it read in sums[its number in the grid], so that no load can be
+// optimised away.
 //
 //   read(const u16 *data, u32 pieces, u32 piece, u32 *sums)           HABR: every element loaded
 //   copy(const u16 *src, u16 *dst, u32 pieces, u32 piece)             HABR: … and stored

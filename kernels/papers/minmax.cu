@@ -1,4 +1,5 @@
-// HABR's minimum and maximum in one pass, and what came after it.
+// Minimum and maximum in one pass, from "CUDA: performance aspects of typical tasks" (2011; HABR), and two later
+// methods.
 //
 //   serial(const u16 *data, u32 pieces, u32 piece, u32 *range)
 //       The paper's: each thread keeps its own minimum and maximum in shared memory; after a barrier thread 0 goes through
@@ -50,7 +51,7 @@ extern "C" __global__ void tree(const u16 *data, u32 pieces, u32 piece, u32 *ran
     });
     low[threadIdx.x] = lowest, high[threadIdx.x] = highest;
     __syncthreads();
-    // Any number of threads: the upper part of what is left folds onto the lower.
+    // Any number of threads: the upper part of the remaining values folds onto the lower.
     for (u32 left = blockDim.x; left > 1; left = (left + 1) / 2) {
         const u32 other = threadIdx.x + (left + 1) / 2;
         if (other < left) {
@@ -75,8 +76,8 @@ extern "C" __global__ void warp(const u16 *data, u32 pieces, u32 piece, u32 *ran
     if (threadIdx.x % 32 == 0) atomicMin(&range[0], lowest), atomicMax(&range[1], highest);
 }
 
-// nested(p, 0) = p; with the lowest bit of p >> depth set, nested(3p + depth, depth − 1), else p ^ depth: each level is
-// reached by half of what reached the one before, and leaves by a path of its own. In 16 bits.
+// nested(p, 0) = p; with the lowest bit of p >> depth set, nested(3p + depth, depth − 1), else p ^ depth: half of the
+// values at each level go on to the next, and each level has a path of its own. In 16 bits.
 template <u32 DEPTH> static __device__ __forceinline__ u16 nested(u16 p) {
     if constexpr (DEPTH == 0) return p;
     else if (p >> DEPTH & 1) return nested<DEPTH - 1>((u16)(3 * p + DEPTH));

@@ -1,12 +1,13 @@
-// HABR's scale v = (float(p) − sub)·factor, in place, with its three ways to round; and the exact one in integers.
+// The scale v = (float(p) − sub)·factor of "CUDA: performance aspects of typical tasks" (2011), in place, with its
+// three ways to round; and an exact version in integers.
 //
 //   truncating(u16 *data, u32 pieces, u32 piece, float sub, float factor)    the integer part is stored
 //   rounding(…)    the library's rounding before the store: several instructions
 //   half_up(…)     + 0.5, then the integer part: rounds half up with one addition
 //   exact(u16 *data, u32 pieces, u32 piece, u32 min, u32 span, u32 d)
 //       floor((p − min)·span/d + 1/2) in integers, a division an element: what `normalize` promises, done the plain way
-// The roundings of each step are written out (_rn), so that the compiler may not fuse a multiplication and an addition,
-// and the results can be foretold.
+// Each rounding step is written out (_rn), so that the compiler cannot fuse a multiplication and an addition, and the
+// results are predictable.
 #include "papers/papers.cuh"
 
 static __device__ __forceinline__ float scaled(u16 p, float sub, float factor) {

@@ -1,10 +1,11 @@
-// What the papers' kernels share: HABR's loop, and the 1-D walk of one element a thread.
+// Shared by the papers' kernels: the loop of "CUDA: performance aspects of typical tasks" (2011), and the
+// one-dimensional walk of one element a thread.
 #pragma once
 #include "common.cuh"
 
-// HABR's loop: the data lie in `pieces` pieces of `piece` elements. A block takes pieces blockIdx.x, blockIdx.x +
-// gridDim.x, …; inside a piece a thread takes elements threadIdx.x, threadIdx.x + blockDim.x, …, so that neighbours
-// in a warp touch neighbours in memory, one element an access.
+// The paper's loop: the data are `pieces` pieces of `piece` elements. A block takes pieces blockIdx.x, blockIdx.x +
+// gridDim.x, …; inside a piece a thread takes elements threadIdx.x, threadIdx.x + blockDim.x, …, so that neighbours in
+// a warp access neighbours in memory, one element an access.
 //   visit(j, i)   element i of piece j
 template <class Visit> static __device__ __forceinline__ void each(u32 pieces, u32 piece, Visit visit) {
     for (u32 j = blockIdx.x; j < pieces; j += gridDim.x)

@@ -1,5 +1,6 @@
-// REDUCE's seven sums of 32-bit integers, modulo 2³². Each block adds its part up in shared memory and stores one
-// partial sum; a further launch adds those, until one is left, so that any length works.
+// The seven sums of 32-bit integers, modulo 2³², of "GPGPU optimisation by the example of a sum" (after Mark Harris).
+// Each block adds its part in shared memory and stores one partial sum; a further launch adds the partial sums, until
+// one is left, so that any length works.
 //
 //   step_{1…7}(const u32 *in, u32 *partial, u32 n)
 //   1  interleaved addressing: a thread works when its index is a multiple of 2·stride, so that every warp diverges
@@ -15,7 +16,7 @@
 
 constexpr u32 THREADS = 256;
 
-// Loads one element a thread, or two a block's length apart; zero past the end.
+// Loads one element a thread, or two that are a block's length apart; zero past the end.
 static __device__ __forceinline__ u32 one(const u32 *in, u32 n) {
     const u32 i = number();
     return i < n ? in[i] : 0;
@@ -74,7 +75,7 @@ extern "C" __global__ void step_4(const u32 *in, u32 *partial, u32 n) {
     if (t == 0) partial[blockIdx.x] = s[0];
 }
 
-// Adds up s[0 … 63] in s[0], by the first warp.
+// Adds s[0 … 63] to s[0], with the first warp.
 static __device__ __forceinline__ void last_warp(u32 *s, u32 t) {
     u32 sum = s[t] + s[t + 32];
 #pragma unroll
@@ -82,7 +83,7 @@ static __device__ __forceinline__ void last_warp(u32 *s, u32 t) {
         __syncwarp();
         s[t] = sum;
         __syncwarp();
-        sum += s[t + stride]; // lanes from `stride` on add what nobody will read
+        sum += s[t + stride]; // lanes from `stride` on add values that no lane reads
     }
     __syncwarp();
     if (t == 0) s[0] = sum;

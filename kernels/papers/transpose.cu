@@ -1,4 +1,5 @@
-// LXF's transposition of an n × n matrix of floats, B[j][i] = A[i][j], one element a thread. i comes from x, j from y.
+// The transposition of an n × n matrix of floats of "Transposing a matrix" (Kalgin and Baldin, Linux Format Russia),
+// B[j][i] = A[i][j], one element a thread. i comes from x, j from y.
 //
 //   naive(const float *a, float *b, u32 n)        variant 1: neighbours in x write neighbours and read a row apart; which
 //       of the two is scattered depends on the shape of the block alone

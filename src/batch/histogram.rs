@@ -1,54 +1,65 @@
-//! The histogram of a whole set of images: measured over files and machines, merged, and made the
-//! range by which all are normalized.
+//! The histogram of a whole set of images: counted over files and machines, merged, and used as the
+//! common range for normalizing all of them.
 //!
-//! A `.hist` file is one JSON object: what kind of images were counted, how many, which part of a
-//! set that was, and of each channel `[value, count]` for every value that occurs.
+//! A `.hist` file is one JSON object: the kind of the images, their number, the number of
+//! unreadable ones, the shards of the set that are included, and for each channel a list of
+//! `[value, count]` for every value that occurs.
 
-use super::measure_set;
-use super::options::Options;
-use super::shard::Shard;
-use crate::cli::Common;
-use crate::files::{Source, Target};
+use super::options::Counted;
+use super::plan::counted;
+use super::shard::{MOST_PARTS, Shard};
+use crate::console;
+use crate::files::{Source, Target, make_folder, parent};
 use crate::image::{Depth, Values};
-use crate::ops::histogram::{Clip, Counts};
-use crate::ops::normalize::SetRange;
-use crate::outcome::{Outcome, usage};
-use anyhow::{Context, Result, bail, ensure};
+use crate::ops::histogram::Counts;
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 
-/// Version of the files.
+/// Version of the file format.
 const SCHEMA: u64 = 1;
 
-/// The histogram of a set of images of one kind, or of some parts of it.
+/// The largest accepted file, in bytes: four channels of 65,536 values take a tenth of it.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The most missing shards that a message names.
+const NAMED: usize = 8;
+
+/// The histogram of a set of images of one kind, or of some shards of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
-    /// What was counted; nothing, where a part had no image.
+    /// The counts; `None` if there was no image.
     pub counts: Option<Counts>,
-    /// How many images.
+    /// The number of counted images.
     pub images: u64,
-    /// The parts of the set that are in it, in order, and of how many; (1 of 1) is a whole set.
-    parts: Vec<u64>,
+    /// The number of images that could not be read and are not counted.
+    pub failed: u64,
+    /// The included shards, from 1, and the number of all shards; (1 of 1) is a whole set.
+    parts: BTreeSet<u64>,
     of: u64,
 }
 
 impl Set {
-    /// The part `shard` of a set, or a whole one, with nothing counted yet.
+    /// An empty histogram for the shard `shard` of a set, or for a whole set.
     pub fn new(shard: Option<Shard>) -> Set {
         let (part, of) = shard.map_or((1, 1), |shard| (shard.index, shard.of));
         Set {
             counts: None,
             images: 0,
-            parts: vec![part],
+            failed: 0,
+            parts: BTreeSet::from([part]),
             of,
         }
     }
 
     /// Adds the counts of an image, or of several; another kind of image is an error.
     pub fn add(&mut self, counts: &Counts, images: u64) -> Result<()> {
-        self.images += images;
+        let sum = self.images.checked_add(images);
+        let sum = sum.context("they have more images than can be counted")?;
         let Some(all) = &mut self.counts else {
             self.counts = Some(counts.clone());
+            self.images = sum;
             return Ok(());
         };
         let kind = |counts: &Counts| {
@@ -61,54 +72,72 @@ impl Set {
             kind(counts),
             kind(all)
         );
+        let total = samples(&all.bins) + samples(&counts.bins);
+        ensure!(
+            u64::try_from(total).is_ok(),
+            "they have more samples than can be counted"
+        );
         all.add(counts);
+        self.images = sum;
         Ok(())
     }
 
-    /// Joins another part of the same set.
-    fn join(&mut self, other: &Set) -> Result<()> {
+    /// Adds another shard of the same set.
+    pub fn join(&mut self, other: &Set) -> Result<()> {
         ensure!(
             self.of == other.of,
             "it is of a set in {} parts, and the others are of one in {}",
             other.of,
             self.of
         );
-        // Whole sets may be joined as one likes; a part must not count twice.
+        // Whole sets may be joined freely; a shard must not count twice.
         if self.of > 1 {
-            if let Some(twice) = other.parts.iter().find(|part| self.parts.contains(part)) {
+            if let Some(twice) = other.parts.intersection(&self.parts).next() {
                 bail!("part {twice} of {} is in it and in another file", self.of);
             }
             self.parts.extend(&other.parts);
-            self.parts.sort_unstable();
         }
+        self.failed = self.failed.saturating_add(other.failed);
         match &other.counts {
             Some(counts) => self.add(counts, other.images),
             None => Ok(()),
         }
     }
 
-    /// The parts that are not in it.
-    fn missing(&self) -> Vec<String> {
-        let missing = (1..=self.of).filter(|part| !self.parts.contains(part));
-        missing.map(|part| part.to_string()).collect()
+    /// The set as a whole, no longer a shard of another.
+    ///
+    /// # Errors
+    /// Missing shards.
+    pub fn complete(mut self) -> Result<Set> {
+        self.whole()?;
+        self.parts = BTreeSet::from([1]);
+        self.of = 1;
+        Ok(self)
     }
 
-    /// The range of the whole set.
-    pub fn range(&self, clip: Option<Clip>, per_channel: bool) -> Result<SetRange> {
-        let missing = self.missing();
+    /// Fails if shards are missing, and names the first of them.
+    fn whole(&self) -> Result<()> {
+        let missing = (1..=self.of).filter(|part| !self.parts.contains(part));
+        let named: Vec<String> = missing.take(NAMED).map(|part| part.to_string()).collect();
+        let more = self.of - self.parts.len() as u64 - named.len() as u64;
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
         ensure!(
-            missing.is_empty(),
-            "part {} of {} is missing (gpuimg merge joins them)",
-            missing.join(", "),
+            named.is_empty(),
+            "part {}{more} of {} is missing",
+            named.join(", "),
             self.of
         );
-        let counts = self.counts.as_ref().context("no image was counted")?;
-        Ok(SetRange {
-            channels: counts.channels,
-            values: counts.kind().1,
-            ranges: counts.ranges(clip.unwrap_or(Clip::NONE), per_channel),
-            own: false,
-        })
+        Ok(())
+    }
+
+    /// The counts of the whole set. Errors: a shard is missing, or there was no image.
+    pub fn into_counts(self) -> Result<Counts> {
+        let whole = self.whole();
+        whole.map_err(|missing| anyhow!("{missing} (gpuimg merge joins them)"))?;
+        self.counts.context("no image was counted")
     }
 
     fn json(&self) -> Value {
@@ -122,6 +151,7 @@ impl Set {
         json!({
             "gpuimg_histogram": SCHEMA,
             "images": self.images,
+            "failed": self.failed,
             "depth": values.map(|values| values.depth.bits()),
             "signed": values.map(|values| values.signed),
             "parts": self.parts,
@@ -157,9 +187,21 @@ impl Set {
                         let (value, count) = pair.context("a bin is not [value, count]")?;
                         let bin = usize::try_from(value.saturating_sub(least)).ok();
                         let bin = bin.and_then(|bin| bins.get_mut(bin));
-                        *bin.with_context(|| format!("value {value} is beyond its depth"))? = count;
+                        let bin =
+                            bin.with_context(|| format!("value {value} is beyond its depth"))?;
+                        ensure!(*bin == 0, "value {value} is counted twice");
+                        *bin = count;
                     }
                 }
+                let each: Vec<u128> = counts.each().map(samples).collect();
+                ensure!(
+                    each.iter().all(|other| *other == each[0]),
+                    "its channels differ in how many samples they have"
+                );
+                ensure!(
+                    u64::try_from(samples(&counts.bins)).is_ok(),
+                    "it has more samples than can be counted"
+                );
                 Some(counts)
             }
             _ => bail!("its depth or its channels are none of ours"),
@@ -168,27 +210,51 @@ impl Set {
         let of = value["of"]
             .as_u64()
             .context("it does not say of how many parts")?;
+        ensure!(of <= MOST_PARTS, "{of} parts are more than {MOST_PARTS}");
         ensure!(
             !parts.is_empty() && parts.iter().all(|part| (1..=of).contains(part)),
             "it has parts that its set does not have"
         );
+        let distinct = BTreeSet::from_iter(parts.iter().copied());
+        ensure!(distinct.len() == parts.len(), "it names a part twice");
+        let images = value["images"].as_u64();
         Ok(Set {
             counts,
-            images: value["images"].as_u64().unwrap_or(0),
-            parts,
+            images: images.context("it does not say how many images were counted")?,
+            failed: value["failed"].as_u64().unwrap_or(0),
+            parts: distinct,
             of,
         })
     }
 
     /// Reads a `.hist` file.
     pub fn read(path: &Path) -> Result<Set> {
-        let read = || Set::parse(&Source::open(path)?.read_all()?);
+        let read = || {
+            let source = Source::open(path)?;
+            ensure!(source.len() <= MOST_BYTES, "it is too long for a histogram");
+            Set::parse(&source.read_all()?)
+        };
         read().with_context(|| format!("cannot read {}", path.display()))
     }
 
-    fn write(&self, path: &Path, overwrite: bool) -> Result<()> {
+    /// Prints on standard error how many images the file at `path` lacks, if any.
+    pub fn mention_failed(&self, path: &Path) {
+        if self.failed > 0 {
+            console::tell(&format!(
+                "gpuimg: {} leaves out {} that could not be read",
+                path.display(),
+                counted(self.failed as usize, "image")
+            ));
+        }
+    }
+
+    /// Writes a `.hist` file, and creates its folder first.
+    pub fn write(&self, output: &Counted) -> Result<()> {
+        let path = &output.output;
         let write = || {
-            let target = Target::create(path, overwrite)?;
+            make_folder(parent(path), output.sync)?;
+            let mut target = Target::create(path, output.overwrite)?;
+            target.sync = output.sync;
             let text = format!("{}\n", self.json());
             target.write_at(text.as_bytes(), 0)?;
             target.commit(text.len() as u64)
@@ -198,53 +264,15 @@ impl Set {
     }
 }
 
-/// Counts all that `inputs` and the options name, and writes the histogram to `output`. A file that
-/// cannot be read leaves no histogram: a range of most of a set would not be the set's.
-pub fn histogram(
-    inputs: &[PathBuf],
-    output: &Path,
-    overwrite: bool,
-    options: &Options,
-    common: &Common,
-) -> Result<Outcome> {
-    let (set, outcome) = measure_set(inputs, options, common, true)?;
-    if options.dry_run {
-        return Ok(outcome);
-    }
-    if outcome != Outcome::Done {
-        bail!(
-            "{} is not written, since not all images could be counted",
-            output.display()
-        );
-    }
-    set.write(output, overwrite)?;
-    Ok(outcome)
-}
-
-/// Joins the histograms of the parts of a set.
-pub fn merge(inputs: &[PathBuf], output: &Path, overwrite: bool) -> Result<Outcome> {
-    let (first, others) = inputs
-        .split_first()
-        .context("nothing to merge")
-        .map_err(usage)?;
-    let mut all = Set::read(first)?;
-    for path in others {
-        all.join(&Set::read(path)?)
-            .with_context(|| format!("cannot merge {}", path.display()))?;
-    }
-    let missing = all.missing();
-    if !missing.is_empty() {
-        bail!("part {} of {} is missing", missing.join(", "), all.of);
-    }
-    all.parts = vec![1];
-    all.of = 1;
-    all.write(output, overwrite)?;
-    Ok(Outcome::Done)
+/// The number of samples counted in `bins`; 128 bits cannot overflow.
+fn samples(bins: &[u64]) -> u128 {
+    bins.iter().map(|&count| u128::from(count)).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::histogram::Clip;
 
     fn part(index: u64, of: u64, value: usize) -> Set {
         let mut set = Set::new(Some(Shard { index, of }));
@@ -282,15 +310,16 @@ mod tests {
     #[test]
     fn parts_make_a_whole() {
         let mut all = part(3, 3, 9);
-        assert!(all.range(None, false).is_err());
+        assert!(all.clone().into_counts().is_err());
         all.join(&part(1, 3, 70)).expect("valid");
         assert!(all.join(&part(1, 3, 70)).is_err(), "the same part twice");
         assert!(all.join(&part(1, 2, 70)).is_err(), "a part of another set");
-        assert_eq!(all.missing(), ["2"]);
+        assert!(all.whole().is_err(), "part 2 is missing");
         let mut nothing = Set::new(Some(Shard { index: 2, of: 3 }));
         nothing.images = 0;
         all.join(&nothing).expect("valid");
-        assert_eq!(all.range(None, false).expect("valid").ranges, [(9, 70)]);
+        let counts = all.into_counts().expect("valid");
+        assert_eq!(counts.ranges(Clip::NONE, false), [(9, 70)]);
         let mut rgb = Set::new(None);
         rgb.add(&Counts::new(3, Depth::Sixteen), 1).expect("valid");
         assert!(

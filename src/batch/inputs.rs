@@ -1,17 +1,15 @@
-//! What a batch works on: files, directories and lists of files, and where each result goes.
+//! The inputs of a batch: files, folders and lists of files, found once.
 
+use super::folder::{self, Filter};
+use super::item::{Item, Items, Unread};
 use super::shard::Shard;
-use crate::codec::Format;
-use crate::files::Source;
-use anyhow::{Context, Result, bail, ensure};
-use globset::{Glob, GlobSet, GlobSetBuilder};
-use std::collections::HashMap;
-use std::ffi::OsStr;
+use crate::files::reason;
+use anyhow::{Context, Result, anyhow, ensure};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
-use walkdir::{DirEntry, WalkDir};
 
 /// Which files are taken.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -33,237 +31,50 @@ pub struct Selection {
     pub shard: Option<Shard>,
 }
 
-/// How results are named.
-#[derive(Clone, Debug)]
-pub enum Naming {
-    /// As this file, the only one; `-` is standard output.
-    File(PathBuf),
-    /// By their inputs.
-    Folder {
-        /// The directory that they go to.
-        folder: PathBuf,
-        /// The name of a file, with `{stem}` and `{ext}`.
-        pattern: String,
-        /// The format asked for, whose extension the names then get.
-        format: Option<Format>,
-    },
-}
-
-/// One file of a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
-    /// What is read.
-    pub input: PathBuf,
-    /// Its name within the batch: the same on every machine, whatever the directory is called there.
-    pub key: PathBuf,
-    /// What is written, if anything.
-    pub output: Option<PathBuf>,
-}
-
-/// The files of a batch, and how many were passed over because they are no images.
-#[derive(Debug, Default)]
-pub struct Items {
-    /// In the order of their names.
-    pub items: Vec<Item>,
-    /// Files of directories that are no images.
-    pub passed_over: Vec<PathBuf>,
-}
-
-/// Collects the inputs that `paths` and `selection` name; results go where `naming` says. Wrong are
-/// a missing path, a pattern that is none, and two inputs with one output.
-pub fn collect(paths: &[PathBuf], selection: &Selection, naming: Option<&Naming>) -> Result<Items> {
-    let filter = Filter::new(selection)?;
+/// Collects the inputs that `paths` and `selection` name; the folder `results`, if it lies within
+/// one of them, is skipped.
+///
+/// # Errors
+/// An invalid pattern, a list that cannot be read, standard input named twice.
+pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>) -> Result<Items> {
+    let filter = Filter::new(&selection.include, &selection.exclude)?;
+    let streams = paths.iter().chain(&selection.files_from);
+    ensure!(
+        streams.filter(|path| *path == Path::new("-")).count() < 2,
+        "standard input (-) is named twice, and it can be read only once"
+    );
     let mut found = Items::default();
     for path in paths {
         if path.is_dir() {
-            directory(path, &filter, naming, &mut found)?;
+            folder::walk(path, &filter, results, &mut found);
         } else {
-            let key = path.file_name().map_or_else(|| path.clone(), PathBuf::from);
+            let key = match path.file_name() {
+                Some(name) if name != "-" => name.into(),
+                _ => PathBuf::from("stdin"),
+            };
             found.items.push(Item::new(path.clone(), key));
         }
     }
     if let Some(list) = &selection.files_from {
-        let listed = listed(list).with_context(|| format!("cannot read {}", list.display()))?;
+        let listed = listed(list)
+            .map_err(|error| anyhow!(reason(&error)))
+            .with_context(|| format!("cannot read {}", list.display()))?;
+        if listed.is_empty() {
+            found.unread.push(Unread {
+                path: list.clone(),
+                why: "the list names no file".into(),
+            });
+        }
         found.items.extend(listed);
     }
     if let Some(shard) = &selection.shard {
         found.items.retain(|item| shard.has(&item.key));
     }
-    if let Some(naming) = naming {
-        for item in &mut found.items {
-            item.output = Some(naming.output(&item.key));
-        }
-        one_output_each(&found.items)?;
-    }
     Ok(found)
 }
 
-impl Item {
-    fn new(input: PathBuf, key: PathBuf) -> Item {
-        Item {
-            input,
-            key,
-            output: None,
-        }
-    }
-}
-
-impl Naming {
-    /// The directory that results go to.
-    pub fn folder(&self) -> &Path {
-        match self {
-            Naming::File(path) => match path.parent() {
-                Some(folder) if folder != Path::new("") => folder,
-                _ => Path::new("."),
-            },
-            Naming::Folder { folder, .. } => folder,
-        }
-    }
-
-    /// The place for the result of the input called `key`.
-    fn output(&self, key: &Path) -> PathBuf {
-        let (folder, pattern, format) = match self {
-            Naming::File(path) => return path.clone(),
-            Naming::Folder {
-                folder,
-                pattern,
-                format,
-            } => (folder, pattern, format),
-        };
-        let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
-        let stem = text(key.file_stem());
-        let extension = match format {
-            Some(format) => format.extension().into(),
-            None => text(key.extension()),
-        };
-        let name = pattern
-            .replace("{stem}", &stem)
-            .replace("{ext}", &extension);
-        // A file without an extension stays without.
-        let name = match extension.is_empty() {
-            true => name.trim_end_matches('.'),
-            false => &name,
-        };
-        folder
-            .join(key.parent().unwrap_or(Path::new("")))
-            .join(name)
-    }
-}
-
-fn one_output_each(items: &[Item]) -> Result<()> {
-    let mut taken: HashMap<&Path, &Path> = HashMap::with_capacity(items.len());
-    for item in items {
-        let Some(output) = &item.output else { continue };
-        if let Some(other) = taken.insert(output, &item.input) {
-            bail!(
-                "{} and {} would both become {} (--name tells them apart)",
-                other.display(),
-                item.input.display(),
-                output.display()
-            );
-        }
-    }
-    Ok(())
-}
-
-/// The patterns of `--include` and `--exclude`.
-struct Filter {
-    include: Option<GlobSet>,
-    exclude: GlobSet,
-}
-
-impl Filter {
-    fn new(selection: &Selection) -> Result<Filter> {
-        Ok(Filter {
-            include: match selection.include.is_empty() {
-                true => None,
-                false => Some(globs(&selection.include)?),
-            },
-            exclude: globs(&selection.exclude)?,
-        })
-    }
-
-    fn excludes(&self, below: &Path) -> bool {
-        matches(&self.exclude, below)
-    }
-
-    /// Whether a file is taken, and if so, whether by its name alone.
-    fn includes(&self, below: &Path) -> Option<bool> {
-        match &self.include {
-            Some(globs) => matches(globs, below).then_some(true),
-            None => Some(false),
-        }
-    }
-}
-
-fn globs(patterns: &[String]) -> Result<GlobSet> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let glob = Glob::new(pattern)
-            .map_err(|error| anyhow::anyhow!("the pattern '{pattern}': {}", error.kind()))?;
-        set.add(glob);
-    }
-    Ok(set.build()?)
-}
-
-fn matches(globs: &GlobSet, below: &Path) -> bool {
-    globs.is_match(below) || below.file_name().is_some_and(|name| globs.is_match(name))
-}
-
-/// All files below `root`, sorted; hidden ones, and the folder of the results, are left out.
-fn directory(
-    root: &Path,
-    filter: &Filter,
-    naming: Option<&Naming>,
-    found: &mut Items,
-) -> Result<()> {
-    let own = naming.and_then(|naming| naming.folder().canonicalize().ok());
-    let same = root.canonicalize().ok() == own;
-    let enters = |entry: &DirEntry| {
-        let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
-        let hidden = entry.file_name().as_bytes().starts_with(b".");
-        let results = own.is_some()
-            && !same
-            && entry.file_type().is_dir()
-            && entry.path().canonicalize().ok() == own;
-        entry.depth() == 0 || !(hidden || results || filter.excludes(below))
-    };
-    for entry in WalkDir::new(root)
-        .sort_by_file_name()
-        .into_iter()
-        .filter_entry(enters)
-    {
-        let entry = entry.map_err(|error| {
-            let path = error.path().unwrap_or(root).display().to_string();
-            let cause = error.io_error().map(ToString::to_string);
-            anyhow::anyhow!("cannot read {path}: {}", cause.unwrap_or_default())
-        })?;
-        // Through links to files, not through links to directories, which may lead in circles.
-        if entry.file_type().is_dir() || !entry.path().is_file() {
-            continue;
-        }
-        let below = entry.path().strip_prefix(root)?;
-        match filter.includes(below) {
-            None => {}
-            Some(false) if !looks_like_an_image(entry.path()) => {
-                found.passed_over.push(entry.path().into());
-            }
-            Some(_) => found
-                .items
-                .push(Item::new(entry.path().into(), below.into())),
-        }
-    }
-    Ok(())
-}
-
-/// Whether a file is an image by its content, or is called one and so has to answer for it.
-fn looks_like_an_image(path: &Path) -> bool {
-    Format::of_extension(path).is_ok()
-        || Source::open(path).is_ok_and(|source| Format::of_content(&source).is_ok())
-}
-
-/// The files of a list, separated by NUL if there is one in it, by line ends if not.
-fn listed(list: &Path) -> Result<Vec<Item>> {
+/// The files of a list, separated by NUL if it contains one, otherwise by line ends.
+fn listed(list: &Path) -> io::Result<Vec<Item>> {
     let mut bytes = Vec::new();
     if list == Path::new("-") {
         io::stdin().lock().read_to_end(&mut bytes)?;
@@ -272,29 +83,32 @@ fn listed(list: &Path) -> Result<Vec<Item>> {
     }
     let separator = if bytes.contains(&0) { 0 } else { b'\n' };
     let names = bytes.split(|&byte| byte == separator);
-    let item = |name: &[u8]| {
-        let name = match separator {
-            b'\n' => name.strip_suffix(b"\r").unwrap_or(name),
-            _ => name,
-        };
-        let path = PathBuf::from(std::ffi::OsString::from_vec(name.to_vec()));
-        ensure!(
-            !path.is_dir(),
-            "it lists {}, which is a directory",
-            path.display()
-        );
-        // A relative name keeps its folders in the results; one that leads elsewhere only its last part.
-        let inside = path
-            .components()
-            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        let key = match inside {
-            true => path
-                .components()
-                .filter(|part| *part != Component::CurDir)
-                .collect(),
-            false => path.file_name().map_or_else(|| path.clone(), PathBuf::from),
-        };
-        Ok(Item::new(path, key))
+    let names = names.map(|name| match separator {
+        b'\n' => name.strip_suffix(b"\r").unwrap_or(name),
+        _ => name,
+    });
+    let named = names.filter(|name| !name.is_empty());
+    Ok(named.map(|name| of_list(name.to_vec())).collect())
+}
+
+/// The file for a `name` in a list.
+fn of_list(name: Vec<u8>) -> Item {
+    let path = match name.as_slice() {
+        // In a list `-` is a file name, not standard input.
+        b"-" => PathBuf::from("./-"),
+        _ => PathBuf::from(OsString::from_vec(name)),
     };
-    names.filter(|name| !name.is_empty()).map(item).collect()
+    // A relative name keeps its folders in the output; for a name that leads elsewhere only the
+    // last part is kept.
+    let inside = path
+        .components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let key = match inside {
+        true => path
+            .components()
+            .filter(|part| *part != Component::CurDir)
+            .collect(),
+        false => path.file_name().map_or_else(|| path.clone(), PathBuf::from),
+    };
+    Item::found(path, key)
 }

@@ -1,191 +1,296 @@
-//! What a batch has begun and done, kept in the folder of its results: so that a run that was
-//! stopped at any moment can go on (`--resume`), and knows its own outputs from others'.
+//! The journal of a batch, in the output folder: it lists finished outputs, so that a run that was
+//! stopped at any moment can be resumed (`--resume`), and distinguishes its own outputs from other
+//! files.
 //!
-//! `.gpuimg-journal` holds one JSON object a line: `began` before an output may appear, `done`
-//! after it has. Lines are appended with one write each; one cut off by a crash is passed over.
+//! A journal has one JSON object a line for each output, written when the output's file is complete
+//! and before it gets its name: the identity of that file (length, time, inode), the identity of
+//! the input, and the options. So the file with that name shows by itself whether it is the
+//! finished one, whenever a run was killed. A run without `--resume` begins with a marker line.
+//! Each line is appended with one write.
+//!
+//! The file is named `.gpuimg-journal`; shard I of N writes `.gpuimg-journal.I-of-N`, since
+//! machines that append to one file of a network file system overwrite each other's lines. All of
+//! them are read.
 
-use super::inputs::Item;
-use anyhow::{Context, Result};
-use serde_json::{Value, json};
-use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+mod history;
+mod line;
+
+use super::item::Item;
+use super::key::Job;
+use super::naming::JOURNAL;
+use super::shard::Shard;
+use crate::files::{Identity, same_file, sync_folder};
+use anyhow::{Context, Result, bail, ensure};
+use history::History;
+use line::{Line, Marker};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::time::UNIX_EPOCH;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-/// Its name in the folder of the results.
-pub const NAME: &str = ".gpuimg-journal";
-
-/// What a file was when it was looked at: bytes, and nanoseconds of its last change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// Bytes in the file.
-    pub size: u64,
-    /// When it was changed, in nanoseconds since 1970.
-    pub changed: u64,
-}
-
-impl Stamp {
-    /// The stamp of the file at `path`, if there is one.
-    pub fn of(path: &Path) -> Option<Stamp> {
-        let about = fs::metadata(path).ok()?;
-        let changed = about.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        Some(Stamp {
-            size: about.len(),
-            changed: changed.as_nanos() as u64,
-        })
-    }
-
-    fn json(&self) -> Value {
-        json!([self.size, self.changed])
-    }
-
-    fn parse(value: &Value) -> Option<Stamp> {
-        Some(Stamp {
-            size: value[0].as_u64()?,
-            changed: value[1].as_u64()?,
-        })
-    }
-}
-
-/// What earlier runs say of an output.
-#[derive(Clone, Debug)]
-struct Record {
-    /// What was to be done: the operation with its options, and the input's stamp.
-    job: String,
-    input: Option<Stamp>,
-    /// The output's stamp when it was done.
-    done: Option<Stamp>,
-}
-
-/// What is to become of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a run must do about an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is done, and nothing has changed since.
+    /// Nothing: it is done, and neither file has changed since.
     Done,
-    /// It is a batch's own, unfinished or outdated: it may be replaced.
-    Ours,
-    /// Nothing is known of it.
-    Unknown,
+    /// Make it.
+    Make(Replace),
+    /// Refuse it, for this reason.
+    Refused(&'static str),
 }
 
-/// The journal of one folder of results.
-#[derive(Debug)]
-pub struct Journal {
-    file: Mutex<File>,
-    folder: PathBuf,
-    job: String,
-    earlier: HashMap<PathBuf, Record>,
+/// The existing file that an output may replace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replace {
+    /// No file.
+    Nothing,
+    /// The file with this identity.
+    Only(Identity),
+    /// Any file.
+    Anything,
 }
 
-impl Journal {
-    /// Opens the journal of `folder` for outputs of `job`; what stands there counts if `resume`.
-    pub fn open(folder: &Path, job: String, resume: bool) -> Result<Journal> {
-        let path = folder.join(NAME);
-        let failed = || format!("cannot write {}", path.display());
-        let earlier = match resume {
-            true => read(&path),
-            false => HashMap::new(),
-        };
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .with_context(failed)?;
-        let journal = Journal {
-            file: Mutex::new(file),
-            folder: folder.into(),
-            job,
-            earlier,
-        };
-        // Ends a line that a crash may have cut off.
-        journal.write(String::new())?;
-        Ok(journal)
+impl Replace {
+    /// Whether any existing file may be replaced.
+    pub fn something(self) -> bool {
+        self != Replace::Nothing
     }
 
-    /// What earlier runs make of an item whose input has `stamp` now.
-    pub fn verdict(&self, item: &Item, stamp: Option<Stamp>) -> Verdict {
-        let Some(output) = &item.output else {
-            return Verdict::Unknown;
+    /// Checks that the file now at `path` may still be replaced.
+    ///
+    /// # Errors
+    /// The file has been replaced since the work began.
+    pub fn check(self, path: &Path) -> Result<()> {
+        if let Replace::Only(known) = self {
+            ensure!(
+                Identity::of(path) == Some(known),
+                "it was changed by another program meanwhile, and is left as it is now"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The state of an item's files when its processing began.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight {
+    /// The identity of the input, if it can be read.
+    pub input: Option<Identity>,
+    /// The identity of the file with the output's name.
+    pub output: Option<Identity>,
+    /// Whether both are the same file.
+    pub in_place: bool,
+}
+
+impl Sight {
+    /// Looks up the files of an item.
+    pub fn of(item: &Item) -> Sight {
+        let input = Identity::of(&item.input);
+        let Some(path) = item.output.as_deref() else {
+            return Sight {
+                input,
+                output: None,
+                in_place: false,
+            };
         };
-        match self.earlier.get(self.inside(output)) {
-            None => Verdict::Unknown,
-            Some(record) => {
-                let there = Stamp::of(output);
-                let unchanged = record.done.is_some()
-                    && record.done == there
-                    && stamp.is_some()
-                    && record.input == stamp
-                    && record.job == self.job;
-                match unchanged {
-                    true => Verdict::Done,
-                    false => Verdict::Ours,
-                }
-            }
+        let in_place = same_file(&item.input, path);
+        // One file is looked up once: between two look-ups another run could replace it.
+        let output = match in_place {
+            true => input,
+            false => Identity::of(path),
+        };
+        Sight {
+            input,
+            output,
+            in_place,
         }
     }
 
-    /// Notes that the output of `item` may appear from now on.
-    pub fn began(&self, item: &Item, stamp: Option<Stamp>) -> Result<()> {
-        self.note("began", item, stamp, None)
-    }
-
-    /// Notes that the output of `item` is there.
-    pub fn done(&self, item: &Item, stamp: Option<Stamp>) -> Result<()> {
-        let output = item.output.as_deref().and_then(Stamp::of);
-        self.note("done", item, stamp, output)
-    }
-
-    fn note(
-        &self,
-        what: &str,
-        item: &Item,
-        stamp: Option<Stamp>,
-        output: Option<Stamp>,
-    ) -> Result<()> {
-        let Some(path) = &item.output else {
-            return Ok(());
-        };
-        let line = json!({
-            "v": 1,
-            "at": what,
-            "output": self.inside(path).to_string_lossy(),
-            "input": stamp.map(|stamp| stamp.json()),
-            "job": self.job,
-            "done": output.map(|stamp| stamp.json()),
-        });
-        self.write(line.to_string())
-    }
-
-    /// An output's name below the folder, which may be called otherwise the next time.
-    fn inside<'a>(&self, output: &'a Path) -> &'a Path {
-        output.strip_prefix(&self.folder).unwrap_or(output)
-    }
-
-    fn write(&self, mut line: String) -> Result<()> {
-        line.push('\n');
-        let mut file = self
-            .file
-            .lock()
-            .map_err(|_| anyhow::anyhow!("another thread failed"))?;
-        file.write_all(line.as_bytes())
-            .context("cannot write the journal of the results")
+    /// The verdict if nothing is known of earlier runs.
+    pub fn verdict(&self, overwrite: bool) -> Verdict {
+        Verdict::Make(match self.output {
+            Some(there) if overwrite && self.in_place => Replace::Only(there),
+            Some(_) if overwrite => Replace::Anything,
+            _ => Replace::Nothing,
+        })
     }
 }
 
-/// The last word on every output.
-fn read(path: &Path) -> HashMap<PathBuf, Record> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let record = |line: &str| {
-        let line: Value = serde_json::from_str(line).ok()?;
-        (line["v"] == 1).then_some(())?;
-        let record = Record {
-            job: line["job"].as_str()?.into(),
-            input: Stamp::parse(&line["input"]),
-            done: Stamp::parse(&line["done"]),
+/// The journals of earlier runs in one output folder, compared with the current `job`. Read-only.
+#[derive(Debug)]
+pub struct Past {
+    folder: PathBuf,
+    job: Job,
+    /// `None` unless earlier runs are resumed.
+    history: Option<Mutex<History>>,
+}
+
+/// The journal of one output folder, open for the outputs of one run.
+#[derive(Debug)]
+pub struct Journal {
+    pen: Mutex<Pen>,
+    past: Past,
+    sync: bool,
+}
+
+#[derive(Debug)]
+struct Pen {
+    file: File,
+    /// Whether the last line may be incomplete.
+    torn: bool,
+}
+
+impl Past {
+    /// Reads all journals of `folder`, which need not exist, if earlier runs are resumed.
+    ///
+    /// # Errors
+    /// A journal that cannot be read, or that is no regular file.
+    pub fn read(folder: &Path, job: Job, resume: bool) -> Result<Past> {
+        let history = match resume && folder.is_dir() {
+            true => Some(Mutex::new(History::read(folder, &job)?)),
+            false => None,
         };
-        Some((PathBuf::from(line["output"].as_str()?), record))
+        Ok(Past {
+            folder: folder.into(),
+            job,
+            history,
+        })
+    }
+
+    /// The verdict on an item, from earlier and concurrent runs.
+    pub fn verdict(&self, item: &Item, sight: &Sight, overwrite: bool) -> Result<Verdict> {
+        let known = self.history.as_ref().zip(self.inside(item));
+        let Some((history, name)) = known else {
+            return Ok(sight.verdict(overwrite));
+        };
+        let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
+        if sight.in_place {
+            // A run that replaces an input writes its journal line first.
+            history.refresh(&self.job)?;
+        }
+        Ok(history.verdict(&name, sight, overwrite))
+    }
+
+    /// Whether another run has finished an item since this run began.
+    pub fn was_done_meanwhile(&self, item: &Item) -> bool {
+        let Some((history, name)) = self.history.as_ref().zip(self.inside(item)) else {
+            return false;
+        };
+        let sight = Sight::of(item);
+        let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.refresh(&self.job).is_ok() && history.verdict(&name, &sight, false) == Verdict::Done
+    }
+
+    /// An output's path relative to the folder, whose own path may change between runs; `None` for
+    /// a path elsewhere.
+    fn inside(&self, item: &Item) -> Option<PathBuf> {
+        let output = item.output.as_deref()?;
+        let name = output.strip_prefix(&self.folder).unwrap_or(output);
+        is_below(name).then(|| name.to_path_buf())
+    }
+}
+
+impl Journal {
+    /// Opens the journal of `folder`, or that of a shard. With `sync`, each line is on the disk
+    /// before its output gets its name.
+    ///
+    /// # Errors
+    /// A journal that cannot be opened, or that is no regular file.
+    pub fn open(
+        folder: &Path,
+        shard: Option<Shard>,
+        job: Job,
+        resume: bool,
+        sync: bool,
+    ) -> Result<Journal> {
+        let name = match shard {
+            Some(Shard { index, of }) => format!("{JOURNAL}.{index}-of-{of}"),
+            None => JOURNAL.into(),
+        };
+        let path = folder.join(name);
+        let failed = || format!("cannot write {}", path.display());
+        let flags = OFlags::CREATE | OFlags::APPEND | OFlags::RDWR;
+        let file = open(&path, flags).with_context(failed)?;
+        if sync {
+            sync_folder(folder).with_context(failed)?;
+        }
+        let torn = file.metadata().with_context(failed)?.len() > 0;
+        let journal = Journal {
+            pen: Mutex::new(Pen { file, torn }),
+            past: Past::read(folder, job, resume)?,
+            sync,
+        };
+        if !resume {
+            journal.write(&serde_json::to_string(&Marker::ANEW)?)?;
+        }
+        Ok(journal)
+    }
+
+    /// The verdict on an item, from earlier and concurrent runs.
+    pub fn verdict(&self, item: &Item, sight: &Sight, overwrite: bool) -> Result<Verdict> {
+        self.past.verdict(item, sight, overwrite)
+    }
+
+    /// Whether another run has finished an item since this run began.
+    pub fn was_done_meanwhile(&self, item: &Item) -> bool {
+        self.past.was_done_meanwhile(item)
+    }
+
+    /// Records that the output of `item` is complete, is the file `made`, and is about to get its
+    /// name.
+    ///
+    /// # Errors
+    /// The line cannot be written; then the output must not appear.
+    pub fn announce(
+        &self,
+        item: &Item,
+        input: Option<Identity>,
+        made: Identity,
+        damaged: bool,
+    ) -> Result<()> {
+        let Some(name) = self.past.inside(item) else {
+            return Ok(());
+        };
+        let line = Line::new(&name, input, made, damaged, &self.past.job);
+        self.write(&serde_json::to_string(&line)?)
+    }
+
+    fn write(&self, line: &str) -> Result<()> {
+        let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = if pen.torn { "\n" } else { "" };
+        let line = format!("{start}{line}\n");
+        pen.torn = true;
+        let written = pen.file.write_all(line.as_bytes());
+        let written = written.and_then(|()| match self.sync {
+            true => pen.file.sync_data(),
+            false => Ok(()),
+        });
+        pen.torn = written.is_err();
+        written.context("cannot write the journal of the results")
+    }
+}
+
+/// Whether a name stays below the folder that it is relative to.
+fn is_below(name: &Path) -> bool {
+    let mut parts = name.components().peekable();
+    parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// Opens a journal as a regular file only: not through a link, which would lead to another file,
+/// and not a pipe, which would block.
+fn open(path: &Path, flags: OFlags) -> Result<File> {
+    let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let advice = "a journal is a regular file: remove it, or write to another folder";
+    let file = match rustix::fs::open(path, flags | safe, Mode::from_raw_mode(0o666)) {
+        Err(Errno::LOOP) => bail!("it is a symbolic link ({advice})"),
+        Err(Errno::ISDIR | Errno::NXIO) => bail!("it is no regular file ({advice})"),
+        other => File::from(other.map_err(std::io::Error::from)?),
     };
-    text.lines().filter_map(record).collect()
+    ensure!(
+        file.metadata()?.is_file(),
+        "it is no regular file ({advice})"
+    );
+    Ok(file)
 }

@@ -1,15 +1,21 @@
-//! What a user may say of a batch.
+//! The options for inputs and outputs: the selection of files, the number of images at a time, and
+//! the form of the results.
 
 use super::inputs::Selection;
-use super::progress::Voice;
-use crate::room;
+use super::naming::Pattern;
+use super::progress::Verbosity;
+use crate::codec::{self, Format, format};
+use crate::image::Depth;
+use crate::limits;
+use crate::memory_budget;
+use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// How a batch is done.
-#[derive(clap::Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Which files.
+    /// The files to process.
     #[command(flatten)]
     pub selection: Selection,
 
@@ -18,7 +24,7 @@ pub struct Options {
     pub jobs: Option<NonZeroUsize>,
 
     /// Memory that the images under way may take together, as 8G or 500M; without it half of what is free
-    #[arg(long, value_name = "SIZE", value_parser = room::size, help_heading = "Many files")]
+    #[arg(long, value_name = "SIZE", value_parser = memory_budget::size, help_heading = "Many files")]
     pub mem_limit: Option<u64>,
 
     /// Write a line of JSON for every file to FILE
@@ -33,13 +39,13 @@ pub struct Options {
     #[arg(long, help_heading = "Many files")]
     pub dry_run: bool,
 
-    /// How much is said.
+    /// The verbosity.
     #[command(flatten)]
-    pub voice: Voice,
+    pub verbosity: Verbosity,
 }
 
 impl Options {
-    /// Whether something was asked for that only a batch does, even of one file.
+    /// Whether an option was given that only a batch supports, even for one file.
     pub fn wanted(&self) -> bool {
         let Selection {
             include,
@@ -56,7 +62,7 @@ impl Options {
             || self.dry_run
     }
 
-    /// How many images are worked on at the same time.
+    /// The number of images processed at the same time.
     pub fn threads(&self) -> usize {
         match self.jobs {
             Some(jobs) => jobs.get(),
@@ -64,8 +70,86 @@ impl Options {
         }
     }
 
-    /// The most memory that images under way take together, in bytes; one that needs more goes alone.
+    /// The memory budget for all images in progress, in bytes; an image that needs more is
+    /// processed alone.
     pub fn memory(&self) -> u64 {
-        self.mem_limit.unwrap_or_else(room::free_memory)
+        self.mem_limit.unwrap_or_else(limits::free_memory)
     }
+}
+
+/// The inputs and the output of a subcommand that makes images.
+#[derive(Args, Clone, Debug)]
+pub struct Files {
+    /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write, which is made; - is a standard stream
+    #[arg(required = true, value_name = "INPUT… OUTPUT")]
+    pub paths: Vec<PathBuf>,
+
+    /// Format of the output, where its name does not tell, or of all outputs of a batch
+    #[arg(long, value_parser = format::argument())]
+    pub format: Option<&'static dyn Format>,
+
+    /// Bits a sample of the output; without it they are the input's
+    #[arg(long, value_name = "8|16")]
+    pub depth: Option<Bits>,
+
+    /// Bring the image upright, as its orientation tag says, before anything else, and set the tag
+    /// to upright
+    #[arg(long)]
+    pub auto_orient: bool,
+
+    /// Replace the output if it exists; it may be the input itself
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Have every output on the disk itself before it gets its name, and the name before it is done
+    #[arg(long)]
+    pub sync: bool,
+
+    /// How results in a folder are called, with the input's {stem} and {ext}; an extension of its own decides the format. Without it {stem}.{ext}
+    #[arg(long, value_name = "PATTERN", help_heading = "Many files")]
+    pub name: Option<Pattern>,
+
+    /// The options of a batch.
+    #[command(flatten)]
+    pub batch: Options,
+
+    /// The compression for each format.
+    #[command(flatten)]
+    pub options: codec::Options,
+}
+
+/// The depths of `--depth`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Bits {
+    /// 0 to 255
+    #[value(name = "8")]
+    Eight,
+    /// 0 to 65535
+    #[value(name = "16")]
+    Sixteen,
+}
+
+impl From<Bits> for Depth {
+    fn from(bits: Bits) -> Depth {
+        match bits {
+            Bits::Eight => Depth::Eight,
+            Bits::Sixteen => Depth::Sixteen,
+        }
+    }
+}
+
+/// The output of `histogram` and `merge`.
+#[derive(Args, Clone, Debug)]
+pub struct Counted {
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+
+    /// Replace the output if it exists
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Have the output on the disk itself before it gets its name, and the name when this ends
+    #[arg(long)]
+    pub sync: bool,
 }

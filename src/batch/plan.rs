@@ -1,77 +1,273 @@
-//! What a batch would be: its files, pixels, memory and time, from the headers alone.
+//! `--dry-run`: the files, pixels, memory and time of a batch, from the headers alone, and which
+//! files would be refused, skipped or made. Nothing is written.
 
-use super::Batch;
-use crate::codec::Reader;
-use crate::files::Source;
+use super::journal::{Past, Sight, Verdict};
+use super::naming::Naming;
+use super::progress::Progress;
+use super::{Batch, Item, format_of};
+use crate::codec::{Reader, format};
+use crate::console;
+use crate::files::{Source, reason};
 use crate::image::Shape;
 use crate::outcome::Outcome;
 use crate::pipeline::memory;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
-use std::io::{self, Write};
+use rustix::fs::{Access, access};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::path::Path;
 
-/// Bytes of samples a second that one core carries from PNG to PNG; other formats are faster.
+/// Bytes of samples a second that one core processes from PNG to PNG; other formats are faster.
 const CORE_RATE: f64 = 170e6;
 
+/// The planned treatment of a file without errors.
+enum Foreseen {
+    /// It would be processed: the shapes and metadata sizes of its pages (none for a stream, which
+    /// only the run can read), and whether the result replaces a file.
+    Done {
+        pages: Vec<(Shape, u64)>,
+        replaces: bool,
+    },
+    /// An earlier run processed it.
+    Before,
+}
+
 impl Batch<'_> {
-    /// Tells on standard output what would be done.
-    pub(super) fn tell_plan(&self) -> Result<Outcome> {
-        let shape = |path| -> Result<Shape> {
-            let source = Source::open(path)?;
-            Ok(Reader::open(&source, &self.common.reading)?.shape())
-        };
+    /// Prints the plan on standard output, and returns the outcome that the run would have.
+    pub(super) fn tell_plan(&self, earlier: Option<&Past>) -> Result<Outcome> {
         let items = &self.items.items;
-        let shapes: Vec<Result<Shape>> = items
+        self.tell_passed_over(&Progress::new(0, self.options.verbosity));
+        let foreseen: Vec<Result<Foreseen>> = items
             .par_iter()
-            .map(|item| {
-                shape(&item.input).with_context(|| format!("cannot read {}", item.input.display()))
-            })
+            .map(|item| self.foresee(item, earlier))
             .collect();
-        let mut out = io::stdout().lock();
-        for (item, shape) in items.iter().zip(&shapes) {
+        for (item, foreseen) in items.iter().zip(&foreseen) {
             let arrow = item
                 .output
                 .as_ref()
                 .map(|path| format!(" → {}", path.display()));
             let (input, arrow) = (item.input.display(), arrow.unwrap_or_default());
-            match shape {
-                Ok(shape) => writeln!(out, "{input}{arrow}: {shape}")?,
-                Err(error) => writeln!(out, "{error:#}")?,
+            match foreseen {
+                Ok(_) if self.options.verbosity.quiet => {}
+                Ok(foreseen) => console::print(&format!("{input}{arrow}: {foreseen}"))?,
+                Err(error) => console::print(&format!("{error:#}"))?,
             }
         }
-        let good = || shapes.iter().flatten();
-        let pixels: u64 = good().map(|shape| shape.pixels() as u64).sum();
-        let bytes: u64 = good().map(|shape| shape.bytes() as u64).sum();
-        let crew = self.crew();
-        let threads = crew.threads(items.len());
-        let mut each: Vec<u64> = good().map(memory).collect();
-        each.sort_unstable_by(|a, b| b.cmp(a));
-        let at_once: u64 = each.iter().take(threads).sum();
-        let limit = self.options.memory();
-        let largest = each.first().copied().unwrap_or(0);
-        writeln!(
-            out,
-            "{} files ({} unreadable), {:.3} Gpx, {:.2} GB of samples; {threads} threads, at most {} of memory; about {:.0} s if all were PNG",
-            items.len(),
-            shapes.iter().filter(|shape| shape.is_err()).count(),
-            pixels as f64 / 1e9,
-            bytes as f64 / 1e9,
-            told(at_once.min(limit.max(largest))),
-            bytes as f64 / CORE_RATE / threads as f64
-        )?;
-        Ok(match shapes.iter().all(Result::is_ok) {
+        for unread in &self.items.unread {
+            console::print(&format!("{:#}", unread.error()))?;
+        }
+        let report = self.check_report();
+        if let Err(error) = &report {
+            console::print(&format!("{error:#}"))?;
+        }
+        let folders = match self.naming {
+            Some(Naming::Folder { folder, .. }) if self.items.has_any() => {
+                new_folders(folder, &foreseen, items)
+            }
+            _ => BTreeSet::new(),
+        };
+        if let Some(first) = folders.first() {
+            let more = if folders.len() > 1 { ", …" } else { "" };
+            let made = counted(folders.len(), "folder");
+            let first = first.display();
+            console::print(&format!("{made} would be made ({first}{more})"))?;
+        }
+        console::print(&self.summary(&foreseen))?;
+        let fine = self.items.unread.is_empty() && foreseen.iter().all(Result::is_ok);
+        Ok(match fine && report.is_ok() {
             true => Outcome::Done,
             false => Outcome::SomeFailed,
         })
     }
+
+    /// Plans one file; files are planned in the order in which they would be processed.
+    fn foresee(&self, item: &Item, earlier: Option<&Past>) -> Result<Foreseen> {
+        let overwrite = self.template.is_some_and(|template| template.overwrite);
+        let sight = Sight::of(item);
+        let verdict = match earlier {
+            Some(past) => past.verdict(item, &sight, overwrite)?,
+            None => sight.verdict(overwrite),
+        };
+        let replaced = match verdict {
+            Verdict::Done => return Ok(Foreseen::Before),
+            Verdict::Make(replaced) => replaced,
+            Verdict::Refused(why) => return Err(self.refused(item, why)),
+        };
+        let unread = || format!("cannot read {}", item.input.display());
+        let result = self.template.zip(item.output.as_deref());
+        let mut replaces = false;
+        if let Some((_, output)) = result {
+            let makes_folders = matches!(self.naming, Some(Naming::Folder { .. }));
+            replaces = can_be_written(output, replaced.something(), makes_folders)
+                .with_context(|| format!("cannot write {}", output.display()))?;
+        }
+        if item.is_stream() {
+            let pages = Vec::new();
+            return Ok(Foreseen::Done { pages, replaces });
+        }
+        let open = match item.listed {
+            true => Source::open_file,
+            false => Source::open,
+        };
+        let source = open(&item.input).with_context(unread)?;
+        let reader = Reader::open(&source, &self.common.reading).with_context(unread)?;
+        let pages = reader.surveys().with_context(unread)?;
+        for (shape, _) in &pages {
+            let undone = || format!("cannot {} {}", self.op.name(), item.input.display());
+            self.op.check(shape).with_context(undone)?;
+        }
+        if let Some((template, output)) = result {
+            let format = format_of(template, output).unwrap_or(reader.format());
+            format::check_pages(format, pages.len())
+                .with_context(|| format!("cannot write {}", output.display()))?;
+        }
+        Ok(Foreseen::Done { pages, replaces })
+    }
+
+    /// Whether the report could be created.
+    fn check_report(&self) -> Result<()> {
+        let Some(path) = &self.options.report else {
+            return Ok(());
+        };
+        let overwrite = self.template.is_some_and(|template| template.overwrite);
+        let goes_on = overwrite || self.options.resume;
+        // Reports may be written into the output folder.
+        let makes_folders = match self.naming {
+            Some(naming) => path.starts_with(naming.folder()),
+            None => false,
+        };
+        can_be_written(path, goes_on, makes_folders)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(())
+    }
+
+    fn summary(&self, foreseen: &[Result<Foreseen>]) -> String {
+        let unread = self.items.unread.len();
+        let files = foreseen.len() + unread;
+        let failed = foreseen.iter().filter(|foreseen| foreseen.is_err()).count() + unread;
+        let todo: Vec<&[(Shape, u64)]> = foreseen
+            .iter()
+            .filter_map(|foreseen| match foreseen {
+                Ok(Foreseen::Done { pages, .. }) => Some(pages.as_slice()),
+                _ => None,
+            })
+            .collect();
+        let mut line = format!("{}: {} to do", counted(files, "file"), todo.len());
+        let before = files - failed - todo.len();
+        for (count, what) in [(before, "done before"), (failed, "would fail")] {
+            if count > 0 {
+                line += &format!(", {count} {what}");
+            }
+        }
+        let pages = || todo.iter().copied().flatten();
+        let pixels: u64 = pages().map(|(shape, _)| shape.pixels() as u64).sum();
+        let bytes: u64 = pages().map(|(shape, _)| shape.bytes() as u64).sum();
+        let threads = self.workers().threads(todo.len());
+        // Only one page of a stack is in memory at a time.
+        let largest = |pages: &&[(Shape, u64)]| pages.iter().map(memory).max().unwrap_or(0);
+        let mut each: Vec<u64> = todo.iter().map(largest).collect();
+        each.sort_unstable_by(|a, b| b.cmp(a));
+        let at_once: u64 = each.iter().take(threads).sum();
+        let limit = self.options.memory();
+        let largest = each.first().copied().unwrap_or(0);
+        line + &format!(
+            "; {}, {:.3} Gpx, {:.2} GB of samples; {}, at most {} of memory; about {:.0} s if all were PNG",
+            counted(pages().count(), "page"),
+            pixels as f64 / 1e9,
+            bytes as f64 / 1e9,
+            counted(threads, "thread"),
+            told(at_once.min(limit.max(largest))),
+            bytes as f64 / CORE_RATE / threads as f64
+        )
+    }
 }
 
-/// How many of what, for people.
+impl fmt::Display for Foreseen {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Foreseen::Before => f.write_str("done before, --resume skips it"),
+            Foreseen::Done { pages, replaces } => {
+                let first = pages.first().map(|(shape, _)| shape.to_string());
+                f.write_str(first.as_deref().unwrap_or("a stream, not looked at"))?;
+                if pages.len() > 1 {
+                    write!(f, ", {} pages", pages.len())?;
+                }
+                f.write_str(if *replaces { ", replaces a file" } else { "" })
+            }
+        }
+    }
+}
+
+/// Whether writing a file would replace another.
+///
+/// # Errors
+/// The reason why it could not be written; the caller names the file.
+pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Result<bool> {
+    if path == Path::new("-") {
+        return Ok(false);
+    }
+    let there = match fs::metadata(path) {
+        Ok(about) if about.is_dir() => bail!("it is a directory"),
+        // Pipes and devices are written to, not replaced.
+        Ok(about) if !about.is_file() => return Ok(false),
+        Ok(_) => true,
+        // A broken link still exists as a name.
+        Err(_) => path.is_symlink(),
+    };
+    ensure!(
+        may_replace || !there,
+        "it exists already (--overwrite replaces it)"
+    );
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    ensure!(
+        makes_folders || folder.is_dir(),
+        "there is no folder {}",
+        folder.display()
+    );
+    let nearest = folder.ancestors().find(|folder| folder.exists());
+    let nearest = nearest.unwrap_or(Path::new("."));
+    ensure!(nearest.is_dir(), "{} is no folder", nearest.display());
+    access(nearest, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|error| anyhow!("folder {}: {}", nearest.display(), reason(&error.into())))?;
+    Ok(there)
+}
+
+/// The folders that would be created for results.
+fn new_folders<'a>(
+    root: &'a Path,
+    foreseen: &[Result<Foreseen>],
+    items: &'a [Item],
+) -> BTreeSet<&'a Path> {
+    let done = items
+        .iter()
+        .zip(foreseen)
+        .filter(|(_, found)| found.is_ok());
+    let outputs = done.filter_map(|(item, _)| item.output.as_deref()?.parent());
+    let mut folders = BTreeSet::new();
+    // The output folder is created even for a shard without files.
+    let root = items.is_empty().then_some(root);
+    for folder in outputs.chain(root) {
+        for folder in folder.ancestors() {
+            if folder == Path::new("") || folders.contains(folder) || folder.exists() {
+                break;
+            }
+            folders.insert(folder);
+        }
+    }
+    folders
+}
+
+/// A count with its noun, in singular or plural.
 pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A size for people, in powers of 1000.
+/// A size in bytes as text, in powers of 1000.
 pub fn told(bytes: u64) -> String {
     let bytes = bytes as f64;
     match bytes {

@@ -1,17 +1,18 @@
-//! How far a batch is, on standard error: a bar where a person watches, a line now and then where
-//! none does.
+//! The progress of a batch, on standard error: a bar on a terminal, and otherwise a line every few
+//! seconds.
 
+use crate::console;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::env;
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
-/// How often a line comes where there is no terminal.
+/// The interval between lines if standard error is no terminal.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How much is said.
+/// The verbosity of a batch.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
-pub struct Voice {
+pub struct Verbosity {
     /// Say nothing but errors
     #[arg(short, long, help_heading = "Many files")]
     pub quiet: bool,
@@ -24,7 +25,7 @@ pub struct Voice {
 /// The progress of a batch.
 #[derive(Debug)]
 pub struct Progress {
-    voice: Voice,
+    verbosity: Verbosity,
     bar: ProgressBar,
     begun: Instant,
     told: Instant,
@@ -35,9 +36,9 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins with none of `files` done.
-    pub fn new(files: usize, voice: Voice) -> Progress {
-        let hidden = voice.quiet || voice.no_progress || !stderr().is_terminal();
+    /// Starts at 0 of `files` files.
+    pub fn new(files: usize, verbosity: Verbosity) -> Progress {
+        let hidden = verbosity.quiet || verbosity.no_progress || !stderr().is_terminal();
         let target = match hidden {
             true => ProgressDrawTarget::hidden(),
             false => ProgressDrawTarget::stderr(),
@@ -53,7 +54,7 @@ impl Progress {
         }
         let now = Instant::now();
         Progress {
-            voice,
+            verbosity,
             bar,
             begun: now,
             told: now,
@@ -64,25 +65,25 @@ impl Progress {
         }
     }
 
-    /// One more file is finished: `bytes` of samples, or none if it `failed`.
+    /// Counts one finished file: `bytes` of samples, or a failure.
     pub fn add(&mut self, bytes: u64, failed: bool) {
         self.done += 1;
         self.failed += usize::from(failed);
         self.bytes += bytes;
         self.bar.set_message(self.rate());
         self.bar.inc(1);
-        let plain = self.bar.is_hidden() && !self.voice.quiet && !self.voice.no_progress;
+        let plain = self.bar.is_hidden() && !self.verbosity.quiet && !self.verbosity.no_progress;
         if plain && self.told.elapsed() >= PAUSE {
             self.told = Instant::now();
             let left = self.begun.elapsed().as_secs_f64() / self.done as f64
                 * (self.files - self.done) as f64;
-            eprintln!(
+            console::tell(&format!(
                 "gpuimg: {} of {} files, {}, {} left",
                 self.done,
                 self.files,
                 self.rate(),
                 HumanDuration(Duration::from_secs_f64(left))
-            );
+            ));
         }
     }
 
@@ -95,22 +96,22 @@ impl Progress {
         text
     }
 
-    /// Prints a line on standard error, clear of the bar.
+    /// Prints a line on standard error without disturbing the bar.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.bar.suspend(|| console::tell(line));
     }
 
-    /// The same, unless `-q`.
+    /// As `say`, unless `--quiet`.
     pub fn mention(&self, line: &str) {
-        if !self.voice.quiet {
+        if !self.verbosity.quiet {
             self.say(line);
         }
     }
 
-    /// Takes the bar away, and says what was done.
+    /// Removes the bar and prints the summary.
     pub fn finish(self, skipped: usize) {
         self.bar.finish_and_clear();
-        if self.voice.quiet {
+        if self.verbosity.quiet {
             return;
         }
         let time = self.begun.elapsed().as_secs_f64().max(1e-9);
@@ -122,10 +123,10 @@ impl Progress {
         if self.failed > 0 {
             line += &format!(", {} failed", self.failed);
         }
-        eprintln!(
+        console::tell(&format!(
             "{line}; {time:.2} s, {:.1} files/s, {:.0} MB/s of pixels",
             fine as f64 / time,
             self.bytes as f64 / time / 1e6
-        );
+        ));
     }
 }

@@ -1,6 +1,6 @@
 //! `--report`: one JSON object a line for every file of a batch.
 
-use super::inputs::Item;
+use super::item::Item;
 use crate::pipeline::Done;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
@@ -9,26 +9,26 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// Version of the objects.
+/// Version of the JSON objects.
 const SCHEMA: u32 = 1;
 
-/// What became of a file.
+/// The outcome for one file.
 #[derive(Debug)]
-pub enum Outcome {
-    /// It was done.
+pub enum FileOutcome {
+    /// It was processed.
     Done(Box<Done>),
-    /// It had been done before, and nothing has changed.
+    /// An earlier run processed it, and nothing has changed since.
     Skipped,
-    /// It could not be done.
+    /// It failed.
     Failed(anyhow::Error),
 }
 
-/// The file that the lines go to.
+/// The open report file.
 #[derive(Debug)]
 pub struct Report(File);
 
 impl Report {
-    /// Begins a report at `path`, or goes on with it.
+    /// Creates a report at `path`, or appends to it.
     pub fn open(path: &Path, append: bool, overwrite: bool) -> Result<Report> {
         let mut options = OpenOptions::new();
         match (append, overwrite) {
@@ -48,7 +48,7 @@ impl Report {
     }
 
     /// Adds the line of a file that took `time`.
-    pub fn add(&mut self, item: &Item, outcome: &Outcome, time: Duration) -> Result<()> {
+    pub fn add(&mut self, item: &Item, outcome: &FileOutcome, time: Duration) -> Result<()> {
         let line = format!("{}\n", line(item, outcome, time));
         self.0
             .write_all(line.as_bytes())
@@ -56,8 +56,8 @@ impl Report {
     }
 }
 
-/// What is told of a file.
-pub fn line(item: &Item, outcome: &Outcome, time: Duration) -> Value {
+/// The JSON object for a file.
+pub fn line(item: &Item, outcome: &FileOutcome, time: Duration) -> Value {
     let mut line = json!({
         "schema": SCHEMA,
         "input": item.input.to_string_lossy(),
@@ -65,12 +65,12 @@ pub fn line(item: &Item, outcome: &Outcome, time: Duration) -> Value {
         "seconds": time.as_secs_f64(),
     });
     match outcome {
-        Outcome::Skipped => line["status"] = "skipped".into(),
-        Outcome::Failed(error) => {
+        FileOutcome::Skipped => line["status"] = "skipped".into(),
+        FileOutcome::Failed(error) => {
             line["status"] = "failed".into();
             line["error"] = format!("{error:#}").into();
         }
-        Outcome::Done(done) => {
+        FileOutcome::Done(done) => {
             line["status"] = match &done.damage {
                 None => "done".into(),
                 Some(damage) => {

@@ -1,5 +1,5 @@
-//! One part of a batch, for each of several machines: the same split whoever makes it, in whatever
-//! order the names are listed.
+//! Shards: the part of a batch for each of several machines. The split depends only on the names,
+//! not on the machine or on their order.
 
 use anyhow::{Context, Result, ensure};
 use std::env;
@@ -8,17 +8,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Part `index` of `of`, counted from 1.
+/// The most shards of a set: more than the largest clusters have jobs (Slurm: 4 million).
+pub const MOST_PARTS: u64 = 1 << 22;
+
+/// Shard `index` of `of`, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// From 1 to `of`.
     pub index: u64,
-    /// How many there are.
+    /// The number of shards.
     pub of: u64,
 }
 
 impl Shard {
-    /// Whether the input called `key` belongs to this part: its CRC-32 (as in PNG) modulo the parts.
+    /// Whether the input with this key belongs to the shard: CRC-32 (as in PNG) of the key modulo
+    /// the number of shards.
     pub fn has(&self, key: &Path) -> bool {
         u64::from(crc32fast::hash(key.as_os_str().as_bytes())) % self.of == self.index - 1
     }
@@ -28,10 +32,12 @@ impl Shard {
             (1..=of).contains(&index),
             "part {index} of {of} (parts are counted from 1)"
         );
+        ensure!(of <= MOST_PARTS, "{of} parts are more than {MOST_PARTS}");
         Ok(Shard { index, of })
     }
 
-    /// What a job array says in the variables of its tasks: Slurm's, or Kubernetes' indexed job's.
+    /// The shard of a job array's task, from the environment variables of Slurm or of a Kubernetes
+    /// indexed job.
     fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Shard> {
         let number = |name: &str| -> Result<Option<u64>> {
             variable(name)
@@ -42,13 +48,19 @@ impl Shard {
             let of =
                 number("SLURM_ARRAY_TASK_COUNT")?.context("SLURM_ARRAY_TASK_COUNT is not set")?;
             let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
-            return Shard::checked((id + 1).saturating_sub(first), of);
+            // Of ids with gaps (`--array=0-10:2`, `1,5,9`) only Slurm knows which is which.
+            let last = number("SLURM_ARRAY_TASK_MAX")?;
+            ensure!(
+                last.is_none_or(|last| last.checked_sub(first) == of.checked_sub(1)),
+                "the array's ids have gaps: submit it as --array=1-{of}, or give --shard I/N"
+            );
+            return Shard::checked(id.saturating_add(1).saturating_sub(first), of);
         }
         if let Some(index) = number("JOB_COMPLETION_INDEX")? {
             let of = number("JOB_COMPLETIONS")?.context(
                 "JOB_COMPLETIONS is not set (give it the value of the job's .spec.completions)",
             )?;
-            return Shard::checked(index + 1, of);
+            return Shard::checked(index.saturating_add(1), of);
         }
         anyhow::bail!("neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set")
     }
@@ -98,6 +110,20 @@ mod tests {
             environment(&slurm).expect("valid"),
             Shard { index: 3, of: 3 }
         );
+        let gaps = [
+            ("SLURM_ARRAY_TASK_ID", "2"),
+            ("SLURM_ARRAY_TASK_COUNT", "6"),
+            ("SLURM_ARRAY_TASK_MIN", "0"),
+            ("SLURM_ARRAY_TASK_MAX", "10"),
+        ];
+        let told = environment(&gaps).expect_err("parts would be done twice, others not");
+        assert!(told.to_string().contains("--array=1-6"), "{told}");
+        let without = gaps.map(|(name, value)| (name, value.replace("10", "5")));
+        let without = without.each_ref().map(|(name, value)| (*name, &**value));
+        assert_eq!(
+            environment(&without).expect("valid"),
+            Shard { index: 3, of: 6 }
+        );
         let kubernetes = [("JOB_COMPLETION_INDEX", "0"), ("JOB_COMPLETIONS", "4")];
         assert_eq!(
             environment(&kubernetes).expect("valid"),
@@ -105,6 +131,9 @@ mod tests {
         );
         assert!(environment(&kubernetes[..1]).is_err());
         assert!(environment(&[]).is_err());
+        let last = u64::MAX.to_string();
+        let beyond = [("JOB_COMPLETION_INDEX", &*last), ("JOB_COMPLETIONS", "4")];
+        assert!(environment(&beyond).is_err());
     }
 
     #[test]
@@ -119,5 +148,6 @@ mod tests {
         assert!("0/3".parse::<Shard>().is_err());
         assert!("4/3".parse::<Shard>().is_err());
         assert!("1/0".parse::<Shard>().is_err());
+        assert!("1/18446744073709551615".parse::<Shard>().is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! Where the time of a batch went: the stages of all its images added up, and which of the things
-//! they used was the limit.
+//! The time of a batch: the stages of all images added up, and the shared resource that was the
+//! bottleneck.
 
-use crate::stats::{Limit, Span, Stretches, Timeline, millis};
+use crate::timing::{Limit, Span, Stretches, Timeline, millis};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Version of the JSON object.
 const SCHEMA: u32 = 1;
 
-/// One stage of all images.
+/// One stage, summed over all images.
 #[derive(Debug)]
 struct Stage {
     name: String,
@@ -19,39 +19,39 @@ struct Stage {
     bytes: u64,
 }
 
-/// The stages of a batch, in the order in which its first image met them.
+/// The stages of a batch, in the order in which its first image passed them.
 #[derive(Debug, Default)]
 pub struct Totals {
     stages: Vec<Stage>,
     images: usize,
-    /// When the link to the card, that from it, and the card were at work, for whichever image.
+    /// The time intervals in which uploads, downloads and kernels ran, for any image.
     device: [Stretches; 3],
 }
 
-/// The stage in which a card is started.
+/// The name of the stage in which a GPU is started.
 const START: &str = "device start";
 
-/// A part of the device, which all images share.
+/// A resource of the GPU that all images share.
 #[derive(Clone, Copy)]
 struct Part {
     what: &'static str,
     limit: Limit,
-    /// What the names of its stages begin with.
+    /// The prefix of the names of its stages.
     begins: &'static str,
 }
 
 const UP: Part = Part {
-    what: "the link to the card",
+    what: "the link to the GPU",
     limit: Limit::Pcie,
     begins: "upload",
 };
 const DOWN: Part = Part {
-    what: "the link from the card",
+    what: "the link from the GPU",
     limit: Limit::Pcie,
     begins: "download",
 };
-const CARD: Part = Part {
-    what: "the card",
+const GPU: Part = Part {
+    what: "the GPU",
     limit: Limit::DeviceMemory,
     begins: "",
 };
@@ -62,7 +62,7 @@ impl Part {
     }
 }
 
-/// What stages wait for: all of a kind share it.
+/// The share of the time in which a resource was busy.
 struct Share {
     what: &'static str,
     busy: f64,
@@ -84,7 +84,7 @@ impl Totals {
                 });
                 self.stages.len() - 1
             });
-            let parts = [UP, DOWN, CARD].iter().zip(&mut self.device);
+            let parts = [UP, DOWN, GPU].iter().zip(&mut self.device);
             for (_, stretches) in parts.filter(|(part, _)| part.does(span)) {
                 stretches.add(timeline.began(span), span.time);
             }
@@ -95,16 +95,16 @@ impl Totals {
         }
     }
 
-    /// How busy each of the shared things was, from 0 to 1: the `threads` of the host, each direction
-    /// of the link, the card; and the share that its start took.
+    /// The busy share of each resource, from 0 to 1: the `threads` of the host, each direction of
+    /// the link, the GPU; and the share that its start took.
     fn shares(&self, wall: Duration, threads: usize) -> [Share; 5] {
         let wall = wall.as_secs_f64().max(1e-9);
         let on_host = |stage: &&Stage| stage.limit == Limit::Host && stage.name != START;
         let host: Duration = self.stages.iter().filter(on_host).map(|s| s.time).sum();
-        // Cards start side by side, once.
+        // GPUs start concurrently, once.
         let starts = self.stages.iter().find(|stage| stage.name == START);
         let start = starts.map_or(Duration::ZERO, |stage| stage.time);
-        let [up, down, card] = &self.device;
+        let [up, down, gpu] = &self.device;
         let device = |part: Part, stretches: &Stretches| Share {
             what: part.what,
             busy: stretches.time().as_secs_f64() / wall,
@@ -116,7 +116,7 @@ impl Totals {
             },
             device(UP, up),
             device(DOWN, down),
-            device(CARD, card),
+            device(GPU, gpu),
             Share {
                 what: "the GPU's start",
                 busy: start.as_secs_f64() / wall,
@@ -124,7 +124,7 @@ impl Totals {
         ]
     }
 
-    /// The stages as a table, and a sentence that names the limit.
+    /// The stages as a table, and a sentence that names the bottleneck.
     pub fn text(&self, wall: Duration, threads: usize) -> String {
         let mut out = format!("{} images on {threads} threads\n", self.images);
         let _ = writeln!(
@@ -168,7 +168,7 @@ impl Totals {
         out
     }
 
-    /// The same as one JSON object.
+    /// The same data as one JSON object.
     pub fn json(&self, wall: Duration, threads: usize) -> Value {
         let stages: Vec<Value> = self
             .stages

@@ -1,105 +1,29 @@
-//! A row of a table before it is run (what it is, whose, what it counts) and after (what was found).
+//! A row of a table: before the run its description and work, afterwards its result.
 
 use super::Table;
-use super::lab::{Host, Lab};
+use super::context::{BenchContext, Host};
+use super::figure::{Figure, Published, Time};
 use super::papers::{self, Topic};
-use crate::stats::Limit;
+use crate::timing::Limit;
 use anyhow::Result;
 
-/// What a row's rate is held against.
+/// The rate that a row's rate is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ceiling {
-    /// Nothing: the row counts calls, or no ceiling is known.
+    /// None: the row counts calls, or no ceiling is known.
     None,
-    /// What this row of the table `ceilings` measured in the same run.
+    /// The rate of this row of the table `ceilings`, measured in the same run.
     Measured(&'static str),
-    /// The card's own statement: memory clock × width, or link generation × lanes.
+    /// The GPU's theoretical peak: memory clock × width, or link generation × lanes.
     Stated(Limit),
 }
 
-/// A published figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Figure {
-    /// GB/s, counted as the row counts.
-    Rate(f64),
-    /// Calls a second.
-    Calls(f64),
-    /// Milliseconds for so many bytes.
-    Millis(f64, u64),
-}
-
-/// A published figure and the machine that it was measured on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Published {
-    /// The figure.
-    pub figure: Figure,
-    /// The machine.
-    pub machine: &'static str,
-}
-
-impl Published {
-    /// GB/s, or calls a second where the row counts calls.
-    pub fn rate(&self) -> f64 {
-        match self.figure {
-            Figure::Rate(rate) | Figure::Calls(rate) => rate,
-            Figure::Millis(ms, bytes) => bytes as f64 / ms / 1e6,
-        }
-    }
-
-    /// As the paper has it: `30 GB/s (GTX 460)`.
-    pub fn text(&self) -> String {
-        let figure = match self.figure {
-            Figure::Rate(rate) => format!("{} GB/s", short(rate)),
-            Figure::Calls(calls) => format!("{calls:.0} calls/s"),
-            Figure::Millis(ms, _) => format!("{ms} ms"),
-        };
-        format!("{figure} ({})", self.machine)
-    }
-}
-
-/// A number with about three digits.
-pub fn short(number: f64) -> String {
-    match number {
-        number if number >= 100.0 => format!("{number:.0}"),
-        number if number >= 10.0 => format!("{number:.1}"),
-        number if number >= 0.1 => format!("{number:.2}"),
-        number => format!("{number:.5}"),
-    }
-}
-
-/// The time of one launch, call or pass: from repeated measurements.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Time {
-    /// Median, in seconds.
-    pub median: f64,
-    /// The fastest, in seconds: the one least disturbed by others on the machine.
-    pub fastest: f64,
-    /// From the first to the third quartile, as a part of the median.
-    pub spread: f64,
-    /// How many measurements.
-    pub runs: usize,
-}
-
-impl Time {
-    /// Of measurements in seconds; at least one.
-    pub fn of(mut seconds: Vec<f64>) -> Time {
-        seconds.sort_by(f64::total_cmp);
-        let at = |part: usize| seconds[(seconds.len() - 1) * part / 4];
-        Time {
-            median: at(2),
-            fastest: at(0),
-            spread: (at(3) - at(1)) / at(2).max(1e-12),
-            runs: seconds.len(),
-        }
-    }
-}
-
-/// What running a case gave, its result checked.
+/// The result of a case, whose output has been checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// How long it took.
+    /// The time of one launch, call or pass.
     pub time: Time,
-    /// What else was seen, if anything.
+    /// An additional observation, if there is one.
     pub remark: Option<String>,
 }
 
@@ -109,60 +33,61 @@ impl From<Time> for Measured {
     }
 }
 
-type OnCard = Box<dyn Fn(&Lab) -> Result<Measured>>;
+type OnGpu = Box<dyn Fn(&BenchContext) -> Result<Measured>>;
 type OnHost = Box<dyn Fn(&Host) -> Result<Measured>>;
 
-/// How a case is run.
+/// The work of a case.
 pub enum Work {
-    /// On the card; checks what it computes, then times it.
-    Card(OnCard),
-    /// On the host.
+    /// Work on the GPU: checks its result, then times it.
+    Gpu(OnGpu),
+    /// Work on the host.
     Host(OnHost),
 }
 
-/// What a row says of itself, run or not.
+/// The description of a row.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// The same in every run, unique among all: `memory/copy`.
+    /// A unique name that is the same in every run: `memory/copy`.
     pub id: String,
     /// The table that shows it.
     pub table: Table,
-    /// What a reader sees.
+    /// The name in the table.
     pub name: String,
-    /// The system that it shows.
+    /// The system that it measures.
     pub topic: &'static Topic,
-    /// The paper's figure for it.
+    /// The figure that the paper gives.
     pub published: Option<Published>,
-    /// Bytes as the paper counts them; 0 where it counts calls.
+    /// Bytes as the paper counts them; 0 if it counts calls.
     pub bytes: u64,
-    /// Whether its time hangs on the host's ordinary memory: where its pages happen to lie differs
+    /// Whether its time depends on the host's pageable memory: the placement of the pages differs
     /// from run to run.
     pub pageable: bool,
 }
 
 /// A row that can be run.
 pub struct Case {
-    /// What it is.
+    /// Its description.
     pub about: About,
     /// Bytes of device memory that it touches.
     pub footprint: u64,
-    /// What its rate is held against.
+    /// The rate that its rate is compared with.
     pub ceiling: Ceiling,
-    /// How it is run.
+    /// Its work.
     pub work: Work,
 }
 
 impl Case {
-    /// A row that runs on the card, and moves `bytes`, which lie in as many bytes of its memory.
-    pub fn card(
+    /// A row that runs on the GPU and moves `bytes`, which also occupy as many bytes of device
+    /// memory.
+    pub fn gpu(
         table: Table,
         id: impl Into<String>,
         name: impl Into<String>,
         topic: &'static str,
         bytes: u64,
-        work: impl Fn(&Lab) -> Result<Measured> + 'static,
+        work: impl Fn(&BenchContext) -> Result<Measured> + 'static,
     ) -> Case {
-        Case::new(table, id, name, topic, bytes, Work::Card(Box::new(work)))
+        Case::new(table, id, name, topic, bytes, Work::Gpu(Box::new(work)))
     }
 
     /// A row that runs on the host.
@@ -201,57 +126,57 @@ impl Case {
         }
     }
 
-    /// With the paper's figure.
+    /// Adds the paper's figure.
     pub fn published(mut self, figure: Figure, machine: &'static str) -> Case {
         self.about.published = Some(Published { figure, machine });
         self
     }
 
-    /// Held against a ceiling.
+    /// Sets the ceiling.
     pub fn under(mut self, ceiling: Ceiling) -> Case {
         self.ceiling = ceiling;
         self
     }
 
-    /// Depends on the host's ordinary memory.
+    /// Marks the row as dependent on pageable memory.
     pub fn pageable(mut self, pageable: bool) -> Case {
         self.about.pageable = pageable;
         self
     }
 
-    /// Touches this much device memory.
+    /// Sets the bytes of device memory that it touches.
     pub fn touching(mut self, bytes: u64) -> Case {
         self.footprint = bytes;
         self
     }
 }
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Right, and timed.
+    /// The result was correct and was timed.
     Measured(Measured),
-    /// Wrong, or it did not run: why.
+    /// The result was wrong, or the case failed, with the reason.
     Failed(String),
-    /// Not tried: why.
+    /// The case was not run, with the reason.
     LeftOut(String),
 }
 
 /// A row that was run.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it is.
+    /// Its description.
     pub about: About,
-    /// Whether what it touches stays in the card's level-2 cache.
+    /// Whether the memory that it touches fits into the GPU's level-2 cache.
     pub fits_l2: bool,
-    /// What its rate is held against, in GB/s.
+    /// The rate that its rate is compared with, in GB/s.
     pub ceiling: Option<f64>,
-    /// What was found.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
 impl Row {
-    /// Its time, where it was measured.
+    /// Its time, if it was measured.
     pub fn time(&self) -> Option<Time> {
         match &self.outcome {
             Outcome::Measured(measured) => Some(measured.time),
@@ -259,7 +184,7 @@ impl Row {
         }
     }
 
-    /// GB/s, or calls a second where it counts calls.
+    /// GB/s, or calls a second if the row counts calls.
     pub fn rate(&self) -> Option<f64> {
         let seconds = self.time()?.median.max(1e-12);
         Some(match self.about.bytes {
@@ -273,25 +198,30 @@ impl Row {
         Some(100.0 * self.rate()? / self.ceiling?)
     }
 
-    /// How many times as fast as published.
+    /// Its rate divided by the published one.
     pub fn ratio(&self) -> Option<f64> {
         Some(self.rate()? / self.about.published?.rate())
     }
 
-    /// What is worth knowing besides the numbers.
-    pub fn remarks(&self) -> String {
-        let mut remarks = Vec::new();
+    /// Notes beside the numbers.
+    pub fn diagnostics(&self) -> String {
+        let mut diagnostics = Vec::new();
         if self.fits_l2 && self.about.bytes > 0 {
-            remarks.push("fits L2");
+            diagnostics.push("fits L2");
         }
         match &self.outcome {
             Outcome::Measured(Measured {
                 remark: Some(remark),
                 ..
-            }) => remarks.push(remark),
+            }) => diagnostics.push(remark),
             Outcome::Measured(_) => (),
-            Outcome::Failed(why) | Outcome::LeftOut(why) => remarks.push(why),
+            Outcome::Failed(why) | Outcome::LeftOut(why) => diagnostics.push(why),
         }
-        remarks.join("; ")
+        diagnostics.join("; ")
     }
+}
+
+/// The rate of the row that is called `id`, where it was measured.
+pub fn rate_of(rows: &[Row], id: &str) -> Option<f64> {
+    rows.iter().find(|row| row.about.id == id)?.rate()
 }

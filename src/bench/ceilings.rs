@@ -1,11 +1,12 @@
-//! The most that this card and this host move: what every other row is held against.
+//! The highest rates of this GPU and this host, with which every other row is compared.
 
 use super::Table;
-use super::case::{Case, Ceiling, Time};
-use super::lab::{Host, Lab, Sizes};
-use crate::buffer::Buffer;
+use super::case::{Case, Ceiling};
+use super::context::{BenchContext, Host, Sizes};
+use super::figure::Time;
 use crate::device::cuda::{self, Arg, Grid};
-use crate::stats::Limit;
+use crate::image::buffer::Buffer;
+use crate::timing::Limit;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
@@ -16,10 +17,15 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let bytes = sizes.bytes as u64;
     let memory = Ceiling::Stated(Limit::DeviceMemory);
     let link = Ceiling::Stated(Limit::Pcie);
-    let card = |id, name, bytes, work: fn(&Lab) -> Result<Time>| {
-        Case::card(Table::Ceilings, id, name, "ceiling", bytes, move |lab| {
-            Ok(work(lab)?.into())
-        })
+    let gpu = |id, name, bytes, work: fn(&BenchContext) -> Result<Time>| {
+        Case::gpu(
+            Table::Ceilings,
+            id,
+            name,
+            "ceiling",
+            bytes,
+            move |context| Ok(work(context)?.into()),
+        )
     };
     let host = |id, name, bytes, work: fn(&Host) -> Result<Time>| {
         Case::host(Table::Ceilings, id, name, "ceiling", bytes, move |host| {
@@ -27,39 +33,33 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         })
     };
     vec![
-        card("read", "card: read, 16 bytes an access", bytes, read_wide).under(memory),
-        card(
-            "write",
-            "card: write, 16 bytes an access",
-            bytes,
-            write_wide,
-        )
-        .under(memory),
-        card(
+        gpu("read", "GPU: read, 16 bytes an access", bytes, read_wide).under(memory),
+        gpu("write", "GPU: write, 16 bytes an access", bytes, write_wide).under(memory),
+        gpu(
             "copy",
-            "card: copy, 16 bytes an access",
+            "GPU: copy, 16 bytes an access",
             2 * bytes,
             copy_wide,
         )
         .under(memory),
-        card(
+        gpu(
             "copy-driver",
-            "card: the driver's own copy",
+            "GPU: the driver's own copy",
             2 * bytes,
-            |lab| {
-                let out = lab.poisoned(lab.input.len())?;
-                let launch = || lab.gpu.copy(&lab.input, &out);
-                lab.check(&out, &lab.input, launch)?;
-                lab.time(launch)
+            |context| {
+                let out = context.poisoned(context.input.len())?;
+                let launch = || context.gpu.copy(&context.input, &out);
+                context.check(&out, &context.input, launch)?;
+                context.time(launch)
             },
         )
         .under(memory),
-        card("up", "link: host to card, pinned", bytes, |lab| {
-            link_time(lab, true)
+        gpu("up", "link: host to GPU, pinned", bytes, |context| {
+            link_time(context, true)
         })
         .under(link),
-        card("down", "link: card to host, pinned", bytes, |lab| {
-            link_time(lab, false)
+        gpu("down", "link: GPU to host, pinned", bytes, |context| {
+            link_time(context, false)
         })
         .under(link),
         host("host-copy-one", "host: copy, one core", 2 * bytes, |host| {
@@ -71,7 +71,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         host("host-read", "host: read, all cores", bytes, |host| {
             let mut sum = 0;
             let time = host.time(|| {
-                sum = super::lab::wrapping_sum(host.words());
+                sum = super::context::wrapping_sum(host.words());
                 Ok(())
             })?;
             ensure!(sum == host.word_sum, "another sum");
@@ -80,7 +80,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     ]
 }
 
-/// Copies the main input in pieces of so many samples, which the cores share.
+/// Copies the main input in pieces of `piece` samples, which the cores share.
 fn host_copy(host: &Host, piece: usize) -> Result<Time> {
     let mut out = Buffer::<u16>::zeroed(host.noise.len())?;
     let time = host.time(|| {
@@ -93,7 +93,7 @@ fn host_copy(host: &Host, piece: usize) -> Result<Time> {
     Ok(time)
 }
 
-/// Blocks of 256 for one vector of 16 bytes a thread.
+/// A grid of blocks of 256 threads, one 16-byte vector for each thread.
 pub(super) fn one_vector_each(bytes: usize) -> Grid {
     Grid {
         blocks: [(bytes / 16).div_ceil(256) as u32, 1],
@@ -101,75 +101,94 @@ pub(super) fn one_vector_each(bytes: usize) -> Grid {
     }
 }
 
-pub(super) fn read_wide(lab: &Lab) -> Result<Time> {
-    read(lab, &lab.input, lab.input.len(), lab.host.word_sum)
+pub(super) fn read_wide(context: &BenchContext) -> Result<Time> {
+    read(
+        context,
+        &context.input,
+        context.input.len(),
+        context.host.word_sum,
+    )
 }
 
-/// Reads the first `len` bytes of a buffer, whose words add up to `sum` modulo 2³².
-pub(super) fn read(lab: &Lab, from: &cuda::Buffer, len: usize, sum: u32) -> Result<Time> {
-    let kernel = lab.kernel("papers/memory", "read_wide")?;
+/// Times reading the first `len` bytes of a buffer, whose words add up to `sum` modulo 2³².
+pub(super) fn read(
+    context: &BenchContext,
+    from: &cuda::Buffer,
+    len: usize,
+    sum: u32,
+) -> Result<Time> {
+    let kernel = context.kernel("papers/memory", "read_wide")?;
     let vectors = Arg::U64(len as u64 / 16);
-    let grid = lab.filled();
-    let sums = lab.sums(grid)?;
+    let grid = context.filled();
+    let sums = context.sums(grid)?;
     let args = |sums| vec![Arg::Buffer(from), vectors, sums];
-    lab.summed(&kernel, grid, sum, args, &sums)
+    context.summed(&kernel, grid, sum, args, &sums)
 }
 
-pub(super) fn copy_wide(lab: &Lab) -> Result<Time> {
-    copied(lab, &lab.input, lab.input.len())
+pub(super) fn copy_wide(context: &BenchContext) -> Result<Time> {
+    copied(context, &context.input, context.input.len())
 }
 
-/// Copies the first `len` bytes of a buffer.
-pub(super) fn copied(lab: &Lab, from: &cuda::Buffer, len: usize) -> Result<Time> {
-    let kernel = lab.kernel("papers/memory", "copy_wide")?;
-    let (out, expected) = (lab.poisoned(len)?, lab.gpu.alloc(len)?);
-    lab.gpu.copy(from, &expected)?;
+/// Times copying the first `len` bytes of a buffer.
+pub(super) fn copied(context: &BenchContext, from: &cuda::Buffer, len: usize) -> Result<Time> {
+    let kernel = context.kernel("papers/memory", "copy_wide")?;
+    let (out, expected) = (context.poisoned(len)?, context.gpu.alloc(len)?);
+    context.gpu.copy(from, &expected)?;
     let args = [
         Arg::Buffer(from),
         Arg::Buffer(&out),
         Arg::U64(len as u64 / 16),
     ];
-    let launch = || lab.gpu.launch_grid(&kernel, one_vector_each(len), &args);
-    lab.check(&out, &expected, launch)?;
-    lab.time(launch)
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    let launch = || unsafe {
+        context
+            .gpu
+            .launch_grid(&kernel, one_vector_each(len), &args)
+    };
+    context.check(&out, &expected, launch)?;
+    context.time(launch)
 }
 
-fn write_wide(lab: &Lab) -> Result<Time> {
-    let kernel = lab.kernel("papers/memory", "write_wide")?;
-    let (word, out) = (0x1234_5678, lab.poisoned(lab.input.len())?);
-    let expected = lab.gpu.words(&vec![word; out.len() / 4])?;
+fn write_wide(context: &BenchContext) -> Result<Time> {
+    let kernel = context.kernel("papers/memory", "write_wide")?;
+    let (word, out) = (0x1234_5678, context.poisoned(context.input.len())?);
+    let expected = context.gpu.words(&vec![word; out.len() / 4])?;
     let args = [
         Arg::Buffer(&out),
         Arg::U64(out.len() as u64 / 16),
         Arg::U32(word),
     ];
     let launch = || {
-        lab.gpu
-            .launch_grid(&kernel, one_vector_each(out.len()), &args)
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe {
+            context
+                .gpu
+                .launch_grid(&kernel, one_vector_each(out.len()), &args)
+        }
     };
-    lab.check(&out, &expected, launch)?;
-    lab.time(launch)
+    context.check(&out, &expected, launch)?;
+    context.time(launch)
 }
 
-fn link_time(lab: &Lab, up: bool) -> Result<Time> {
-    let mut host = lab.host.noise.clone();
-    let mut device = lab.poisoned(lab.input.len())?;
+fn link_time(context: &BenchContext, up: bool) -> Result<Time> {
+    let mut host = context.host.noise.clone();
+    let mut device = context.poisoned(context.input.len())?;
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut host);
     if !up {
-        bytes.fill(super::lab::POISON);
+        bytes.fill(super::context::POISON);
     }
-    let time = lab.gpu.with_pinned(bytes, |pinned| {
-        lab.time(|| {
+    let time = context.gpu.with_pinned(bytes, |pinned| {
+        context.time(|| {
             if up {
                 pinned.upload(&mut device)
             } else {
-                pinned.download(&lab.input)
+                pinned.download(&context.input)
             }
         })
     })?;
     if up {
-        host.copy_from_slice(&lab.gpu.read_words::<u16>(&device)?);
+        host.copy_from_slice(&context.gpu.read_words::<u16>(&device)?);
     }
-    ensure!(host == lab.host.noise, "other bytes arrived");
+    ensure!(host == context.host.noise, "other bytes arrived");
     Ok(time)
 }

@@ -1,5 +1,5 @@
-//! Two runs side by side: which rows became slower or faster than the tolerance. The fastest
-//! measurement of each row is compared: what others do on the machine can only add to it.
+//! Compares two runs: which rows became slower or faster by more than the tolerance. The fastest
+//! measurement of each row is compared, since other programs can only add to it.
 
 use super::report::{Report, SCHEMA, readable};
 use anyhow::{Context, Result, ensure};
@@ -7,23 +7,23 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Rows shorter than this are told and do not count: a few µs of a driver's mood are percents of
-/// them.
+/// Shorter rows are shown and do not count as slower: a few µs of variation in the driver are
+/// several percent of their time.
 const SHORT: f64 = 50e-6;
 
-/// Times that hang on the host's ordinary memory get so many times the tolerance: where the system
-/// puts the pages differs from run to run, and moved them by up to a quarter on an idle machine.
+/// The factor on the tolerance for rows that depend on pageable memory: the placement of the pages
+/// changed their times by up to a quarter on an idle machine.
 const PAGEABLE: f64 = 3.0;
 
-/// An earlier run, as `--json` printed it.
+/// An earlier run, read from the output of `--json`.
 #[derive(Debug)]
 pub struct Earlier {
-    card: Option<String>,
-    /// Of each measured row: id, seconds.
+    gpu: Option<String>,
+    /// Id and seconds of each measured row.
     rows: Vec<(String, f64)>,
 }
 
-/// Reads what `--json` printed.
+/// Reads a file with the output of `--json`.
 pub fn read(path: &Path) -> Result<Earlier> {
     let load = || {
         let text = std::fs::read_to_string(path)?;
@@ -32,7 +32,7 @@ pub fn read(path: &Path) -> Result<Earlier> {
     load().with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Reads one JSON object of `--json`.
+/// Parses the JSON object that `--json` printed.
 pub fn parse(text: &str) -> Result<Earlier> {
     let value: Value = serde_json::from_str(text)?;
     ensure!(
@@ -45,19 +45,19 @@ pub fn parse(text: &str) -> Result<Earlier> {
         Some((id.to_string(), time / 1e6))
     };
     Ok(Earlier {
-        card: value["card"].as_str().map(Into::into),
+        gpu: value["gpu"].as_str().map(Into::into),
         rows: rows.iter().filter_map(row).collect(),
     })
 }
 
-/// A row in both runs.
+/// A row that both runs measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
     /// The row's id.
     pub id: String,
-    /// The fastest, in seconds, earlier and now.
+    /// The fastest times, earlier and now, in seconds.
     pub times: (f64, f64),
-    /// Whether the host's ordinary memory has a part in it.
+    /// Whether its time depends on pageable memory.
     pub pageable: bool,
 }
 
@@ -70,24 +70,24 @@ impl Pair {
         self.times.0.max(self.times.1) >= SHORT
     }
 
-    /// The ratio that is still no change.
+    /// The largest ratio that does not count as a change.
     fn bound(&self, tolerance: f64) -> f64 {
         1.0 + tolerance * if self.pageable { PAGEABLE } else { 1.0 }
     }
 }
 
-/// What the two runs say.
+/// The comparison of two runs.
 #[derive(Debug)]
 pub struct Comparison {
     pairs: Vec<Pair>,
     tolerance: f64,
-    /// Rows of the earlier run that were not measured now.
+    /// Rows of the earlier run that this run did not measure.
     missing: Vec<String>,
     note: Option<String>,
 }
 
 impl Comparison {
-    /// Of two runs; the tolerance is in percent.
+    /// Compares two runs; the tolerance is in percent.
     pub fn of(earlier: &Earlier, report: &Report, percent: f64) -> Comparison {
         let now = |id: &str| {
             let row = report.rows.iter().find(|row| row.about.id == id)?;
@@ -105,12 +105,12 @@ impl Comparison {
                 None => missing.push(id.clone()),
             }
         }
-        let note = (earlier.card != report.machine.card).then(|| {
-            let name = |card: &Option<String>| card.clone().unwrap_or_else(|| "no card".into());
+        let note = (earlier.gpu != report.machine.gpu).then(|| {
+            let name = |gpu: &Option<String>| gpu.clone().unwrap_or_else(|| "no GPU".into());
             format!(
-                "not the same card: {} earlier, {} now",
-                name(&earlier.card),
-                name(&report.machine.card)
+                "not the same GPU: {} earlier, {} now",
+                name(&earlier.gpu),
+                name(&report.machine.gpu)
             )
         });
         Comparison {
@@ -121,7 +121,7 @@ impl Comparison {
         }
     }
 
-    /// How many rows of 50 µs and more became slower than the tolerance.
+    /// The number of rows of 50 µs and more that became slower by more than the tolerance.
     pub fn slower(&self) -> usize {
         let slower = |pair: &&Pair| pair.counts() && pair.ratio() > pair.bound(self.tolerance);
         self.pairs.iter().filter(slower).count()
@@ -133,7 +133,7 @@ impl Comparison {
         self.pairs.iter().filter(faster).count()
     }
 
-    /// The rows that moved, and a summary.
+    /// The rows that changed, and a summary.
     pub fn text(&self) -> String {
         let mut out = String::from("\ncompared with the earlier run:\n");
         if let Some(note) = &self.note {

@@ -1,7 +1,8 @@
-//! The report as one page: charts of boxes and words alone, no script, nothing fetched, readable on
-//! a phone and on paper.
+//! The report as one HTML page: charts made of boxes and text only, without scripts or external
+//! resources, readable on a phone and on paper.
 
-use super::case::{Outcome, Published, Row, short};
+use super::case::{Outcome, Row, rate_of};
+use super::figure::{Published, short};
 use super::papers::Topic;
 use super::report::{Report, readable};
 use super::transpose::{GEFORCE, QUADRO, rate_of_ms};
@@ -29,14 +30,14 @@ pre { font: .8125rem/1.3 ui-monospace, monospace; background: var(--box); paddin
 
 /// The whole page.
 pub fn page(report: &Report) -> String {
-    let card = report.machine.card.as_deref().unwrap_or("no GPU");
+    let gpu = report.machine.gpu.as_deref().unwrap_or("no GPU");
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <link rel=\"icon\" href=\"data:,\">\
          <title>gpuimg bench: {0}</title><style>{STYLE}</style></head><body>\n\
          <h1>gpuimg bench: {0}</h1>\n<p class=\"soft\">{1}</p>\n",
-        escaped(card),
+        escaped(gpu),
         escaped(&report.machine.text()).replace('\n', "<br>")
     );
     let _ = write!(
@@ -69,7 +70,7 @@ fn section(out: &mut String, report: &Report, table: Table, rows: &[&Row]) {
     );
     let scales = [Scale::of(rows, true), Scale::of(rows, false)];
     for row in rows {
-        // The cells of the sweep are shown as a map.
+        // The cells of the block-shape sweep are shown as a map instead.
         if row.about.topic.key != "transpose-sweep" {
             chart(out, row, &scales[usize::from(row.about.bytes == 0)]);
         }
@@ -89,7 +90,7 @@ fn section(out: &mut String, report: &Report, table: Table, rows: &[&Row]) {
     out.push_str("</section>\n");
 }
 
-/// A logarithmic scale over the rates of a table, a decade of room below the smallest.
+/// A logarithmic scale over the rates of a table, beginning a decade below the smallest.
 struct Scale {
     low: f64,
     high: f64,
@@ -145,9 +146,9 @@ fn chart(out: &mut String, row: &Row, scale: &Scale) {
             .map(|ratio| format!("{}× published", short(ratio))),
     );
     let failed = matches!(row.outcome, Outcome::Failed(_));
-    let remarks = row.remarks();
-    if !remarks.is_empty() {
-        facts.push(remarks);
+    let diagnostics = row.diagnostics();
+    if !diagnostics.is_empty() {
+        facts.push(diagnostics);
     }
     let class = if failed { " failed" } else { "" };
     let _ = write!(
@@ -184,13 +185,13 @@ fn described(out: &mut String, report: &Report, topic: &Topic) {
         escaped(topic.lesson)
     );
     if let Some(claim) = &topic.claim {
-        let verdict = escaped(&claim.verdict(&report.rows));
+        let verdict = escaped(&claim.verdict(|id| rate_of(&report.rows, id)));
         let _ = writeln!(out, "<p class=\"verdict\">{verdict}</p>");
     }
     out.push_str("</div>\n");
 }
 
-/// Variant 1 by shape of block: here, and on the two cards of the paper.
+/// The times of variant 1 by block shape, on this GPU and on the two GPUs of the paper.
 fn maps(out: &mut String, rows: &[&Row]) {
     let here = QUADRO.map(|(x, y, _)| {
         let id = format!("transpose/naive-{x}x{y}");
@@ -227,7 +228,8 @@ fn map(out: &mut String, name: &str, cells: &[(u32, u32, Option<f64>)]) {
             let cell = cells.iter().find(|cell| (cell.0, cell.1) == (*x, *y));
             match cell.and_then(|cell| cell.2) {
                 Some(rate) => {
-                    // From pale to dark; the ink turns where it would no longer be read.
+                    // From pale to dark; the text colour changes with the background, to stay
+                    // readable.
                     let part = rate / most;
                     let light = 92.0 - 62.0 * part;
                     let ink = if light < 58.0 { "#fff" } else { "#111" };

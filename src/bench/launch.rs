@@ -1,11 +1,12 @@
-//! HABR's empty kernel: what a launch costs.
+//! The cost of a launch: the empty kernel of "CUDA: performance aspects of typical tasks" (2011).
 
 use super::Table;
-use super::case::{Case, Figure, Time};
+use super::case::Case;
+use super::figure::{Figure, Time};
 use crate::device::cuda::Grid;
 
-const CARD: &str = "GTX 460";
-/// HABR's launch.
+const GPU: &str = "GTX 460";
+/// The paper's grid: 160 blocks of 96 threads.
 pub(super) const HABR: Grid = Grid {
     blocks: [160, 1],
     threads: [96, 1],
@@ -17,20 +18,23 @@ pub(super) fn cases() -> Vec<Case> {
         threads: [1, 1],
     };
     let launch = |id, name, topic, grid, synchronised| {
-        Case::card(Table::Launch, id, name, topic, 0, move |lab| {
-            let empty = lab.kernel("papers/launch", "empty")?;
+        Case::gpu(Table::Launch, id, name, topic, 0, move |context| {
+            let empty = context.kernel("papers/launch", "empty")?;
             let time = if synchronised {
-                lab.host.time(|| {
-                    lab.gpu.launch_grid(&empty, grid, &[])?;
-                    lab.gpu.wait()
+                context.host.time(|| {
+                    // SAFETY: the kernel has no argument and touches no memory.
+                    unsafe { context.gpu.launch_grid(&empty, grid, &[]) }?;
+                    context.gpu.wait()
                 })?
             } else {
-                // A thousand at a time, as the paper's loop: the wait at the end counts.
-                lab.host.time(|| {
+                // A thousand launches at a time, as in the paper's loop; the wait at the end
+                // counts.
+                context.host.time(|| {
                     for _ in 0..1000 {
-                        lab.gpu.launch_grid(&empty, grid, &[])?;
+                        // SAFETY: the kernel has no argument and touches no memory.
+                        unsafe { context.gpu.launch_grid(&empty, grid, &[]) }?;
                     }
-                    lab.gpu.wait()
+                    context.gpu.wait()
                 })?
             };
             Ok(per_call(time, if synchronised { 1.0 } else { 1000.0 }).into())
@@ -44,7 +48,7 @@ pub(super) fn cases() -> Vec<Case> {
             HABR,
             true,
         )
-        .published(Figure::Calls(15_000.0), CARD),
+        .published(Figure::Calls(15_000.0), GPU),
         launch(
             "async",
             "160 × 96, queued, one wait at the end",
@@ -52,7 +56,7 @@ pub(super) fn cases() -> Vec<Case> {
             HABR,
             false,
         )
-        .published(Figure::Calls(73_100.0), CARD),
+        .published(Figure::Calls(73_100.0), GPU),
         launch(
             "async-1x1",
             "1 × 1, queued, one wait at the end",
@@ -60,7 +64,7 @@ pub(super) fn cases() -> Vec<Case> {
             one,
             false,
         )
-        .published(Figure::Calls(73_250.0), CARD),
+        .published(Figure::Calls(73_250.0), GPU),
     ]
 }
 

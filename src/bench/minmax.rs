@@ -1,15 +1,17 @@
-//! HABR's minimum and maximum in one pass, its nested conditionals, and what came after: GB/s
-//! counting bytes read.
+//! Minimum and maximum in one pass and nested conditionals, from "CUDA: performance aspects of
+//! typical tasks" (2011), and later methods: GB/s of bytes read.
 
 use super::Table;
-use super::case::{Case, Ceiling, Figure, Measured};
-use super::lab::{Host, Lab, Sizes};
-use super::memory::{PIECE, Threads, pieces};
-use super::normalize::range;
+use super::case::{Case, Ceiling, Measured};
+use super::context::{BenchContext, Host, Sizes};
+use super::cpu::{cpu_passes, image, range};
+use super::figure::Figure;
+use super::pieces::{PIECE, Threads, pieces};
 use crate::device::cuda::{self, Arg};
+use crate::exec;
+use crate::ops::OpResult;
 use crate::ops::sum::Sum;
-use crate::ops::{Op, Product};
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 
@@ -34,13 +36,13 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     );
     let bytes = sizes.bytes as u64;
     cases.push(
-        Case::card(
+        Case::gpu(
             Table::Minmax,
             "production",
             "gpuimg: packed pairs",
             "production-minmax",
             bytes,
-            |lab| own(lab, &lab.input, lab.input.len()),
+            |context| own(context, &context.input, context.input.len()),
         )
         .under(READ),
     );
@@ -58,8 +60,8 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-/// The paper's kernel with conditionals before it, which the table of `normalize` shows: GB/s of
-/// bytes read, as the paper counts them.
+/// The paper's min/max kernel after nested conditionals, shown in the table `normalize`: GB/s of
+/// bytes read, as in the paper.
 pub(super) fn nested_cases(sizes: Sizes) -> Vec<Case> {
     rows(
         Table::Normalize,
@@ -109,7 +111,7 @@ pub(super) fn nested_cases(sizes: Sizes) -> Vec<Case> {
     )
 }
 
-/// A row's id, kernel, name, topic, depth of conditionals, published GB/s.
+/// The id, kernel, name, topic, depth of conditionals, and published GB/s of a row.
 type Kernel = (
     &'static str,
     &'static str,
@@ -123,16 +125,21 @@ fn rows(table: Table, sizes: Sizes, kernels: &[Kernel]) -> Vec<Case> {
     let mut cases = Vec::new();
     for threads in Threads::BOTH {
         for &(id, kernel, name, topic, depth, rate) in kernels {
-            let work = move |lab: &Lab| {
-                let kernel = lab.kernel("papers/minmax", kernel)?;
-                checked(lab, depth, |range| {
-                    let [count, piece] = pieces(lab, PIECE);
-                    let args = [Arg::Buffer(&lab.input), count, piece, range];
-                    lab.gpu.launch_grid(&kernel, threads.grid(lab), &args)
+            let work = move |context: &BenchContext| {
+                let kernel = context.kernel("papers/minmax", kernel)?;
+                checked(context, depth, |range| {
+                    let [count, piece] = pieces(context, PIECE);
+                    let args = [Arg::Buffer(&context.input), count, piece, range];
+                    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+                    unsafe {
+                        context
+                            .gpu
+                            .launch_grid(&kernel, threads.grid(context), &args)
+                    }
                 })
             };
             let (id, name) = (threads.id(id), threads.name(name));
-            let case = Case::card(table, id, name, topic, sizes.bytes as u64, work).under(READ);
+            let case = Case::gpu(table, id, name, topic, sizes.bytes as u64, work).under(READ);
             cases.push(match rate {
                 Some(rate) => case.published(Figure::Rate(rate), "GTX 460"),
                 None => case,
@@ -142,7 +149,8 @@ fn rows(table: Table, sizes: Sizes, kernels: &[Kernel]) -> Vec<Case> {
     cases
 }
 
-/// What the kernels' nested conditionals make of a sample; `minmax.cu` has the same definition.
+/// The value that the kernels' nested conditionals compute from a sample; `minmax.cu` has the same
+/// definition.
 fn nested(p: u16, depth: u16) -> u16 {
     match depth {
         0 => p,
@@ -151,45 +159,51 @@ fn nested(p: u16, depth: u16) -> u16 {
     }
 }
 
-fn checked(lab: &Lab, depth: u16, launch: impl Fn(Arg) -> Result<()>) -> Result<Measured> {
-    let each = lab.host.noise.par_iter().map(|&p| nested(p, depth));
+fn checked(
+    context: &BenchContext,
+    depth: u16,
+    launch: impl Fn(Arg) -> Result<()>,
+) -> Result<Measured> {
+    let each = context.host.noise.par_iter().map(|&p| nested(p, depth));
     let expected = each
         .map(|p| (p, p))
         .reduce(|| (u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)));
-    let found = lab.gpu.words(&[u32::MAX, 0])?;
+    let found = context.gpu.words(&[u32::MAX, 0])?;
     launch(Arg::Buffer(&found))?;
-    let words = lab.gpu.read_words::<u32>(&found)?;
+    let words = context.gpu.read_words::<u32>(&found)?;
     ensure!(
         words == [u32::from(expected.0), u32::from(expected.1)],
         "found {words:?}, and not {expected:?}"
     );
-    Ok(lab.time(|| launch(Arg::Buffer(&found)))?.into())
+    Ok(context.time(|| launch(Arg::Buffer(&found)))?.into())
 }
 
-/// The program's kernel on the first `len` bytes of the main input, repeated where it is longer.
-pub(super) fn own(lab: &Lab, from: &cuda::Buffer, len: usize) -> Result<Measured> {
-    let kernel = lab.gpu.kernel("normalize", "minmax", "u16_c1")?;
-    let ranges = lab.gpu.words(&[u32::MAX; 8])?;
+/// Times the program's kernel on the first `len` bytes of the main input, repeated if it is
+/// shorter.
+pub(super) fn own(context: &BenchContext, from: &cuda::Buffer, len: usize) -> Result<Measured> {
+    let kernel = context.gpu.kernel("normalize", "minmax", "u16_c1")?;
+    let ranges = context.gpu.words(&[u32::MAX; 8])?;
     let count = Arg::U64(len as u64 / 2);
     let args = [Arg::Buffer(from), count, Arg::Buffer(&ranges)];
-    let grid = lab.gpu.reduction_grid(len as u64);
-    let launch = || lab.gpu.launch(&kernel, grid, &args);
+    let grid = context.gpu.reduction_grid(len as u64);
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
     launch()?;
-    let words = lab.gpu.read_words::<u32>(&ranges)?;
-    let noise = &lab.host.noise;
+    let words = context.gpu.read_words::<u32>(&ranges)?;
+    let noise = &context.host.noise;
     let (min, max) = range(&noise[..noise.len().min(len / 2)]);
     ensure!(
         words[..2] == [u32::from(min), u32::from(u16::MAX - max)],
         "found {words:?}"
     );
-    Ok(lab.time(launch)?.into())
+    Ok(context.time(launch)?.into())
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {
     let op = Sum { all: true };
-    let (time, _) = super::normalize::cpu_passes(host, &op)?;
-    let image = super::normalize::image(host);
-    let Product::Totals(totals) = op.cpu(image, &mut Timeline::default())?.product else {
+    let (time, _) = cpu_passes(host, &op)?;
+    let OpResult::Totals(totals) = exec::on_cpu(&op, image(host), &mut Timeline::default())?.result
+    else {
         bail!("no totals");
     };
     let total = &totals.channels[0];

@@ -1,27 +1,27 @@
-//! HABR's scale with three roundings, the exact one, and the program's own: in place, GB/s counting
-//! bytes read plus written.
+//! The scale of "CUDA: performance aspects of typical tasks" (2011) with its three roundings, an
+//! exact version, and the program's own kernel: in place, GB/s of bytes read plus written.
 
 use super::Table;
-use super::case::{Case, Ceiling, Figure, Measured, Time};
-use super::lab::{Host, Lab, Sizes};
-use super::memory::{PIECE, Threads, pieces};
+use super::case::{Case, Ceiling, Measured};
+use super::context::{BenchContext, Host, Sizes};
+use super::cpu::{cpu_passes, range};
+use super::figure::Figure;
+use super::pieces::{PIECE, Threads, pieces};
 use crate::device::cuda::{self, Arg};
-use crate::image::{Depth, Image, Samples, Shape};
+use crate::image::Samples;
 use crate::ops::normalize::{Normalize, Range};
-use crate::ops::{Op, Product};
-use crate::stats::Timeline;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 
 const COPY: Ceiling = Ceiling::Measured("ceilings/copy");
-/// Near the identity, so that data changed in place many times stay as varied as they were.
+/// Close to the identity, so that data keep their variety when they are scaled in place many times.
 const SUB: f32 = 0.25;
 const FACTOR: f32 = 0.999_99;
-/// The exact one likewise: 0..=65535 to 0..=65534.
+/// Likewise for the exact version: 0..=65535 to 0..=65534.
 const SPAN: u32 = 65534;
 const D: u32 = 65535;
 
-/// The paper's value before it is rounded.
+/// The paper's value before rounding.
 fn v(p: u16) -> f32 {
     (f32::from(p) - SUB) * FACTOR
 }
@@ -37,9 +37,10 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     for threads in Threads::BOTH {
         let case = |id, name, topic, kernel, args: &[Arg<'static>], value: fn(u16) -> u16| {
             let args = args.to_vec();
-            let work = move |lab: &Lab| in_place(lab, threads, kernel, &args, value);
+            let work =
+                move |context: &BenchContext| in_place(context, threads, kernel, &args, value);
             let name = threads.name(name);
-            Case::card(Table::Normalize, threads.id(id), name, topic, bytes, work).under(COPY)
+            Case::gpu(Table::Normalize, threads.id(id), name, topic, bytes, work).under(COPY)
         };
         let floats: &[Arg] = &[Arg::F32(SUB), Arg::F32(FACTOR)];
         let words: &[Arg] = &[Arg::U32(0), Arg::U32(SPAN), Arg::U32(D)];
@@ -87,22 +88,27 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
 }
 
 fn in_place(
-    lab: &Lab,
+    context: &BenchContext,
     threads: Threads,
     kernel: &'static str,
     constants: &[Arg<'static>],
     value: fn(u16) -> u16,
 ) -> Result<Measured> {
-    let data = lab.changeable(lab.input.len())?;
-    let kernel = lab.kernel("papers/normalize", kernel)?;
+    let data = context.changeable(context.input.len())?;
+    let kernel = context.kernel("papers/normalize", kernel)?;
     let mut args = vec![Arg::Buffer(&data)];
-    args.extend(pieces(lab, PIECE));
+    args.extend(pieces(context, PIECE));
     args.extend(constants);
-    let values: Vec<u16> = lab.host.noise.par_iter().map(|&p| value(p)).collect();
-    let expected = lab.gpu.words(&values)?;
-    let launch = || lab.gpu.launch_grid(&kernel, threads.grid(lab), &args);
-    lab.check(&data, &expected, launch)?;
-    Ok(lab.time(launch)?.into())
+    let values: Vec<u16> = context.host.noise.par_iter().map(|&p| value(p)).collect();
+    let expected = context.gpu.words(&values)?;
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    let launch = || unsafe {
+        context
+            .gpu
+            .launch_grid(&kernel, threads.grid(context), &args)
+    };
+    context.check(&data, &expected, launch)?;
+    Ok(context.time(launch)?.into())
 }
 
 const LO: u16 = 100;
@@ -111,22 +117,22 @@ const HI: u16 = 65000;
 fn production(sizes: Sizes) -> Vec<Case> {
     let bytes = 2 * sizes.bytes as u64;
     let mut cases = vec![
-        Case::card(
+        Case::gpu(
             Table::Normalize,
             "production",
             "gpuimg: scale, exact",
             "production-scale",
             bytes,
-            |lab| own(lab, &lab.input, lab.input.len(), false),
+            |context| own(context, &context.input, context.input.len(), false),
         )
         .under(COPY),
-        Case::card(
+        Case::gpu(
             Table::Normalize,
             "production-whole",
             "gpuimg: normalize, both passes",
             "production-scale",
             bytes,
-            |lab| own(lab, &lab.input, lab.input.len(), true),
+            |context| own(context, &context.input, context.input.len(), true),
         )
         .under(COPY),
     ];
@@ -144,22 +150,27 @@ fn production(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-/// The program's kernels: the scale alone, for a known range, or the range found first.
-pub(super) fn own(lab: &Lab, from: &cuda::Buffer, len: usize, both: bool) -> Result<Measured> {
-    // Of what repeats in a long input, once is enough.
-    let noise = &lab.host.noise[..lab.host.noise.len().min(len / 2)];
+/// Times the program's kernels: the scale for a known range, or both passes.
+pub(super) fn own(
+    context: &BenchContext,
+    from: &cuda::Buffer,
+    len: usize,
+    both: bool,
+) -> Result<Measured> {
+    // A repeated input needs to be checked only once.
+    let noise = &context.host.noise[..context.host.noise.len().min(len / 2)];
     let (min, max) = range(noise);
-    let expected = lab.kept(&format!("scaled {len}"), || {
+    let expected = context.kept(&format!("scaled {len}"), || {
         let value = |&p| LO + exact(p, min, u32::from(HI - LO), u32::from(max - min));
         let values: Vec<u16> = noise.par_iter().map(value).collect();
         values.into_iter().cycle().take(len / 2).collect()
     })?;
-    let out = lab.poisoned(len)?;
+    let out = context.poisoned(len)?;
     let known = [u32::from(min), u32::from(u16::MAX - max)];
-    let ranges = lab.gpu.words(&known.repeat(4))?;
+    let ranges = context.gpu.words(&known.repeat(4))?;
     let (minmax, scale) = (
-        lab.gpu.kernel("normalize", "minmax", "u16_c1")?,
-        lab.gpu.kernel("normalize", "scale", "u16_c1")?,
+        context.gpu.kernel("normalize", "minmax", "u16_c1")?,
+        context.gpu.kernel("normalize", "scale", "u16_c1")?,
     );
     let count = Arg::U64(len as u64 / 2);
     let first = [Arg::Buffer(from), count, Arg::Buffer(&ranges)];
@@ -174,48 +185,20 @@ pub(super) fn own(lab: &Lab, from: &cuda::Buffer, len: usize, both: bool) -> Res
     ];
     let launch = || {
         if both {
-            lab.gpu.fill(&ranges, 0xff)?;
-            let grid = lab.gpu.reduction_grid(len as u64);
-            lab.gpu.launch(&minmax, grid, &first)?;
+            context.gpu.fill(&ranges, 0xff)?;
+            let grid = context.gpu.reduction_grid(len as u64);
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            unsafe { context.gpu.launch(&minmax, grid, &first) }?;
         }
-        lab.gpu.launch(&scale, len.div_ceil(4096) as u32, &second)
-    };
-    lab.check(&out, &expected, launch)?;
-    Ok(lab.time(launch)?.into())
-}
-
-/// Minimum and maximum.
-pub(super) fn range(samples: &[u16]) -> (u16, u16) {
-    let each = samples.par_iter().map(|&p| (p, p));
-    each.reduce(|| (u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))
-}
-
-/// The main input as an image.
-pub(super) fn image(host: &Host) -> Image {
-    let width = (host.noise.len() / 2).isqrt().next_power_of_two();
-    let shape = Shape {
-        width,
-        height: host.noise.len() / width,
-        channels: 1,
-        depth: Depth::Sixteen,
-    };
-    Image::new(shape, Samples::U16(host.noise.clone()))
-}
-
-/// Runs `op` on the CPU again and again: the seconds of its own passes, and the last image.
-pub(super) fn cpu_passes(host: &Host, op: &dyn Op) -> Result<(Time, Option<Image>)> {
-    let (mut seconds, mut last) = (Vec::new(), None);
-    for _ in 0..host.sizes.runs.clamp(1, 7) {
-        let image = image(host);
-        let mut timeline = Timeline::default();
-        let product = op.cpu(image, &mut timeline)?.product;
-        if let Product::Image(image) = product {
-            last = Some(image);
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe {
+            context
+                .gpu
+                .launch(&scale, len.div_ceil(4096) as u32, &second)
         }
-        let spans = timeline.spans();
-        seconds.push(spans.iter().map(|span| span.time.as_secs_f64()).sum());
-    }
-    Ok((Time::of(seconds), last))
+    };
+    context.check(&out, &expected, launch)?;
+    Ok(context.time(launch)?.into())
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {

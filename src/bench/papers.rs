@@ -1,8 +1,10 @@
-//! The systems of the four papers, one by one: what the access looks like, what it teaches, and the
-//! claim that this run confirms or refutes. `HABR`: "CUDA: performance aspects of typical tasks",
-//! habr.com post 119435, 2011. `LXF`: "Transposing a matrix", Linux Format Russia, Kalgin & Baldin.
-//! `REDUCE`: "GPGPU optimisation by the example of a sum", after Harris. `NOTES`: "Methods of
-//! effective organisation of parallel computing on GPUs", lecture notes, ticket 40.
+//! The systems of the four papers, one by one: the access pattern, the lesson, and the claim that
+//! this run confirms or refutes. The short names of the papers in tables and identifiers:
+//! - `HABR`: "CUDA: performance aspects of typical tasks", habr.com post 119435, 2011;
+//! - `LXF`: "Transposing a matrix", Kalgin and Baldin, Linux Format Russia;
+//! - `REDUCE`: "GPGPU optimisation by the example of a sum", after Mark Harris's seven reductions;
+//! - `NOTES`: "Methods of effective organisation of parallel computing on GPUs", lecture notes,
+//!   ticket 40.
 
 mod habr;
 mod lxf;
@@ -10,25 +12,25 @@ mod notes;
 mod own;
 mod reduce;
 
-use super::case::{Row, short};
+use super::figure::short;
 
-/// Where a system comes from.
+/// The paper that a system comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paper {
-    /// habr.com post 119435.
+    /// "CUDA: performance aspects of typical tasks" (habr.com post 119435, 2011).
     Habr,
-    /// Linux Format Russia.
+    /// "Transposing a matrix" (Kalgin and Baldin, Linux Format Russia).
     Lxf,
-    /// The sum, after Harris.
+    /// "GPGPU optimisation by the example of a sum" (after Harris).
     Reduce,
-    /// The lecture notes.
+    /// "Methods of effective organisation of parallel computing on GPUs" (lecture notes).
     Notes,
-    /// None: what this program adds.
+    /// No paper: a system that this program adds.
     Own,
 }
 
 impl Paper {
-    /// The short name used everywhere.
+    /// The short name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Paper::Habr => "HABR",
@@ -43,17 +45,17 @@ impl Paper {
 /// A system, as a paper describes it.
 #[derive(Debug)]
 pub struct Topic {
-    /// What rows name it by.
+    /// The key by which rows refer to it.
     pub key: &'static str,
-    /// Whose it is.
+    /// The paper that describes it.
     pub paper: Paper,
-    /// What it does.
+    /// The work that it does.
     pub system: &'static str,
-    /// Who touches what, drawn.
+    /// A drawing of which thread accesses which element.
     pub picture: &'static str,
-    /// What it teaches.
+    /// The lesson that the paper draws.
     pub lesson: &'static str,
-    /// What it says of two rows.
+    /// The paper's claim about two rows.
     pub claim: Option<Claim>,
 }
 
@@ -77,7 +79,7 @@ impl Topic {
     }
 }
 
-/// A claim with the paper's own ratio.
+/// A claim with the ratio that the paper gives.
 const fn published(slow: &'static str, fast: &'static str, then: f64) -> Option<Claim> {
     let then = Some(then);
     Some(Claim { slow, fast, then })
@@ -96,19 +98,14 @@ pub struct Claim {
     pub slow: &'static str,
     /// The row said to be faster.
     pub fast: &'static str,
-    /// How many times, as published; 1 says that there is no difference; none is published for what
-    /// the papers only describe.
+    /// The published ratio of speeds; 1 means that there is no difference, `None` that the paper
+    /// gives no figure.
     pub then: Option<f64>,
 }
 
 impl Claim {
-    /// Whether it still holds: computed from the two rows of this run.
-    pub fn verdict(&self, rows: &[Row]) -> String {
-        let rate = |id| {
-            rows.iter()
-                .find(|row: &&Row| row.about.id == id)
-                .and_then(Row::rate)
-        };
+    /// Whether it still holds: computed from the rates of the two rows in this run.
+    pub fn verdict(&self, rate: impl Fn(&str) -> Option<f64>) -> String {
         let (Some(slow), Some(fast)) = (rate(self.slow), rate(self.fast)) else {
             return format!(
                 "Not judged: {} or {} was not measured.",
@@ -129,7 +126,7 @@ impl Claim {
     }
 }
 
-/// The verdict on a ratio of speeds: how much of the published advantage is left.
+/// The verdict on a ratio of speeds: the remaining part of the published advantage.
 pub fn judged(here: f64, then: Option<f64>) -> &'static str {
     match then {
         Some(then) if (then - 1.0).abs() < 0.01 => match here {
@@ -158,7 +155,7 @@ pub fn topics() -> impl Iterator<Item = &'static Topic> {
     .flatten()
 }
 
-/// The system that rows call `key`.
+/// The system with this key.
 pub fn topic(key: &str) -> &'static Topic {
     topics()
         .find(|topic| topic.key == key)

@@ -1,22 +1,23 @@
-//! The program's own kernels at the sizes that they are judged by, each held against the card's copy
-//! or read of about as many bytes: GB/s read plus written, or read.
+//! The program's own kernels at several image sizes, each compared with the GPU's copy or read of
+//! about as many bytes: GB/s read plus written, or read.
 
 use super::Table;
 use super::case::{Case, Ceiling, Measured};
 use super::ceilings::{copied, read};
-use super::lab::{Lab, Sizes};
+use super::context::{BenchContext, Sizes};
 use super::{minmax, normalize, reduce};
 use crate::device::cuda::{self, Arg, Grid};
+use crate::exec;
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::ops::orient::{self, Orient};
-use crate::ops::{Op, Product};
-use crate::stats::Timeline;
+use crate::ops::OpResult;
+use crate::ops::symmetry::{self, Symmetry};
+use crate::timing::Timeline;
 use anyhow::{Result, bail};
 use std::rc::Rc;
 
 const TOPIC: &str = "production-sizes";
 
-/// Bytes of the images that copy and read are measured on, in MiB, with the rows' ids.
+/// Sizes of the images on which copy and read are measured, in MiB, with the ids of the rows.
 const MIB: [(usize, &str, &str); 6] = [
     (8, "production/copy-8M", "production/read-8M"),
     (32, "production/copy-32M", "production/read-32M"),
@@ -26,7 +27,7 @@ const MIB: [(usize, &str, &str); 6] = [
     (1024, "production/copy-1024M", "production/read-1024M"),
 ];
 
-/// Of the sizes above, the next to so many bytes.
+/// The ceilings measured at the size nearest to `bytes`.
 fn ceilings(bytes: usize) -> (Ceiling, Ceiling) {
     let distance = |&&(mib, ..): &&(usize, &str, &str)| (mib << 20).abs_diff(bytes);
     let (_, copy, read) = MIB.iter().min_by_key(distance).unwrap_or(&MIB[0]);
@@ -38,14 +39,14 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     for (mib, ..) in MIB {
         let len = sizes.of(mib << 20);
         let id = |what| format!("{what}-{mib}M");
-        let name = |what| format!("card: {what}, {mib} MiB");
-        cases.push(card(id("copy"), name("copy"), 2 * len, move |lab| {
-            Ok(copied(lab, &*large(lab, sizes)?, len)?.into())
+        let name = |what| format!("GPU: {what}, {mib} MiB");
+        cases.push(gpu(id("copy"), name("copy"), 2 * len, move |context| {
+            Ok(copied(context, &*large(context, sizes)?, len)?.into())
         }));
-        cases.push(card(id("read"), name("read"), len, move |lab| {
-            let words = lab.host.repeated_words(len);
+        cases.push(gpu(id("read"), name("read"), len, move |context| {
+            let words = context.host.repeated_words(len);
             let sum = words.fold(0, u32::wrapping_add);
-            Ok(read(lab, &*large(lab, sizes)?, len, sum)?.into())
+            Ok(read(context, &*large(context, sizes)?, len, sum)?.into())
         }));
     }
     for (pixels, name) in [
@@ -58,27 +59,38 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     ] {
         let (len, (copy, read)) = (sizes.of(2 * pixels), ceilings(2 * pixels));
         let id = |what| format!("{what}-{}k", pixels >> 10);
-        let scale = |both| move |lab: &Lab| normalize::own(lab, &*large(lab, sizes)?, len, both);
+        let scale = |both| {
+            move |context: &BenchContext| {
+                normalize::own(context, &*large(context, sizes)?, len, both)
+            }
+        };
         let name = |what| format!("{what}, {name}");
         cases.extend([
-            card(id("minmax"), name("minmax"), len, move |lab| {
-                minmax::own(lab, &*large(lab, sizes)?, len)
+            gpu(id("minmax"), name("minmax"), len, move |context| {
+                minmax::own(context, &*large(context, sizes)?, len)
             })
             .under(read),
-            card(id("scale"), name("scale"), 2 * len, scale(false)).under(copy),
-            card(id("normalize"), name("normalize"), 2 * len, scale(true)).under(copy),
-            card(id("sum"), name("sum"), len, move |lab| {
-                reduce::own(lab, &*large(lab, sizes)?, "u16_c1", len / 2)
+            gpu(id("scale"), name("scale"), 2 * len, scale(false)).under(copy),
+            gpu(id("normalize"), name("normalize"), 2 * len, scale(true)).under(copy),
+            gpu(id("sum"), name("sum"), len, move |context| {
+                reduce::own(context, &*large(context, sizes)?, "u16_c1", len / 2)
             })
             .under(read),
         ]);
     }
     cases.push(
-        card(
+        gpu(
             "sum-u32",
             "sum of 2^22 integers of 32 bits",
             sizes.of(16 << 20),
-            move |lab| reduce::own(lab, &*large(lab, sizes)?, "u32", sizes.of(16 << 20) / 4),
+            move |context| {
+                reduce::own(
+                    context,
+                    &*large(context, sizes)?,
+                    "u32",
+                    sizes.of(16 << 20) / 4,
+                )
+            },
         )
         .under(ceilings(16 << 20).1),
     );
@@ -94,8 +106,8 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         (8191, 4, Depth::Sixteen),
     ] {
         for (op, what) in [
-            (Orient::Transpose, "transpose"),
-            (Orient::Rotate90, "rotate 90"),
+            (Symmetry::Transpose, "transpose"),
+            (Symmetry::Rotate90, "rotate 90"),
         ] {
             let shape = |side| Shape {
                 width: side,
@@ -112,8 +124,8 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             let name = format!("{what}, {}", shape(side));
             let shape = shape(sizes.of(side));
             cases.push(
-                card(id, name, 2 * shape.bytes(), move |lab| {
-                    turned(lab, sizes, op, shape)
+                gpu(id, name, 2 * shape.bytes(), move |context| {
+                    turned(context, sizes, op, shape)
                 })
                 .under(ceilings(bytes).0),
             );
@@ -122,37 +134,41 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-fn card(
+fn gpu(
     id: impl Into<String>,
     name: impl Into<String>,
     bytes: usize,
-    work: impl Fn(&Lab) -> Result<Measured> + 'static,
+    work: impl Fn(&BenchContext) -> Result<Measured> + 'static,
 ) -> Case {
-    Case::card(Table::Production, id, name, TOPIC, bytes as u64, work)
+    Case::gpu(Table::Production, id, name, TOPIC, bytes as u64, work)
 }
 
-/// What every launch below costs at least.
+/// The minimal cost of every launch below.
 fn empty() -> Case {
-    card("empty", "an empty launch, queued", 0, |lab| {
-        let empty = lab.kernel("papers/launch", "empty")?;
+    gpu("empty", "an empty launch, queued", 0, |context| {
+        let empty = context.kernel("papers/launch", "empty")?;
         let one = Grid {
             blocks: [1, 1],
             threads: [1, 1],
         };
-        Ok(lab.time(|| lab.gpu.launch_grid(&empty, one, &[]))?.into())
+        // SAFETY: the kernel has no argument and touches no memory.
+        Ok(context
+            .time(|| unsafe { context.gpu.launch_grid(&empty, one, &[]) })?
+            .into())
     })
 }
 
-/// The main input over and over: as many bytes as the largest image has.
-fn large(lab: &Lab, sizes: Sizes) -> Result<Rc<cuda::Buffer>> {
-    lab.kept("large", || {
-        lab.host.repeated_words(sizes.of(1 << 30)).collect()
+/// The main input, repeated to the size of the largest image.
+fn large(context: &BenchContext, sizes: Sizes) -> Result<Rc<cuda::Buffer>> {
+    context.kept("large", || {
+        context.host.repeated_words(sizes.of(1 << 30)).collect()
     })
 }
 
-/// One of the turns, against the same on the CPU, which the tests hold against its definition.
-fn turned(lab: &Lab, sizes: Sizes, op: Orient, shape: Shape) -> Result<Measured> {
-    let words: Vec<u32> = lab
+/// Times a symmetry; the expected result comes from the CPU version, which the tests compare with
+/// the definition.
+fn turned(context: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> Result<Measured> {
+    let words: Vec<u32> = context
         .host
         .repeated_words(shape.bytes().next_multiple_of(4))
         .collect();
@@ -160,14 +176,15 @@ fn turned(lab: &Lab, sizes: Sizes, op: Orient, shape: Shape) -> Result<Measured>
     let bytes = samples.as_bytes_mut();
     bytes.copy_from_slice(&bytemuck::cast_slice(&words)[..bytes.len()]);
     let image = Image::new(shape, samples);
-    let Product::Image(expected) = op.cpu(image, &mut Timeline::default())?.product else {
+    let OpResult::Image(expected) = exec::on_cpu(&op, image, &mut Timeline::default())?.result
+    else {
         bail!("no image");
     };
-    let input = large(lab, sizes)?;
-    let expected = lab.gpu.words(expected.samples().as_bytes())?;
-    let out = lab.poisoned(expected.len())?;
+    let input = large(context, sizes)?;
+    let expected = context.gpu.words(expected.samples().as_bytes())?;
+    let out = context.poisoned(expected.len())?;
     let pixel = shape.pixel_bytes();
-    let kernel = lab
+    let kernel = context
         .gpu
         .kernel("transpose", "transpose", &format!("b{pixel}"))?;
     let args = [
@@ -176,10 +193,11 @@ fn turned(lab: &Lab, sizes: Sizes, op: Orient, shape: Shape) -> Result<Measured>
         Arg::U64(shape.width as u64),
         Arg::U64(shape.height as u64),
         Arg::U32(0),
-        Arg::U32((op == Orient::Rotate90).into()),
+        Arg::U32((op == Symmetry::Rotate90).into()),
     ];
-    let grid = orient::grid(shape.width, shape.height, pixel, true);
-    let launch = || lab.gpu.launch(&kernel, grid, &args);
-    lab.check(&out, &expected, launch)?;
-    Ok(lab.time(launch)?.into())
+    let grid = symmetry::grid(shape.width, shape.height, pixel, true);
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
+    context.check(&out, &expected, launch)?;
+    Ok(context.time(launch)?.into())
 }

@@ -1,19 +1,22 @@
-//! REDUCE's seven steps, at the paper's length (which a level-2 cache of today holds) and at one
-//! that no cache holds; any length; the program's own sum. GB/s counting bytes read.
+//! The seven steps of "GPGPU optimisation by the example of a sum" (after Mark Harris), at the
+//! paper's length, which fits into today's level-2 caches, and at one that does not; other lengths;
+//! the program's own sum. GB/s of bytes read.
 
 use super::Table;
-use super::case::{Case, Ceiling, Figure, Measured};
-use super::lab::{Host, Lab, Sizes, wrapping_sum};
+use super::case::{Case, Ceiling, Measured};
+use super::context::{BenchContext, Host, Sizes, wrapping_sum};
+use super::figure::Figure;
 use crate::device::cuda::{self, Arg, Grid, Kernel};
+use crate::exec;
+use crate::ops::OpResult;
 use crate::ops::sum::Sum;
-use crate::ops::{Op, Product};
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 
 const READ: Ceiling = Ceiling::Measured("ceilings/read");
 const THREADS: usize = 256;
 
-/// Of each step: topic, id, kernel, what it changes, published GB/s.
+/// The topic, id, kernel, change and published GB/s of each step.
 const STEPS: [(&str, &str, &str, &str, f64); 7] = [
     (
         "reduce-1",
@@ -66,43 +69,43 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     for (n, suffix) in [(large, ""), (sizes.integers, "-paper")] {
         for (step, (topic, id, kernel, name, rate)) in STEPS.into_iter().enumerate() {
             let (id, name) = (format!("{id}{suffix}"), format!("{name}, {}", count(n)));
-            let work = move |lab: &Lab| stepped(lab, kernel, step + 1, n);
+            let work = move |context: &BenchContext| stepped(context, kernel, step + 1, n);
             cases.push(
-                Case::card(Table::Reduce, id, name, topic, 4 * n as u64, work)
+                Case::gpu(Table::Reduce, id, name, topic, 4 * n as u64, work)
                     .published(Figure::Rate(rate), "G80")
                     .under(READ),
             );
         }
     }
-    // A prime's worth of elements short of a whole number of blocks.
+    // Not a whole number of blocks: shorter by a prime number of elements.
     let odd = large - 12_347.min(large / 3);
     cases.push(
-        Case::card(
+        Case::gpu(
             Table::Reduce,
             "any-length",
             format!("7 any length: {odd} integers"),
             "reduce-any",
             4 * odd as u64,
-            move |lab| stepped(lab, "step_7", 7, odd),
+            move |context| stepped(context, "step_7", 7, odd),
         )
         .under(READ),
     );
     for (id, n) in [("production-paper", sizes.integers), ("production", large)] {
         let name = format!("gpuimg: 64-bit total, {}", count(n));
         cases.push(
-            Case::card(
+            Case::gpu(
                 Table::Reduce,
                 id,
                 name,
                 "production-sum",
                 4 * n as u64,
-                move |lab| own(lab, &lab.input, "u32", n),
+                move |context| own(context, &context.input, "u32", n),
             )
             .under(READ),
         );
     }
     cases.push(
-        Case::card(
+        Case::gpu(
             Table::Reduce,
             "production-u16",
             format!(
@@ -111,7 +114,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             ),
             "production-sum",
             sizes.bytes as u64,
-            move |lab| own(lab, &lab.input, "u16_c1", sizes.bytes / 2),
+            move |context| own(context, &context.input, "u16_c1", sizes.bytes / 2),
         )
         .under(READ),
     );
@@ -129,41 +132,46 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-/// A power of two as one.
+/// A number as text, a power of two as such.
 fn count(n: usize) -> String {
     format!("2^{}", n.trailing_zeros())
 }
 
-fn stepped(lab: &Lab, kernel: &'static str, step: usize, n: usize) -> Result<Measured> {
-    let kernel = lab.kernel("papers/reduce", kernel)?;
-    let expected = wrapping_sum(&lab.host.words()[..n]);
+fn stepped(
+    context: &BenchContext,
+    kernel: &'static str,
+    step: usize,
+    n: usize,
+) -> Result<Measured> {
+    let kernel = context.kernel("papers/reduce", kernel)?;
+    let expected = wrapping_sum(&context.host.words()[..n]);
     let partial = [
-        lab.poisoned(4 * n.div_ceil(THREADS))?,
-        lab.poisoned(4 * n.div_ceil(THREADS))?,
+        context.poisoned(4 * n.div_ceil(THREADS))?,
+        context.poisoned(4 * n.div_ceil(THREADS))?,
     ];
-    let last = passes(lab, &kernel, step, n, &partial)?;
-    let found = first_word(lab, &partial[last])?;
+    let last = passes(context, &kernel, step, n, &partial)?;
+    let found = first_word(context, &partial[last])?;
     ensure!(found == expected, "found {found}, and not {expected}");
-    let time = lab.time(|| passes(lab, &kernel, step, n, &partial).map(|_| ()))?;
+    let time = context.time(|| passes(context, &kernel, step, n, &partial).map(|_| ()))?;
     Ok(time.into())
 }
 
-/// Queues passes until one sum is left; tells which of the two buffers begins with it.
+/// Queues passes until one sum is left; returns which of the two buffers begins with it.
 fn passes(
-    lab: &Lab,
+    context: &BenchContext,
     kernel: &Kernel,
     step: usize,
     n: usize,
     partial: &[cuda::Buffer; 2],
 ) -> Result<usize> {
-    let (mut left, mut from, mut to) = (n, &lab.input, 0);
+    let (mut left, mut from, mut to) = (n, &context.input, 0);
     loop {
         let blocks = match step {
             1..=3 => left.div_ceil(THREADS),
             4..=6 => left.div_ceil(2 * THREADS),
             _ => left
                 .div_ceil(8 * THREADS)
-                .min(8 * lab.facts.multiprocessors as usize),
+                .min(8 * context.facts.multiprocessors as usize),
         };
         let grid = Grid {
             blocks: [blocks as u32, 1],
@@ -174,7 +182,8 @@ fn passes(
             Arg::Buffer(&partial[to]),
             Arg::U32(left as u32),
         ];
-        lab.gpu.launch_grid(kernel, grid, &args)?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { context.gpu.launch_grid(kernel, grid, &args) }?;
         if blocks == 1 {
             return Ok(to);
         }
@@ -182,46 +191,54 @@ fn passes(
     }
 }
 
-fn first_word(lab: &Lab, buffer: &cuda::Buffer) -> Result<u32> {
-    lab.gpu.wait()?;
+fn first_word(context: &BenchContext, buffer: &cuda::Buffer) -> Result<u32> {
+    context.gpu.wait()?;
     let mut word = [0u8; 4];
-    lab.gpu.fetch(buffer, &mut word)?;
+    context.gpu.fetch(buffer, &mut word)?;
     Ok(u32::from_ne_bytes(word))
 }
 
-/// The program's kernel on `n` elements.
+/// Times the program's kernel on `n` elements.
 pub(super) fn own(
-    lab: &Lab,
+    context: &BenchContext,
     from: &cuda::Buffer,
     form: &'static str,
     n: usize,
 ) -> Result<Measured> {
-    let kernel = lab.gpu.kernel("sum", "sum", form)?;
-    // The main input over and over, where there are more.
+    let kernel = context.gpu.kernel("sum", "sum", form)?;
+    // The main input, repeated if it is shorter.
     let (bytes, expected): (_, u64) = match form {
-        "u32" => (4 * n, lab.host.repeated_words(4 * n).map(u64::from).sum()),
+        "u32" => (
+            4 * n,
+            context.host.repeated_words(4 * n).map(u64::from).sum(),
+        ),
         _ => {
             let halves = |word| u64::from(word & 0xffff) + u64::from(word >> 16);
-            (2 * n, lab.host.repeated_words(2 * n).map(halves).sum())
+            (2 * n, context.host.repeated_words(2 * n).map(halves).sum())
         }
     };
-    let total = lab.gpu.words(&[0u64; 4])?;
+    let total = context.gpu.words(&[0u64; 4])?;
     let args = [Arg::Buffer(from), Arg::U64(n as u64), Arg::Buffer(&total)];
     let launch = || {
-        lab.gpu
-            .launch(&kernel, lab.gpu.reduction_grid(bytes as u64), &args)
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe {
+            context
+                .gpu
+                .launch(&kernel, context.gpu.reduction_grid(bytes as u64), &args)
+        }
     };
     launch()?;
-    let found = lab.gpu.read_words::<u64>(&total)?[0];
+    let found = context.gpu.read_words::<u64>(&total)?[0];
     ensure!(found == expected, "found {found}, and not {expected}");
-    Ok(lab.time(launch)?.into())
+    Ok(context.time(launch)?.into())
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {
     let op = Sum { all: false };
-    let (time, _) = super::normalize::cpu_passes(host, &op)?;
-    let image = super::normalize::image(host);
-    let Product::Totals(totals) = op.cpu(image, &mut Timeline::default())?.product else {
+    let (time, _) = super::cpu::cpu_passes(host, &op)?;
+    let image = super::cpu::image(host);
+    let OpResult::Totals(totals) = exec::on_cpu(&op, image, &mut Timeline::default())?.result
+    else {
         bail!("no totals");
     };
     let expected: u64 = host.noise.iter().map(|&p| u64::from(p)).sum();

@@ -1,8 +1,9 @@
-//! A finished run: as tables, as descriptions with verdicts, as one JSON object.
+//! A finished run, printed as tables, as descriptions with verdicts, or as one JSON object.
 
 use super::Table;
-use super::case::{Outcome, Published, Row, Time, short};
-use super::lab::Host;
+use super::case::{Outcome, Row, rate_of};
+use super::context::Host;
+use super::figure::{Published, Time, short};
 use super::papers::topics;
 use crate::device::cuda::Gpu;
 use anyhow::Result;
@@ -12,16 +13,16 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// Version of the JSON object.
-pub const SCHEMA: u64 = 1;
+pub const SCHEMA: u64 = 2;
 
-/// What the rows were measured on.
+/// The machine on which the rows were measured.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// The card's name, where there is one.
-    pub card: Option<String>,
-    /// More of the card: capability, multiprocessors, cache, memory, driver, link.
+    /// The GPU's name, if there is one.
+    pub gpu: Option<String>,
+    /// Further properties of the GPU: capability, multiprocessors, cache, memory, driver, link.
     pub details: Option<String>,
-    /// The host's cores that were used.
+    /// The number of host threads that were used.
     pub threads: usize,
     /// Bytes of the main input.
     pub input: u64,
@@ -48,21 +49,21 @@ impl Machine {
             None => None,
         };
         Ok(Machine {
-            card: gpu.map(|gpu| gpu.name.clone()),
+            gpu: gpu.map(|gpu| gpu.name.clone()),
             details,
             threads: rayon::current_num_threads(),
             input: host.sizes.bytes as u64,
         })
     }
 
-    /// In a line or two.
+    /// The machine in a line or two.
     pub fn text(&self) -> String {
-        let card = match (&self.card, &self.details) {
-            (Some(card), Some(details)) => format!("{card}: {details}\n"),
+        let gpu = match (&self.gpu, &self.details) {
+            (Some(gpu), Some(details)) => format!("{gpu}: {details}\n"),
             _ => String::new(),
         };
         format!(
-            "{card}host: {} threads; main input {} MiB",
+            "{gpu}host: {} threads; main input {} MiB",
             self.threads,
             self.input >> 20
         )
@@ -72,17 +73,17 @@ impl Machine {
 /// A finished run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// On what.
+    /// The machine.
     pub machine: Machine,
-    /// What was measured, table by table.
+    /// The rows, table by table.
     pub rows: Vec<Row>,
-    /// What was left out for want of a GPU.
+    /// The rows that were not run without a GPU, as a sentence.
     pub left_out: Option<String>,
-    /// How long the run took.
+    /// The duration of the run.
     pub wall: Duration,
 }
 
-/// A time as a reader likes it.
+/// A time with a suitable unit.
 pub fn readable(seconds: f64) -> String {
     match seconds {
         s if s >= 1.0 => format!("{s:.3} s"),
@@ -92,13 +93,13 @@ pub fn readable(seconds: f64) -> String {
 }
 
 impl Report {
-    /// How many rows failed.
+    /// The number of rows that failed.
     pub fn failures(&self) -> usize {
         let failed = |row: &&Row| matches!(row.outcome, Outcome::Failed(_));
         self.rows.iter().filter(failed).count()
     }
 
-    /// The tables that have rows, with them.
+    /// The tables that have rows, each with its rows.
     pub fn tables(&self) -> impl Iterator<Item = (Table, Vec<&Row>)> {
         Table::value_variants().iter().filter_map(|&table| {
             let rows: Vec<&Row> = self
@@ -144,7 +145,7 @@ impl Report {
         out
     }
 
-    /// Of each system among the rows: picture, lesson, verdict.
+    /// The picture, lesson and verdict of each system among the rows.
     pub fn descriptions(&self) -> String {
         let mut out = String::new();
         for topic in topics() {
@@ -162,7 +163,7 @@ impl Report {
             }
             let _ = writeln!(out, "{}", topic.lesson);
             if let Some(claim) = &topic.claim {
-                let _ = writeln!(out, "{}", claim.verdict(&self.rows));
+                let _ = writeln!(out, "{}", claim.verdict(|id| rate_of(&self.rows, id)));
             }
             let names: Vec<&str> = rows.iter().map(|row| row.about.id.as_str()).collect();
             let _ = writeln!(out, "rows: {}", names.join(", "));
@@ -170,13 +171,13 @@ impl Report {
         out
     }
 
-    /// One object: the machine, and of each row what the tables show. Times are in µs.
+    /// One JSON object: the machine, and for each row the data of the tables. Times are in µs.
     pub fn json(&self) -> Value {
         let rows: Vec<Value> = self.rows.iter().map(object).collect();
         json!({
             "schema": SCHEMA,
             "version": env!("CARGO_PKG_VERSION"),
-            "card": self.machine.card,
+            "gpu": self.machine.gpu,
             "details": self.machine.details,
             "threads": self.machine.threads,
             "input_bytes": self.machine.input,
@@ -234,7 +235,7 @@ fn line(row: &Row) -> String {
         None if matches!(row.outcome, Outcome::Failed(_)) => ("FAILED".into(), String::new()),
         None => ("—".into(), String::new()),
     };
-    // Rows that count calls among rows that count bytes show their time alone.
+    // In a table of rates, rows that count calls show only their time.
     let rate = row
         .rate()
         .filter(|_| row.about.bytes > 0 || row.about.published.is_some());
@@ -247,6 +248,6 @@ fn line(row: &Row) -> String {
         or_nothing(row.percent().map(|percent| format!("{percent:.0}"))),
         or_nothing(row.about.published.as_ref().map(Published::text)),
         or_nothing(row.ratio().map(|ratio| format!("{}×", short(ratio)))),
-        row.remarks()
+        row.diagnostics()
     )
 }

@@ -1,17 +1,20 @@
-//! Between host and card: HABR's copies, at every size, pinned and pageable, each way and both at
-//! once; and NOTES' question, which calls return before their work is done.
+//! Copies between host and GPU: those of "CUDA: performance aspects of typical tasks", at every
+//! size, pinned and pageable, in each direction and in both at once; and a question from "Methods
+//! of effective organisation of parallel computing on GPUs": which calls return before their work
+//! is done.
 
 use super::Table;
-use super::case::{Case, Ceiling, Figure, Measured, Time};
-use super::lab::{Host, Lab, POISON, Sizes};
-use crate::buffer::Buffer;
+use super::case::{Case, Ceiling, Measured};
+use super::context::{BenchContext, Host, POISON, Sizes};
+use super::figure::{Figure, Time};
 use crate::device::cuda::{self, Arg, Gpu, Grid, Pinned};
+use crate::image::buffer::Buffer;
 use anyhow::{Result, ensure};
 use std::time::Instant;
 
-/// Which way, and how the host's memory is held.
+/// The direction of a copy and the kind of host memory.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum CopyKind {
     UpPageable,
     DownPageable,
     UpPinned,
@@ -19,24 +22,24 @@ enum Way {
     UpQueued,
 }
 
-impl Way {
+impl CopyKind {
     fn id(self) -> &'static str {
         match self {
-            Way::UpPageable => "up-pageable",
-            Way::DownPageable => "down-pageable",
-            Way::UpPinned => "up-pinned",
-            Way::DownPinned => "down-pinned",
-            Way::UpQueued => "up-queued",
+            CopyKind::UpPageable => "up-pageable",
+            CopyKind::DownPageable => "down-pageable",
+            CopyKind::UpPinned => "up-pinned",
+            CopyKind::DownPinned => "down-pinned",
+            CopyKind::UpQueued => "up-queued",
         }
     }
 
     fn text(self) -> &'static str {
         match self {
-            Way::UpPageable => "host to card, pageable",
-            Way::DownPageable => "card to host, pageable",
-            Way::UpPinned => "host to card, pinned",
-            Way::DownPinned => "card to host, pinned",
-            Way::UpQueued => "host to card, pinned, 4 queued",
+            CopyKind::UpPageable => "host to GPU, pageable",
+            CopyKind::DownPageable => "GPU to host, pageable",
+            CopyKind::UpPinned => "host to GPU, pinned",
+            CopyKind::DownPinned => "GPU to host, pinned",
+            CopyKind::UpQueued => "host to GPU, pinned, 4 queued",
         }
     }
 }
@@ -50,14 +53,14 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         .chain([sizes.transfer])
         .collect();
     for way in [
-        Way::UpPageable,
-        Way::DownPageable,
-        Way::UpPinned,
-        Way::DownPinned,
+        CopyKind::UpPageable,
+        CopyKind::DownPageable,
+        CopyKind::UpPinned,
+        CopyKind::DownPinned,
     ] {
         for &size in &all {
             let topic = match size {
-                4 if way == Way::UpPageable => "tiny-copy",
+                4 if way == CopyKind::UpPageable => "tiny-copy",
                 size if size == sizes.transfer => "large-copy",
                 _ => "transfer-sizes",
             };
@@ -70,7 +73,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         }
     }
     cases.push(
-        transfer(Way::UpQueued, sizes.transfer, sizes, "async-copy")
+        transfer(CopyKind::UpQueued, sizes.transfer, sizes, "async-copy")
             .published(Figure::Rate(2.0), "GTX 460"),
     );
     cases.push(both_ways(sizes.bytes));
@@ -78,27 +81,27 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-fn transfer(way: Way, size: usize, sizes: Sizes, topic: &'static str) -> Case {
+fn transfer(way: CopyKind, size: usize, sizes: Sizes, topic: &'static str) -> Case {
     let label = if size == sizes.transfer {
         "large".into()
     } else {
         amount(size).replace([' ', 'i', 'B'], "")
     };
     let ceiling = match way {
-        Way::DownPageable | Way::DownPinned => "ceilings/down",
+        CopyKind::DownPageable | CopyKind::DownPinned => "ceilings/down",
         _ => "ceilings/up",
     };
     let (id, name) = (
         format!("{}-{label}", way.id()),
         format!("{}, {}", way.text(), amount(size)),
     );
-    let bytes = size as u64 * if way == Way::UpQueued { 4 } else { 1 };
-    Case::card(Table::Transfer, id, name, topic, bytes, move |lab| {
-        Ok(timed(lab, way, size)?.into())
+    let bytes = size as u64 * if way == CopyKind::UpQueued { 4 } else { 1 };
+    Case::gpu(Table::Transfer, id, name, topic, bytes, move |context| {
+        Ok(timed(context, way, size)?.into())
     })
     .touching(size as u64)
     .under(Ceiling::Measured(ceiling))
-    .pageable(matches!(way, Way::UpPageable | Way::DownPageable))
+    .pageable(matches!(way, CopyKind::UpPageable | CopyKind::DownPageable))
 }
 
 /// `4 B`, `64 KiB`, `1 GiB`.
@@ -111,7 +114,7 @@ fn amount(bytes: usize) -> String {
     }
 }
 
-/// The beginning of the noise, over and over.
+/// The beginning of the main input, repeated to `len` bytes.
 fn pattern(host: &Host, len: usize) -> Result<Buffer<u8>> {
     let mut bytes = Buffer::zeroed(len)?;
     let noise: &[u8] = bytemuck::cast_slice(&host.noise);
@@ -121,28 +124,28 @@ fn pattern(host: &Host, len: usize) -> Result<Buffer<u8>> {
     Ok(bytes)
 }
 
-fn timed(lab: &Lab, way: Way, size: usize) -> Result<Time> {
-    let gpu = lab.gpu;
-    let mut sent = pattern(lab.host, size)?;
+fn timed(context: &BenchContext, way: CopyKind, size: usize) -> Result<Time> {
+    let gpu = context.gpu;
+    let mut sent = pattern(context.host, size)?;
     let mut back = Buffer::<u8>::zeroed(size)?;
     back.fill(POISON);
-    let mut device = lab.poisoned(size)?;
+    let mut device = context.poisoned(size)?;
     gpu.wait()?;
-    // Once there and back, one of the two as this row does it, the other plainly.
+    // One copy to the GPU and one back; one of the two is this row's, the other a plain one.
     let time = match way {
-        Way::UpPageable => {
-            let time = lab.host.time(|| gpu.send(&sent, &device))?;
+        CopyKind::UpPageable => {
+            let time = context.host.time(|| gpu.send(&sent, &device))?;
             gpu.fetch(&device, &mut back)?;
             time
         }
-        Way::DownPageable => {
+        CopyKind::DownPageable => {
             gpu.send(&sent, &device)?;
-            lab.host.time(|| gpu.fetch(&device, &mut back))?
+            context.host.time(|| gpu.fetch(&device, &mut back))?
         }
-        Way::UpPinned | Way::UpQueued => {
-            let copies = if way == Way::UpQueued { 4 } else { 1 };
+        CopyKind::UpPinned | CopyKind::UpQueued => {
+            let copies = if way == CopyKind::UpQueued { 4 } else { 1 };
             let time = gpu.with_pinned(&mut sent, |pinned| {
-                lab.host.time(|| {
+                context.host.time(|| {
                     for _ in 0..copies {
                         pinned.upload(&mut device)?;
                     }
@@ -152,10 +155,10 @@ fn timed(lab: &Lab, way: Way, size: usize) -> Result<Time> {
             gpu.fetch(&device, &mut back)?;
             time
         }
-        Way::DownPinned => {
+        CopyKind::DownPinned => {
             gpu.send(&sent, &device)?;
             gpu.with_pinned(&mut back, |pinned| {
-                lab.host.time(|| {
+                context.host.time(|| {
                     pinned.download(&device)?;
                     gpu.wait()
                 })
@@ -168,33 +171,33 @@ fn timed(lab: &Lab, way: Way, size: usize) -> Result<Time> {
 
 fn both_ways(size: usize) -> Case {
     let name = format!("both ways at once, pinned, {} each", amount(size));
-    Case::card(
+    Case::gpu(
         Table::Transfer,
         "both-ways",
         name,
         "both-ways",
         2 * size as u64,
-        move |lab| {
-            // A second handle on the card has a queue of its own.
-            let other = Gpu::open(lab.ordinal)?;
-            let mut sent = pattern(lab.host, size)?;
+        move |context| {
+            // A second handle for the GPU has a stream of its own.
+            let other = Gpu::open(context.ordinal)?;
+            let mut sent = pattern(context.host, size)?;
             let mut back = Buffer::<u8>::zeroed(size)?;
             back.fill(POISON);
-            let mut arrived = lab.poisoned(size)?;
-            lab.gpu.wait()?;
-            let time = lab.gpu.with_pinned(&mut sent, |up| {
+            let mut arrived = context.poisoned(size)?;
+            context.gpu.wait()?;
+            let time = context.gpu.with_pinned(&mut sent, |up| {
                 other.with_pinned(&mut back, |down| {
-                    lab.host.time(|| {
+                    context.host.time(|| {
                         up.upload(&mut arrived)?;
-                        down.download(&lab.input)?;
-                        lab.gpu.wait()?;
+                        down.download(&context.input)?;
+                        context.gpu.wait()?;
                         other.wait()
                     })
                 })
             })?;
-            let noise: &[u8] = bytemuck::cast_slice(&lab.host.noise);
+            let noise: &[u8] = bytemuck::cast_slice(&context.host.noise);
             ensure!(back[..] == *noise, "other bytes came down");
-            lab.gpu.fetch(&arrived, &mut back)?;
+            context.gpu.fetch(&arrived, &mut back)?;
             ensure!(back[..] == sent[..], "other bytes went up");
             Ok(time.into())
         },
@@ -203,7 +206,7 @@ fn both_ways(size: usize) -> Case {
     .under(Ceiling::Measured("ceilings/up"))
 }
 
-/// A call of which NOTES says, or may be asked, whether it returns at once.
+/// A call for which the lecture notes say, or leave open, whether it returns at once.
 #[derive(Clone, Copy)]
 enum Call {
     Launch,
@@ -215,7 +218,7 @@ enum Call {
 
 const BYTE: u8 = 0x5c;
 const MIB: usize = 1 << 20;
-/// How long the queue is kept busy before each call.
+/// Nanoseconds for which the stream is kept busy before each call.
 const BUSY: u64 = 2_000_000;
 
 fn returns() -> Vec<Case> {
@@ -224,7 +227,7 @@ fn returns() -> Vec<Case> {
         (
             Call::CopyInside,
             "returns-copy-inside",
-            "copy inside the card, 1 MiB",
+            "copy inside the GPU, 1 MiB",
         ),
         (Call::Fill, "returns-memset", "memset, 1 MiB"),
         (
@@ -245,29 +248,31 @@ fn returns() -> Vec<Case> {
     ];
     let case = |(call, id, name): (Call, &str, &str)| {
         let name = format!("returns after: {name}");
-        Case::card(Table::Transfer, id, name, "asynchrony", 0, move |lab| {
-            returned(lab, call)
+        Case::gpu(Table::Transfer, id, name, "asynchrony", 0, move |context| {
+            returned(context, call)
         })
     };
     calls.into_iter().map(case).collect()
 }
 
-/// Keeps the queue busy, makes the call, and looks when it returns: at once, or after its turn.
-fn returned(lab: &Lab, call: Call) -> Result<Measured> {
-    let gpu = Gpu::open(lab.ordinal)?.on_default_stream();
+/// Keeps the stream busy, makes the call, and records whether it returns at once or after the
+/// queued work.
+fn returned(context: &BenchContext, call: Call) -> Result<Measured> {
+    let gpu = Gpu::open(context.ordinal)?.on_default_stream();
     let spin = gpu.kernel("papers/launch", "spin", "")?;
     let one = Grid {
         blocks: [1, 1],
         threads: [1, 1],
     };
-    let busy = |nanoseconds| gpu.launch_grid(&spin, one, &[Arg::U64(nanoseconds)]);
-    let source = pattern(lab.host, MIB)?;
+    // SAFETY: the kernel has a number for its argument and touches no memory.
+    let busy = |nanoseconds| unsafe { gpu.launch_grid(&spin, one, &[Arg::U64(nanoseconds)]) };
+    let source = pattern(context.host, MIB)?;
     let mut host = source.clone();
     let (from, mut to) = (gpu.words(&source)?, gpu.alloc(MIB)?);
 
     let (mut until_return, mut until_done) = (Vec::new(), Vec::new());
     gpu.with_pinned(&mut host, |pinned| -> Result<()> {
-        for _ in 0..lab.host.sizes.runs.clamp(1, 9) {
+        for _ in 0..context.host.sizes.runs.clamp(1, 9) {
             gpu.fill(&to, POISON)?;
             gpu.wait()?;
             busy(BUSY)?;

@@ -1,22 +1,24 @@
-//! LXF's transposition: the sequential host, variant 1 over all block shapes, variants 2 and 3, and
-//! the program's own. GB/s counting bytes read plus written. At the paper's size all of it lies in
-//! a level-2 cache of today; the large matrix does not.
+//! The transposition of "Transposing a matrix" (Kalgin and Baldin): the sequential host version,
+//! variant 1 for all block shapes, variants 2 and 3, and the program's own kernel. GB/s of bytes
+//! read plus written. The paper's matrix fits into today's level-2 caches; the large matrix does
+//! not.
 
 use super::Table;
-use super::case::{Case, Ceiling, Figure, Measured};
-use super::lab::{Host, Lab, Sizes, transposed};
-use super::normalize::{cpu_passes, image};
+use super::case::{Case, Ceiling, Measured};
+use super::context::{BenchContext, Host, Sizes, transposed};
+use super::cpu::{cpu_passes, image};
+use super::figure::Figure;
 use crate::device::cuda::{self, Arg, Grid};
 use crate::image::Samples;
-use crate::ops::orient::{self, Orient};
+use crate::ops::symmetry::{self, Symmetry};
 use anyhow::{Context, Result, bail, ensure};
 use std::rc::Rc;
 
 const COPY: Ceiling = Ceiling::Measured("ceilings/copy");
-/// What the paper's task moves: 1024² floats read and written.
+/// Bytes of the paper's task: 1024² floats read and written.
 const MOVED: u64 = 2 * 4 * 1024 * 1024;
 
-/// Variant 1 on a Quadro by shape of block, in ms: (threads along x, along y, time).
+/// Published times of variant 1 on a Quadro by block shape: (threads along x, along y, ms).
 pub(super) const QUADRO: [(u32, u32, f64); 32] = [
     (64, 1, 2.75),
     (128, 1, 2.73),
@@ -52,7 +54,7 @@ pub(super) const QUADRO: [(u32, u32, f64); 32] = [
     (2, 256, 0.72),
 ];
 
-/// The same on a GeForce 8800.
+/// Published times of variant 1 on a GeForce 8800.
 pub(super) const GEFORCE: [(u32, u32, f64); 32] = [
     (64, 1, 3.20),
     (128, 1, 3.20),
@@ -88,12 +90,12 @@ pub(super) const GEFORCE: [(u32, u32, f64); 32] = [
     (2, 256, 3.21),
 ];
 
-/// GB/s of the paper's task in so many milliseconds.
+/// GB/s of the paper's task for a time in milliseconds.
 pub(super) fn rate_of_ms(ms: f64) -> f64 {
     MOVED as f64 / ms / 1e6
 }
 
-/// A variant: id, name, topic, kernel, block, published on the Quadro in ms.
+/// A variant: id, name, topic, kernel, block, published time on the Quadro in ms.
 type Variant = (
     &'static str,
     &'static str,
@@ -159,7 +161,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             ),
             (sizes.large_side(), id.trim_end_matches("-paper").into()),
         ] {
-            // Of the large matrix, variant 1 is the sweep's.
+            // For the large matrix, variant 1 is measured by the sweep.
             if id == "naive" {
                 continue;
             }
@@ -194,25 +196,30 @@ fn variant(
     n: usize,
 ) -> Case {
     let bytes = 8 * (n * n) as u64;
-    Case::card(Table::Transpose, id, name, topic, bytes, move |lab| {
-        let (kernel, side) = (lab.kernel("papers/transpose", kernel)?, n as u32);
-        let (expected, out) = (turned(lab, n)?, lab.poisoned(4 * n * n)?);
-        let args = [Arg::Buffer(&lab.input), Arg::Buffer(&out), Arg::U32(side)];
+    Case::gpu(Table::Transpose, id, name, topic, bytes, move |context| {
+        let (kernel, side) = (context.kernel("papers/transpose", kernel)?, n as u32);
+        let (expected, out) = (turned(context, n)?, context.poisoned(4 * n * n)?);
+        let args = [
+            Arg::Buffer(&context.input),
+            Arg::Buffer(&out),
+            Arg::U32(side),
+        ];
         let grid = Grid {
             blocks: [side.div_ceil(x), side.div_ceil(y)],
             threads: [x, y],
         };
-        let launch = || lab.gpu.launch_grid(&kernel, grid, &args);
-        lab.check(&out, &expected, launch)?;
-        Ok(lab.time(launch)?.into())
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
+        context.check(&out, &expected, launch)?;
+        Ok(context.time(launch)?.into())
     })
     .under(COPY)
 }
 
 /// The first n² words of the input, transposed.
-fn turned(lab: &Lab, n: usize) -> Result<Rc<cuda::Buffer>> {
-    let words = &lab.host.words()[..n * n];
-    lab.kept(&format!("turned {n}"), || transposed(words, n))
+fn turned(context: &BenchContext, n: usize) -> Result<Rc<cuda::Buffer>> {
+    let words = &context.host.words()[..n * n];
+    context.kept(&format!("turned {n}"), || transposed(words, n))
 }
 
 fn on_host(n: usize, id: &str) -> Case {
@@ -245,31 +252,31 @@ fn production(sizes: Sizes) -> Vec<Case> {
     let n = sizes.large_side();
     let bytes = 2 * sizes.bytes as u64;
     vec![
-        Case::card(
+        Case::gpu(
             Table::Transpose,
             "production-paper",
             format!("gpuimg: 4-byte pixels, {}²", sizes.side),
             "production-transpose",
             8 * (sizes.side * sizes.side) as u64,
-            move |lab| own(lab, sizes.side, sizes.side, 4),
+            move |context| own(context, sizes.side, sizes.side, 4),
         )
         .under(COPY),
-        Case::card(
+        Case::gpu(
             Table::Transpose,
             "production",
             format!("gpuimg: 4-byte pixels, {n}²"),
             "production-transpose",
             bytes,
-            move |lab| own(lab, n, n, 4),
+            move |context| own(context, n, n, 4),
         )
         .under(COPY),
-        Case::card(
+        Case::gpu(
             Table::Transpose,
             "production-u16",
             format!("gpuimg: 2-byte pixels, {n} × {}", 2 * n),
             "production-transpose",
             bytes,
-            move |lab| own(lab, n, 2 * n, 2),
+            move |context| own(context, n, 2 * n, 2),
         )
         .under(COPY),
         Case::host(
@@ -284,35 +291,36 @@ fn production(sizes: Sizes) -> Vec<Case> {
     ]
 }
 
-/// The program's kernel on an image of the first width × height pixels.
-fn own(lab: &Lab, width: usize, height: usize, pixel: usize) -> Result<Measured> {
+/// Times the program's kernel on an image of the first width × height pixels.
+fn own(context: &BenchContext, width: usize, height: usize, pixel: usize) -> Result<Measured> {
     let len = width * height * pixel;
     let expected = match pixel {
-        4 => turned(lab, width)?,
-        _ => lab.kept("turned samples", || {
-            transposed(&lab.host.noise[..len / 2], width)
+        4 => turned(context, width)?,
+        _ => context.kept("turned samples", || {
+            transposed(&context.host.noise[..len / 2], width)
         })?,
     };
-    let out = lab.poisoned(len)?;
-    let kernel = lab
+    let out = context.poisoned(len)?;
+    let kernel = context
         .gpu
         .kernel("transpose", "transpose", &format!("b{pixel}"))?;
     let args = [
-        Arg::Buffer(&lab.input),
+        Arg::Buffer(&context.input),
         Arg::Buffer(&out),
         Arg::U64(width as u64),
         Arg::U64(height as u64),
         Arg::U32(0),
         Arg::U32(0),
     ];
-    let grid = orient::grid(width, height, pixel, true);
-    let launch = || lab.gpu.launch(&kernel, grid, &args);
-    lab.check(&out, &expected, launch)?;
-    Ok(lab.time(launch)?.into())
+    let grid = symmetry::grid(width, height, pixel, true);
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
+    context.check(&out, &expected, launch)?;
+    Ok(context.time(launch)?.into())
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {
-    let (time, out) = cpu_passes(host, &Orient::Transpose)?;
+    let (time, out) = cpu_passes(host, &Symmetry::Transpose)?;
     let out = out.context("no image")?;
     let Samples::U16(samples) = out.samples() else {
         bail!("another depth");

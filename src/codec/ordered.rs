@@ -1,22 +1,23 @@
-//! A turnstile: pieces of a file, made by many threads in any order, take their places in order.
+//! Writes pieces of a file in order while many threads make them in any order.
 
 use crate::files::Target;
 use anyhow::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// How many pieces, for each thread, may be taken from the one that is waited for on: some let the
-/// threads differ in speed, and their memory is bounded.
+/// Pieces for each thread that may be started after the one that is waited for: enough that threads
+/// may differ in speed, few enough that memory is bounded.
 const AHEAD: usize = 3;
 
-/// Makes the pieces `0..count` on all threads and writes them to `target`, one behind the other
-/// from byte `start` on. Returns where they end.
+/// Makes the pieces `0..count` on all threads and writes them to `target`, one after the other,
+/// from byte `start` on. Returns the byte at which they end.
 ///
-/// `make` fills a piece by its number, in the memory of a new one or of one that is written;
-/// `pass` sees each in order with its place in the file, may still change it, and so decides how
-/// long it is. Pieces are written while others are made. Ends at the first error.
+/// `make` fills a piece with a given number, in new memory or in that of a piece already written.
+/// `pass` sees each piece in order, with its offset in the file; it may still change the piece, and
+/// so decides its length. Pieces are written while others are made. Stops at the first error.
 ///
-/// `make` must not wait for the thread pool: what it waits for could be waiting for it.
+/// `make` must not wait for the thread pool: the task that it waits for could be waiting for
+/// `make`.
 pub fn ordered<P: AsRef<[u8]> + Send>(
     count: usize,
     (target, start): (&Target, u64),
@@ -24,13 +25,13 @@ pub fn ordered<P: AsRef<[u8]> + Send>(
     make: impl Fn(usize, &mut P) -> Result<()> + Sync,
     pass: impl FnMut(&mut P, u64) + Send,
 ) -> Result<u64> {
-    // One piece needs no other thread, and the pool need not even be started.
+    // One piece needs no other thread; then the pool is not even started.
     let threads = if count == 1 {
         1
     } else {
         rayon::current_num_threads().min(count)
     };
-    let turnstile = Turnstile {
+    let writer = OrderedWriter {
         state: Mutex::new(State {
             taken: 0,
             passed: 0,
@@ -44,13 +45,13 @@ pub fn ordered<P: AsRef<[u8]> + Send>(
         ahead: AHEAD * threads,
     };
     let work = || -> Result<()> {
-        let _leaving = Leaving(&turnstile);
-        while let Some((index, piece)) = turnstile.take(count) {
+        let _guard = WorkerGuard(&writer);
+        while let Some((index, piece)) = writer.take(count) {
             let mut piece = piece.unwrap_or_else(&new);
             make(index, &mut piece)?;
-            for (offset, piece) in turnstile.pass(index, piece) {
+            for (offset, piece) in writer.pass(index, piece) {
                 target.write_at(piece.as_ref(), offset)?;
-                turnstile.lock().spare.push(piece);
+                writer.lock().spare.push(piece);
             }
         }
         Ok(())
@@ -74,39 +75,39 @@ pub fn ordered<P: AsRef<[u8]> + Send>(
             .unwrap_or_else(PoisonError::into_inner)
             .map_or(Ok(()), Err)?;
     }
-    Ok(turnstile.lock().end)
+    Ok(writer.lock().end)
 }
 
-struct Turnstile<P, F> {
+struct OrderedWriter<P, F> {
     state: Mutex<State<P, F>>,
-    /// Told when a piece has passed or a thread has left.
+    /// Notified when a piece has passed or a thread has ended.
     moved: Condvar,
-    /// How far `taken` may be ahead of `passed`.
+    /// The largest allowed `taken - passed`.
     ahead: usize,
 }
 
 struct State<P, F> {
     /// Pieces handed out so far.
     taken: usize,
-    /// Pieces passed so far, and so the number of the one that is waited for.
+    /// Pieces passed so far, and so the number of the next piece in order.
     passed: usize,
-    /// Whether a thread has left: all are taken, or it failed, so that no more are of use.
+    /// Whether a thread has ended: all pieces are taken, or one failed, so that no more are needed.
     over: bool,
     /// Where the next piece begins in the file.
     end: u64,
-    /// Pieces that wait for an earlier one.
+    /// Finished pieces that wait for an earlier one.
     waiting: BTreeMap<usize, P>,
-    /// Pieces written, to be filled again.
+    /// Pieces that have been written, for reuse of their memory.
     spare: Vec<P>,
     pass: F,
 }
 
-impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> Turnstile<P, F> {
-    /// The number of a piece to make, and memory for it if there is some.
+impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> OrderedWriter<P, F> {
+    /// The number of the next piece to make, and memory to reuse if there is some.
     fn take(&self, count: usize) -> Option<(usize, Option<P>)> {
         let mut state = self.lock();
-        // Pieces are taken in order, so the one that is waited for is not to be made by a thread
-        // that waits here.
+        // Pieces are taken in order, so the next piece in order belongs to a thread that is not
+        // waiting here.
         while state.taken >= state.passed + self.ahead && !state.over {
             state = self
                 .moved
@@ -120,7 +121,8 @@ impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> Turnstile<P, F> {
         Some((state.taken - 1, state.spare.pop()))
     }
 
-    /// Lets a piece pass, and all that waited for it; what has passed is to be written where said.
+    /// Passes a piece and all later ones that waited for it; returns the pieces to write, with
+    /// their offsets.
     fn pass(&self, index: usize, piece: P) -> Vec<(u64, P)> {
         let mut state = self.lock();
         let state = &mut *state;
@@ -138,16 +140,17 @@ impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> Turnstile<P, F> {
     }
 }
 
-impl<P, F> Turnstile<P, F> {
+impl<P, F> OrderedWriter<P, F> {
     fn lock(&self) -> MutexGuard<'_, State<P, F>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Held by a thread while it works. However it leaves, by a panic too, no other waits for it.
-struct Leaving<'a, P, F>(&'a Turnstile<P, F>);
+/// Held by a thread while it works. However the thread ends, by a panic too, no other thread waits
+/// for it.
+struct WorkerGuard<'a, P, F>(&'a OrderedWriter<P, F>);
 
-impl<P, F> Drop for Leaving<'_, P, F> {
+impl<P, F> Drop for WorkerGuard<'_, P, F> {
     fn drop(&mut self) {
         self.0.lock().over = true;
         self.0.moved.notify_all();
@@ -164,7 +167,7 @@ mod tests {
     use std::thread::sleep;
     use std::time::Duration;
 
-    /// 200 pieces on 4 threads, of `index` bytes each; `fate` may spoil one.
+    /// 200 pieces on 4 threads, of `index` bytes each; `fate` can make one fail.
     fn run(path: &Path, fate: impl Fn(usize) -> Result<()> + Sync) -> Result<(u64, usize)> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build()?;
         let target = Target::create(path, true)?;
@@ -176,7 +179,7 @@ mod tests {
                 (&target, 3),
                 Vec::new,
                 |index, piece: &mut Vec<u8>| {
-                    // Every seventh takes long, so that the others come too early.
+                    // Every seventh piece takes long, so that later ones finish before it.
                     sleep(Duration::from_micros(if index % 7 == 0 { 500 } else { 0 }));
                     fate(index)?;
                     made.fetch_add(1, Ordering::Relaxed);
@@ -234,7 +237,7 @@ mod tests {
         let path = folder.path().join("a");
         let result = catch_unwind(AssertUnwindSafe(|| {
             run(&path, |index| {
-                // The others have all made what they may by now, and wait.
+                // By now the other threads have made all the pieces that they may, and wait.
                 sleep(Duration::from_millis(if index == 14 { 50 } else { 0 }));
                 assert!(index != 14, "as is wanted");
                 Ok(())

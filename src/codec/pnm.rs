@@ -1,30 +1,101 @@
-//! PGM and PPM, binary (P5 and P6), after the Netpbm specifications pgm(5) and ppm(5).
+//! PGM and PPM, binary (P5 and P6), by the Netpbm specifications pgm(5) and ppm(5).
 //!
-//! Samples are kept as the file has them: a maximum value (maxval) up to 255 gives an 8-bit image
-//! and a larger one a 16-bit image, and nothing is rescaled. The metadata remember the maxval.
+//! Samples keep their values: a maximum value (maxval) up to 255 gives an 8-bit image, a larger one
+//! a 16-bit image. The maxval is kept in the metadata.
 
+use super::Options;
+use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use crate::codec::error_policy::ErrorPolicy;
 use crate::codec::raw::{self, Order};
-use crate::codec::salvage::Salvage;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::metadata::Metadata;
+use crate::metadata::{Diagnostics, Metadata};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::borrow::Cow;
 
-/// A P5 or P6 file. Refused, with the reason: the other kinds (P1–P4, P7), a file of several
-/// images, a sample above the maxval, a file that ends early.
-pub struct Reader<'a> {
+/// Portable anymap: P5 and P6.
+#[derive(Debug)]
+pub struct Pnm;
+
+impl Format for Pnm {
+    fn name(&self) -> &'static str {
+        "PNM"
+    }
+
+    fn id(&self) -> &'static str {
+        "pnm"
+    }
+
+    fn title(&self) -> &'static str {
+        "Portable anymap: P5 (grey) or P6 (RGB), binary"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["pnm", "pgm", "ppm"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        matches!(head, [b'P', b'1'..=b'7', ..])
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            pages: false,
+            depths: &[Depth::Eight, Depth::Sixteen],
+            signed: false,
+            white_is_zero: false,
+            alpha: &[],
+            fields: &[Field::Maxval],
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        Ok(Box::new(PnmDecoder::open(source, damaged)?))
+    }
+
+    fn encoder<'a>(
+        &self,
+        target: &'a Target,
+        _options: &Options,
+        _pages: &[(Shape, u64)],
+    ) -> Result<Box<dyn Encoder + 'a>> {
+        Ok(Box::new(PnmEncoder { target, length: 0 }))
+    }
+}
+
+/// Encodes one image to a PNM file.
+struct PnmEncoder<'a> {
+    target: &'a Target,
+    /// The file's length in bytes, once it is written.
+    length: u64,
+}
+
+impl Encoder for PnmEncoder<'_> {
+    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        self.length = encode_with(&image, metadata, self.target)?;
+        Ok(())
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+/// Decodes a P5 or P6 file. Refuses, with the reason, the other kinds (P1–P4, P7), a file of
+/// several images, a sample above the maxval, and a file that ends early.
+struct PnmDecoder<'a> {
     source: &'a Source,
-    /// What decoding gives.
-    pub shape: Shape,
+    /// The shape of the decoded image.
+    shape: Shape,
     maxval: u16,
     start: u64,
-    /// Bytes of samples that the file has.
+    /// Bytes of samples in the file.
     there: usize,
 }
 
-impl<'a> Reader<'a> {
-    /// Reads and checks the header. `damaged` files are welcome, or an error.
-    pub fn open(source: &'a Source, damaged: bool) -> Result<Reader<'a>> {
+impl<'a> PnmDecoder<'a> {
+    /// Reads and checks the header. With `damaged`, the samples may be cut off.
+    fn open(source: &'a Source, damaged: bool) -> Result<PnmDecoder<'a>> {
         let mut header = Header {
             source,
             block: Vec::new(),
@@ -73,7 +144,7 @@ impl<'a> Reader<'a> {
         {
             bail!("it holds several images (only files of one are supported)");
         }
-        Ok(Reader {
+        Ok(PnmDecoder {
             source,
             shape,
             maxval,
@@ -81,32 +152,40 @@ impl<'a> Reader<'a> {
             there: there as usize,
         })
     }
+}
 
-    /// What the file says beside its samples.
-    pub fn metadata(&self) -> Metadata {
-        Metadata {
-            maxval: Some(self.maxval).filter(|&maxval| maxval != self.shape.depth.full()),
-            ..Metadata::default()
-        }
+impl Decoder for PnmDecoder<'_> {
+    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
+        Ok((self.shape, 0))
     }
 
-    /// Decodes the image.
-    pub fn decode(&self, salvage: &Salvage) -> Result<Image> {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn metadata(&self, _remarks: &mut Diagnostics) -> Result<Metadata> {
+        Ok(Metadata {
+            maxval: Some(self.maxval).filter(|&maxval| maxval != self.shape.depth.full()),
+            ..Metadata::default()
+        })
+    }
+
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let (shape, depth) = (self.shape, self.shape.depth);
         let mut samples = match self.there == shape.bytes() {
-            true => Samples::any(&shape)?,
+            true => policy.samples(&shape)?,
             false => Samples::zeroed(&shape)?,
         };
-        // Whole samples.
+        // Only complete samples.
         let there = self.there / depth.bytes() * depth.bytes();
         let place = (self.start, &mut samples.as_bytes_mut()[..there]);
         let read = raw::read(self.source, [place], |piece| {
             raw::reorder(piece, depth, Order::Big);
             check(piece, depth, self.maxval)
         });
-        salvage.take(read)?;
+        policy.take(read)?;
         if self.there < shape.bytes() {
-            salvage.take(Err(anyhow!(
+            policy.take(Err(anyhow!(
                 "truncated at byte {} of {}",
                 self.start + self.there as u64,
                 self.start + shape.bytes() as u64
@@ -116,12 +195,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads the image of a file.
+/// Decodes a PNM file.
 pub fn decode(source: &Source) -> Result<Image> {
-    Reader::open(source, false)?.decode(&Salvage::default())
+    PnmDecoder::open(source, false)?.decode(&ErrorPolicy::default())
 }
 
-/// Refuses native-endian samples above `maxval`.
+/// Refuses samples, in the machine's byte order, above `maxval`.
 fn check(bytes: &[u8], depth: Depth, maxval: u16) -> Result<()> {
     if maxval == depth.full() {
         return Ok(());
@@ -141,19 +220,19 @@ fn check(bytes: &[u8], depth: Depth, maxval: u16) -> Result<()> {
     }
 }
 
-/// Writes P5 (grey) or P6 (RGB) and returns the file's length; refuses alpha, which PNM has not.
+/// Writes P5 (grey) or P6 (RGB) and returns the file's length in bytes; refuses alpha, for which
+/// PNM has no place.
 pub fn encode(image: &Image, target: &Target) -> Result<u64> {
     encode_with(image, &Metadata::default(), target)
 }
 
-/// The same with its maxval; refuses samples that mean what PNM cannot say.
-pub fn encode_with(image: &Image, metadata: &Metadata, target: &Target) -> Result<u64> {
-    metadata.plain("PNM")?;
+/// As `encode`, with a maxval.
+fn encode_with(image: &Image, metadata: &Metadata, target: &Target) -> Result<u64> {
     let shape = image.shape();
     let kind = match shape.channels {
         1 => "P5",
         3 => "P6",
-        _ => bail!("PNM has no alpha channel (PNG and TIFF have)"),
+        _ => bail!("PNM has no alpha channel"),
     };
     let header = format!(
         "{kind}\n{} {}\n{}\n",
@@ -168,7 +247,7 @@ pub fn encode_with(image: &Image, metadata: &Metadata, target: &Target) -> Resul
     Ok(len)
 }
 
-/// The header, read a character at a time through a small buffer.
+/// Reads the header a character at a time through a small buffer.
 struct Header<'a> {
     source: &'a Source,
     /// Bytes of the source from `start` on.
@@ -196,7 +275,7 @@ impl Header<'_> {
         Ok(byte)
     }
 
-    /// The next character, a comment (`#` to the end of its line) being that line's end.
+    /// The next character; a comment (`#` to the end of its line) counts as the end of that line.
     fn character(&mut self) -> Result<u8> {
         let mut byte = self.byte()?;
         if byte == b'#' {
@@ -207,7 +286,8 @@ impl Header<'_> {
         Ok(byte)
     }
 
-    /// A decimal number, the white space before it, and the one white-space character after it.
+    /// Reads a decimal number, the white space before it, and the single white-space character
+    /// after it.
     fn number(&mut self, name: &str) -> Result<u64> {
         let mut character = self.character()?;
         while is_space(character) {

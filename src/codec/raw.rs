@@ -1,12 +1,12 @@
-//! Uncompressed samples between a file and memory, in parallel pieces, in either byte order.
+//! Copies uncompressed samples between a file and memory, in parallel pieces, in either byte order.
 
 use crate::files::{Source, Target};
 use crate::image::{Depth, Samples};
 use anyhow::Result;
 use rayon::prelude::*;
 
-/// Bytes read or written by one call: large enough that the call costs nothing, small enough that
-/// what it brought is still in a core's cache when the byte order is changed.
+/// Bytes of one read or write call: large enough that the call costs nothing, small enough that the
+/// data are still in a core's cache when the byte order is changed.
 const PIECE: usize = 256 << 10;
 
 /// The order of the two bytes of a 16-bit sample in a file.
@@ -27,7 +27,8 @@ impl Order {
     };
 }
 
-/// Puts 16-bit samples from a file's order into the machine's, or back; leaves 8-bit ones alone.
+/// Converts 16-bit samples from a file's byte order to the machine's, or back; leaves 8-bit samples
+/// alone.
 pub fn reorder(bytes: &mut [u8], depth: Depth, order: Order) {
     if depth == Depth::Sixteen && order != Order::NATIVE {
         for pair in bytes.as_chunks_mut::<2>().0 {
@@ -36,9 +37,9 @@ pub fn reorder(bytes: &mut [u8], depth: Depth, order: Order) {
     }
 }
 
-/// Fills each destination from its offset in the source, piece by piece in parallel, and runs
-/// `then` on every piece while it is in cache. A piece never ends within a sample of a destination
-/// that starts with one. Of several failures the earliest in the list is returned.
+/// Fills each destination from its offset in the source, in parallel pieces, and runs `then` on
+/// every piece while it is in cache. A piece never splits a sample of a destination that starts
+/// with a whole one. Of several errors the earliest in the list is returned.
 pub fn read<'a>(
     source: &Source,
     spans: impl IntoIterator<Item = (u64, &'a mut [u8])>,
@@ -63,7 +64,7 @@ pub fn read<'a>(
     failure.map_or(Ok(()), Err)
 }
 
-/// Writes all samples to the target from `offset` on, in the order asked for, in parallel.
+/// Writes all samples to the target from `offset` on, in the given byte order, in parallel.
 pub fn write(target: &Target, offset: u64, samples: &Samples, order: Order) -> Result<()> {
     let depth = samples.depth();
     let at = |piece: usize| offset + (piece * PIECE) as u64;
@@ -82,8 +83,8 @@ pub fn write(target: &Target, offset: u64, samples: &Samples, order: Order) -> R
         })
 }
 
-/// Exchanges signed samples and unsigned ones in the same order: half the range is added, which is
-/// the same as taking it away.
+/// Converts signed samples to unsigned ones in the same order, or back: half the range is added,
+/// which modulo the range is the same as subtracting it.
 pub fn toggle_signs(samples: &mut Samples) {
     match samples {
         Samples::U8(samples) => samples

@@ -1,20 +1,23 @@
 //! TIFF and BigTIFF (TIFF 6.0; Adobe's TIFF Technical Notes; the BigTIFF design): grey and RGB,
 //! with or without alpha, 8 and 16 bits, signed or not, in strips or tiles, any number of pages.
 //!
-//! The directory is read here and not by the `tiff` crate: what decides speed is that strips and
-//! tiles are unpacked in parallel, straight into the image, and uncompressed ones not copied at
-//! all; what decides safety is that nothing is allocated that the file cannot fill. Both need the
-//! strip table and nothing else of that crate. It stays in the tests, as a second opinion.
+//! The directory is read here and not by the `tiff` crate. For speed, strips and tiles are unpacked
+//! in parallel, straight into the image, and uncompressed ones are read without a copy; for safety,
+//! nothing is allocated that the file cannot fill. Both need only the strip table of that crate. It
+//! stays in the tests, as a second opinion.
 
 mod decode;
 mod description;
 mod encode;
 pub(super) mod exif;
 mod fields;
+mod gdal;
+mod geo;
 mod ifd;
 mod imagej;
 mod lzw;
-pub(super) mod metadata;
+mod metadata;
+mod neutral;
 mod pack;
 mod packed;
 mod page;
@@ -22,92 +25,193 @@ mod predictor;
 mod shape;
 mod unpack;
 
-pub use encode::{Writer, encode};
-pub(super) use fields::{ASCII, RATIONAL, UNDEFINED};
+pub use encode::{TiffEncoder, encode};
 pub use pack::Compression;
 
-use super::raw;
-use super::salvage::Salvage;
-use crate::files::Source;
-use crate::image::{Image, Shape};
-use crate::metadata::{Metadata, Remarks};
-use anyhow::{Result, ensure};
+use super::error_policy::ErrorPolicy;
+use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::item::Item;
+use super::{Options, metadata as conversion, raw};
+use crate::files::{Source, Target};
+use crate::image::{Depth, Image, Shape};
+use crate::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
+use anyhow::{Result, bail, ensure};
 use ifd::{Chain, Ifd, tag};
 use page::Page;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 
-/// A TIFF file, open at one of its pages: compression none, LZW, deflate, zstd or PackBits, with or
-/// without horizontal differencing, in either byte order, interleaved or in planes; 1, 2, 4, 8, 10,
-/// 12, 14 or 16 bits.
+/// Tagged Image File Format.
+#[derive(Debug)]
+pub struct Tiff;
+
+impl Format for Tiff {
+    fn name(&self) -> &'static str {
+        "TIFF"
+    }
+
+    fn id(&self) -> &'static str {
+        "tiff"
+    }
+
+    fn title(&self) -> &'static str {
+        "Tagged Image File Format"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["tif", "tiff"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        // 42: classic TIFF; 43: BigTIFF.
+        matches!(
+            head,
+            [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..]
+        )
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            pages: true,
+            depths: &[Depth::Eight, Depth::Sixteen],
+            signed: true,
+            white_is_zero: true,
+            alpha: &[Alpha::Independent, Alpha::Associated, Alpha::Unspecified],
+            fields: &[Field::Maxval, Field::Orientation, Field::Resolution],
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        Ok(Box::new(TiffDecoder::open(source, damaged)?))
+    }
+
+    fn encoder<'a>(
+        &self,
+        target: &'a Target,
+        options: &Options,
+        pages: &[(Shape, u64)],
+    ) -> Result<Box<dyn Encoder + 'a>> {
+        let pages = pages.iter().copied();
+        let encoder = encode::TiffEncoder::new(target, options.tiff, pages);
+        Ok(Box::new(encoder))
+    }
+
+    fn follow(
+        &self,
+        metadata: &mut Metadata,
+        transform: &Transform,
+        diagnostics: &mut Diagnostics,
+    ) {
+        if let Own::Tiff { big_endian, fields } = &mut metadata.own {
+            metadata::follow(fields, *big_endian, transform, diagnostics);
+            neutral::follow_xmp(fields, metadata.orientation, transform);
+        }
+    }
+
+    fn items(&self, own: &Own) -> Vec<Item> {
+        match own {
+            Own::Tiff { big_endian, fields } => neutral::items(*big_endian, fields),
+            _ => Vec::new(),
+        }
+    }
+
+    fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
+        match own {
+            Own::Tiff { .. } | Own::None => own,
+            other => neutral::own(conversion::items(&other), leave),
+        }
+    }
+}
+
+/// Decodes a TIFF file, one page at a time: compression none, LZW, deflate, zstd or PackBits, with
+/// or without horizontal differencing, in either byte order, interleaved or in planes; 1 to 16
+/// bits.
 ///
-/// An error names what is not supported (floating point and other depths, colour spaces and
-/// compressions), or where the file is damaged.
-pub struct Reader<'a> {
+/// Errors name the feature that is not supported (floating point and other depths, colour spaces
+/// and compressions), or the position of the damage.
+struct TiffDecoder<'a> {
     source: &'a Source,
     chain: Chain,
-    /// Images that lie one behind the other although the directory tells of the first alone
-    /// (ImageJ); 1 elsewhere.
+    /// Images stored one after the other although the file has a directory only for the first
+    /// (`behind`); 1 otherwise.
     frames: usize,
     index: usize,
+    /// The first selected page, whose metadata count for all pages.
+    first: Option<usize>,
     page: Page,
     damaged: bool,
+    directories: RefCell<Directories<'a>>,
 }
 
-/// What is known of a page before it is read.
-#[derive(Clone, Copy, Debug)]
-pub struct Survey {
-    /// What decoding gives.
-    pub shape: Shape,
-    /// Whether samples are signed.
-    pub signed: bool,
-    /// Bytes of its directory and of all values in it.
-    pub metadata: u64,
-    /// Whether it is a smaller copy of another page, or a mask.
-    pub is_aside: bool,
+/// Parsed directories, by page, since most are needed several times.
+#[derive(Default)]
+struct Directories<'a> {
+    known: HashMap<usize, Rc<Ifd<'a>>>,
+    /// Number of entries in all of them.
+    entries: usize,
 }
 
-impl<'a> Reader<'a> {
-    /// Reads and checks the directory of the first page, and follows the list of pages. `damaged`
-    /// files are welcome, or an error.
-    pub fn open(source: &'a Source, damaged: bool) -> Result<Reader<'a>> {
+/// The most entries that are kept, so that a hostile file takes no more than a few megabytes; the
+/// directories of a stack of thousands of pages have fewer.
+const KEPT_ENTRIES: usize = 1 << 16;
+
+impl<'a> TiffDecoder<'a> {
+    /// Reads and checks the directory of the first page, and follows the list of pages. With
+    /// `damaged`, the file may be cut off.
+    fn open(source: &'a Source, damaged: bool) -> Result<TiffDecoder<'a>> {
         let mut chain = Chain::read(source)?;
         if let Some(error) = chain.broken.take_if(|_| !damaged) {
             return Err(error);
         }
         let first = chain.page(source, 0)?;
         let page = Page::read(&first, source.len(), damaged)?;
-        let told = first.text(tag::IMAGE_DESCRIPTION);
-        let mut reader = Reader {
+        let mut reader = TiffDecoder {
             frames: 1,
             source,
             chain,
             index: 0,
+            first: None,
             page,
             damaged,
+            directories: RefCell::default(),
         };
-        if let Some(frames) = told.as_deref().and_then(description::images)
+        if let Some(behind) = Behind::read(&first, &reader.page)
             && reader.chain.offsets.len() == 1
-            && frames > 1
-            && reader.page.is_contiguous()
         {
-            let end =
-                reader.page.spans[0].offset as u128 + frames as u128 * reader.page.bytes() as u128;
-            ensure!(
-                damaged || end <= u128::from(source.len()),
-                "truncated at byte {} of {end} (image {frames} of an ImageJ stack)",
-                source.len()
-            );
-            reader.frames = frames;
+            reader.frames = behind.frames(&first, &reader.page, source.len(), damaged)?;
         }
+        reader.keep(0, first);
         Ok(reader)
     }
 
-    /// How many pages there are.
-    pub fn pages(&self) -> usize {
+    /// The directory of a page, parsed once.
+    fn directory(&self, index: usize) -> Result<Rc<Ifd<'a>>> {
+        let index = if self.frames > 1 { 0 } else { index };
+        let known = self.directories.borrow().known.get(&index).cloned();
+        match known {
+            Some(ifd) => Ok(ifd),
+            None => Ok(self.keep(index, self.chain.page(self.source, index)?)),
+        }
+    }
+
+    fn keep(&self, index: usize, ifd: Ifd<'a>) -> Rc<Ifd<'a>> {
+        let ifd = Rc::new(ifd);
+        let mut directories = self.directories.borrow_mut();
+        if directories.entries + ifd.len() <= KEPT_ENTRIES {
+            directories.entries += ifd.len();
+            directories.known.insert(index, ifd.clone());
+        }
+        ifd
+    }
+}
+
+impl Decoder for TiffDecoder<'_> {
+    fn pages(&self) -> usize {
         self.chain.offsets.len().max(self.frames)
     }
 
-    /// Reads and checks the directory of another page, counted from 0.
-    pub fn turn_to(&mut self, index: usize) -> Result<()> {
+    fn turn_to(&mut self, index: usize) -> Result<()> {
         if self.frames > 1 {
             let (from, to, bytes) = (self.index as u64, index as u64, self.page.bytes());
             for span in &mut self.page.spans {
@@ -118,50 +222,67 @@ impl<'a> Reader<'a> {
             self.page = Page::read(&ifd, self.source.len(), self.damaged)?;
         }
         self.index = index;
+        self.first.get_or_insert(index);
         Ok(())
     }
 
-    fn directory(&self, index: usize) -> Result<Ifd<'a>> {
-        self.chain
-            .page(self.source, if self.frames > 1 { 0 } else { index })
-    }
-
-    /// What a page is, without turning to it.
-    pub fn survey(&self, index: usize) -> Result<Survey> {
+    /// Counts the page's directory and all values in it as metadata.
+    fn survey(&self, index: usize) -> Result<(Shape, u64)> {
         let ifd = self.directory(index)?;
         let form = shape::form(&ifd)?;
-        Ok(Survey {
-            shape: form.shape,
-            signed: form.signed,
-            metadata: ifd.weight(),
-            // Bit 0: a smaller copy; bit 2: a transparency mask.
-            is_aside: ifd.value(tag::NEW_SUBFILE_TYPE)?.unwrap_or(0) & 0b101 != 0,
-        })
+        let planes = ifd.value(tag::IMAGE_DEPTH)?.unwrap_or(1);
+        ensure!(
+            planes <= 1 || self.frames > 1,
+            "{planes} planes behind one directory (ImageDepth) are not supported: write each as a page"
+        );
+        Ok((form.shape, ifd.weight()))
     }
 
-    /// What decoding this page gives.
-    pub fn shape(&self) -> Shape {
+    fn is_reduced(&self, index: usize) -> Result<bool> {
+        let ifd = self.directory(index)?;
+        let subfile = ifd.value(tag::NEW_SUBFILE_TYPE)?.unwrap_or(0);
+        // Bit 0: a reduced-resolution copy; bit 2: a transparency mask, which has a photometric
+        // interpretation of its own.
+        Ok(subfile & 0b101 != 0 || ifd.value(tag::PHOTOMETRIC)? == Some(4))
+    }
+
+    fn check_full(&self, index: usize) -> Result<()> {
+        let ifd = self.directory(index)?;
+        if let Some((width, height)) = fields::larger_inside(&ifd, &shape::form(&ifd)?) {
+            bail!(
+                "its full image, {width}×{height} pixels, is inside the page (SubIFD), which is not \
+                 supported: convert it first (--pages N takes the smaller copy)"
+            );
+        }
+        Ok(())
+    }
+
+    fn shape(&self) -> Shape {
         self.page.form.shape
     }
 
-    /// What this page says of itself beside its samples.
-    pub fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
-        // The directory of an ImageJ stack speaks for its first image.
-        if self.frames > 1 && self.index > 0 {
-            return Ok(fields::meaning(&self.page.form));
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
+        let speaks = self.first.unwrap_or(0) == self.index;
+        let ifd = self.directory(self.index)?;
+        if self.frames > 1 && !speaks {
+            // One directory describes all images of the stack; pages after the first repeat only
+            // the fields about how the image is shown.
+            let described = fields::read(&ifd, &self.page.form, &mut Diagnostics::default());
+            let own = Own::None;
+            return Ok(Metadata { own, ..described });
         }
-        Ok(fields::read(
-            &self.directory(self.index)?,
-            &self.page.form,
-            remarks,
-        ))
+        let mut metadata = fields::read(&ifd, &self.page.form, diagnostics);
+        if speaks && self.frames == 1 && self.index > 0 {
+            let first = self.directory(0)?;
+            fields::adopt(&mut metadata, &first, diagnostics);
+        }
+        Ok(metadata)
     }
 
-    /// Decodes this page.
-    pub fn decode(&self, salvage: &Salvage) -> Result<Image> {
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let form = &self.page.form;
-        let mut samples = salvage.samples(&form.shape)?;
-        decode::fill(self.source, &self.page, samples.as_bytes_mut(), salvage)?;
+        let mut samples = policy.samples(&form.shape)?;
+        decode::fill(self.source, &self.page, samples.as_bytes_mut(), policy)?;
         if form.signed {
             raw::toggle_signs(&mut samples);
         }
@@ -169,9 +290,106 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads the image of a file of one page.
+/// Where the number of images behind one directory is given.
+enum Behind {
+    /// In ImageJ's description.
+    ImageJ(u64),
+    /// In tifffile's description.
+    Shaped(u64),
+    /// In MetaMorph's own tag, as its number of values.
+    MetaMorph(u64),
+    /// In the ImageDepth tag.
+    Depth(u64),
+}
+
+impl Behind {
+    fn read(ifd: &Ifd, page: &Page) -> Option<Behind> {
+        let planes = ifd.value(tag::IMAGE_DEPTH).ok().flatten().unwrap_or(1);
+        let description = || ifd.text(tag::IMAGE_DESCRIPTION);
+        let samples = page.form.shape.samples() as u64;
+        let behind = match ifd.count(tag::UIC2) {
+            _ if planes > 1 => Behind::Depth(planes),
+            2.. => Behind::MetaMorph(ifd.count(tag::UIC2)),
+            _ => {
+                let description = description()?;
+                let images = description::images(&description).map(|images| images as u64);
+                images
+                    .map(Behind::ImageJ)
+                    .or_else(|| description::truncated(&description, samples).map(Behind::Shaped))?
+            }
+        };
+        (behind.count() > 1).then_some(behind)
+    }
+
+    fn count(&self) -> u64 {
+        match *self {
+            Behind::ImageJ(n) | Behind::Shaped(n) | Behind::MetaMorph(n) | Behind::Depth(n) => n,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Behind::ImageJ(_) => "an ImageJ stack",
+            Behind::Shaped(_) => "a stack of tifffile's",
+            Behind::MetaMorph(_) => "a MetaMorph stack",
+            Behind::Depth(_) => "an image with ImageDepth",
+        }
+    }
+
+    /// The number of them that can be read: they must be stored contiguously and uncompressed. If
+    /// they are not, a description is taken to be left over from another file, and a tag is an
+    /// error.
+    fn frames(&self, ifd: &Ifd, page: &Page, len: u64, damaged: bool) -> Result<usize> {
+        let (count, bytes) = (self.count(), page.bytes());
+        let contiguous =
+            page.is_contiguous() && (!self.has_strips() || follow_on(ifd, page, count)?);
+        if !contiguous {
+            ensure!(
+                matches!(self, Behind::ImageJ(_) | Behind::Shaped(_)),
+                "it is {} of {count} planes behind one directory, which are read only if they lie \
+                 uncompressed one behind the other: write each as a page",
+                self.name()
+            );
+            return Ok(1);
+        }
+        let start = page.spans[0].offset;
+        let end = u128::from(start) + u128::from(count) * u128::from(bytes);
+        let whole = end <= u128::from(len);
+        ensure!(
+            damaged || whole,
+            "truncated at byte {len} of {end} (image {count} of {})",
+            self.name()
+        );
+        // In a damaged file: the images that begin within it, and one more, which reports that
+        // others are missing.
+        let begun = len.saturating_sub(start).div_ceil(bytes) + 1;
+        Ok(if whole { count } else { count.min(begun) } as usize)
+    }
+
+    /// Whether the directory lists the strips of all images.
+    fn has_strips(&self) -> bool {
+        matches!(self, Behind::Depth(_))
+    }
+}
+
+/// Whether the directory lists the strips of `count` images, stored one after the other.
+fn follow_on(ifd: &Ifd, page: &Page, count: u64) -> Result<bool> {
+    let (strips, bytes) = (page.spans.len() as u64, page.bytes());
+    let offsets = ifd.values(tag::STRIP_OFFSETS, strips.saturating_mul(count))?;
+    let offsets = offsets.unwrap_or_default();
+    let place = |i: usize| {
+        let (image, strip) = (i as u64 / strips, i as u64 % strips);
+        page.spans[strip as usize]
+            .offset
+            .checked_add(image.checked_mul(bytes)?)
+    };
+    let all = offsets.len() as u64 == strips.saturating_mul(count);
+    Ok(all && (offsets.iter().enumerate()).all(|(i, &offset)| place(i) == Some(offset)))
+}
+
+/// Decodes a TIFF file of one page.
 pub fn decode(source: &Source) -> Result<Image> {
-    let reader = Reader::open(source, false)?;
+    let mut reader = TiffDecoder::open(source, false)?;
     ensure!(reader.pages() == 1, "it has several pages");
-    reader.decode(&Salvage::default())
+    reader.decode(&ErrorPolicy::default())
 }

@@ -1,86 +1,80 @@
-//! Writing a file page by page, in whichever format.
+//! Writes a file of any format, page by page.
 
-use super::{Format, Options, metadata, png, pnm, tiff};
+use super::deflated::Deflated;
+use super::format::{self, Encoder, Format};
+use super::{Options, metadata};
 use crate::files::Target;
 use crate::image::{Image, Shape};
-use crate::metadata::{Effect, Metadata, Remarks};
-use anyhow::{Result, ensure};
+use crate::metadata::{Diagnostics, Effect, Metadata};
+use anyhow::Result;
+use std::borrow::Cow;
 
-/// A file that pages are written to.
-pub enum Writer<'a> {
-    /// One image, by one of the formats that hold no more; and its length once it is written.
-    Single(Format, Options, &'a Target, u64),
-    /// Any number of pages.
-    Tiff(tiff::Writer<'a>),
+/// A file of any format that pages are written to.
+pub struct Writer<'a> {
+    format: &'static dyn Format,
+    encoder: Box<dyn Encoder + 'a>,
 }
 
 impl<'a> Writer<'a> {
-    /// A file of a format for pages of these shapes and bytes of metadata.
+    /// Creates a file of a format for pages of these shapes and bytes of metadata.
+    ///
+    /// # Errors
+    /// More pages than a file of the format holds.
     pub fn new(
-        format: Format,
+        format: &'static dyn Format,
         options: &Options,
         target: &'a Target,
-        pages: Vec<(Shape, u64)>,
+        pages: &[(Shape, u64)],
     ) -> Result<Writer<'a>> {
-        if format == Format::Tiff {
-            return Ok(Writer::Tiff(tiff::Writer::new(target, options.tiff, pages)));
-        }
-        ensure!(
-            pages.len() == 1,
-            "{} pages do not go into one {} file: --pages N takes one, and TIFF holds all",
-            pages.len(),
-            format.name()
-        );
-        Ok(Writer::Single(format, *options, target, 0))
+        format::check_pages(format, pages.len())?;
+        let encoder = format.encoder(target, options, pages)?;
+        Ok(Writer { format, encoder })
     }
 
-    /// Its format.
-    pub fn format(&self) -> Format {
-        match self {
-            Writer::Tiff(_) => Format::Tiff,
-            Writer::Single(format, ..) => *format,
-        }
+    /// The file's format.
+    pub fn format(&self) -> &'static dyn Format {
+        self.format
     }
 
-    /// Whether a GPU could compress what is written.
+    /// Whether a GPU can compress the output.
     pub fn is_for_gpu(&self) -> bool {
-        let fast = |options: &Options| options.png == png::Mode::Fast;
-        matches!(self, Writer::Single(Format::Png, options, ..) if fast(options))
+        self.encoder.takes_deflated()
     }
 
-    /// Adds a page that an operation of this effect made. If it comes `compressed` from a GPU, the
-    /// image's memory holds what that left there.
+    /// Adds a page after an operation with this effect.
+    ///
+    /// # Errors
+    /// A file that cannot be written, and an image that the format cannot hold.
     pub fn page(
         &mut self,
         image: Image,
-        compressed: Option<png::Compressed>,
         mut metadata: Metadata,
         effect: Effect,
-        remarks: &mut Remarks,
+        diagnostics: &mut Diagnostics,
     ) -> Result<()> {
-        let format = self.format();
-        metadata::carry(&mut metadata, format, effect, remarks);
-        let metadata = &metadata;
-        match self {
-            Writer::Tiff(writer) => writer.page(image, metadata),
-            Writer::Single(format, options, target, length) => {
-                *length = match (format, compressed) {
-                    (_, Some(compressed)) => {
-                        compressed.write(image.samples().as_bytes(), metadata, target)?
-                    }
-                    (Format::Pnm, None) => pnm::encode_with(&image, metadata, target)?,
-                    (_, None) => png::encode_with(&image, metadata, options.png, target)?,
-                };
-                Ok(())
-            }
-        }
+        metadata::carry(&mut metadata, self.format, effect, diagnostics);
+        format::check(self.format, &image.shape(), &metadata)?;
+        self.encoder.page(Cow::Owned(image), &metadata)
     }
 
-    /// How long the file is; the caller commits it.
+    /// As `page`, for a page that is already deflated for a PNG.
+    ///
+    /// # Errors
+    /// A file that cannot be written, and an image that the format cannot hold.
+    pub fn deflated(
+        &mut self,
+        page: &Deflated,
+        mut metadata: Metadata,
+        effect: Effect,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<()> {
+        metadata::carry(&mut metadata, self.format, effect, diagnostics);
+        format::check(self.format, &page.shape(), &metadata)?;
+        self.encoder.deflated_page(page, &metadata)
+    }
+
+    /// The file's length in bytes; the caller commits it.
     pub fn length(&self) -> u64 {
-        match self {
-            Writer::Tiff(writer) => writer.end,
-            Writer::Single(.., length) => *length,
-        }
+        self.encoder.length()
     }
 }

@@ -1,4 +1,4 @@
-//! The CPU as a device: samples cut into chunks that rayon spreads over the cores.
+//! The CPU as a device: samples are divided into chunks, which rayon distributes over the cores.
 
 use rayon::prelude::*;
 
@@ -6,8 +6,8 @@ use rayon::prelude::*;
 /// sample's channel is `lane % channels`, and of the widest vectors (32 samples of 16 bits).
 pub const LANES: usize = 96;
 
-/// Samples in a chunk: whole lanes, about 384 KiB of 16-bit samples, enough to hide the hand-over
-/// between cores and little enough for a level-2 cache.
+/// Samples in a chunk: whole lanes, about 384 KiB of 16-bit samples, large enough to hide the cost
+/// of handing work to a core and small enough for a level-2 cache.
 const CHUNK: usize = 2048 * LANES;
 
 /// A sample type: u8 or u16.
@@ -20,8 +20,8 @@ pub trait Sample: bytemuck::Pod + Ord + Send + Sync {
     fn value(self) -> u16;
     /// The low bits of `value`, which must fit.
     fn from_value(value: u16) -> Self;
-    /// Adds up each lane of at most 65537 blocks. Neighbours are taken as the halves of one word
-    /// of twice the size, so that vectors need no widening: a mask and a shift do.
+    /// Sums each lane over at most 65537 blocks. Neighbours are added as the halves of one word of
+    /// twice the size, so that vectors need no widening, only a mask and a shift.
     fn sum_blocks(blocks: &[[Self; LANES]]) -> [u32; LANES];
 }
 
@@ -39,7 +39,7 @@ impl Sample for u8 {
     #[inline(always)]
     fn sum_blocks(blocks: &[[u8; LANES]]) -> [u32; LANES] {
         let mut sums = [0; LANES];
-        // As many as 16 bits hold the sum of.
+        // A number of bytes whose sum fits into 16 bits.
         for blocks in blocks.chunks(257) {
             let (mut low, mut high) = ([0u16; LANES / 2], [0u16; LANES / 2]);
             for block in blocks {
@@ -82,7 +82,7 @@ impl Sample for u16 {
     }
 }
 
-/// Folds `map` of every chunk, from `nothing`. Every chunk begins at lane 0.
+/// Folds `map` of every chunk, starting with `nothing`. Every chunk begins at lane 0.
 pub fn reduce<T: Sample, R: Copy + Send + Sync>(
     samples: &[T],
     nothing: R,

@@ -1,17 +1,18 @@
-//! Work on one image's memory: copies and launches queued in order, none waited for until a
-//! result is wanted, each timed by the card's own events and told to the timeline.
+//! The GPU work on one image: copies and launches are queued in order, without waiting until a
+//! result is needed; each is timed by the GPU's own events and recorded in the timeline.
 
 use super::cuda::{Arg, Buffer, Gpu, Kernel, Pinned};
-use crate::stats::{Limit, Timeline};
+use crate::timing::{Limit, Timeline};
 use anyhow::{Context, Result, anyhow};
 use cudarc::driver::CudaEvent;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Fewer bytes are sent through the driver's own memory sooner than they are pinned.
+/// Fewer bytes than this are copied faster through the driver's staging memory than they are
+/// pinned.
 const WORTH_PINNING: usize = 64 << 10;
 
-/// The queue of one image's work.
+/// The queue of work on one image's memory.
 #[derive(Debug)]
 pub struct Job<'a, 'h> {
     gpu: &'a Gpu,
@@ -31,7 +32,8 @@ struct Pending {
 }
 
 impl Gpu {
-    /// Runs `work` on the pinned memory of an image, and tells `timeline` what it took.
+    /// Runs `work` on the pinned memory of an image, and records the times of its copies and
+    /// kernels in `timeline`.
     pub fn job<R>(
         &self,
         host: &mut [u8],
@@ -44,8 +46,8 @@ impl Gpu {
             if bytes > 0 {
                 timeline.push("pin", start, start.elapsed(), bytes, Limit::Host);
             }
-            // Known before anything is queued.
-            self.moment()?;
+            // The anchor must be recorded before anything is queued.
+            self.clock_anchor()?;
             let mut job = Job {
                 gpu: self,
                 host,
@@ -60,13 +62,13 @@ impl Gpu {
 }
 
 impl Job<'_, '_> {
-    /// Device memory for an image of `len` bytes.
+    /// Device memory of `len` bytes.
     pub fn alloc(&mut self, len: usize) -> Result<Buffer> {
         let gpu = self.gpu;
         self.timeline.host("device memory", 0, || gpu.alloc(len))
     }
 
-    /// Kernels of one file for one form of pixel. The driver may have to compile them first.
+    /// Loads kernels of one file for one form of pixel. The driver may have to compile them first.
     pub fn kernels<const N: usize>(
         &mut self,
         file: &str,
@@ -86,7 +88,7 @@ impl Job<'_, '_> {
         self.timeline.host("load kernels", 0, load)
     }
 
-    /// Blocks for a pass that reduces `bytes` to a few words.
+    /// Blocks for a reduction of `bytes` to a few words.
     pub fn reduction_grid(&self, bytes: u64) -> u32 {
         self.gpu.reduction_grid(bytes)
     }
@@ -96,7 +98,7 @@ impl Job<'_, '_> {
         self.gpu.words(words)
     }
 
-    /// How many multiprocessors the card has, by which grids are sized that stay on it.
+    /// How many multiprocessors the GPU has, by which grids are sized that stay on it.
     pub fn multiprocessors(&self) -> u32 {
         self.gpu.multiprocessors()
     }
@@ -143,7 +145,8 @@ impl Job<'_, '_> {
         Ok(buffer)
     }
 
-    /// Copies a part of every row of plain memory, rows of `pitch` bytes, into new device memory.
+    /// Copies a range of bytes of every row of plain memory, with rows of `pitch` bytes, to new
+    /// device memory.
     pub fn send(&mut self, host: &[u8], pitch: usize, part: Range<usize>) -> Result<Buffer> {
         let bytes = host.len() / pitch * part.len();
         let buffer = self.alloc(bytes)?;
@@ -153,7 +156,7 @@ impl Job<'_, '_> {
         Ok(buffer)
     }
 
-    /// Copies `buffer` over plain memory of the same length, after everything queued before.
+    /// Copies `buffer` over plain memory of the same length, after all queued work.
     pub fn fetch(&mut self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
         self.timed("download", host.len() as u64, Limit::Pcie, |job| {
             job.gpu.fetch(buffer, host)
@@ -179,9 +182,9 @@ impl Job<'_, '_> {
         Ok(buffer)
     }
 
-    /// Copies parts of buffers, one behind the other, to the beginning of the image's memory while
-    /// they fit into it; returns how many bytes of it they take, and a copy of the parts from the
-    /// first that does not fit. Waits for everything queued.
+    /// Copies parts of buffers contiguously to the beginning of the image's memory, as far as they
+    /// fit; returns the number of bytes used, and a copy of the parts from the first that does not
+    /// fit on. Waits for all queued work.
     pub fn gather(&mut self, parts: &[(&Buffer, Range<usize>)]) -> Result<(usize, Vec<u8>)> {
         let mut end = 0;
         let fit = parts.iter().take_while(|(_, part)| {
@@ -209,14 +212,26 @@ impl Job<'_, '_> {
         Ok((end, rest))
     }
 
-    /// Queues a kernel of `grid` blocks that must read and write `bytes` in device memory.
-    pub fn launch(&mut self, kernel: &Kernel, grid: u32, bytes: u64, args: &[Arg]) -> Result<()> {
+    /// Queues a kernel of `grid` blocks; `bytes` is the number of bytes that it must read and write
+    /// in device memory.
+    ///
+    /// # Safety
+    /// As for `Gpu::launch_grid`: `args` must be those of the kernel's header comment, in order,
+    /// with counts that do not exceed their buffers.
+    pub unsafe fn launch(
+        &mut self,
+        kernel: &Kernel,
+        grid: u32,
+        bytes: u64,
+        args: &[Arg],
+    ) -> Result<()> {
         self.timed(kernel.name, bytes, Limit::DeviceMemory, |job| {
-            job.gpu.launch(kernel, grid, args)
+            // SAFETY: the caller's promise is the same.
+            unsafe { job.gpu.launch(kernel, grid, args) }
         })
     }
 
-    /// Waits for everything queued, and reads back the words of a small buffer.
+    /// Waits for all queued work and copies the words of a small buffer to the host.
     pub fn read_words<T: bytemuck::Pod>(&mut self, buffer: &Buffer) -> Result<Vec<T>> {
         let words = self.gpu.read_words(buffer)?;
         self.settle()?;
@@ -243,10 +258,10 @@ impl Job<'_, '_> {
         Ok(())
     }
 
-    /// Waits for everything queued, and tells the timeline of it.
+    /// Waits for all queued work and records its times in the timeline.
     fn settle(&mut self) -> Result<()> {
         self.gpu.wait()?;
-        let (origin, origin_event) = self.gpu.moment()?;
+        let (origin, origin_event) = self.gpu.clock_anchor()?;
         for Pending {
             name,
             bytes,
@@ -265,7 +280,7 @@ impl Job<'_, '_> {
     }
 }
 
-/// The card's own time between two events that have passed.
+/// The time between two events that have passed, on the GPU's clock.
 fn elapsed(before: &CudaEvent, after: &CudaEvent) -> Result<Duration> {
     let ms = before
         .elapsed_ms(after)

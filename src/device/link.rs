@@ -1,24 +1,25 @@
-//! The PCIe link of a card: its peak from generation × lanes, through NVML, else through sysfs.
+//! The PCIe link of a GPU: its peak bandwidth from generation × lanes, read through NVML or else
+//! from sysfs.
 
 use std::fs;
 
-/// A link's generation and lanes: now, and at most. An idle card lowers its generation.
+/// A link's generation and lanes: current and maximal. An idle GPU lowers its generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Generation and lanes at this moment.
+    /// Current generation and number of lanes.
     pub now: (u32, u32),
-    /// The newest generation and the most lanes that card and slot allow together.
+    /// The highest generation and number of lanes that GPU and slot support together.
     pub most: (u32, u32),
 }
 
-/// The link of the card at (domain, bus, device).
+/// The link of the GPU at (domain, bus, device).
 pub fn link(address: [i32; 3]) -> Option<Link> {
     let id = id(address);
     through_nvml(&id).or_else(|| through_sysfs(&id))
 }
 
-/// The link's peak in one direction (GB/s) and its description, for the card at (domain, bus,
-/// device).
+/// The link's peak bandwidth in one direction (GB/s) and a description, for the GPU at (domain,
+/// bus, device).
 pub fn peak(address: [i32; 3]) -> Option<(f64, String)> {
     let (generation, lanes) = link(address)?.most;
     Some((
@@ -27,23 +28,23 @@ pub fn peak(address: [i32; 3]) -> Option<(f64, String)> {
     ))
 }
 
-/// What NVML, the driver's library for managing cards, says of a card.
+/// Properties of a GPU from NVML, NVIDIA's management library.
 #[derive(Clone, Debug)]
 pub struct Managed {
     /// The driver's version: `535.161.08`.
     pub driver: String,
-    /// Whether the card is cut into instances (MIG).
+    /// Whether the GPU is partitioned into instances (MIG).
     pub cut: bool,
 }
 
-/// What NVML says of the card at (domain, bus, device), where it is installed.
+/// The properties of the GPU at (domain, bus, device) if NVML is installed.
 pub fn managed(address: [i32; 3]) -> Option<Managed> {
     let nvml = nvml()?;
-    let card = nvml.device_by_pci_bus_id(id(address)).ok()?;
+    let gpu = nvml.device_by_pci_bus_id(id(address)).ok()?;
     Some(Managed {
         driver: nvml.sys_driver_version().ok()?,
-        // Cards that cannot be cut say that they do not know the question.
-        cut: card.mig_mode().is_ok_and(|mode| mode.current != 0),
+        // GPUs without MIG return an error.
+        cut: gpu.mig_mode().is_ok_and(|mode| mode.current != 0),
     })
 }
 
@@ -58,7 +59,7 @@ fn nvml() -> Option<nvml_wrapper::Nvml> {
         .ok()
 }
 
-/// GB/s of one lane: transfers a second × what its line coding leaves, in bytes.
+/// GB/s of one lane: transfers a second times the efficiency of the line code, in bytes.
 fn lane(generation: u32) -> Option<f64> {
     Some(match generation {
         1 => 2.5 * 0.8 / 8.0,
@@ -73,15 +74,15 @@ fn lane(generation: u32) -> Option<f64> {
 
 fn through_nvml(id: &str) -> Option<Link> {
     let nvml = nvml()?;
-    let card = nvml.device_by_pci_bus_id(id).ok()?;
+    let gpu = nvml.device_by_pci_bus_id(id).ok()?;
     let link = Link {
         now: (
-            card.current_pcie_link_gen().ok()?,
-            card.current_pcie_link_width().ok()?,
+            gpu.current_pcie_link_gen().ok()?,
+            gpu.current_pcie_link_width().ok()?,
         ),
         most: (
-            card.max_pcie_link_gen().ok()?,
-            card.max_pcie_link_width().ok()?,
+            gpu.max_pcie_link_gen().ok()?,
+            gpu.max_pcie_link_width().ok()?,
         ),
     };
     Some(link).filter(|link| link.most.1 > 0)

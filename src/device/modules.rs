@@ -1,6 +1,6 @@
-//! The embedded kernels, compiled ahead by `kernels/build.sh`: PTX, which the driver turns into
-//! machine code when first asked for and keeps, and for cards of compute capability 9 (H100, H200)
-//! that machine code itself, which spares them 50 to 130 ms a file.
+//! The embedded kernels, compiled ahead by `kernels/build.sh`: PTX, which the driver compiles to
+//! machine code at the first use and caches, and for GPUs of compute capability 9 (H100, H200) the
+//! machine code itself, which saves 50 to 130 ms a module.
 
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::CudaModule;
@@ -8,78 +8,31 @@ use cudarc::nvrtc::Ptx;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// One module: the kernels of one operation for one form of pixel, for each generation of card.
+/// One module: the kernels of one source file for one form of pixel, for each GPU generation.
 struct Embedded {
-    /// `normalize.u16_c1`: file, and form as in the file's header.
+    /// `normalize.u16_c1`: the source, and the form given in its header; `png_pack` and
+    /// `papers/launch` if a source has one form for all pixels.
     name: &'static str,
     compute_60: &'static str,
     compute_90: &'static str,
-    /// Empty for the papers'.
+    /// Empty for the papers' kernels, which only `bench` runs.
     sm_90: &'static [u8],
 }
 
-macro_rules! embedded {
-    ($($file:literal: $($form:literal)*;)*) => {
-        &[$($(Embedded {
-            name: concat!($file, ".", $form),
-            compute_60: include_str!(concat!("../../kernels/", $file, ".", $form, ".compute_60.ptx")),
-            compute_90: include_str!(concat!("../../kernels/", $file, ".", $form, ".compute_90.ptx")),
-            sm_90: include_bytes!(concat!("../../kernels/", $file, ".", $form, ".sm_90.cubin")),
-        }),*),*]
-    };
-}
+/// All modules; the kernel build writes the list.
+static EMBEDDED: &[Embedded] = include!("../../kernels/compiled/list.rs");
 
-static EMBEDDED: &[Embedded] = embedded! {
-    "flip": "b1" "b2" "b3" "b4" "b6" "b8";
-    "histogram": "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
-    "png_unfilter": "b1" "b2" "b3" "b4" "b6" "b8";
-    "normalize": "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
-    "sum": "u32" "u8_c1" "u8_c2" "u8_c3" "u8_c4" "u16_c1" "u16_c2" "u16_c3" "u16_c4";
-    "transpose": "b1" "b2" "b3" "b4" "b6" "b8";
-};
-
-macro_rules! of_one_form {
-    ($($file:literal)*) => {
-        &[$(Embedded {
-            name: $file,
-            compute_60: include_str!(concat!("../../kernels/", $file, ".compute_60.ptx")),
-            compute_90: include_str!(concat!("../../kernels/", $file, ".compute_90.ptx")),
-            sm_90: include_bytes!(concat!("../../kernels/", $file, ".sm_90.cubin")),
-        }),*]
-    };
-}
-
-/// The kernels that are the same for all pixels; their form has no name.
-static OF_ONE_FORM: &[Embedded] = of_one_form!(
-    "png_codes" "png_filter" "png_find" "png_inflate" "png_matches" "png_pack" "png_rows"
-);
-
-macro_rules! papers {
-    ($($file:literal)*) => {
-        &[$(Embedded {
-            name: concat!("papers/", $file),
-            compute_60: include_str!(concat!("../../kernels/papers/", $file, ".compute_60.ptx")),
-            compute_90: include_str!(concat!("../../kernels/papers/", $file, ".compute_90.ptx")),
-            sm_90: &[],
-        }),*]
-    };
-}
-
-/// The historic kernels, for `bench` only; they have one form, without a name.
-static PAPERS: &[Embedded] =
-    papers!("launch" "layout" "memory" "minmax" "normalize" "reduce" "transpose");
-
-/// The modules of one context, loaded when first asked for.
+/// The modules of one context, loaded at their first use.
 #[derive(Debug)]
 pub struct Modules {
-    /// Of the compute capability.
+    /// The major number of the compute capability.
     major: i32,
     loaded: Mutex<HashMap<String, Arc<CudaModule>>>,
 }
 
 impl Modules {
-    /// Chooses the embedded form for a card's compute capability, (9, 0) for an H100; an error
-    /// for cards before Pascal (6, 0).
+    /// Chooses the embedded form for a GPU's compute capability, (9, 0) for an H100. Errors: a GPU
+    /// older than Pascal (6, 0).
     pub fn for_capability(capability: (i32, i32)) -> Result<Modules> {
         let (major, minor) = capability;
         ensure!(
@@ -92,7 +45,7 @@ impl Modules {
         })
     }
 
-    /// Which of the embedded forms this card gets.
+    /// The embedded form that this GPU uses.
     pub fn form(&self) -> &'static str {
         match self.major {
             9 => "sm_90",
@@ -101,7 +54,7 @@ impl Modules {
         }
     }
 
-    /// The module of `file` for `form`, loaded by `load` if this is the first time.
+    /// The module of `file` for `form`; calls `load` at the first request.
     pub fn get(
         &self,
         file: &str,
@@ -119,8 +72,7 @@ impl Modules {
         if let Some(module) = loaded.get(&name) {
             return Ok(module.clone());
         }
-        let mut all = EMBEDDED.iter().chain(OF_ONE_FORM).chain(PAPERS);
-        let embedded = all.find(|embedded| embedded.name == name);
+        let embedded = EMBEDDED.iter().find(|embedded| embedded.name == name);
         let embedded = embedded.ok_or_else(|| anyhow!("no kernels named {name} are embedded"))?;
         let from_ptx = || {
             load(Ptx::from_src(match self.major {
@@ -130,7 +82,7 @@ impl Modules {
         };
         let module = match embedded.sm_90 {
             code if self.major == 9 && !code.is_empty() => {
-                // Whatever a driver may hold against the machine code, it can make its own.
+                // If the driver refuses the machine code, it compiles the PTX instead.
                 load(Ptx::from_binary(code.to_vec())).or_else(|_| from_ptx())?
             }
             _ => from_ptx()?,

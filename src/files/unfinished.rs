@@ -1,35 +1,41 @@
-//! A file that has no name yet, in the folder where it is to get one. Linux keeps such files
-//! (`O_TMPFILE`) and removes them itself, however the process ends; on file systems that cannot,
-//! the file is called `.gpuimg-…` until then.
+//! A file without a name, in the folder where it will get one. Linux supports such files
+//! (`O_TMPFILE`) and removes them itself, however the process ends; on file systems without this
+//! support the file has a temporary name, which `leftovers` recognises.
+//!
+//! `GPUIMG_NO_TMPFILE=1` turns off that support, for tests.
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use super::leftovers;
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use std::collections::BTreeSet;
+use std::env;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// The temporary names in use, to be removed should the process be asked to end.
+/// The temporary names in use, removed when a signal ends the process.
 static NAMES: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// What temporary names begin with.
-const PREFIX: &str = ".gpuimg-";
+/// Whether files without a name are supported.
+static NAMELESS: LazyLock<bool> = LazyLock::new(|| {
+    Path::new("/proc/self/fd").is_dir() && env::var_os("GPUIMG_NO_TMPFILE").is_none()
+});
 
-/// Removes files that have a temporary name only. For a process about to end.
+/// Removes files with temporary names, before a signal ends the process.
 pub fn forget_unfinished() {
     for path in NAMES.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         let _ = fs::remove_file(path);
     }
 }
 
-/// A file on its way to its name.
+/// A file that has no final name yet.
 #[derive(Debug)]
 pub enum Unfinished {
-    /// It has none.
+    /// A file without a name, and its folder.
     Nameless(File, PathBuf),
-    /// It has a temporary one.
+    /// A file with a temporary name.
     Named(tempfile::NamedTempFile),
 }
 
@@ -38,17 +44,19 @@ impl Unfinished {
     pub fn in_folder(folder: &Path, permissions: Permissions) -> io::Result<Unfinished> {
         let mode = Mode::from_raw_mode(permissions.mode());
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        match rustix::fs::open(folder, flags, mode) {
-            Ok(file) if Path::new("/proc/self/fd").is_dir() => {
-                Ok(Unfinished::Nameless(file.into(), folder.into()))
-            }
-            _ => {
-                let named = tempfile::Builder::new()
-                    .prefix(PREFIX)
-                    .permissions(permissions)
-                    .tempfile_in(folder)?;
+        if *NAMELESS && let Ok(file) = rustix::fs::open(folder, flags, mode) {
+            return Ok(Unfinished::Nameless(file.into(), folder.into()));
+        }
+        loop {
+            let named = tempfile::Builder::new()
+                .prefix(&leftovers::prefix())
+                .permissions(permissions.clone())
+                .tempfile_in(folder)?;
+            hold(named.as_file());
+            // Between creation and lock another run may have removed it as a leftover.
+            if named.as_file().metadata()?.nlink() > 0 {
                 note(named.path(), true);
-                Ok(Unfinished::Named(named))
+                return Ok(Unfinished::Named(named));
             }
         }
     }
@@ -61,7 +69,7 @@ impl Unfinished {
         }
     }
 
-    /// Gives the file its name; what had it before stays unless `overwrite`.
+    /// Gives the file its name; an existing file of that name remains unless `overwrite`.
     pub fn name(self, path: &Path, overwrite: bool) -> io::Result<()> {
         match self {
             Unfinished::Nameless(file, folder) => {
@@ -70,10 +78,12 @@ impl Unfinished {
                     rustix::fs::linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW)
                 };
                 match link(path) {
-                    // A link cannot replace a file, only a name can: so a temporary one, at once renamed.
+                    // A link cannot replace an existing file, but a rename can: so the file gets a
+                    // temporary name first.
                     Err(rustix::io::Errno::EXIST) if overwrite => {
+                        hold(&file);
                         let temporary = tempfile::Builder::new()
-                            .prefix(PREFIX)
+                            .prefix(&leftovers::prefix())
                             .make_in(&folder, |path| Ok(link(path)?))?;
                         temporary.into_temp_path().persist(path)?;
                         Ok(())
@@ -92,6 +102,12 @@ impl Unfinished {
             }
         }
     }
+}
+
+/// Locks a file that has a temporary name, as long as it is open, so that it is not removed as a
+/// leftover. On file systems without locks no file is ever removed.
+fn hold(file: &File) {
+    let _ = rustix::fs::flock(file, FlockOperation::LockExclusive);
 }
 
 fn note(path: &Path, in_use: bool) {

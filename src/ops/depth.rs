@@ -1,30 +1,33 @@
-//! From 8 to 16 bits and back, on the CPU: done only when asked for, with `--depth`.
+//! Conversion from 8 to 16 bits and back, on the CPU, for `--depth`.
 
 use crate::image::{Depth, Image, Samples, Shape};
 use rayon::prelude::*;
 
 /// Samples in a piece of parallel work.
-const CHUNK: usize = 3 << 16; // whole pixels of any kind
+const CHUNK: usize = 3 << 16; // a multiple of every channel count
 
-/// 8 bits to 16, exactly: 255 becomes 65535, so every value is multiplied by 257.
-pub fn widen(image: Image) -> Image {
+/// Widens 8 bits to 16: `floor(v·65535/most + 1/2)` for values from 0 to `most`. With `most` = 255,
+/// every value is multiplied by 257.
+pub fn widen(image: Image, most: u16) -> Image {
     let shape = Shape {
         depth: Depth::Sixteen,
         ..image.shape()
     };
     match image.samples() {
-        Samples::U8(bytes) => Image::new(
-            shape,
-            Samples::from(mapped(bytes, |byte| u16::from(byte) * 257)),
-        ),
+        Samples::U8(bytes) => {
+            let table: [u16; 256] = std::array::from_fn(|byte| scaled(byte as u16, most, u16::MAX));
+            let words = mapped(bytes, |byte| table[usize::from(byte)]);
+            Image::new(shape, Samples::from(words))
+        }
         Samples::U16(_) => image,
     }
 }
 
-/// 16 bits to 8: `floor(v·255/65535 + 1/2)`; channels whose values were stretched from one of these
-/// `ranges` (one for all colours, or one for each) are within 0..=255 already, and stay as they are,
-/// so that nothing is rounded twice. A flat channel was not stretched, nor is alpha ever.
-pub fn narrow(image: Image, ranges: &[(i32, i32)]) -> Image {
+/// Narrows 16 bits to 8: `floor(v·255/most + 1/2)` for values from 0 to `most`. Channels whose
+/// values were stretched from one of these `ranges` (one for all colours, or one for each) are
+/// within 0..=255 already and keep their values, so that nothing is rounded twice. Flat channels
+/// and alpha were not stretched, so they are narrowed.
+pub fn narrow(image: Image, ranges: &[(i32, i32)], most: u16) -> Image {
     let shape = Shape {
         depth: Depth::Eight,
         ..image.shape()
@@ -36,12 +39,16 @@ pub fn narrow(image: Image, ranges: &[(i32, i32)]) -> Image {
             let stretched: Vec<bool> = (0..shape.channels)
                 .map(|c| c < shape.colours() && range(c).is_some_and(|(min, max)| min < max))
                 .collect();
-            let rounded = |word: u16| ((u32::from(word) * 255 + 32767) / 65535) as u8;
+            let rounded = || match most {
+                // A division by a constant is several times as fast.
+                u16::MAX => mapped(words, |word| scaled(word, u16::MAX, 255) as u8),
+                most => mapped(words, |word| scaled(word, most, 255) as u8),
+            };
             let bytes = match (stretched.contains(&true), stretched.contains(&false)) {
                 (true, false) => mapped(words, |word| word as u8),
-                (false, _) => mapped(words, rounded),
+                (false, _) => rounded(),
                 (true, true) => {
-                    let mut bytes = mapped(words, rounded);
+                    let mut bytes = rounded();
                     let chunks = bytes.par_chunks_mut(CHUNK).zip(words.par_chunks(CHUNK));
                     chunks.for_each(|(bytes, words)| {
                         let channels = stretched.iter().cycle();
@@ -57,6 +64,24 @@ pub fn narrow(image: Image, ranges: &[(i32, i32)]) -> Image {
             Image::new(shape, Samples::from(bytes))
         }
     }
+}
+
+/// Scales alpha from 0..=`most` to 0..=65535, so that opaque pixels stay opaque where colours are
+/// stretched to the full depth.
+pub fn with_full_alpha(mut image: Image, most: u16) -> Image {
+    let shape = image.shape();
+    if let (true, Samples::U16(words)) = (shape.has_alpha(), image.samples_mut()) {
+        let pixels = words.par_chunks_mut(shape.channels);
+        let alphas = pixels.filter_map(<[u16]>::last_mut);
+        alphas.for_each(|alpha| *alpha = scaled(*alpha, most, u16::MAX));
+    }
+    image
+}
+
+/// `floor(v·to/from + 1/2)`, with values above `from` clamped; `from` is not 0.
+fn scaled(value: u16, from: u16, to: u16) -> u16 {
+    let (value, from, to) = (u32::from(value.min(from)), u32::from(from), u32::from(to));
+    ((value * to + from / 2) / from) as u16
 }
 
 fn mapped<A: Copy + Sync, B: Copy + Default + Send>(

@@ -1,35 +1,39 @@
-//! Histogram: how often each value occurs in each channel, exactly; and the percentiles that follow.
+//! Histogram: counts exactly how often each value occurs in each channel, and finds percentiles.
 
-use super::{DeviceImage, Op, Output, Product, with_samples};
+use super::{
+    Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, with_samples,
+};
 use crate::device::Work;
 use crate::device::cpu::Sample;
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Shape, Values};
 use crate::metadata::Effect;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
+use std::fmt;
 use std::str::FromStr;
 
-/// Samples that are worth counting in a table of their own.
+/// Samples of a piece of parallel work: enough to be worth a table of counts of its own.
 const PART: usize = 1 << 21;
 
-/// How often each value occurs in each channel of some images of one kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How often each value occurs in each channel, over images of one kind.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Counts {
     /// Samples a pixel of these images: 1–4, alpha last.
     pub channels: usize,
     /// Bits a sample.
     pub depth: Depth,
-    /// Whether they are signed; bins are of samples, the first that of the least.
+    /// Whether samples are signed. Bins are in the order of samples in memory: the first is the
+    /// smallest value.
     pub signed: bool,
-    /// 256 or 65,536 bins of each channel, one channel after the other.
+    /// 256 or 65,536 bins for each channel, one channel after the other.
     pub bins: Vec<u64>,
 }
 
 impl Counts {
-    /// Nothing counted yet.
+    /// All bins 0.
     pub fn new(channels: usize, depth: Depth) -> Counts {
         Counts {
             channels,
@@ -39,14 +43,14 @@ impl Counts {
         }
     }
 
-    /// Adds what was counted elsewhere in images of the same kind.
+    /// Adds the counts of other images of the same kind.
     pub fn add(&mut self, other: &Counts) {
         for (bin, more) in self.bins.iter_mut().zip(&other.bins) {
             *bin += more;
         }
     }
 
-    /// Adds what was counted in another page of the same file, if it is of the same kind.
+    /// Adds the counts of another page, or fails if it is of another kind.
     pub fn join(&mut self, other: &Counts) -> Result<()> {
         ensure!(
             self.kind() == other.kind(),
@@ -56,7 +60,8 @@ impl Counts {
         Ok(())
     }
 
-    /// Counts of one kind can be added: how many channels, and what their samples stand for.
+    /// The kind of image: number of channels, and type of the samples. Counts of one kind can be
+    /// added.
     pub fn kind(&self) -> (usize, Values) {
         let (depth, signed) = (self.depth, self.signed);
         (self.channels, Values { depth, signed })
@@ -67,7 +72,8 @@ impl Counts {
         self.bins.chunks_exact(values(self.depth))
     }
 
-    /// The ranges of the colours: one for all, or one for each.
+    /// The ranges of the colour channels between the percentiles of `clip`: one for all, or one for
+    /// each.
     pub fn ranges(&self, clip: Clip, per_channel: bool) -> Vec<(u16, u16)> {
         let colours = self.channels - usize::from(self.channels.is_multiple_of(2));
         let mut each: Vec<Vec<u64>> = self.each().take(colours).map(<[u64]>::to_vec).collect();
@@ -85,15 +91,29 @@ impl Counts {
     }
 }
 
+/// Prints the bins as their CRC-32: a resumed run compares this text to learn whether its set is
+/// the same.
+impl fmt::Debug for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let bins = crc32fast::hash(bytemuck::cast_slice(&self.bins));
+        f.debug_struct("Counts")
+            .field("channels", &self.channels)
+            .field("depth", &self.depth)
+            .field("signed", &self.signed)
+            .field("bins", &format_args!("{bins:08x}"))
+            .finish()
+    }
+}
+
 fn values(depth: Depth) -> usize {
     usize::from(depth.full()) + 1
 }
 
 /// Two percentiles, in millionths of a percent, from 0 to 10⁸.
 ///
-/// With the N samples in order, counted from 0, the lower is the one at ⌊p·(N − 1)⌋ and the upper
-/// the one at ⌈p·(N − 1)⌉: no sample between two is invented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// With the N samples in order, counted from 0, the lower percentile is the sample at ⌊p·(N − 1)⌋
+/// and the upper the sample at ⌈p·(N − 1)⌉: no value between two samples is invented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Clip {
     low: u64,
     high: u64,
@@ -118,7 +138,7 @@ impl Clip {
         }
     }
 
-    /// The ranks of the two among `count` samples in order.
+    /// The ranks of both percentiles among `count` sorted samples.
     pub fn ranks(&self, count: u64) -> (u64, u64) {
         let rank = |p: u64| u128::from(p) * u128::from(count.saturating_sub(1));
         let low = rank(self.low) / u128::from(Clip::WHOLE);
@@ -126,21 +146,22 @@ impl Clip {
         (low as u64, high as u64)
     }
 
-    /// The range of samples of which `bins` counts each value; (0, 0) of none.
+    /// The range between both percentiles of the samples counted in `bins`; (0, 0) if there are
+    /// none.
     fn range(&self, bins: &[u64]) -> (u16, u16) {
         let (low, high) = self.ranks(bins.iter().sum());
         (at(bins, low), at(bins, high))
     }
 }
 
-/// The value of the sample at `rank` in order.
+/// The value of the sample with this rank.
 fn at(bins: &[u64], rank: u64) -> u16 {
     let mut before = 0;
-    let found = bins.iter().position(|&count| {
+    let bin = bins.iter().position(|&count| {
         before += count;
         before > rank
     });
-    found.unwrap_or(0) as u16
+    bin.unwrap_or(0) as u16
 }
 
 impl FromStr for Clip {
@@ -161,7 +182,7 @@ impl FromStr for Clip {
     }
 }
 
-/// Millionths of a percent.
+/// Parses a percentage into millionths of a percent.
 fn percent(text: &str) -> Result<u64, String> {
     let text = text.trim().trim_end_matches('%');
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
@@ -175,10 +196,23 @@ fn percent(text: &str) -> Result<u64, String> {
 }
 
 /// Count how often each value occurs, exactly, in each channel
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(clap::Args, Clone, Copy, Debug, Default, serde::Serialize)]
+#[group(skip)]
 pub struct Histogram;
 
 impl Histogram {
+    /// Counts by the definition.
+    pub(super) fn count_naively(image: &Image) -> Counts {
+        let shape = image.shape();
+        let mut counts = Counts::new(shape.channels, shape.depth);
+        with_samples!(image.samples(), samples => {
+            for (i, sample) in samples.iter().enumerate() {
+                counts.bins[i % shape.channels * values(shape.depth) + usize::from(sample.value())] += 1;
+            }
+        });
+        counts
+    }
+
     /// Counts on all cores.
     pub(super) fn count(image: &Image, timeline: &mut Timeline) -> Counts {
         let shape = image.shape();
@@ -193,7 +227,7 @@ impl Histogram {
         })
     }
 
-    /// Counts on the card.
+    /// Counts on the GPU.
     pub(super) fn count_on_gpu(image: &DeviceImage, job: &mut Job) -> Result<Counts> {
         let shape = image.shape;
         let bytes = shape.bytes() as u64;
@@ -206,15 +240,33 @@ impl Histogram {
             Arg::Buffer(&bins),
         ];
         let grid = job.reduction_grid(bytes);
-        job.launch(&kernel, grid, bytes, &args)?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&kernel, grid, bytes, &args) }?;
         counts.bins = job.read_words(&bins)?;
         Ok(counts)
     }
 }
 
-impl Op for Histogram {
+impl Verb for Histogram {
+    const NAME: &'static str = "histogram";
+    const MAKES_IMAGES: bool = false;
+
+    fn operation(self) -> Box<dyn Operation> {
+        Box::new(self)
+    }
+
+    fn examples() -> Vec<Box<dyn Operation>> {
+        vec![Box::new(Histogram)]
+    }
+}
+
+impl Operation for Histogram {
     fn name(&self) -> &'static str {
-        "histogram"
+        Histogram::NAME
+    }
+
+    fn access(&self) -> Access {
+        Access::Reduction
     }
 
     fn effect(&self) -> Effect {
@@ -224,37 +276,36 @@ impl Op for Histogram {
     fn work(&self, shape: &Shape) -> Work {
         let bytes = shape.bytes() as u64;
         Work {
-            // A look-up a sample takes as long as some eight passes over it.
+            // Counting a sample takes as long as about eight passes over it.
             touched: 8 * bytes,
             transferred: bytes,
             compressed: 0,
         }
     }
 
-    fn naive(&self, image: &Image) -> Output {
-        let shape = image.shape();
-        let mut counts = Counts::new(shape.channels, shape.depth);
-        with_samples!(image.samples(), samples => {
-            for (i, sample) in samples.iter().enumerate() {
-                counts.bins[i % shape.channels * values(shape.depth) + usize::from(sample.value())] += 1;
-            }
-        });
-        Product::Counts(counts).into()
-    }
-
-    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output> {
-        Ok(Product::Counts(Histogram::count(&image, timeline)).into())
-    }
-
-    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
-        Ok(Product::Counts(Histogram::count_on_gpu(&image, job)?).into())
+    fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {
+        Ok(Box::new(*self))
     }
 }
 
-/// The bins of all channels; each core counts its parts in a table of its own.
+impl Bound for Histogram {
+    fn naive(&self, image: &Image) -> Result<OpResult> {
+        Ok(OpResult::Counts(Histogram::count_naively(image)))
+    }
+
+    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
+        Ok(OpResult::Counts(Histogram::count(&image, timeline)))
+    }
+
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+        Ok(OpResult::Counts(Histogram::count_on_gpu(&image, job)?))
+    }
+}
+
+/// The bins of all channels; each core counts its pieces in a table of its own.
 fn count<T: Sample>(samples: &[T], channels: usize) -> Vec<u64> {
     let values = usize::from(T::FULL.value()) + 1;
-    let part = PART.next_multiple_of(12); // whole pixels of any kind
+    let part = PART.next_multiple_of(12); // a multiple of every channel count
     let table = |samples: &[T]| match channels {
         1 => count_part::<T, 1>(samples, values),
         2 => count_part::<T, 2>(samples, values),
@@ -265,12 +316,12 @@ fn count<T: Sample>(samples: &[T], channels: usize) -> Vec<u64> {
         a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a
     };
-    let whole = samples.par_chunks(part).map(table).reduce_with(add);
-    whole.unwrap_or_else(|| vec![0; channels * values])
+    let bins = samples.par_chunks(part).map(table).reduce_with(add);
+    bins.unwrap_or_else(|| vec![0; channels * values])
 }
 
 fn count_part<T: Sample, const C: usize>(samples: &[T], values: usize) -> Vec<u64> {
-    // Two tables, taken in turn: equal neighbours do not wait for each other's addition.
+    // Two tables, used alternately: equal neighbours do not wait for each other's addition.
     let mut tables = [vec![0u32; C * values], vec![0u32; C * values]];
     let (pixels, _) = samples.as_chunks::<C>();
     for pair in pixels.chunks(2) {

@@ -1,23 +1,25 @@
-//! Sum: exact 64-bit totals of the samples, a channel each and together; minimum and maximum too
-//! when asked for. REDUCE's step 7: many elements a thread before the tree.
+//! Sum: exact 64-bit totals of the samples, for each channel and over all colours; minimum and
+//! maximum on request. As in step 7 of "GPGPU optimisation by the example of a sum" (after Mark
+//! Harris's seven reductions), each thread adds many elements before the tree.
 
-use super::normalize::lanes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
-use super::normalize::range::{Ranges, joined};
-use super::{DeviceImage, Op, Output, Product, with_samples};
+use super::extremes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
+use super::{
+    Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, with_samples,
+};
 use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Image, Shape};
 use crate::metadata::Effect;
-use crate::stats::Timeline;
+use crate::timing::Timeline;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
 /// Add up the samples, exactly, in each channel and together
-#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[derive(clap::Args, Clone, Copy, Debug, Default, serde::Serialize)]
 #[group(skip)]
 pub struct Sum {
     /// Tell the minimum, maximum and mean too
@@ -25,12 +27,12 @@ pub struct Sum {
     pub all: bool,
 }
 
-/// What was found in one channel.
+/// The total of one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Total {
-    /// The sum of the channel's samples. No overflow: 2⁴⁸ samples of 16 bits fit.
+    /// The sum of the channel's samples; 2⁴⁸ samples of 16 bits cannot overflow it.
     pub sum: u64,
-    /// The smallest and the largest sample; `None` unless asked for.
+    /// The smallest and the largest sample; `None` unless requested.
     pub range: Option<(u16, u16)>,
 }
 
@@ -43,55 +45,50 @@ impl Total {
     }
 }
 
-/// The totals of an image: every channel, alpha last where there is one.
+/// The totals of an image, channel by channel; alpha, if present, is the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// The image's shape.
     pub shape: Shape,
     /// A total for each channel.
     pub channels: Vec<Total>,
-    /// Which page of its file it is, counted from 1; none in a file of one.
+    /// The page's number in its file, counted from 1; `None` for a file of one page.
     pub page: Option<usize>,
-    /// The sample that stands for 0: that in the middle if samples are signed.
+    /// The sample that stands for 0: the middle of the range if samples are signed.
     pub zero: u16,
 }
 
 impl Totals {
-    /// All channels together.
+    /// The total over all colour channels, without alpha.
     pub fn together(&self) -> Total {
         let both = |a: Total, b: Total| a.with(&b);
-        self.channels.iter().copied().reduce(both).unwrap_or(Total {
+        let colours = self.channels.iter().take(self.shape.colours());
+        colours.copied().reduce(both).unwrap_or(Total {
             sum: 0,
             range: None,
         })
     }
 
-    /// Takes in another image's of as many channels.
+    /// Adds the totals of another image with as many channels.
     pub fn join(&mut self, other: &Totals) {
         for (total, more) in self.channels.iter_mut().zip(&other.channels) {
             *total = total.with(more);
         }
     }
 
-    /// The ranges of the colours, where they were looked for: one for all, or one for each.
-    pub fn ranges(&self, per_channel: bool) -> Ranges {
-        let colours = self.channels.iter().take(self.shape.colours());
-        joined(colours.filter_map(|total| total.range), per_channel)
-    }
-
-    /// One line for people: the file, the total of all samples, and each channel's.
+    /// One line of text: the file, the total of its colours, and the total of each channel.
     pub fn text(&self, input: &Path) -> String {
         let page = self.page.map(|page| format!(", page {page}"));
         let mut line = format!(
             "{}{}: {}",
             input.display(),
             page.unwrap_or_default(),
-            self.told(&self.together(), self.shape.channels)
+            self.figures(&self.together(), self.shape.colours())
         );
         if self.shape.channels > 1 {
             let channels = self
                 .named()
-                .map(|(name, total)| format!("{name} {}", self.told(total, 1)));
+                .map(|(name, total)| format!("{name} {}", self.figures(total, 1)));
             let _ = write!(line, " ({})", channels.collect::<Vec<_>>().join("; "));
         }
         line
@@ -108,7 +105,7 @@ impl Totals {
             }
             object
         };
-        let mut line = object(&self.together(), self.shape.channels);
+        let mut line = object(&self.together(), self.shape.colours());
         line["file"] = input.to_string_lossy().into();
         if let Some(page) = self.page {
             line["page"] = page.into();
@@ -141,7 +138,7 @@ impl Totals {
         self.sum(total, channels) as f64 / (self.shape.pixels() * channels) as f64
     }
 
-    /// The sum of so many channels, counted from the sample that stands for 0.
+    /// The sum of the values in `channels` channels, where samples count from `zero`.
     fn sum(&self, total: &Total, channels: usize) -> i64 {
         total.sum as i64 - i64::from(self.zero) * (self.shape.pixels() * channels) as i64
     }
@@ -150,7 +147,7 @@ impl Totals {
         i32::from(sample) - i32::from(self.zero)
     }
 
-    fn told(&self, total: &Total, channels: usize) -> String {
+    fn figures(&self, total: &Total, channels: usize) -> String {
         let all = total.range.map(|(min, max)| {
             format!(
                 ", min {}, max {}, mean {:.4}",
@@ -167,9 +164,26 @@ impl Totals {
     }
 }
 
-impl Op for Sum {
+impl Verb for Sum {
+    const NAME: &'static str = "sum";
+    const MAKES_IMAGES: bool = false;
+
+    fn operation(self) -> Box<dyn Operation> {
+        Box::new(self)
+    }
+
+    fn examples() -> Vec<Box<dyn Operation>> {
+        vec![Box::new(Sum { all: false }), Box::new(Sum { all: true })]
+    }
+}
+
+impl Operation for Sum {
     fn name(&self) -> &'static str {
-        "sum"
+        Sum::NAME
+    }
+
+    fn access(&self) -> Access {
+        Access::Reduction
     }
 
     fn effect(&self) -> Effect {
@@ -185,7 +199,13 @@ impl Op for Sum {
         }
     }
 
-    fn naive(&self, image: &Image) -> Output {
+    fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {
+        Ok(Box::new(*self))
+    }
+}
+
+impl Bound for Sum {
+    fn naive(&self, image: &Image) -> Result<OpResult> {
         let shape = image.shape();
         let mut channels = vec![
             Total {
@@ -200,10 +220,10 @@ impl Op for Sum {
             total.sum += u64::from(value);
             total.range = total.range.map(|(min, max)| (min.min(value), max.max(value)));
         });
-        finished(shape, channels)
+        Ok(finished(shape, channels))
     }
 
-    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<Output> {
+    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
         let shape = image.shape();
         let lanes = timeline.host(
             "sum",
@@ -227,7 +247,7 @@ impl Op for Sum {
         Ok(finished(shape, channels))
     }
 
-    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<Output<DeviceImage>> {
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
         let shape = image.shape;
         let bytes = shape.bytes() as u64;
         let form = shape.sample_form();
@@ -238,16 +258,20 @@ impl Op for Sum {
         );
         let grid = job.reduction_grid(bytes);
         let sums = job.words(&[0u64; 4])?;
-        job.launch(&sum, grid, bytes, &[samples, count, Arg::Buffer(&sums)])?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&sum, grid, bytes, &[samples, count, Arg::Buffer(&sums)]) }?;
         let ranges = job.words(&[u32::MAX; 8])?;
         if self.all {
             let [minmax] = job.kernels("normalize", ["minmax"], &form)?;
-            job.launch(
-                &minmax,
-                grid,
-                bytes,
-                &[samples, count, Arg::Buffer(&ranges)],
-            )?;
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            unsafe {
+                job.launch(
+                    &minmax,
+                    grid,
+                    bytes,
+                    &[samples, count, Arg::Buffer(&ranges)],
+                )
+            }?;
         }
         let (sums, ranges) = (
             job.read_words::<u64>(&sums)?,
@@ -264,17 +288,17 @@ impl Op for Sum {
     }
 }
 
-fn finished<I>(shape: Shape, channels: Vec<Total>) -> Output<I> {
+fn finished<I>(shape: Shape, channels: Vec<Total>) -> OpResult<I> {
     let totals = Totals {
         shape,
         channels,
         page: None,
         zero: 0,
     };
-    Product::Totals(totals).into()
+    OpResult::Totals(totals)
 }
 
-/// Totals of each lane: of the samples whose index leaves the same remainder.
+/// The totals of each lane; a lane holds the samples whose index leaves the same remainder.
 #[derive(Clone, Copy)]
 struct Lanes {
     sum: [u64; LANES],
@@ -293,7 +317,7 @@ fn sum_lanes<T: Sample>(samples: &[T], all: bool) -> Lanes {
         a.range = fold_ranges(a.range, b.range);
         a
     };
-    // The second look at a chunk finds it in the cache.
+    // The second pass over a chunk finds it in the cache.
     let chunk = |chunk: &[T]| Lanes {
         sum: sum_chunk(chunk),
         range: if all { min_max_chunk(chunk) } else { NO_RANGE },

@@ -1,7 +1,7 @@
 //! Damaged and lying files: an error with its place, no panic, no memory for what is not there.
 
-use super::build::Build;
 use super::{ALL, message, picture, read, written};
+use crate::support::tiff::Build;
 use gpuimg::codec::tiff;
 use gpuimg::image::Depth;
 

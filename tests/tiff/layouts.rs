@@ -1,7 +1,7 @@
 //! Files of every supported layout, and the names of those that are not supported.
 
-use super::build::Build;
 use super::{crate_reads, message, picture, read, written};
+use crate::support::tiff::Build;
 use gpuimg::codec::tiff::{self, Compression};
 use gpuimg::image::{Depth, Image, Samples, Shape};
 
@@ -170,7 +170,7 @@ fn refusals() {
         (&grey, build().tag(339, 3, &[3]), "floating-point"),
         (&grey, build().tag(339, 3, &[6]), "sample format 6"),
         (&grey, build().tag(258, 3, &[32]), "32-bit"),
-        (&grey, build().tag(258, 3, &[11]), "11-bit"),
+        (&grey, build().tag(258, 3, &[17]), "17-bit"),
         (&colour, build().tag(284, 3, &[2]), "lists 1 of 3 strips"),
         (&grey, build().tag(284, 3, &[3]), "planar configuration 3"),
         (

@@ -1,4 +1,5 @@
-//! HABR's fifteen systems.
+//! The fifteen systems of "CUDA: performance aspects of typical tasks" (habr.com post 119435,
+//! 2011).
 
 use super::{Paper, Topic, published};
 
@@ -8,7 +9,7 @@ pub(super) static TOPICS: &[Topic] = &[
         "empty-sync",
         "empty kernel, synchronised after each call",
         "host  launch──wait │ launch──wait │ …\ncard         ▪            ▪",
-        "A launch that is waited for costs the way to the card and back: fuse kernels.",
+        "A launch that is waited for costs the way to the GPU and back: fuse kernels.",
         published("launch/sync", "launch/async", 73_100.0 / 15_000.0),
     ),
     Topic::of(
@@ -16,7 +17,7 @@ pub(super) static TOPICS: &[Topic] = &[
         "empty-async",
         "empty kernel, not synchronised",
         "host  launch launch launch … wait\ncard        ▪      ▪      ▪",
-        "Queued launches overlap with the card's work; wait once, at the end.",
+        "Queued launches overlap with the GPU's work; wait once, at the end.",
         published("launch/sync", "launch/async", 73_100.0 / 15_000.0),
     ),
     Topic::of(
@@ -31,8 +32,8 @@ pub(super) static TOPICS: &[Topic] = &[
         Paper::Habr,
         "large-copy",
         "host to device and back, blocks over 100 MB",
-        "host ████████████ ══ link ══► ████████████ card",
-        "The link is far slower than the card's memory: move much at once, and seldom.",
+        "host ████████████ ══ link ══► ████████████ GPU",
+        "The link is far slower than the GPU's memory: move much at once, and seldom.",
         published("transfer/up-pageable-large", "memory/copy-filled", 15.0),
     ),
     Topic::of(
@@ -47,7 +48,7 @@ pub(super) static TOPICS: &[Topic] = &[
         Paper::Habr,
         "tiny-copy",
         "host to device, 4 bytes",
-        "host ▪──call──►▪ card   ▪──call──►▪   …",
+        "host ▪──call──►▪ GPU   ▪──call──►▪   …",
         "A small copy costs the call, not the bytes.",
         published(
             "transfer/up-pageable-4",

@@ -1,4 +1,5 @@
-//! LXF's six systems: the sequential host, three variants, the sweep of block shapes, local memory.
+//! The six systems of "Transposing a matrix" (Kalgin and Baldin, Linux Format Russia): the
+//! sequential host, three variants, the sweep of block shapes, local memory.
 
 use super::{Paper, Topic, described, published};
 

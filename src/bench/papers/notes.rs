@@ -1,4 +1,5 @@
-//! NOTES' eight systems: statements of the lecture, shown as measurements.
+//! The eight systems of "Methods of effective organisation of parallel computing on GPUs" (lecture
+//! notes, ticket 40): statements of the lecture, shown as measurements.
 
 use super::{Paper, Topic, described, published};
 
@@ -8,7 +9,7 @@ pub(super) static TOPICS: &[Topic] = &[
         "latency-hiding",
         "bandwidth against resident threads",
         "threads  ░ wait ░▪    ░ wait ░▪\nthreads   ░ wait ░▪    ░ wait ░▪     the more wait at once,\nthreads    ░ wait ░▪    ░ wait ░▪    the less is waited for",
-        "A card hides the wait for memory behind other threads, not behind caches.",
+        "A GPU hides the wait for memory behind other threads, not behind caches.",
         described("memory/threads-64", "memory/threads-2048"),
     ),
     Topic::of(
@@ -16,7 +17,7 @@ pub(super) static TOPICS: &[Topic] = &[
         "asynchrony",
         "what returns before it is done",
         "host  call┐returns…      or   call┐░░░░░░░░░┐returns\ncard      └──── works ────        └─ works ─┘",
-        "Launches, copies inside the card, memset and small uploads return at once; know which calls wait.",
+        "Launches, copies inside the GPU, memset and small uploads return at once; know which calls wait.",
         described("transfer/returns-up-pageable-1M", "transfer/returns-launch"),
     ),
     Topic::of(

@@ -1,4 +1,5 @@
-//! What the program adds to the papers: its own kernels, its passes on the CPU, and ceilings.
+//! The systems that the program adds to the papers': its own kernels, its passes on the CPU, and
+//! ceilings.
 
 use super::{Paper, Topic, described};
 
@@ -15,15 +16,15 @@ pub(super) static TOPICS: &[Topic] = &[
         Paper::Own,
         "transfer-sizes",
         "transfers of every size, pinned and pageable",
-        "pageable  host ▪ → staging ▪ ══► card ▪\npinned    host ▪ ══════════════► card ▪",
+        "pageable  host ▪ → staging ▪ ══► GPU ▪\npinned    host ▪ ══════════════► GPU ▪",
         "Pinned memory is reached directly; the call's cost fades from a few MiB on.",
         described("transfer/up-pageable-large", "transfer/up-pinned-large"),
     ),
     Topic::of(
         Paper::Own,
         "both-ways",
-        "up and down at once, on two queues",
-        "host ══════► card\nhost ◄══════ card",
+        "up and down at once, on two streams",
+        "host ══════► GPU\nhost ◄══════ GPU",
         "The link has two lanes: uploads and downloads need not take turns.",
         described("transfer/up-pinned-large", "transfer/both-ways"),
     ),
@@ -104,7 +105,7 @@ pub(super) static TOPICS: &[Topic] = &[
         "cpu",
         "the program's operations on the CPU",
         "chunk │ chunk │ chunk │ …   a core each, vector instructions",
-        "What the card has to beat, its transfers included.",
+        "What the GPU has to beat, its transfers included.",
         None,
     ),
 ];

@@ -1,4 +1,5 @@
-//! REDUCE's seven steps, and any length.
+//! The seven steps of "GPGPU optimisation by the example of a sum" (after Mark Harris), and sums of
+//! any length.
 
 use super::{Paper, Topic, published};
 

@@ -1,76 +1,74 @@
-//! PNG file to image.
+//! Decodes a PNG file to an image.
 
-mod ahead;
-mod block_header;
 mod chunks;
-mod codes;
 mod data;
-mod deflate;
-mod finder;
-mod gpu;
 mod header;
-mod inflate;
-mod lane;
 mod library;
-mod parallel;
-mod part;
+mod packed;
 mod prefix;
-mod reader;
+mod scanlines;
 mod segments;
 mod unfilter;
+mod unfilter_pixels;
 mod unfilter_simd;
-mod zlib;
 
-use crate::codec::salvage::Salvage;
+use crate::codec::Decoder;
+use crate::codec::error_policy::ErrorPolicy;
+use crate::deflate::inflate::parallel;
 use crate::files::Source;
 use crate::image::{Image, Shape};
-use crate::metadata::{self, Metadata, Remarks};
+use crate::metadata::{self, Diagnostics, Metadata};
 use anyhow::{Context, Result};
 use chunks::Chunks;
 use data::ImageData;
 use header::{Colour, Prelude};
-use inflate::Inflater;
+use scanlines::ScanlineInflater;
 use unfilter::{Layout, Rows};
 
-pub use gpu::{Head, Packed, Unsuited, decode_on_gpu, decode_resident};
-pub use zlib::Unzip;
+pub use packed::{Head, Packed, Unsuited};
 
-/// Bytes of image from which a second thread pays for its start.
+/// Bytes of image from which on a second thread saves more time than its start takes.
 const WORTH_A_THREAD: usize = 1 << 20;
 
-/// A PNG whose header has been read and believed, as far as the file's size allows.
-pub struct Reader<'a> {
+/// Decodes a PNG whose header has been read and found plausible for the file's size.
+pub struct PngDecoder<'a> {
     source: &'a Source,
     prelude: Prelude,
-    /// None once it is decoded.
+    /// `None` once the image is decoded.
     data: Option<ImageData<'a>>,
-    /// What decoding gives: 1–4 channels; 16 bits stay 16, fewer than 8 become 8.
-    pub shape: Shape,
+    /// The shape of the decoded image: 1–4 channels; 16 bits stay 16, fewer than 8 become 8.
+    shape: Shape,
 }
 
-impl<'a> Reader<'a> {
-    /// Reads what stands before the image data. A header that promises more than the file can hold
-    /// is refused before memory is asked for. `damaged` files are welcome, or an error.
-    pub fn open(source: &'a Source, damaged: bool) -> Result<Reader<'a>> {
+impl<'a> PngDecoder<'a> {
+    /// Reads the chunks before the image data. Refuses a header that promises more than the file
+    /// can hold, before memory is allocated. With `damaged`, the image data may be cut off.
+    pub fn open(source: &'a Source, damaged: bool) -> Result<PngDecoder<'a>> {
         let (prelude, data) = Prelude::read(source, damaged)?;
         let shape = prelude.shape()?;
-        Ok(Reader {
+        Ok(PngDecoder {
             source,
             prelude,
             data: Some(data),
             shape,
         })
     }
+}
 
-    /// Bytes of metadata before the image data.
-    pub fn metadata_bytes(&self) -> u64 {
+impl Decoder for PngDecoder<'_> {
+    /// Counts the metadata in the chunks before the image data.
+    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
         let chunks = self.prelude.others.iter();
-        chunks.map(|chunk| u64::from(chunk.len)).sum()
+        Ok((self.shape, chunks.map(|chunk| u64::from(chunk.len)).sum()))
     }
 
-    /// What the chunks say beside the samples. Chunks that cannot be read are left out: the decoder
-    /// complains of them.
-    pub fn metadata(&self, remarks: &mut Remarks) -> Result<Metadata> {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The metadata in the chunks. Chunks that cannot be read are skipped here; the decoder reports
+    /// them.
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
         let bits = self.prelude.header.bits;
         let plain = bits >= 8 && self.prelude.header.colour != Colour::Palette;
         let mut metadata = Metadata {
@@ -88,7 +86,7 @@ impl<'a> Reader<'a> {
                     behind,
                     data,
                 };
-                super::metadata::take(&mut metadata, chunk, &self.shape, plain, remarks);
+                super::metadata::take(&mut metadata, chunk, &self.shape, plain, diagnostics);
             }
         }
         Ok(metadata)
@@ -97,10 +95,10 @@ impl<'a> Reader<'a> {
     /// Decodes a PNG of any kind into 1–4 channels: 16 bits stay 16, fewer than 8 are scaled to 8
     /// (value·255/(2ⁿ−1)), palettes become RGB, and tRNS becomes an alpha channel.
     ///
-    /// Every CRC, the Adler-32 and the end of the file are checked: an image is whole or an error,
-    /// unless damage is to be salvaged.
-    pub fn decode(&mut self, salvage: &Salvage) -> Result<Image> {
-        let Reader {
+    /// Checks every CRC, the Adler-32 and the end of the file: the image is complete or an error,
+    /// unless the error policy is to go on.
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
+        let PngDecoder {
             source,
             ref prelude,
             ref mut data,
@@ -108,16 +106,17 @@ impl<'a> Reader<'a> {
         } = *self;
         let total = prelude.header.scanline_bytes()?;
         let data = data.take().context("its image data were read before")?;
-        let inflater = Inflater::new(data);
+        let inflater = ScanlineInflater::new(data);
         if !prelude.is_plain() {
-            salvage.take(inflater.each(total, |_| Ok(())))?;
-            return library::decode(source, shape, salvage);
+            policy.take(inflater.each(total, |_| Ok(())))?;
+            return library::decode(source, shape, policy);
         }
-        let mut samples = salvage.samples(&shape)?;
+        let mut samples = policy.samples(&shape)?;
         let layout = Layout::of(&shape);
         if let Some(index) = &prelude.index {
             let image = samples.as_bytes_mut();
-            // Whatever is wrong with the segments, the stream as a whole tells; it may even be right.
+            // An error of the segments is not reported: the serial decoder reads the whole stream,
+            // which may even be valid.
             if segments::decode(source, prelude, index, image, layout).is_ok() {
                 return Ok(Image::new(shape, samples));
             }
@@ -126,8 +125,10 @@ impl<'a> Reader<'a> {
         if parallel::is_worth(source.len(), total, threads) {
             let data = prelude.image_data(source)?;
             let mut rows = Rows::new(samples.as_bytes_mut(), layout);
-            // An error here may be one of the file or a limit of the method: the plain way tells.
-            if parallel::each(data, total, threads, |bytes| rows.push(bytes)).is_ok() {
+            // An error here may be the file's, or a limit of this method: the serial decoder
+            // decides.
+            let read = parallel::each(data, total, threads, |bytes| rows.push(bytes));
+            if read.and_then(|mut data| data.finish()).is_ok() {
                 return Ok(Image::new(shape, samples));
             }
         }
@@ -138,8 +139,8 @@ impl<'a> Reader<'a> {
             inflater.each_apart(total, |bytes| rows.push(bytes))
         };
         if read.is_err() {
-            salvage.take(read)?;
-            samples = salvage.samples(&shape)?;
+            policy.take(read)?;
+            samples = policy.samples(&shape)?;
             let mut rows = Rows::new(samples.as_bytes_mut(), layout);
             prefix::fill(source, prelude, &mut rows)?;
         }
@@ -147,9 +148,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads the image of a file.
+/// Decodes a PNG file.
 pub fn decode(source: &Source) -> Result<Image> {
-    Reader::open(source, false)?.decode(&Salvage::default())
+    PngDecoder::open(source, false)?.decode(&ErrorPolicy::default())
 }
 
 #[cfg(test)]
@@ -190,7 +191,7 @@ mod tests {
             let shape = prelude.shape()?;
             let layout = Layout::of(&shape);
             let index = prelude.index.as_ref().context("no index")?;
-            // In pairs and alone.
+            // In pairs and singly.
             for threads in [1, 3] {
                 let mut samples = Samples::any(&shape)?;
                 let pool = rayon::ThreadPoolBuilder::new()
@@ -225,7 +226,7 @@ mod tests {
                 flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(level));
             zlib.write_all(&scanlines)?;
             let stream = zlib.finish()?;
-            // The chunks of a small file, then this stream in its place.
+            // The chunks of a small file, with this stream as its image data.
             let chunk = |kind: &[u8; 4], data: &[u8]| {
                 let body = [&kind[..], data].concat();
                 let crc = crc32fast::hash(&body);
@@ -251,7 +252,8 @@ mod tests {
                 let mut samples = Samples::any(&shape)?;
                 let mut rows = Rows::new(samples.as_bytes_mut(), layout);
                 let data = prelude.image_data(&source)?;
-                parallel::each(data, scanlines.len(), threads, |bytes| rows.push(bytes))?;
+                parallel::each(data, scanlines.len(), threads, |bytes| rows.push(bytes))?
+                    .finish()?;
                 ensure!(Image::new(shape, samples) == image, "{threads} threads");
             }
         }

@@ -1,4 +1,5 @@
-//! PNG written at the speed of memory: rows in segments that threads compress by themselves.
+//! Writes PNG at the speed of memory: rows are grouped into segments that threads compress
+//! independently.
 //!
 //! # The bytes of a file, which depend on the image and the mode alone
 //! A *segment* is as many whole rows as fill 1 MiB with their filter bytes, rounded down, but at
@@ -7,44 +8,34 @@
 //! 2. `gpIS` if there are at least two segments (see `INDEX`), and the metadata's chunks;
 //! 3. one IDAT a segment: its deflate data, in the first after zlib's header (78 01), in the last
 //!    before the Adler-32 of all filtered bytes (RFC 1950);
-//! 4. the metadata's chunks that stood behind the image data before, IEND.
+//! 4. the metadata chunks that stood after the image data in the input, IEND.
 //!
-//! A segment refers to nothing before itself: its first row is filtered without the row above, its
-//! matches stay inside, and it begins and ends at a byte. It ends with an empty stored block,
-//! which in the last segment is marked as the stream's last. `Mode::Fast`: filters by
-//! `filter::choose`; the filtered bytes of a segment go through `Quick::compress` if `Quick::pays`
-//! says so of them, else, cut every 128 KiB, into blocks by `block::fast`; codes are made by
-//! `huffman::lengths` and told by `Header::new`. Those say the rest of what another encoder of the
-//! same bytes must do. `Mode::Small`: filters by `Rows::fill_each`,
-//! blocks by `Matcher`. `Mode::Store`: filter None, stored blocks of 65535 bytes.
+//! A segment refers to no byte before itself: its first row is filtered without the row above, its
+//! matches stay inside, and it begins and ends at a byte. It ends with an empty stored block (RFC
+//! 1951 §3.2.4), which in the last segment is marked as the final block. `Mode::Fast`: filters by
+//! `filter::choose`; the filtered bytes of a segment go through `Fast::compress` of
+//! `deflate::compress`. These two functions define the rest of the bytes. `Mode::Small`: filters by
+//! `Rows::fill_each`, blocks by `Matcher`. `Mode::Store`: filter None, stored blocks of 65535
+//! bytes.
 
-mod bits;
-mod block;
 mod filter;
-mod header;
-mod huffman;
-mod matches;
-mod put_simd;
-mod quick;
-mod token;
-mod zlib;
 
-use super::{INDEX, adler, metadata};
+use super::{INDEX, metadata};
+use crate::codec::Encoder;
+use crate::codec::deflated::{Deflated, Layout};
 use crate::codec::ordered::ordered;
+use crate::deflate::compress::{BitWriter, Fast, Matcher, flush, stored};
+use crate::deflate::{adler, zlib};
 use crate::files::Target;
-use crate::image::{Image, Shape};
+use crate::image::Image;
 use crate::metadata::Metadata;
-use anyhow::{Result, ensure};
-use bits::Bits;
+use anyhow::Result;
 use filter::{Filter, Rows};
-use matches::Matcher;
-use quick::Quick;
+use std::borrow::Cow;
 use std::ops::Range;
 
-pub use zlib::Zip;
-
 /// How PNG data is compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 pub enum Mode {
     /// The smallest files of noisy images, at gigabytes a second; smooth ones a little larger
     #[default]
@@ -55,25 +46,19 @@ pub enum Mode {
     Store,
 }
 
-/// Filtered bytes of a segment, if its rows are not longer.
-const SEGMENT: usize = 1 << 20;
-
-/// PNG's own limit on chunks is 2³¹ − 1 bytes, and a row's data may grow by half.
-const LONGEST_ROW: usize = 1 << 30;
-
-/// Where the index lies: behind signature and IHDR.
+/// Offset of the index chunk: after signature and IHDR.
 const INDEX_AT: u64 = 8 + 25;
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-/// Writes `image` to `target` as a PNG of 8 or 16 bits a sample and returns the file's length,
-/// which the caller commits. Errors: the target's, and an image that PNG cannot hold.
+/// Writes `image` to `target` as a PNG of 8 or 16 bits a sample and returns the file's length in
+/// bytes; the caller commits it. Errors: the target's, and an image that PNG cannot hold.
 pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
     encode_with(image, &Metadata::default(), mode, target)
 }
 
-/// The same with its metadata; refuses samples that mean what PNG cannot say.
-pub fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Target) -> Result<u64> {
+/// As `encode`, with metadata.
+fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Target) -> Result<u64> {
     let layout = Layout::new(&image.shape())?;
     let rows = Rows::of(image);
     write(&layout, metadata, target, |index, piece| {
@@ -81,15 +66,42 @@ pub fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Targ
     })
 }
 
-/// Writes the file around its segments. `fill` makes a piece of the segment with this number: its
-/// deflate data up to the flush at its end, and what is told of its filtered bytes.
+/// Encodes one image to a PNG file.
+pub struct PngEncoder<'a> {
+    pub target: &'a Target,
+    pub mode: Mode,
+    /// The file's length in bytes, once it is written.
+    pub length: u64,
+}
+
+impl Encoder for PngEncoder<'_> {
+    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        self.length = encode_with(&image, metadata, self.mode, self.target)?;
+        Ok(())
+    }
+
+    fn takes_deflated(&self) -> bool {
+        self.mode == Mode::Fast
+    }
+
+    fn deflated_page(&mut self, page: &Deflated, metadata: &Metadata) -> Result<()> {
+        self.length = page.write(metadata, self.target)?;
+        Ok(())
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+/// Writes the file around its segments. `fill` makes the piece of a given segment: its deflate data
+/// up to the flush at its end, and the checksum of its filtered bytes.
 pub(super) fn write(
     layout: &Layout,
     metadata: &Metadata,
     target: &Target,
     fill: impl Fn(usize, &mut Piece) + Sync,
 ) -> Result<u64> {
-    metadata.plain("PNG")?;
     let [before, behind] = [false, true].map(|behind| -> Vec<u8> {
         let chunks = metadata::chunks(metadata, &layout.shape, behind).into_iter();
         chunks
@@ -111,8 +123,8 @@ pub(super) fn write(
     let pass = |piece: &mut Piece, at| {
         sums.add(piece);
         if at == 0 && layout.segments > 1 {
-            // Space for as much again for each segment, a guess; a disk too full for the guess
-            // may still hold the file, so that it fails means nothing.
+            // Reserves space as if all segments had this length. On a disk too full for the
+            // estimate the file may still fit, so a failure is ignored.
             let _ = target.reserve((piece.as_ref().len() * layout.segments) as u64);
         }
     };
@@ -121,51 +133,6 @@ pub(super) fn write(
         target.write_at(&sums.index(layout.rows), INDEX_AT)?;
     }
     Ok(len)
-}
-
-/// How an image's rows are divided.
-#[derive(Debug)]
-pub(super) struct Layout {
-    pub shape: Shape,
-    /// Filtered bytes of a row, its filter byte among them.
-    pub row: usize,
-    /// Rows of a segment.
-    pub rows: usize,
-    pub segments: usize,
-}
-
-impl Layout {
-    pub fn new(shape: &Shape) -> Result<Layout> {
-        let row = shape.row() * shape.depth.bytes();
-        ensure!(
-            shape.width.max(shape.height) <= i32::MAX as usize && row <= LONGEST_ROW,
-            "{}×{} pixels are more than a PNG can hold",
-            shape.width,
-            shape.height
-        );
-        let rows = (SEGMENT / (1 + row)).max(1);
-        Ok(Layout {
-            shape: *shape,
-            row: 1 + row,
-            rows,
-            segments: shape.height.div_ceil(rows),
-        })
-    }
-
-    fn segment(&self, index: usize) -> Range<usize> {
-        let start = index * self.rows;
-        start..(start + self.rows).min(self.shape.height)
-    }
-
-    /// Filtered bytes of a segment.
-    pub fn bytes(&self, index: usize) -> usize {
-        self.segment(index).len() * self.row
-    }
-
-    /// Bytes of the index chunk's data.
-    fn index_len(&self) -> usize {
-        5 + 4 * self.segments
-    }
 }
 
 /// A chunk: length, type, data, CRC-32 of type and data.
@@ -179,7 +146,7 @@ fn chunk(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
     chunk
 }
 
-/// What stands before the first IDAT; zeros where the index will be.
+/// The bytes before the first IDAT, with zeros in place of the index.
 fn header(layout: &Layout) -> Vec<u8> {
     let shape = &layout.shape;
     let mut ihdr = Vec::with_capacity(13);
@@ -195,20 +162,20 @@ fn header(layout: &Layout) -> Vec<u8> {
     header
 }
 
-/// A segment compressed: its chunk, for the first with all that stands before.
+/// A compressed segment: its chunk, and in the first piece also the file's beginning.
 #[derive(Default)]
 pub(super) struct Piece {
-    out: Bits,
+    out: BitWriter,
     filtered: Vec<u8>,
     matcher: Matcher,
-    quick: Quick,
-    /// Where the chunk begins in `out`, and the deflate data.
+    fast: Fast,
+    /// Offsets in `out` of the chunk and of the deflate data.
     at: usize,
     start: usize,
-    /// Whether the segment is the last.
+    /// Whether this is the last segment.
     last: bool,
     crc: crc32fast::Hasher,
-    /// Bytes that the data inflates to, and their Adler-32.
+    /// Length of the inflated data, and their Adler-32.
     raw: usize,
     adler: u32,
 }
@@ -220,23 +187,24 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Piece {
-    /// What stands before the deflate data of a segment; before the first also the chunks `before`.
+    /// Writes the bytes before the deflate data of a segment; in the first piece also the chunks
+    /// `before`.
     fn begin(&mut self, layout: &Layout, index: usize, before: &[u8]) {
         self.last = index + 1 == layout.segments;
         self.raw = layout.bytes(index);
         let out = &mut self.out;
         out.clear();
-        // The most that any mode makes of it; memory not written to costs nothing.
+        // The most that any mode needs; memory that is not touched costs nothing.
         out.reserve(self.raw + self.raw / 2);
         if index == 0 {
             out.extend(&header(layout));
             out.extend(before);
         }
         self.at = out.len();
-        // The length is not known yet.
+        // A placeholder for the length, which is not known yet.
         out.extend(b"\0\0\0\0IDAT");
         if index == 0 {
-            out.extend(&[0x78, 0x01]);
+            out.extend(&zlib::HEADER);
         }
         self.start = out.len();
     }
@@ -253,10 +221,10 @@ impl Piece {
             Mode::Small => {
                 rows.fill_each(segment.start, filtered);
                 self.matcher.compress(filtered, &mut self.out);
-                block::flush(self.last, &mut self.out);
+                flush(self.last, &mut self.out);
                 self.adler = simd_adler32::adler32(&&*filtered);
-                // One filter for all rows, and few matches, can be the better choice: values that
-                // are multiples of 16, for one, where filters of their own disturb the pattern.
+                // One filter for all rows with few matches can be smaller: for values that are all
+                // multiples of 16, say, where a filter for each row disturbs the pattern.
                 let (small, adler) = (self.out.split_off(self.start), self.adler);
                 self.fast(rows, segment, filtered);
                 if small.len() <= self.out.len() - self.start {
@@ -267,15 +235,15 @@ impl Piece {
             }
             Mode::Store => {
                 rows.fill(segment.start, Filter::None, Filter::None, filtered);
-                block::stored(filtered, &mut self.out);
-                block::flush(self.last, &mut self.out);
+                stored(filtered, &mut self.out);
+                flush(self.last, &mut self.out);
                 self.adler = simd_adler32::adler32(&&*filtered);
             }
         }
         self.filtered = memory;
     }
 
-    /// The data of `Mode::Fast`.
+    /// Filters and compresses rows in `Mode::Fast`.
     fn fast(&mut self, rows: &Rows, segment: Range<usize>, filtered: &mut [u8]) {
         let (first, others) = filter::choose(rows, segment.clone());
         rows.fill(segment.start, first, others, filtered);
@@ -283,17 +251,13 @@ impl Piece {
         self.adler = simd_adler32::adler32(&&*filtered);
     }
 
-    /// The data of `Mode::Fast` from filtered bytes.
+    /// Compresses filtered bytes in `Mode::Fast`.
     fn deflate(&mut self, filtered: &[u8]) {
-        if self.quick.pays(filtered) {
-            self.quick.compress(filtered, &mut self.out);
-        } else {
-            block::fast_all(filtered, &mut self.out);
-        }
-        block::flush(self.last, &mut self.out);
+        self.fast.compress(filtered, &mut self.out);
+        flush(self.last, &mut self.out);
     }
 
-    /// The segment as another device made it: the data, or filtered bytes still to be deflated.
+    /// Takes a segment from a GPU: deflate data, or filtered bytes that are still to be deflated.
     pub fn take(&mut self, bytes: &[u8], deflated: bool, adler: u32) {
         if deflated {
             self.out.extend(bytes);
@@ -303,26 +267,26 @@ impl Piece {
         self.adler = adler;
     }
 
-    /// The check of the chunk, as far as it goes.
+    /// Computes the CRC of the chunk so far.
     fn end(&mut self) {
         self.crc = crc32fast::Hasher::new();
         self.crc.update(&self.out.bytes()[self.at + 4..]);
     }
 }
 
-/// What the segments add up to, in their order.
+/// The running sums over all segments, in order.
 struct Sums {
     /// Adler-32 of all filtered bytes so far.
     adler: u32,
     /// Bytes of each segment's deflate data so far.
     data: Vec<u32>,
     segments: usize,
-    /// Chunks to stand behind the image data.
+    /// Chunks that follow the image data.
     behind: Vec<u8>,
 }
 
 impl Sums {
-    /// Takes in the next segment and completes its chunk.
+    /// Adds the next segment and completes its chunk.
     fn add(&mut self, piece: &mut Piece) {
         self.adler = adler::joined(self.adler, piece.adler, piece.raw);
         self.data.push((piece.out.len() - piece.start) as u32);

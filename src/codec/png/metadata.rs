@@ -1,33 +1,35 @@
-//! The chunks of a PNG that tell of an image more than how to read it, read and written.
+//! Reads, updates and writes the chunks of a PNG that hold metadata.
 //!
-//! A chunk that the specification does not know is kept if it says of itself that it may be copied
-//! (section 5.4, the safe-to-copy bit); of those that it knows, each is dealt with by its meaning.
+//! An unknown chunk is kept if its safe-to-copy bit is set (PNG specification, section 5.4); each
+//! known chunk is treated according to its meaning.
 
+use super::neutral::XMP;
 use crate::codec::tiff::exif;
+use crate::codec::xmp;
 use crate::image::Shape;
-use crate::metadata::{Chunk, Effect, Metadata, Own, Remarks, Resolution, Story, Unit};
+use crate::metadata::{Chunk, Diagnostics, Effect, Metadata, Own, Resolution, Transform, Unit};
 
-/// Chunks that are always as true of the output as of the input. No colours are managed: what they
-/// say of the samples' colour space is handed on.
+/// Chunks that no operation makes untrue. Colours are not managed: the samples' colour space is
+/// passed on.
 const LASTING: [&[u8; 4]; 9] = [
     b"cHRM", b"gAMA", b"iCCP", b"sRGB", b"cICP", b"mDCV", b"cLLI", b"mDCv", b"cLLi",
 ];
 
-/// Chunks that say how to read the image data, made anew or needless in the output.
+/// Chunks about the layout of the image data, which the output writes anew or does not need.
 const LAYOUT: [&[u8; 4]; 5] = [b"IHDR", b"PLTE", b"tRNS", b"IEND", b"gpIS"];
 
-/// Takes in one chunk of a file whose samples become those of `shape`.
+/// Adds one chunk of a file whose samples become those of `shape`.
 pub fn take(
     metadata: &mut Metadata,
     chunk: Chunk,
     shape: &Shape,
     plain: bool,
-    remarks: &mut Remarks,
+    diagnostics: &mut Diagnostics,
 ) {
     let kind = chunk.kind;
     let mut leave = |why: &str| {
         let name = kind.escape_ascii();
-        remarks
+        diagnostics
             .notes
             .push(format!("chunk {name} is left out: {why}"));
     };
@@ -35,7 +37,7 @@ pub fn take(
         kind if LAYOUT.contains(&kind) => return,
         b"sBIT" => {
             let mut bits = chunk.data;
-            // Alpha that came from tRNS has all its bits.
+            // Alpha from tRNS uses all bits.
             bits.resize(shape.channels.max(bits.len()), shape.depth.bits() as u8);
             metadata.significant = Some(bits);
             return;
@@ -71,28 +73,53 @@ fn resolution(data: &[u8]) -> Option<Resolution> {
     })
 }
 
-/// Keeps chunks true after an operation.
-pub fn follow(chunks: &mut Vec<Chunk>, story: &Story, remarks: &mut Remarks) {
+/// Updates chunks after an operation.
+pub fn follow(
+    chunks: &mut Vec<Chunk>,
+    orientation: Option<u16>,
+    transform: &Transform,
+    diagnostics: &mut Diagnostics,
+) {
     chunks.retain_mut(|chunk| {
-        let why = match (&chunk.kind, story.effect) {
-            (b"bKGD", _) if story.from.depth != story.to.depth => "it tells of the depth as it was",
+        let why = match (&chunk.kind, transform.effect) {
+            (b"bKGD", _) if transform.from.depth != transform.to.depth => {
+                "it tells of the depth as it was"
+            }
             (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values) => "it tells of values as they were",
-            (b"oFFs" | b"sTER", Effect::Turn(_)) => "it tells of places as they were",
-            (b"sCAL", Effect::Turn(turn)) if turn.transposed => {
+            (b"oFFs" | b"sTER", Effect::Moves(_)) => "it tells of places as they were",
+            (b"sCAL", Effect::Moves(turn)) if turn.transposed => {
                 exchange(&mut chunk.data);
                 return true;
             }
             _ => return true,
         };
         let name = chunk.kind.escape_ascii();
-        remarks
+        diagnostics
             .notes
             .push(format!("chunk {name} is left out: {why}"));
         false
     });
+    for chunk in chunks.iter_mut() {
+        let head = [XMP.as_bytes(), b"\0\0"].concat();
+        match &chunk.kind {
+            b"eXIf" if transform.is_transposed() => exif::exchange_sides(&mut chunk.data),
+            // Not compressed, as XMP is to be.
+            b"iTXt" if chunk.data.starts_with(&head) => {
+                xmp::follow(&mut chunk.data, transform, orientation);
+            }
+            _ => {}
+        }
+    }
 }
 
-/// Exchanges the two numbers of sCAL: a unit (a byte), and two texts with a zero between.
+/// Sets the orientation in the Exif data, if they have one.
+pub fn set_orientation(chunks: &mut [Chunk], orientation: u16) {
+    for chunk in chunks.iter_mut().filter(|chunk| &chunk.kind == b"eXIf") {
+        exif::set_orientation(&mut chunk.data, orientation);
+    }
+}
+
+/// Exchanges the two numbers of sCAL (a byte for the unit, then two texts separated by a zero).
 fn exchange(data: &mut Vec<u8>) {
     if let Some((unit, texts)) = data.split_first()
         && let Some(zero) = texts.iter().position(|&byte| byte == 0)
@@ -102,7 +129,7 @@ fn exchange(data: &mut Vec<u8>) {
     }
 }
 
-/// All chunks to be written before the image data, or behind them.
+/// The chunks to write before the image data, or after them if `behind`.
 pub fn chunks(metadata: &Metadata, shape: &Shape, behind: bool) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     let mut add = |kind: &[u8; 4], data| {
@@ -122,13 +149,18 @@ pub fn chunks(metadata: &Metadata, shape: &Shape, behind: bool) -> Vec<Chunk> {
         if let Some(bits) = metadata.significant.as_ref().filter(fits) {
             add(b"sBIT", bits.clone());
         }
-        let size = metadata.resolution.and_then(|told| match told.unit {
-            // 1:1 of no unit is what goes without saying.
-            Unit::None if told.x != told.y && (told.x.1, told.y.1) == (1, 1) => {
-                Some((told.x.0, told.y.0, 0))
-            }
-            _ => told.per_metre().map(|(x, y)| (x, y, 1)),
-        });
+        let size = metadata
+            .resolution
+            .and_then(|resolution| match resolution.unit {
+                // A ratio of 1:1 without a unit is the default.
+                Unit::None
+                    if resolution.x != resolution.y
+                        && (resolution.x.1, resolution.y.1) == (1, 1) =>
+                {
+                    Some((resolution.x.0, resolution.y.0, 0))
+                }
+                _ => resolution.per_metre().map(|(x, y)| (x, y, 1)),
+            });
         if let Some((x, y, unit)) = size {
             add(
                 b"pHYs",

@@ -1,20 +1,22 @@
-//! Strips and tiles into the image's memory, in parallel; a strip is unpacked where it belongs.
+//! Decodes strips and tiles into the image's memory, in parallel; full-width strips are unpacked in
+//! place.
 
 use super::packed;
 use super::page::{Page, Span};
 use super::predictor;
 use super::unpack::{Method, Unpacker};
+use crate::codec::error_policy::ErrorPolicy;
 use crate::codec::raw;
-use crate::codec::salvage::Salvage;
 use crate::files::Source;
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
 
-/// Fills the bytes of the image's samples. Of several damaged chunks the first is named; or, where
-/// damage is to be `salvaged`, all are, and what could not be read is left as it is in `bytes`.
-pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], salvaged: &Salvage) -> Result<()> {
+/// Fills the bytes of the image's samples. Of several damaged chunks the error names the first; if
+/// the error policy is to go on, all are recorded, and unreadable parts of `bytes` are left
+/// unchanged.
+pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], policy: &ErrorPolicy) -> Result<()> {
     let straight = page.form.is_plain() && !page.grid.tiled;
-    if straight && page.method == Method::None && !salvaged.is_wanted() {
+    if straight && page.method == Method::None && !policy.goes_on() {
         return stored(source, page, bytes);
     }
     let failure = if straight {
@@ -22,7 +24,7 @@ pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], salvaged: &Salvage) 
             .par_chunks_mut(page.grid.height * page.row())
             .enumerate()
             .map_init(
-                || Worker::new(source, page, salvaged),
+                || Worker::new(source, page, policy),
                 |worker, (i, out)| worker.chunk(i, out).err(),
             )
             .find_map_first(|failure| failure)
@@ -31,13 +33,13 @@ pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], salvaged: &Salvage) 
         bytes
             .par_chunks_mut(page.grid.height * row)
             .enumerate()
-            .map(|(down, band)| self::band(source, page, down, band, salvaged).err())
+            .map(|(down, band)| self::band(source, page, down, band, policy).err())
             .find_map_first(|failure| failure)
     };
     failure.map_or(Ok(()), Err)
 }
 
-/// Uncompressed strips: straight into place, and those that lie one behind the other at once.
+/// Reads uncompressed strips straight into place, adjacent ones with one call.
 fn stored(source: &Source, page: &Page, bytes: &mut [u8]) -> Result<()> {
     let mut runs: Vec<(u64, &mut [u8])> = Vec::new();
     let mut rest = &mut *bytes;
@@ -67,18 +69,19 @@ fn stored(source: &Source, page: &Page, bytes: &mut [u8]) -> Result<()> {
     })
 }
 
-/// The tiles side by side, or the strips of all planes, that make `band`, the rows of the image
-/// that are `down` chunks from its top: each unpacked aside, then put into place.
+/// Decodes the tiles in one row of tiles, or the strips of all planes, that make `band`, the image
+/// rows that start `down` chunks from the top: each chunk is unpacked into a buffer of its own and
+/// then copied into place.
 fn band(
     source: &Source,
     page: &Page,
     down: usize,
     band: &mut [u8],
-    salvaged: &Salvage,
+    policy: &ErrorPolicy,
 ) -> Result<()> {
     let shape = page.form.shape;
     let (across, step) = (page.across(), page.grid.width * shape.pixel_bytes());
-    // The rows of the band, cut into those of the chunks.
+    // The rows of the band, split among the chunks.
     let mut places: Vec<Vec<&mut [u8]>> = (0..across).map(|_| Vec::new()).collect();
     for row in band.chunks_mut(shape.row() * shape.depth.bytes()) {
         for (place, part) in places.iter_mut().zip(row.chunks_mut(step)) {
@@ -89,7 +92,7 @@ fn band(
         .into_par_iter()
         .enumerate()
         .map_init(
-            || (Worker::new(source, page, salvaged), Vec::new()),
+            || (Worker::new(source, page, policy), Vec::new()),
             |(worker, chunk), (x, mut place)| {
                 (0..page.form.planes()).find_map(|plane| {
                     let i = (plane * page.down() + down) * across + x;
@@ -101,52 +104,54 @@ fn band(
     failure.map_or(Ok(()), Err)
 }
 
-/// One thread's state.
+/// The buffers of one thread.
 struct Worker<'a> {
     source: &'a Source,
     page: &'a Page,
-    salvaged: &'a Salvage,
+    policy: &'a ErrorPolicy,
     unpacker: Unpacker,
     packed: Vec<u8>,
 }
 
 impl<'a> Worker<'a> {
-    fn new(source: &'a Source, page: &'a Page, salvaged: &'a Salvage) -> Worker<'a> {
+    fn new(source: &'a Source, page: &'a Page, policy: &'a ErrorPolicy) -> Worker<'a> {
         Worker {
             source,
             page,
-            salvaged,
+            policy,
             unpacker: Unpacker::new(page.method),
             packed: Vec::new(),
         }
     }
 
-    /// Reads and unpacks chunk `i` into `out` and makes native-endian samples of it.
+    /// Reads and unpacks chunk `i` into `out`, and converts it to native-endian samples.
     fn chunk(&mut self, i: usize, out: &mut [u8]) -> Result<()> {
         let Span { offset, len } = self.page.spans[i];
-        // No sane encoder doubles its input: a count far past that is not worth its memory.
+        // No sane encoder doubles its input: a stated length far beyond that is not worth its
+        // memory.
         let mut len = len.min(2 * out.len() as u64 + 65536);
-        if self.salvaged.is_wanted() {
+        if self.policy.goes_on() {
             len = len.min(self.source.len().saturating_sub(offset));
         }
         self.packed.resize(len as usize, 0);
-        let whole = self.page.grid.height * self.page.row();
+        let chunk_bytes = self.page.grid.height * self.page.row();
         let unpacked = self
             .source
             .read_at(&mut self.packed, offset)
-            .and_then(|()| self.unpacker.unpack(&self.packed, out, whole))
+            .and_then(|()| self.unpacker.unpack(&self.packed, out, chunk_bytes))
             .map_err(|error| anyhow!("{} {i}: {error}", self.page.grid.noun()));
-        self.salvaged.take(unpacked)?;
+        self.policy.take(unpacked)?;
         if self.page.predictor {
             self.page.undo(out);
-        } else if self.page.form.bits >= 8 {
+        } else if self.page.form.has_whole_samples() {
+            // Packed samples are a stream of bits, independent of the byte order.
             raw::reorder(out, self.page.form.shape.depth, self.page.order);
         }
         Ok(())
     }
 
-    /// Unpacks chunk `i` into the spare memory `chunk` and puts what the image has of it, the
-    /// samples of `plane`, into the rows that are its place.
+    /// Unpacks chunk `i` into the buffer `chunk` and copies the part inside the image, the samples
+    /// of `plane`, to its rows.
     fn aside(
         &mut self,
         i: usize,

@@ -1,68 +1,99 @@
-//! What programs write into ImageDescription about the stack that a page belongs to (ImageJ's lines,
-//! OME-XML, tifffile's JSON), kept true of the output.
+//! Updates the descriptions that programs write into ImageDescription about the stack of a page
+//! (ImageJ's lines, OME-XML, tifffile's JSON), so that they are true of the output.
 
 use crate::image::{Depth, Shape};
-use crate::metadata::{Effect, Story};
+use crate::metadata::Transform;
 use serde_json::{Value, json};
 
-/// What becomes of a description.
+/// The updated form of a description.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Retold {
-    /// It is as true as it was.
+pub enum DescriptionUpdate {
+    /// The description is still true.
     Same,
-    /// This is true.
+    /// The new description.
     New(String),
-    /// It cannot be made true, and why.
+    /// The description cannot be made true, for this reason.
     Untrue(&'static str),
 }
 
-/// How many images an ImageJ description tells of.
+/// The number of images in an ImageJ description.
 pub fn images(description: &str) -> Option<usize> {
     let rest = description.strip_prefix("ImageJ=")?;
     let line = rest.lines().find_map(|line| line.strip_prefix("images="));
     line?.trim().parse().ok()
 }
 
-/// The description after what happened to the image.
-pub fn retell(description: &str, story: &Story) -> Retold {
+/// The number of images in a description by tifffile whose file has a directory for the first image
+/// only; each image has `samples` samples.
+pub fn truncated(description: &str, samples: u64) -> Option<u64> {
+    if !description.starts_with('{') {
+        return None;
+    }
+    let shaped: Value = serde_json::from_str(description).ok()?;
+    shaped["truncated"]
+        .as_bool()
+        .filter(|&truncated| truncated)?;
+    let sizes = shaped["shape"].as_array()?;
+    let product = sizes
+        .iter()
+        .try_fold(1u64, |product, size| product.checked_mul(size.as_u64()?));
+    product
+        .filter(|all| all.is_multiple_of(samples))
+        .map(|all| all / samples)
+}
+
+/// Whether a description is about all pages of its file, and not only its own page.
+pub fn is_of_all_pages(description: &str) -> bool {
+    let is_shape = description.starts_with('{') && description.contains("\"shape\":");
+    description.starts_with("ImageJ=") || description.contains("<OME") || is_shape
+}
+
+/// Updates a description after a transform.
+pub fn update_description(description: &str, transform: &Transform) -> DescriptionUpdate {
     let new = if description.starts_with("ImageJ=") {
-        imagej(description, story)
+        imagej(description, transform)
     } else if description.contains("<OME") {
-        if !story.whole {
-            return Retold::Untrue("it is OME-XML that tells of pages which are not taken");
+        if !transform.whole {
+            return DescriptionUpdate::Untrue(
+                "it is OME-XML that tells of pages which are not taken",
+            );
         }
-        ome(description, story)
+        ome(description, transform)
     } else if description.starts_with('{') && description.contains("\"shape\":") {
-        match shaped(description, story) {
+        match shaped(description, transform) {
             Some(new) => new,
-            None => return Retold::Untrue("it tells of an array that the pages do not make"),
+            None => {
+                return DescriptionUpdate::Untrue(
+                    "it tells of an array that the pages do not make",
+                );
+            }
         }
     } else {
-        return Retold::Same;
+        return DescriptionUpdate::Same;
     };
     if new == description {
-        Retold::Same
+        DescriptionUpdate::Same
     } else {
-        Retold::New(new)
+        DescriptionUpdate::New(new)
     }
 }
 
-/// Lines of `key=value`.
-fn imagej(description: &str, story: &Story) -> String {
-    let values = story.effect == Effect::Values || story.from.depth != story.to.depth;
+/// Updates ImageJ's lines of `key=value`.
+fn imagej(description: &str, transform: &Transform) -> String {
+    let values = transform.changes_values();
     let mut lines = Vec::new();
     for line in description.lines() {
         let (key, _) = line.split_once('=').unwrap_or((line, ""));
         match key {
-            "images" if story.pages == 1 => {}
-            "images" if !story.whole => {
-                lines.push(format!("images={}", story.pages));
-                lines.push(format!("slices={}", story.pages));
+            "images" if transform.pages == 1 => {}
+            "images" if !transform.whole => {
+                lines.push(format!("images={}", transform.pages));
+                lines.push(format!("slices={}", transform.pages));
             }
-            "slices" | "channels" | "frames" | "hyperstack" if !story.whole => {}
+            "slices" | "channels" | "frames" | "hyperstack" if !transform.whole => {}
             "min" if values => lines.push("min=0.0".into()),
-            "max" if values => lines.push(format!("max={}.0", story.to.depth.full())),
-            // What values stood for before they were stretched.
+            "max" if values => lines.push(format!("max={}.0", transform.to.depth.full())),
+            // Calibration and display range of the values before they were stretched.
             "cf" | "c0" | "c1" | "c2" | "c3" | "c4" | "vunit" if values => {}
             _ => lines.push(line.into()),
         }
@@ -71,47 +102,47 @@ fn imagej(description: &str, story: &Story) -> String {
     lines.join("\n")
 }
 
-/// The attributes of every `Pixels` element.
-fn ome(description: &str, story: &Story) -> String {
+/// Updates the attributes of every `Pixels` element of OME-XML.
+fn ome(description: &str, transform: &Transform) -> String {
     let mut new = String::new();
     let mut rest = description;
     while let Some(at) = rest.find("<Pixels") {
         let end = rest[at..].find('>').map_or(rest.len(), |end| at + end);
         new.push_str(&rest[..at]);
-        new.push_str(&pixels(&rest[at..end], story));
+        new.push_str(&pixels(&rest[at..end], transform));
         rest = &rest[end..];
     }
     new + rest
 }
 
-fn pixels(element: &str, story: &Story) -> String {
+fn pixels(element: &str, transform: &Transform) -> String {
     let mut element = element.to_string();
-    if story.is_transposed() {
+    if transform.is_transposed() {
         for (x, y) in [
             ("SizeX", "SizeY"),
             ("PhysicalSizeX", "PhysicalSizeY"),
             ("PhysicalSizeXUnit", "PhysicalSizeYUnit"),
         ] {
-            // Exchanged by their names; their order means nothing.
+            // The names are exchanged; attributes may be in any order.
             element = element.replace(&format!(" {x}=\""), " \u{0}=\"");
             element = element.replace(&format!(" {y}=\""), &format!(" {x}=\""));
             element = element.replace(" \u{0}=\"", &format!(" {y}=\""));
         }
     }
-    if story.from.depth != story.to.depth {
-        let (from, to) = match story.to.depth {
+    if transform.from.depth != transform.to.depth {
+        let (from, to) = match transform.to.depth {
             Depth::Eight => ("int16\"", "int8\""),
             Depth::Sixteen => ("int8\"", "int16\""),
         };
         element = element.replace(from, to);
     }
-    if story.effect == Effect::Values || story.from.depth != story.to.depth {
-        element = set(&element, "SignificantBits", story.to.depth.bits());
+    if transform.changes_values() {
+        element = set(&element, "SignificantBits", transform.to.depth.bits());
     }
     element
 }
 
-/// Gives an attribute another value, where it is told.
+/// Replaces the value of an attribute, if the element has it.
 fn set(element: &str, attribute: &str, value: u32) -> String {
     let name = format!(" {attribute}=\"");
     let Some(start) = element.find(&name).map(|at| at + name.len()) else {
@@ -123,26 +154,26 @@ fn set(element: &str, attribute: &str, value: u32) -> String {
     format!("{}{value}{}", &element[..start], &element[end..])
 }
 
-/// tifffile's `{"shape": [pages…, height, width, channels]}`.
-fn shaped(description: &str, story: &Story) -> Option<String> {
-    let mut told: Value = serde_json::from_str(description).ok()?;
-    let sizes: Option<Vec<u64>> = told["shape"]
+/// Updates tifffile's `{"shape": [pages…, height, width, channels]}`.
+fn shaped(description: &str, transform: &Transform) -> Option<String> {
+    let mut object: Value = serde_json::from_str(description).ok()?;
+    let sizes: Option<Vec<u64>> = object["shape"]
         .as_array()?
         .iter()
         .map(Value::as_u64)
         .collect();
     let sizes = sizes?;
-    let outer = if story.whole {
-        let samples = story.from.samples() as u64;
-        let pages = story.pages as u64;
+    let outer = if transform.whole {
+        let samples = transform.from.samples() as u64;
+        let pages = transform.pages as u64;
         let fits = |count: &usize| {
             sizes[..*count].iter().product::<u64>() == pages
                 && sizes[*count..].iter().product::<u64>() == samples
         };
         let outer = (0..=sizes.len()).rev().find(fits)?;
         sizes[..outer].to_vec()
-    } else if story.pages > 1 {
-        vec![story.pages as u64]
+    } else if transform.pages > 1 {
+        vec![transform.pages as u64]
     } else {
         Vec::new()
     };
@@ -151,28 +182,30 @@ fn shaped(description: &str, story: &Story) -> Option<String> {
         height,
         channels,
         ..
-    } = story.to;
+    } = transform.to;
     let mut new = outer;
     new.extend([height as u64, width as u64]);
     if channels > 1 {
         new.push(channels as u64);
     }
-    if new == sizes {
+    // Every page is written with a directory of its own.
+    let truncated = object.as_object_mut()?.remove("truncated");
+    if new == sizes && truncated.is_none() {
         return Some(description.into());
     }
-    if new.len() != sizes.len() || !story.whole {
-        told.as_object_mut()?.remove("axes");
+    if new.len() != sizes.len() || !transform.whole {
+        object.as_object_mut()?.remove("axes");
     }
-    told["shape"] = json!(new);
-    Some(told.to_string())
+    object["shape"] = json!(new);
+    Some(object.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Turn;
+    use crate::metadata::{Effect, PixelMap};
 
-    fn story(effect: Effect, pages: usize) -> Story {
+    fn transform(effect: Effect, pages: usize) -> Transform {
         let from = Shape {
             width: 3,
             height: 2,
@@ -180,10 +213,10 @@ mod tests {
             depth: Depth::Sixteen,
         };
         let mut to = from;
-        if let Effect::Turn(_) = effect {
+        if let Effect::Moves(_) = effect {
             (to.width, to.height) = (2, 3);
         }
-        Story {
+        Transform {
             effect,
             from,
             to,
@@ -192,7 +225,7 @@ mod tests {
         }
     }
 
-    const TRANSPOSE: Effect = Effect::Turn(Turn {
+    const TRANSPOSE: Effect = Effect::Moves(PixelMap {
         transposed: true,
         mirror_x: false,
         mirror_y: false,
@@ -202,36 +235,51 @@ mod tests {
     fn imagej_lines() {
         let told = "ImageJ=1.11a\nimages=4\nslices=4\nunit=um\nmin=5.0\nmax=9.0\n";
         assert_eq!(images(told), Some(4));
-        assert_eq!(retell(told, &story(TRANSPOSE, 4)), Retold::Same);
+        assert_eq!(
+            update_description(told, &transform(TRANSPOSE, 4)),
+            DescriptionUpdate::Same
+        );
         let new = "ImageJ=1.11a\nimages=4\nslices=4\nunit=um\nmin=0.0\nmax=65535.0\n";
-        let stretched = retell(told, &story(Effect::Values, 4));
-        assert_eq!(stretched, Retold::New(new.into()));
-        let some = Story {
+        let stretched = update_description(told, &transform(Effect::Values, 4));
+        assert_eq!(stretched, DescriptionUpdate::New(new.into()));
+        let some = Transform {
             whole: false,
             pages: 2,
-            ..story(TRANSPOSE, 2)
+            ..transform(TRANSPOSE, 2)
         };
         let new = "ImageJ=1.11a\nimages=2\nslices=2\nunit=um\nmin=5.0\nmax=9.0\n";
-        assert_eq!(retell(told, &some), Retold::New(new.into()));
+        assert_eq!(
+            update_description(told, &some),
+            DescriptionUpdate::New(new.into())
+        );
     }
 
     #[test]
     fn ome_attributes() {
         let told = r#"<OME><Pixels ID="P:0" SizeX="3" SizeY="2" SignificantBits="12" PhysicalSizeX="0.5" Type="uint16"/></OME>"#;
         let new = r#"<OME><Pixels ID="P:0" SizeY="3" SizeX="2" SignificantBits="12" PhysicalSizeY="0.5" Type="uint16"/></OME>"#;
-        assert_eq!(retell(told, &story(TRANSPOSE, 1)), Retold::New(new.into()));
+        assert_eq!(
+            update_description(told, &transform(TRANSPOSE, 1)),
+            DescriptionUpdate::New(new.into())
+        );
         let new = told.replace("\"12\"", "\"16\"");
-        let stretched = retell(told, &story(Effect::Values, 1));
-        assert_eq!(stretched, Retold::New(new));
+        let stretched = update_description(told, &transform(Effect::Values, 1));
+        assert_eq!(stretched, DescriptionUpdate::New(new));
     }
 
     #[test]
     fn shapes() {
         let told = r#"{"shape": [2, 2, 2, 3]}"#;
         let new = r#"{"shape":[2,2,3,2]}"#;
-        assert_eq!(retell(told, &story(TRANSPOSE, 4)), Retold::New(new.into()));
-        assert_eq!(retell(told, &story(Effect::Values, 4)), Retold::Same);
-        let untrue = retell(told, &story(Effect::Values, 3));
-        assert!(matches!(untrue, Retold::Untrue(_)));
+        assert_eq!(
+            update_description(told, &transform(TRANSPOSE, 4)),
+            DescriptionUpdate::New(new.into())
+        );
+        assert_eq!(
+            update_description(told, &transform(Effect::Values, 4)),
+            DescriptionUpdate::Same
+        );
+        let untrue = update_description(told, &transform(Effect::Values, 3));
+        assert!(matches!(untrue, DescriptionUpdate::Untrue(_)));
     }
 }

@@ -1,28 +1,44 @@
-//! Writing: of each page its directory first, in space whose size is known before, then the strips.
+//! Encodes TIFF: for each page first its directory, whose size is known beforehand, then the
+//! strips.
 
 use super::fields::{self, IFD, LONG, LONG8, SHORT, field, put};
 use super::ifd::{size_of_kind, tag};
 use super::pack::{Compression, Packer};
 use super::predictor;
+use crate::codec::Encoder;
 use crate::codec::ordered::ordered;
 use crate::codec::raw::{self, Order};
 use crate::files::Target;
 use crate::image::{Image, Shape};
 use crate::metadata::{Field, Metadata, Own, Value};
 use anyhow::{Result, ensure};
+use std::borrow::Cow;
 
-/// Bytes of samples in a strip, unless a row has more: enough strips for many threads, and each
-/// long enough that the compressor's start does not count and short enough for a core's cache.
+/// Bytes of samples in a strip, unless a row has more: enough strips for many threads, each long
+/// enough to hide the compressor's start and short enough for a core's cache.
 const STRIP: usize = 256 << 10;
 
-/// Writes the image and returns the file's length. Alpha is marked as unassociated.
+impl Encoder for TiffEncoder<'_> {
+    fn page(&mut self, mut image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        if metadata.signed {
+            raw::toggle_signs(image.to_mut().samples_mut());
+        }
+        self.add(&image, metadata)
+    }
+
+    fn length(&self) -> u64 {
+        self.end
+    }
+}
+
+/// Writes the image and returns the file's length in bytes. Alpha is marked as unassociated.
 pub fn encode(image: &Image, compression: Compression, target: &Target) -> Result<u64> {
-    let mut writer = Writer::new(target, compression, [(image.shape(), 0)]);
+    let mut writer = TiffEncoder::new(target, compression, [(image.shape(), 0)]);
     writer.add(image, &Metadata::default())?;
     Ok(writer.end)
 }
 
-/// A TIFF file of one directory with these fields and no image.
+/// The bytes of a TIFF file with one directory of these fields and no image.
 pub fn alone(mut fields: Vec<Field>, order: Order) -> Vec<u8> {
     let mut file = header(order, false);
     put(&mut file, 8, 4, order);
@@ -31,7 +47,7 @@ pub fn alone(mut fields: Vec<Field>, order: Order) -> Vec<u8> {
     file
 }
 
-/// What a file begins with, up to the place of its first directory.
+/// The file header (TIFF 6.0, section 2; BigTIFF), up to the offset of the first directory.
 fn header(order: Order, big: bool) -> Vec<u8> {
     let mut head: Vec<u8> = match order {
         Order::Big => b"MM".into(),
@@ -47,35 +63,35 @@ fn header(order: Order, big: bool) -> Vec<u8> {
     head
 }
 
-/// A file that pages are added to. It has the byte order of the TIFF file that its first page came
-/// from, or the machine's; compressed pages have horizontal differencing.
-pub struct Writer<'a> {
+/// Encodes a file page by page. The byte order is that of the TIFF file that the first page came
+/// from, or else the machine's; compressed pages have horizontal differencing (Predictor 2).
+pub struct TiffEncoder<'a> {
     target: &'a Target,
     compression: Compression,
-    /// BigTIFF: offsets of 8 bytes.
+    /// Whether the file is a BigTIFF, with offsets of 8 bytes.
     big: bool,
     order: Order,
-    /// Bytes written.
-    pub end: u64,
-    /// Where the directory of the next page is to be told.
+    /// Bytes written so far.
+    end: u64,
+    /// Offset of the field that will hold the offset of the next page's directory.
     link: u64,
 }
 
-impl<'a> Writer<'a> {
-    /// A file for pages of these shapes and bytes of metadata: a BigTIFF if at worst 4 GiB do not
-    /// hold them.
+impl<'a> TiffEncoder<'a> {
+    /// Creates a file for pages of these shapes and bytes of metadata: a BigTIFF if in the worst
+    /// case it could exceed 4 GiB.
     pub fn new(
         target: &'a Target,
         compression: Compression,
         pages: impl IntoIterator<Item = (Shape, u64)>,
-    ) -> Writer<'a> {
+    ) -> TiffEncoder<'a> {
         let worst = pages.into_iter().map(|(shape, metadata)| {
             let layout = Layout::of(&shape);
             let strip = compression.worst((layout.rows * layout.row) as u64);
-            // A strip takes two entries of 8 bytes at most; the rest of the directory is small.
+            // A strip takes at most two entries of 8 bytes; the rest of the directory is small.
             layout.strips(&shape) as u64 * (strip + 16) + 4096 + 2 * metadata
         });
-        Writer {
+        TiffEncoder {
             target,
             compression,
             big: worst.fold(0, u64::saturating_add) > u64::from(u32::MAX),
@@ -83,14 +99,6 @@ impl<'a> Writer<'a> {
             end: 0,
             link: 0,
         }
-    }
-
-    /// Adds a page.
-    pub fn page(&mut self, mut image: Image, metadata: &Metadata) -> Result<()> {
-        if metadata.signed {
-            raw::toggle_signs(image.samples_mut());
-        }
-        self.add(&image, metadata)
     }
 
     fn add(&mut self, image: &Image, metadata: &Metadata) -> Result<()> {
@@ -146,7 +154,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// The header.
+    /// Writes the header.
     fn begin(&mut self, metadata: &Metadata) -> Result<()> {
         if let Own::Tiff { big_endian, .. } = metadata.own {
             self.order = if big_endian {
@@ -161,12 +169,12 @@ impl<'a> Writer<'a> {
         self.target.write_at(&head, 0)
     }
 
-    /// Bytes of an offset.
+    /// Bytes of an offset: 4, or 8 in a BigTIFF.
     fn wide(&self) -> usize {
         if self.big { 8 } else { 4 }
     }
 
-    /// The directory of a page whose strips have these offsets and lengths, to stand at byte `at`.
+    /// The directory at offset `at` of a page whose strips have these offsets and lengths.
     fn directory(
         &self,
         layout: &Layout,
@@ -197,14 +205,15 @@ impl<'a> Writer<'a> {
             fields.push(number(tag::PREDICTOR, SHORT, 2));
         }
         let mut directory = lay(&mut fields, at, self.order, self.big);
-        // Samples are aligned for those who map the file.
+        // Samples are aligned, for programs that map the file.
         let end = (at + directory.bytes.len() as u64).next_multiple_of(16);
         directory.bytes.resize((end - at) as usize, 0);
         directory
     }
 }
 
-/// The entries of a directory at byte `at`, and behind them the values that do not fit in one.
+/// Lays out a directory at offset `at`: its entries, and after them the values that do not fit into
+/// an entry.
 fn lay(fields: &mut [Field], at: u64, order: Order, big: bool) -> Directory {
     fields.sort_by_key(|field| field.tag);
     let wide = if big { 8 } else { 4 };
@@ -244,7 +253,7 @@ fn lay(fields: &mut [Field], at: u64, order: Order, big: bool) -> Directory {
                 behind.append(&mut lay(inner, inner_at, order, big).bytes);
             }
         }
-        // The next value lies on a word, wherever the directory begins.
+        // Each value is word-aligned, wherever the directory begins.
         while !(behind_at + behind.len() as u64).is_multiple_of(8) {
             behind.push(0);
         }
@@ -257,13 +266,13 @@ fn lay(fields: &mut [Field], at: u64, order: Order, big: bool) -> Directory {
     }
 }
 
-/// A directory's bytes, and at which of them the next page's place is to be told.
+/// The bytes of a directory, and the position in them of the next page's offset.
 struct Directory {
     bytes: Vec<u8>,
     link: u64,
 }
 
-/// A strip and what makes it.
+/// Makes one strip.
 struct Strip {
     packer: Packer,
     differences: Vec<u8>,
@@ -295,7 +304,7 @@ impl AsRef<[u8]> for Strip {
     }
 }
 
-/// How a page is cut.
+/// The division of a page into strips.
 struct Layout {
     /// Bytes in a row.
     row: usize,

@@ -7,8 +7,8 @@ use crate::codec::raw::Order;
 use crate::files::Source;
 use crate::metadata::Field;
 
-/// Whether the most significant byte comes first, and the fields of the first directory, but for
-/// those about how samples lie.
+/// Whether the most significant byte comes first, and the fields of the first directory, without
+/// those about sample layout.
 pub fn read(data: &[u8]) -> Option<(bool, Vec<Field>)> {
     let source = Source::memory(data.to_vec());
     let ifd = Chain::read(&source).ok()?.page(&source, 0).ok()?;
@@ -16,7 +16,7 @@ pub fn read(data: &[u8]) -> Option<(bool, Vec<Field>)> {
     Some((ifd.order() == Order::Big, fields))
 }
 
-/// Exif data of these fields and this orientation.
+/// Encodes Exif data with these fields and this orientation.
 pub fn write(mut fields: Vec<Field>, orientation: Option<u16>, big_endian: bool) -> Vec<u8> {
     let order = if big_endian {
         Order::Big
@@ -29,14 +29,14 @@ pub fn write(mut fields: Vec<Field>, orientation: Option<u16>, big_endian: bool)
     alone(fields, order)
 }
 
-/// The orientation that is told.
+/// The orientation, if the data have one.
 pub fn orientation(data: &[u8]) -> Option<u16> {
     let exif = Raw::of(data)?;
     let orientation = exif.number(exif.orientation()?, 2)? as u16;
     (1..=8).contains(&orientation).then_some(orientation)
 }
 
-/// Tells another orientation, if one is told.
+/// Replaces the orientation, if the data have one.
 pub fn set_orientation(data: &mut [u8], orientation: u16) {
     let place = Raw::of(data).and_then(|exif| Some((exif.order, exif.orientation()?)));
     if let Some((order, at)) = place {
@@ -44,8 +44,8 @@ pub fn set_orientation(data: &mut [u8], orientation: u16) {
     }
 }
 
-/// Exchanges the width and the height that are told (PixelXDimension, PixelYDimension), in place: the
-/// tags are neighbours, so that their order stays.
+/// Exchanges the stored width and height (PixelXDimension, PixelYDimension), in place: the tags are
+/// neighbours, so the entries stay sorted.
 pub fn exchange_sides(data: &mut [u8]) {
     let places = || {
         let exif = Raw::of(data)?;
@@ -78,7 +78,7 @@ fn put(data: &mut [u8], at: usize, order: Order, number: u16) {
     });
 }
 
-/// Exif data as they lie.
+/// Exif data with their byte order.
 struct Raw<'a> {
     data: &'a [u8],
     order: Order,
@@ -103,7 +103,8 @@ impl Raw<'_> {
         })
     }
 
-    /// Where the entry of a tag lies in the directory at `start`, all of it within the data.
+    /// The position of a tag's entry in the directory at `start`; the whole entry lies within the
+    /// data.
     fn entry(&self, start: usize, tag: u16) -> Option<usize> {
         let count = self.number(start, 2)?;
         (0..count)
@@ -112,7 +113,7 @@ impl Raw<'_> {
             .find(|&at| self.number(at, 2) == Some(tag.into()))
     }
 
-    /// Where the value of the orientation lies.
+    /// The position of the orientation's value.
     fn orientation(&self) -> Option<usize> {
         let entry = self.entry(self.number(4, 4)?, tag::ORIENTATION)?;
         let short = self.number(entry + 2, 2)? == usize::from(SHORT);
@@ -129,7 +130,7 @@ mod tests {
     #[test]
     fn sides_are_exchanged_in_place() {
         for order in [Order::Little, Order::Big] {
-            let told = |sides: &[(u16, u64)]| {
+            let exif_directory = |sides: &[(u16, u64)]| {
                 let sides = sides
                     .iter()
                     .map(|&(tag, side)| field(order, tag, LONG, &[side]));
@@ -149,11 +150,11 @@ mod tests {
                 (vec![(SIDES[1], 20)], vec![(SIDES[0], 20)]),
                 (vec![], vec![]),
             ] {
-                let mut data = told(&before);
+                let mut data = exif_directory(&before);
                 exchange_sides(&mut data);
-                assert_eq!(data, told(&after));
+                assert_eq!(data, exif_directory(&after));
                 assert_eq!(orientation(&data), Some(6));
-                // However short: no panic, and nothing beyond its end.
+                // However short the data are, nothing panics and nothing beyond their end is read.
                 for end in 0..data.len() {
                     exchange_sides(&mut data[..end].to_vec());
                 }

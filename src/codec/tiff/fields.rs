@@ -1,12 +1,15 @@
-//! The fields of a directory that tell of an image more than how to read it, read and written.
+//! Reads and writes the fields of a directory that hold metadata, rather than the layout of the
+//! samples.
 
+use super::description;
 use super::ifd::{Ifd, tag};
 use super::shape::Form;
 use crate::codec::raw::Order;
 use crate::image::Shape;
-use crate::metadata::{Alpha, Field, Metadata, Own, Remarks, Resolution, Unit, Value};
+use crate::metadata::{Alpha, Diagnostics, Field, Metadata, Own, Resolution, Unit, Value};
 
 /// Types of values; TIFF 6.0, section 2, and BigTIFF.
+pub const BYTE: u16 = 1;
 pub const ASCII: u16 = 2;
 pub const SHORT: u16 = 3;
 pub const LONG: u16 = 4;
@@ -16,17 +19,29 @@ pub const IFD: u16 = 13;
 pub const LONG8: u16 = 16;
 pub const DOUBLE: u16 = 12;
 
-/// Fields that say how samples lie in the file, which the output's own fields say anew, and those
-/// that mean nothing without them.
+/// Whether a field describes the layout of samples in the file, which the output's own fields state
+/// anew, or means nothing without such a field.
 pub fn is_layout(tag: u16) -> bool {
     matches!(
         tag,
         254..=259 | 262..=266 | 273 | 274 | 277..=279 | 281..=284 | 288..=290 | 292 | 293 | 296
-            | 317 | 320 | 322..=325 | 330 | 338 | 339 | 347 | 512..=521 | 529..=531
+            | 317 | 320 | 322..=325 | 330 | 338 | 339 | 347 | 512..=521 | 529..=531 | 32997 | 32998
     )
 }
 
-/// What the samples mean, without any field that only tells about them.
+/// The program whose private field holds offsets into the file, which mean nothing in another file:
+/// MetaMorph's, Zeiss's (LSM), Olympus's (SIS).
+/// Olympus's (SIS).
+fn holder_of_places(tag: u16) -> Option<&'static str> {
+    match tag {
+        33628..=33631 => Some("MetaMorph's own metadata (UIC, tags 33628 to 33631)"),
+        34412 => Some("Zeiss's own metadata (LSM, tag 34412)"),
+        33560 => Some("Olympus's own metadata (SIS, tag 33560)"),
+        _ => None,
+    }
+}
+
+/// The meaning of the samples, without any descriptive field.
 pub fn meaning(form: &Form) -> Metadata {
     let scaled = form.bits < 8;
     let short = form.bits > 8 && form.bits < 16;
@@ -40,21 +55,23 @@ pub fn meaning(form: &Form) -> Metadata {
     }
 }
 
-/// Everything that a page says beside its samples.
-pub fn read(ifd: &Ifd, form: &Form, remarks: &mut Remarks) -> Metadata {
+/// Reads all metadata of a page.
+pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
     let mut metadata = meaning(form);
     let number = |tag| ifd.value(tag).ok().flatten();
     metadata.orientation = number(tag::ORIENTATION)
         .map(|value| value as u16)
         .filter(|value| (1..=8).contains(value));
-    // Of unsigned samples of 16 bits it can tell what the format has no other word for.
-    if !form.signed
-        && let Some(max) = number(tag::MAX_SAMPLE_VALUE)
-        && max > 0
-        && max < form.shape.depth.full().into()
-    {
-        metadata.maxval = metadata.maxval.or(Some(max as u16));
-    }
+    // A MaxSampleValue of 2ⁿ − 1 states a number of bits, for which TIFF has no other field; any
+    // other value is only the maximum of one image, and says nothing about the range (TIFF 6.0,
+    // section 8, MaxSampleValue).
+    let below_full = |max: &u64| (1..form.shape.depth.full().into()).contains(max);
+    let most = number(tag::MAX_SAMPLE_VALUE).filter(below_full);
+    let most = most.filter(|_| !form.signed && metadata.maxval.is_none());
+    metadata.maxval = metadata.maxval.or(most
+        .filter(|max| (max + 1).is_power_of_two())
+        .map(|max| max as u16));
+    let is_statistic = most.is_some() && metadata.maxval.is_none();
     let unit = match number(tag::RESOLUTION_UNIT).unwrap_or(2) {
         2 => Unit::Inch,
         3 => Unit::Centimetre,
@@ -63,13 +80,30 @@ pub fn read(ifd: &Ifd, form: &Form, remarks: &mut Remarks) -> Metadata {
     let fractions = (ifd.fraction(tag::X_RESOLUTION)).zip(ifd.fraction(tag::Y_RESOLUTION));
     metadata.resolution = fractions.map(|(x, y)| Resolution { x, y, unit });
     if number(tag::SUB_IFDS).is_some() {
-        let thumbnails = "smaller copies of the image inside the page (SubIFDs) are left out";
-        remarks.warnings.push(thumbnails.into());
+        let thumbnails = match larger_inside(ifd, form) {
+            None => "smaller copies of the image inside the page (SubIFDs) are left out",
+            Some(_) => "a larger image inside the page (SubIFDs) is left out",
+        };
+        diagnostics.warnings.push(thumbnails.into());
     }
-    let (fields, lost) = ifd.fields(is_layout);
+    let mut held = Vec::new();
+    let (mut fields, lost) = ifd.fields(|tag| {
+        let kept = tag == tag::MAX_SAMPLE_VALUE && is_statistic;
+        is_layout(tag) && !kept
+    });
+    fields.retain(|field| {
+        let holder = holder_of_places(field.tag);
+        held.extend(holder);
+        holder.is_none()
+    });
+    held.dedup();
+    for whose in held {
+        let warning = format!("{whose} are left out: they hold places in the file as it was");
+        diagnostics.warnings.push(warning);
+    }
     for tag in lost {
         let warning = format!("tag {tag} cannot be read and is left out");
-        remarks.warnings.push(warning);
+        diagnostics.warnings.push(warning);
     }
     metadata.own = Own::Tiff {
         big_endian: ifd.order() == Order::Big,
@@ -78,7 +112,40 @@ pub fn read(ifd: &Ifd, form: &Form, remarks: &mut Remarks) -> Metadata {
     metadata
 }
 
-/// A field of numbers in a byte order: a RATIONAL is two, a DOUBLE is its bits.
+/// Copies metadata about all pages from the first directory to a later page that lacks them: the
+/// first selected page describes the whole stack.
+pub fn adopt(metadata: &mut Metadata, first: &Ifd, diagnostics: &mut Diagnostics) {
+    let Some(told) = first.text(tag::IMAGE_DESCRIPTION) else {
+        return;
+    };
+    let Own::Tiff { fields, .. } = &mut metadata.own else {
+        return;
+    };
+    if !description::is_of_all_pages(&told) {
+        let note = "the description of page 1, which is not taken, is left out";
+        diagnostics.notes.push(note.into());
+        return;
+    }
+    let of_all = [
+        tag::IMAGE_DESCRIPTION,
+        tag::IMAGEJ_LENGTHS,
+        tag::IMAGEJ_ENTRIES,
+    ];
+    if fields.iter().any(|field| of_all.contains(&field.tag)) {
+        return;
+    }
+    fields.extend(first.fields(|tag| !of_all.contains(&tag)).0);
+    fields.sort_by_key(|field| field.tag);
+}
+
+/// Width and height of an image inside the page (a SubIFD) with more pixels than the page itself.
+pub fn larger_inside(ifd: &Ifd, form: &Form) -> Option<(u64, u64)> {
+    let larger =
+        |&(width, height): &(u64, u64)| width.saturating_mul(height) > form.shape.pixels() as u64;
+    ifd.inner_images().into_iter().find(larger)
+}
+
+/// A field of numbers in a byte order: a RATIONAL takes two numbers, a DOUBLE its bits.
 pub fn field(order: Order, tag: u16, kind: u16, values: &[u64]) -> Field {
     let size = match kind {
         SHORT => 2,
@@ -105,7 +172,7 @@ pub fn put(file: &mut Vec<u8>, number: u64, size: usize, order: Order) {
     }
 }
 
-/// The fields that tell what was read, but for those about how the samples lie in the file.
+/// The fields to write for this metadata, without those about sample layout.
 pub fn written(metadata: &Metadata, shape: &Shape, order: Order) -> Vec<Field> {
     let number = |tag, kind, value: u64| field(order, tag, kind, &[value]);
     let rational = |tag, (n, d): (u32, u32)| field(order, tag, RATIONAL, &[n.into(), d.into()]);
@@ -115,7 +182,8 @@ pub fn written(metadata: &Metadata, shape: &Shape, order: Order) -> Vec<Field> {
         _ => 1,
     };
     let sign = if metadata.signed { 2 } else { 1 };
-    // Baseline TIFF demands a resolution: 1/1 of no unit says that none is known.
+    // Baseline TIFF requires a resolution (TIFF 6.0, section 4): 1/1 without a unit means that it
+    // is unknown.
     let resolution = metadata.resolution.unwrap_or(Resolution {
         x: (1, 1),
         y: (1, 1),

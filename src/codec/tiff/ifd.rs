@@ -39,28 +39,37 @@ pub mod tag {
     pub const EXIF: u16 = 34665;
     pub const GPS: u16 = 34853;
     pub const INTEROPERABILITY: u16 = 40965;
+    /// SGI's ImageDepth: the number of planes of a three-dimensional image.
+    pub const IMAGE_DEPTH: u16 = 32997;
+    /// MetaMorph's field with as many values as images are stored after the directory.
+    pub const UIC2: u16 = 33629;
+    /// ImageJ's: the lengths of its block's head, then of each entry.
+    pub const IMAGEJ_LENGTHS: u16 = 50838;
+    /// ImageJ's: a head ("IJIJ", then of each kind of entry its name and how many there are), then the
+    /// entries.
+    pub const IMAGEJ_ENTRIES: u16 = 50839;
 }
 
-/// Pages that a file may have: more than any has, and a bound on what a hostile one can cost.
+/// The most pages of a file: more than any real file has, and a bound on the cost of a hostile one.
 const MOST_PAGES: usize = 1 << 20;
 
-/// One directory.
+/// A parsed directory.
 pub struct Ifd<'a> {
     source: &'a Source,
     format: Format,
     entries: Vec<Entry>,
 }
 
-/// Where each page's directory is.
+/// The offsets of the directories of all pages.
 pub struct Chain {
     format: Format,
-    /// At least one.
+    /// At least one offset.
     pub offsets: Vec<u64>,
-    /// What is wrong behind the last of them, if something is.
+    /// The error that ended the list early, if there was one.
     pub broken: Option<anyhow::Error>,
 }
 
-/// How numbers are laid out.
+/// The byte order and the size of offsets.
 #[derive(Clone, Copy)]
 struct Format {
     order: Order,
@@ -71,12 +80,12 @@ struct Entry {
     tag: u16,
     kind: u16,
     count: u64,
-    /// The value itself if it fits, else its offset: 4 bytes, or 8 in BigTIFF.
+    /// The value itself if it fits, otherwise its offset: 4 bytes, or 8 in a BigTIFF.
     field: Vec<u8>,
 }
 
 impl Format {
-    /// An unsigned number of up to 8 bytes.
+    /// An unsigned number of up to 8 bytes in the file's byte order.
     fn number(self, bytes: &[u8]) -> u64 {
         let join = |number, &byte: &u8| number << 8 | u64::from(byte);
         match self.order {
@@ -92,8 +101,8 @@ impl Format {
 }
 
 impl Chain {
-    /// Reads the header and follows the directories, each of which is read only as far as that
-    /// needs; says so if it is no TIFF file.
+    /// Reads the header and follows the list of directories, without reading their entries. Errors:
+    /// the file is not a TIFF file.
     pub fn read(source: &Source) -> Result<Chain> {
         let mut head = [0; 16];
         let size = source.read_up_to(&mut head, 0)?;
@@ -166,7 +175,7 @@ fn read(source: &Source, size: usize, at: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How many entries the directory at `offset` has, and where they start.
+/// The number of entries of the directory at `offset`, and the offset of the first.
 fn count(source: &Source, format: Format, offset: u64) -> Result<(usize, u64)> {
     let size = if format.big { 8 } else { 2 };
     let count = format.number(&read(source, size, offset)?);
@@ -177,7 +186,7 @@ fn count(source: &Source, format: Format, offset: u64) -> Result<(usize, u64)> {
     Ok((count as usize, offset + size as u64))
 }
 
-/// Where the directory behind the one at `offset` is.
+/// The offset of the directory after the one at `offset`.
 fn next(source: &Source, format: Format, offset: u64) -> Result<u64> {
     let (count, start) = count(source, format, offset)?;
     let end = start + (count * (4 + 2 * format.wide())) as u64;
@@ -207,12 +216,12 @@ impl<'a> Ifd<'a> {
         })
     }
 
-    /// The byte order of everything in the file.
+    /// The byte order of the whole file.
     pub fn order(&self) -> Order {
         self.format.order
     }
 
-    /// The first `most` values of an unsigned integer tag; none if the tag is not there.
+    /// The first `most` values of an unsigned integer tag; `None` if the tag is missing.
     pub fn values(&self, tag: u16, most: u64) -> Result<Option<Vec<u64>>> {
         let Some(entry) = self.entries.iter().find(|entry| entry.tag == tag) else {
             return Ok(None);
@@ -245,14 +254,41 @@ impl<'a> Ifd<'a> {
         Ok(Some(values.collect()))
     }
 
-    /// The first value of a tag; none if the tag is missing or empty.
+    /// The first value of a tag; `None` if the tag is missing or empty.
     pub fn value(&self, tag: u16) -> Result<Option<u64>> {
         Ok(self
             .values(tag, 1)?
             .and_then(|values| values.first().copied()))
     }
 
-    /// Bytes of the directory and of all values in it, those past the file's end not counted.
+    /// The number of values of a tag; 0 if it is missing.
+    pub fn count(&self, tag: u16) -> u64 {
+        let entry = self.entries.iter().find(|entry| entry.tag == tag);
+        entry.map_or(0, |entry| entry.count)
+    }
+
+    /// Width and height of the images inside this page, as far as they can be read.
+    pub fn inner_images(&self) -> Vec<(u64, u64)> {
+        /// More than any real file has.
+        const MOST: u64 = 64;
+        let offsets = self.values(tag::SUB_IFDS, MOST).ok().flatten();
+        let inner = offsets
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|offset| {
+                let inner = Ifd::entries(self.source, self.format, offset).ok()?;
+                let side = |tag| inner.value(tag).ok().flatten();
+                side(tag::IMAGE_WIDTH).zip(side(tag::IMAGE_LENGTH))
+            });
+        inner.collect()
+    }
+
+    /// The number of its entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Bytes of the directory and of all values in it, not counting any past the end of the file.
     pub fn weight(&self) -> u64 {
         let values = self.entries.iter().map(|entry| {
             let size = size_of_kind(entry.kind).unwrap_or(0);
@@ -261,8 +297,8 @@ impl<'a> Ifd<'a> {
         values.fold(20 * self.entries.len() as u64, u64::saturating_add)
     }
 
-    /// Every field but those that `skip` names, Exif's and GPS's directories with their own fields;
-    /// and the tags of those that cannot be read. Both by tag.
+    /// Every field for which `skip` is false, with the fields of the Exif and GPS directories; and
+    /// the tags of unreadable fields. Both sorted by tag.
     pub fn fields(&self, skip: impl Fn(u16) -> bool) -> (Vec<Field>, Vec<u16>) {
         let (mut fields, mut lost) = (Vec::new(), Vec::new());
         self.collect(0, &skip, &mut fields, &mut lost);
@@ -313,7 +349,7 @@ impl<'a> Ifd<'a> {
         read(self.source, total as usize, offset)
     }
 
-    /// The text of an ASCII tag, without the zero at its end; none if there is no such text.
+    /// The text of an ASCII tag, without the zero at its end; `None` if there is no such text.
     pub fn text(&self, tag: u16) -> Option<String> {
         let entry = self.entries.iter().find(|entry| entry.tag == tag)?;
         let bytes = self.bytes(entry).ok()?;
@@ -330,7 +366,7 @@ impl<'a> Ifd<'a> {
     }
 }
 
-/// Bytes of a value of a type; TIFF 6.0, section 2, and BigTIFF. None for types that are unknown.
+/// Bytes of one value of a type (TIFF 6.0, section 2, and BigTIFF); `None` for unknown types.
 pub fn size_of_kind(kind: u16) -> Option<u64> {
     Some(match kind {
         1 | 2 | 6 | 7 => 1,

@@ -1,23 +1,26 @@
-//! ImageJ's own block of metadata in TIFF files (ImageJ, `ij.io.TiffEncoder`): one field holds
-//! entries one behind the other, another how many bytes each has.
+//! ImageJ's block of metadata in TIFF files (ImageJ, `ij.io.TiffEncoder`): one field holds entries
+//! one after the other, another the length of each in bytes.
 
 use super::fields::{LONG, field};
+use super::ifd::tag;
 use crate::codec::raw::Order;
 use crate::metadata::{Field, Value};
 
-/// The field of lengths: of the head, then of each entry.
-pub const LENGTHS: u16 = 50838;
-/// The field of entries: a head ("IJIJ", then of each kind its name and how many there are), then
-/// the entries.
-pub const ENTRIES: u16 = 50839;
-
-/// Bytes of "IJIJ", and of a kind's name and count.
+/// Bytes of "IJIJ", and of the name and count of a kind.
 const MAGIC: usize = 4;
 const KIND: usize = 8;
 
-/// Leaves out entries of the kinds that `keep` refuses; says whether there were any. `None` if the
-/// fields make no sense.
-pub fn filter(fields: &mut Vec<Field>, order: Order, keep: impl Fn(&str) -> bool) -> Option<bool> {
+/// Removes entries of the kinds that `keep` refuses; returns false and changes nothing if the
+/// fields are malformed.
+pub fn filter(fields: &mut Vec<Field>, order: Order, keep: impl FnMut(&str) -> bool) -> bool {
+    filtered(fields, order, keep).is_some()
+}
+
+fn filtered(
+    fields: &mut Vec<Field>,
+    order: Order,
+    mut keep: impl FnMut(&str) -> bool,
+) -> Option<()> {
     let bytes_of = |tag| {
         let field = fields.iter().find(|field| field.tag == tag)?;
         match &field.value {
@@ -29,9 +32,9 @@ pub fn filter(fields: &mut Vec<Field>, order: Order, keep: impl Fn(&str) -> bool
         Order::Little => u32::from_le_bytes(*bytes),
         Order::Big => u32::from_be_bytes(*bytes),
     };
-    let lengths = bytes_of(LENGTHS)?.as_chunks::<4>().0.iter();
+    let lengths = bytes_of(tag::IMAGEJ_LENGTHS)?.as_chunks::<4>().0.iter();
     let lengths: Vec<usize> = lengths.map(|bytes| number(bytes) as usize).collect();
-    let bytes = bytes_of(ENTRIES)?;
+    let bytes = bytes_of(tag::IMAGEJ_ENTRIES)?;
     let head = *lengths.first()?;
     let kinds = bytes.get(MAGIC..head)?.as_chunks::<KIND>().0;
 
@@ -55,17 +58,16 @@ pub fn filter(fields: &mut Vec<Field>, order: Order, keep: impl Fn(&str) -> bool
             (next, at) = (next + 1, at + length);
         }
     }
-    let dropped = new_lengths.len() < lengths.len();
     new_lengths[0] = new_head.len() as u64;
     new_head.append(&mut entries);
-    fields.retain(|field| field.tag != LENGTHS && field.tag != ENTRIES);
+    fields.retain(|field| field.tag != tag::IMAGEJ_LENGTHS && field.tag != tag::IMAGEJ_ENTRIES);
     if new_lengths.len() > 1 {
-        fields.push(field(order, LENGTHS, LONG, &new_lengths));
+        fields.push(field(order, tag::IMAGEJ_LENGTHS, LONG, &new_lengths));
         fields.push(Field {
-            tag: ENTRIES,
+            tag: tag::IMAGEJ_ENTRIES,
             kind: 1,
             value: Value::Bytes(new_head),
         });
     }
-    Some(dropped)
+    Some(())
 }

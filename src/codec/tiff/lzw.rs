@@ -1,30 +1,30 @@
-//! LZW as TIFF has it (TIFF 6.0, section 13): codes of 9 to 12 bits, highest bit first, a width
-//! growing one code early. Own code because a whole strip is at hand, so that its output serves as
-//! the string table: on noisy 16-bit images measured 1.8 times as fast as the `weezl` crate in
-//! unpacking and 2.6 times in packing.
+//! LZW as in TIFF (TIFF 6.0, section 13): codes of 9 to 12 bits, highest bit first, whose width
+//! grows one code early. Our own code, since a whole strip is in memory and the output itself can
+//! serve as the string table: on noisy 16-bit images it unpacks 1.8 times and packs 2.6 times as
+//! fast as the `weezl` crate.
 
 use anyhow::{Result, ensure};
 
-/// Empties the table.
+/// The Clear code, which empties the table.
 const CLEAR: usize = 256;
-/// Ends the data.
+/// The EndOfInformation code.
 const END: usize = 257;
-/// First code of a string.
+/// The first code for a string.
 const FIRST: usize = 258;
-/// Bits of the narrowest and the widest code.
+/// Bits of the narrowest and of the widest code.
 const WIDTHS: (u32, u32) = (9, 12);
-/// Codes of the widest width.
+/// The number of codes of the widest width.
 const CODES: usize = 1 << WIDTHS.1;
 
-/// Unpacks into `out` until it is full or the data end; returns the bytes written.
+/// Unpacks into `out` until it is full or the data end; returns the number of bytes written.
 pub fn unpack(packed: &[u8], out: &mut [u8]) -> Result<usize> {
     ensure!(
         !packed.starts_with(&[0, 1]),
         "its LZW data are in the old bit order, which is not supported"
     );
-    // The table's strings: the first eight bytes of each, lowest first, enough for nearly all
-    // strings of noisy images; its length; and where the output holds it, which is where it was
-    // formed: the string before it, and one byte more.
+    // The strings of the table: the first eight bytes of each, lowest first, which suffices for
+    // nearly all strings of noisy images; its length; and its position in the output, where it was
+    // formed from the previous string and one more byte.
     let mut heads = [0u64; CODES];
     let mut lens = [1u16; CODES];
     let mut starts = [0usize; CODES];
@@ -33,7 +33,7 @@ pub fn unpack(packed: &[u8], out: &mut [u8]) -> Result<usize> {
     }
     let (mut bit, mut filled) = (0, 0);
     let (mut next, mut width) = (FIRST, WIDTHS.0);
-    // The string before this one; of no length behind a Clear code.
+    // The previous string; of length 0 after a Clear code.
     let (mut head, mut len, mut start) = (0, 0u16, 0);
     while filled < out.len() {
         let Some(code) = code(packed, bit, width) else {
@@ -52,8 +52,8 @@ pub fn unpack(packed: &[u8], out: &mut [u8]) -> Result<usize> {
             "its LZW data are damaged"
         );
         if len > 0 && next < CODES {
-            // The string before and this one's first byte, which is that one's own if this is the
-            // string now being formed.
+            // The previous string and the first byte of this one; if this string is the one being
+            // formed, its first byte is that of the previous string.
             let byte = if code == next { head } else { heads[code] } & 0xff;
             heads[next] = if len < 8 {
                 head | byte << (8 * len)
@@ -75,7 +75,7 @@ pub fn unpack(packed: &[u8], out: &mut [u8]) -> Result<usize> {
     Ok(filled)
 }
 
-/// Writes a string at `at`, as far as there is room; returns where it ends.
+/// Writes a string at `at`, as far as `out` has space; returns its end.
 #[inline(always)]
 fn write(out: &mut [u8], at: usize, head: u64, len: usize, from: usize) -> usize {
     if let Some(place) = out.get_mut(at..at + 8) {
@@ -87,20 +87,20 @@ fn write(out: &mut [u8], at: usize, head: u64, len: usize, from: usize) -> usize
     write_long(out, at, head, len, from)
 }
 
-/// The same for a long string, or near the end of the output.
+/// As `write`, for a long string or near the end of the output.
 fn write_long(out: &mut [u8], at: usize, head: u64, len: usize, from: usize) -> usize {
     let len = len.min(out.len() - at);
     let size = len.min(8);
     out[at..at + size].copy_from_slice(&head.to_le_bytes()[..size]);
     if len > 8 {
-        // The last byte may be the first one written here, if the string is only now being formed.
+        // The last byte may be the first one written here, if the string is being formed just now.
         out.copy_within(from + 8..from + len - 1, at + 8);
         out[at + len - 1] = out[from + len - 1];
     }
     at + len
 }
 
-/// The code of `width` bits at bit `at`, highest bit first; none if the bytes end before.
+/// The code of `width` bits at bit `at`, highest bit first; `None` if the data end before.
 #[inline(always)]
 fn code(packed: &[u8], at: usize, width: u32) -> Option<usize> {
     let byte = at / 8;
@@ -113,7 +113,7 @@ fn code(packed: &[u8], at: usize, width: u32) -> Option<usize> {
     Some((bits >> (32 - width)) as usize)
 }
 
-/// Slots of the packer's hash table; few enough are ever taken that a string is soon found.
+/// Slots of the packer's hash table: few enough are used that a string is found quickly.
 const SLOTS: usize = 4 * CODES;
 
 /// Packs a strip.
@@ -123,7 +123,8 @@ pub fn pack(raw: &[u8]) -> Vec<u8> {
         bits: 0,
         have: 0,
     };
-    // A slot holds a string, that is a code and the byte after it, and the code it got; 0: free.
+    // A slot holds a string, as a code and the byte after it, and the code assigned to it; 0 is
+    // free.
     let mut slots = vec![0u32; SLOTS];
     let (mut next, mut width) = (FIRST, WIDTHS.0);
     packed.put(CLEAR, width);
@@ -153,7 +154,7 @@ pub fn pack(raw: &[u8]) -> Vec<u8> {
             }
         }
         packed.put(prefix, width);
-        // The reader forms one more string from that code, and widens its codes if need be.
+        // The decoder adds one more string for that code, and may widen its codes.
         if next == (1 << width) - 1 {
             width += 1;
         }
@@ -162,10 +163,10 @@ pub fn pack(raw: &[u8]) -> Vec<u8> {
     packed.end()
 }
 
-/// Codes into packed bytes, highest bit first.
+/// Collects codes as packed bytes, highest bit first.
 struct Packed {
     bytes: Vec<u8>,
-    /// Bits not written yet, from the lowest on, and how many.
+    /// Bits that are not written yet, from the lowest on, and their number.
     bits: u64,
     have: u32,
 }
@@ -183,7 +184,7 @@ impl Packed {
     }
 
     fn end(mut self) -> Vec<u8> {
-        // 1 to 31 bits or none.
+        // Between 1 and 31 bits, or none.
         let left = self.bits << (63 - self.have) << 1;
         let size = self.have.div_ceil(8) as usize;
         self.bytes.extend_from_slice(&left.to_be_bytes()[..size]);

@@ -1,11 +1,11 @@
-//! Compression of one strip.
+//! Compresses one strip.
 
 use super::lzw;
-use crate::codec::png::Zip;
+use crate::deflate::zlib;
 use anyhow::Result;
 
 /// How a TIFF file is compressed when written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 pub enum Compression {
     /// Not at all: the fastest, and every program reads it
     #[default]
@@ -19,7 +19,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The value of the Compression tag.
+    /// The value of the Compression tag (TIFF 6.0, section 8).
     pub fn tag(self) -> u64 {
         match self {
             Compression::None => 1,
@@ -29,32 +29,32 @@ impl Compression {
         }
     }
 
-    /// The most bytes that a strip of `raw` bytes can become.
+    /// An upper bound for the compressed length of a strip of `raw` bytes.
     pub fn worst(self, raw: u64) -> u64 {
         match self {
             Compression::None => raw,
-            // A code of 12 bits a byte, and a Clear code every 3837.
+            // At most one 12-bit code a byte, and a Clear code every 3837 codes.
             Compression::Lzw => raw + raw / 2 + raw / 1024 + 16,
-            // Stored blocks, or what the formats' own bounds add for them.
+            // The overhead of stored blocks, by the bounds that both formats give.
             Compression::Deflate | Compression::Zstd => raw + raw / 256 + 1024,
         }
     }
 }
 
-/// One worker's packer; its state is used again from strip to strip.
+/// The compressor of one worker; its state is reused from strip to strip.
 pub enum Packer {
-    /// Hands bytes on.
+    /// No compression.
     None,
     /// LZW.
     Lzw,
     /// zlib.
-    Deflate(Box<Zip>),
+    Deflate(Box<zlib::Encoder>),
     /// Zstandard.
     Zstd(Option<zstd::bulk::Compressor<'static>>),
 }
 
 impl Packer {
-    /// A packer for a compression.
+    /// A compressor for this compression.
     pub fn new(compression: Compression) -> Packer {
         match compression {
             Compression::None => Packer::None,
@@ -64,12 +64,12 @@ impl Packer {
         }
     }
 
-    /// The strip's packed bytes.
+    /// Compresses a strip.
     pub fn pack(&mut self, raw: &[u8]) -> Result<Vec<u8>> {
         match self {
             Packer::None => Ok(raw.to_vec()),
             Packer::Lzw => Ok(lzw::pack(raw)),
-            Packer::Deflate(zip) => Ok(zip.zip(raw)),
+            Packer::Deflate(encoder) => Ok(encoder.encode(raw)),
             Packer::Zstd(compressor) => {
                 let compressor = match compressor {
                     Some(compressor) => compressor,

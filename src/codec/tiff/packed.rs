@@ -1,15 +1,16 @@
-//! Samples that lie in the file otherwise than in memory: of 1, 2, 4, 10, 12 or 14 bits, the most
-//! significant bit first and each row from a byte on (TIFF 6.0, section 3), or one plane a channel.
+//! Samples whose layout in the file differs from that in memory: fewer than 8 bits, or 9 to 15, the
+//! most significant bit first and each row on a byte boundary (TIFF 6.0, section 3), or one plane a
+//! channel.
 
 use super::shape::Form;
 use crate::image::Depth;
 
-/// Puts a row of a chunk, in the machine's byte order, into its place in the image: all channels,
-/// or those of one plane. Fewer than 8 bits are scaled to 8, v·255/(2ⁿ−1), as PNG's are; 10 to 14
-/// keep their values.
+/// Copies a row of a chunk, whole samples in the machine's byte order, to its place in the image:
+/// all channels, or those of one plane. Samples of fewer than 8 bits are scaled to 8, v·255/(2ⁿ−1)
+/// rounded, as for PNG; 9 to 15 bits keep their values.
 pub fn spread(row: &[u8], out: &mut [u8], form: &Form, plane: usize) {
     let (all, here) = (form.shape.channels, form.channels());
-    // The sample that the i-th of the row is.
+    // The index in the output of the row's i-th sample.
     let place = |i: usize| i / here * all + i % here + plane;
     let count = out.len() / form.shape.pixel_bytes() * here;
     match (form.shape.depth, form.bits) {
@@ -19,9 +20,9 @@ pub fn spread(row: &[u8], out: &mut [u8], form: &Form, plane: usize) {
             }
         }
         (Depth::Eight, bits) => {
-            let scale = 255 / ((1 << bits) - 1);
+            let most = (1 << bits) - 1;
             for (i, value) in (Bits::of(row, bits)).take(count).enumerate() {
-                out[place(i)] = (value * scale) as u8;
+                out[place(i)] = ((value * 255 + most / 2) / most) as u8;
             }
         }
         (Depth::Sixteen, bits) => {
@@ -39,7 +40,7 @@ pub fn spread(row: &[u8], out: &mut [u8], form: &Form, plane: usize) {
     }
 }
 
-/// The numbers of a row, of so many bits each.
+/// Reads a row of numbers of a fixed width in bits.
 struct Bits<'a> {
     bytes: std::slice::Iter<'a, u8>,
     bits: u32,

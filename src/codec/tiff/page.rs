@@ -1,5 +1,5 @@
-//! What the directory says of the image, checked before any memory is taken for it: its shape, how
-//! it is cut and packed, and that the file is long enough to hold it.
+//! Reads the layout of an image from its directory, checked before memory is allocated: its shape,
+//! its division into chunks, their compression, and whether the file is long enough to hold it.
 
 use super::ifd::{Ifd, tag};
 use super::shape::{Form, form};
@@ -10,22 +10,23 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 /// A page that can be decoded.
 pub struct Page {
-    /// What its samples are.
+    /// The type of its samples.
     pub form: Form,
-    /// Byte order of 16-bit samples.
+    /// The byte order of 16-bit samples.
     pub order: Order,
-    /// How each chunk is compressed.
+    /// The compression of each chunk.
     pub method: Method,
     /// Whether samples are differences from their left neighbour (Predictor 2).
     pub predictor: bool,
-    /// How the image is cut.
+    /// The division of the image into chunks.
     pub grid: Grid,
-    /// Where each chunk is: left to right, then top to bottom, then plane by plane.
+    /// The position of each chunk in the file: left to right, then top to bottom, then plane by
+    /// plane.
     pub spans: Vec<Span>,
 }
 
-/// The image is cut into chunks, strips or tiles, of one size. The last strip may be shorter;
-/// tiles at the right and lower border are whole and reach past the image.
+/// The division of the image into chunks of one size, strips or tiles. The last strip may be
+/// shorter; tiles at the right and lower border are complete and extend past the image.
 pub struct Grid {
     /// Pixels in a row of a chunk.
     pub width: usize,
@@ -35,25 +36,25 @@ pub struct Grid {
     pub tiled: bool,
 }
 
-/// A chunk's bytes in the file.
+/// The range of a chunk's bytes in the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// Offset of the first byte.
     pub offset: u64,
-    /// How many.
+    /// Length in bytes.
     pub len: u64,
 }
 
 impl Grid {
-    /// What messages call a chunk.
+    /// The word for a chunk in messages: strip or tile.
     pub fn noun(&self) -> &'static str {
         if self.tiled { "tile" } else { "strip" }
     }
 }
 
 impl Page {
-    /// Reads a page from its directory, in a file of `len` bytes; refuses what is not supported by
-    /// name, and unless `damaged` files are welcome, what the file is too short for.
+    /// Reads a page from its directory, in a file of `len` bytes. Refuses unsupported kinds by name
+    /// and, unless `damaged`, a page that the file is too short for.
     pub fn read(ifd: &Ifd, len: u64, damaged: bool) -> Result<Page> {
         let form = form(ifd)?;
         let compression = ifd.value(tag::COMPRESSION)?.unwrap_or(1);
@@ -88,20 +89,20 @@ impl Page {
         self.form.row(self.grid.width)
     }
 
-    /// Chunks side by side.
+    /// Chunks in a row of chunks.
     pub fn across(&self) -> usize {
         self.form.shape.width.div_ceil(self.grid.width)
     }
 
-    /// Chunks above one another, of one plane.
+    /// Rows of chunks in one plane.
     pub fn down(&self) -> usize {
         self.form.shape.height.div_ceil(self.grid.height)
     }
 
-    /// Refuses a file that is too short for what its directory promises, so that a lying one takes
-    /// no memory and no time: each chunk must lie within the file and be large enough for its
-    /// samples at its method's best, those past the image's border too; and so must all together,
-    /// for a byte may not be counted twice.
+    /// Refuses a file that is too short for the image that its directory claims, so that a false
+    /// one takes no memory and no time: each chunk must lie within the file and be long enough for
+    /// its samples at the best compression of its method, those past the image's border included;
+    /// and so must all chunks together, since no byte may count twice.
     fn check(&self, len: u64) -> Result<()> {
         let noun = self.grid.noun();
         let end = |span: &Span| span.offset.checked_add(span.len);
@@ -131,12 +132,12 @@ impl Page {
         Ok(())
     }
 
-    /// Bytes of samples in the file, unpacked.
+    /// Bytes of the unpacked samples.
     pub fn bytes(&self) -> u64 {
         (0..self.spans.len()).map(|i| self.unpacked(i) as u64).sum()
     }
 
-    /// Whether the samples lie in the file as one piece, as they are.
+    /// Whether the samples are stored uncompressed and contiguously.
     pub fn is_contiguous(&self) -> bool {
         let mut end = self.spans[0].offset;
         self.method == Method::None
@@ -148,7 +149,7 @@ impl Page {
             })
     }
 
-    /// Bytes of samples in chunk `i`: a tile is whole, the last strip ends with the image.
+    /// Bytes of samples in chunk `i`: a tile is complete, the last strip ends with the image.
     pub fn unpacked(&self, i: usize) -> usize {
         let rows = if self.grid.tiled {
             self.grid.height
@@ -160,7 +161,7 @@ impl Page {
     }
 }
 
-/// How the image is cut, and where the pieces are.
+/// The division of the image, and the position of each chunk.
 fn grid(ifd: &Ifd, form: &Form, method: Method) -> Result<(Grid, Vec<Span>)> {
     let shape = &form.shape;
     let (width, height) = (shape.width as u64, shape.height as u64);
@@ -175,7 +176,7 @@ fn grid(ifd: &Ifd, form: &Form, method: Method) -> Result<(Grid, Vec<Span>)> {
         let size = (width, rows.min(height));
         (size, tag::STRIP_OFFSETS, tag::STRIP_BYTE_COUNTS)
     };
-    // A chunk is a small image; its size is checked as one.
+    // A chunk is a small image; its size is checked as that of an image.
     let chunk = Shape::checked(chunk.0, chunk.1, shape.channels, shape.depth)
         .map_err(|error| anyhow!("{error} ({} size)", if tiled { "tile" } else { "strip" }))?;
     let grid = Grid {
@@ -190,19 +191,19 @@ fn grid(ifd: &Ifd, form: &Form, method: Method) -> Result<(Grid, Vec<Span>)> {
         let Some(values) = ifd.values(tag, number)? else {
             return Ok(None);
         };
-        let found = values.len() as u64;
+        let present = values.len() as u64;
         ensure!(
-            found == number,
-            "its directory lists {found} of {number} {noun}s"
+            present == number,
+            "its directory lists {present} of {number} {noun}s"
         );
         Ok(Some(values))
     };
     let offsets = list(offsets)?.with_context(|| format!("its directory lists no {noun}s"))?;
-    // Some writers leave the count of the only strip out.
-    let whole = (form.row(chunk.width) * chunk.height) as u64;
+    // Some writers leave out the length of the only strip.
+    let chunk_bytes = (form.row(chunk.width) * chunk.height) as u64;
     let counts = match list(counts)? {
         Some(counts) => counts,
-        None if method == Method::None && number == 1 => vec![whole],
+        None if method == Method::None && number == 1 => vec![chunk_bytes],
         None => bail!("its directory lists no {noun} byte counts"),
     };
     let spans = offsets.into_iter().zip(counts);

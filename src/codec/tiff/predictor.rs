@@ -4,8 +4,8 @@
 use crate::codec::raw::Order;
 use crate::image::Depth;
 
-/// Turns differences in the file's byte order into samples in the machine's, row by row; `row` is
-/// the bytes of one.
+/// Converts differences in the file's byte order to samples in the machine's, row by row; `row` is
+/// the number of bytes in a row.
 pub fn undo(rows: &mut [u8], row: usize, channels: usize, depth: Depth, order: Order) {
     let swap = order != Order::NATIVE;
     for row in rows.chunks_exact_mut(row) {
@@ -52,7 +52,7 @@ fn sum16<const CHANNELS: usize, const SWAP: bool>(row: &mut [u8]) {
     }
 }
 
-/// Puts the differences of native-endian samples into `differences`, which is as long.
+/// Writes the differences of native-endian samples to `differences`, which has the same length.
 pub fn apply(rows: &[u8], differences: &mut [u8], row: usize, channels: usize, depth: Depth) {
     let step = channels * depth.bytes();
     for (row, out) in rows

@@ -1,24 +1,25 @@
-//! What the tags say of the samples: `Form`, or the name of what is not supported and what to do.
+//! Reads the type of the samples from the tags: `Form`, or an error that names the unsupported
+//! feature and a remedy.
 
 use super::ifd::{Ifd, tag};
 use crate::image::{Depth, Shape};
 use crate::metadata::Alpha;
 use anyhow::{Context, Result, bail, ensure};
 
-/// What the samples are, in memory and in the file.
+/// The type of the samples, in memory and in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// The image in memory.
+    /// The shape of the image in memory.
     pub shape: Shape,
-    /// Bits of a sample in the file: 1, 2, 4, 8, 10, 12, 14 or 16.
+    /// Bits of a sample in the file: 1 to 16.
     pub bits: u32,
-    /// Whether each channel has chunks of its own.
+    /// Whether each channel has chunks of its own (PlanarConfiguration 2).
     pub planar: bool,
     /// Whether samples are signed.
     pub signed: bool,
-    /// Whether grey 0 is white.
+    /// Whether 0 stands for white in grey images.
     pub white_is_zero: bool,
-    /// What the last channel is, if not a colour.
+    /// The meaning of the last channel, if it is not a colour.
     pub alpha: Alpha,
 }
 
@@ -28,25 +29,32 @@ impl Form {
         if self.planar { 1 } else { self.shape.channels }
     }
 
-    /// Chunks that lie over one another: one a channel if they are apart.
+    /// Planes of the image: one for each channel if they are stored separately, otherwise one.
     pub fn planes(&self) -> usize {
         self.shape.channels / self.channels()
     }
 
-    /// Bytes of a row of `width` pixels in a chunk; rows begin with a byte (TIFF 6.0, section 3).
+    /// Bytes in a row of `width` pixels of a chunk; rows begin on a byte boundary (TIFF 6.0,
+    /// section 3).
     pub fn row(&self, width: usize) -> usize {
-        // Of eights and of what is left: the bits of the widest row do not fit in 64.
+        // Groups of eight samples and the rest separately: the bits of the widest row do not fit
+        // into 64 bits.
         let (samples, bits) = (width * self.channels(), self.bits as usize);
         samples / 8 * bits + (samples % 8 * bits).div_ceil(8)
     }
 
-    /// Whether a chunk's rows lie in the file as in memory, but for byte order and sign.
+    /// Whether a sample takes as many bytes in the file as in memory, and is not packed.
+    pub fn has_whole_samples(&self) -> bool {
+        self.bits == self.shape.depth.bits()
+    }
+
+    /// Whether a chunk's rows are stored as in memory, apart from byte order and sign.
     pub fn is_plain(&self) -> bool {
-        self.planes() == 1 && self.bits == self.shape.depth.bits()
+        self.planes() == 1 && self.has_whole_samples()
     }
 }
 
-/// Reads them; refuses what an image in memory cannot hold or keep apart.
+/// Reads the type of the samples; refuses kinds that an image in memory cannot represent.
 pub fn form(ifd: &Ifd) -> Result<Form> {
     let needed = |tag, name: &str| {
         ifd.value(tag)?
@@ -98,11 +106,9 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         _ if bits.iter().any(|&other| other != bits[0]) => {
             bail!("channels of different depths are not supported")
         }
-        1 | 2 | 4 | 8 => Depth::Eight,
-        10 | 12 | 14 | 16 => Depth::Sixteen,
-        other => bail!(
-            "{other}-bit samples are not supported (1, 2, 4, 8, 10, 12, 14 and 16 bits are): {wanted}"
-        ),
+        1..=8 => Depth::Eight,
+        9..=16 => Depth::Sixteen,
+        other => bail!("{other}-bit samples are not supported (1 to 16 bits are): {wanted}"),
     };
     let bits = bits[0] as u32;
     ensure!(
@@ -125,7 +131,7 @@ fn signed(ifd: &Ifd, channels: u64, bits: u64, wanted: &str) -> Result<bool> {
     let first = formats.first().copied().unwrap_or(1);
     for &format in &formats {
         match format {
-            // 4 is "undefined", to be read as unsigned.
+            // 4 means undefined (TIFF 6.0, section 19), and is read as unsigned.
             1 | 4 => {}
             2 => ensure!(first == 2, "channels of different sign are not supported"),
             3 => bail!("{bits}-bit floating-point samples are not supported: {wanted}"),

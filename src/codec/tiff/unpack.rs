@@ -1,13 +1,18 @@
-//! Compression methods, and the unpacking of one strip or tile.
+//! The compression methods of TIFF, and the unpacking of one strip or tile.
 
 use super::lzw;
-use crate::codec::png::Unzip;
+use crate::deflate::zlib;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use zstd::zstd_safe::{self, DCtx, zstd_sys::ZSTD_ErrorCode};
 
-/// How strips and tiles are compressed.
+/// The code that zstd returns if the output is too small: it returns its error codes negated.
+const OUT_IS_TOO_SMALL: usize =
+    (ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall as usize).wrapping_neg();
+
+/// The compression of strips and tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Not at all.
+    /// No compression.
     None,
     /// LZW, TIFF 6.0, section 13.
     Lzw,
@@ -20,7 +25,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The method of a Compression tag; refuses the others by name.
+    /// The method for a value of the Compression tag; refuses unsupported ones by name.
     pub fn of_tag(value: u64) -> Result<Method> {
         let name = match value {
             1 => return Ok(Method::None),
@@ -40,43 +45,43 @@ impl Method {
         bail!("{name} compression is not supported")
     }
 
-    /// The most bytes that one packed byte can stand for.
+    /// The most bytes that one packed byte can expand to.
     pub fn expansion(self) -> u64 {
         match self {
             Method::None => 1,
-            // 12 bits name a string of up to 4096 − 257 bytes.
+            // 12 bits stand for a string of up to 4096 − 257 bytes.
             Method::Lzw => 2560,
-            // Two bits, a length and a distance, repeat 258 bytes.
+            // Two bits, a length and a distance, stand for 258 bytes.
             Method::Deflate => 1032,
-            // Two bytes repeat one 128 times.
+            // Two bytes stand for one byte repeated 128 times.
             Method::PackBits => 64,
-            // A block of 4 bytes repeats one 128 KiB times.
+            // A block of 4 bytes stands for one byte repeated 128 KiB times.
             Method::Zstd => 32768,
         }
     }
 }
 
-/// One worker's unpacker; its state is used again from chunk to chunk.
+/// The decompressor of one worker; its state is reused from chunk to chunk.
 pub struct Unpacker {
     method: Method,
-    deflate: Unzip,
-    zstd: Option<zstd::bulk::Decompressor<'static>>,
+    deflate: zlib::Decoder,
+    zstd: Option<DCtx<'static>>,
     spare: Vec<u8>,
 }
 
 impl Unpacker {
-    /// An unpacker of chunks of this method.
+    /// A decompressor for this method.
     pub fn new(method: Method) -> Unpacker {
         Unpacker {
             method,
-            deflate: Unzip::default(),
+            deflate: zlib::Decoder::default(),
             zstd: None,
             spare: Vec::new(),
         }
     }
 
-    /// Fills `out` from the packed bytes. `whole` is the size of a chunk that is not cut by the
-    /// image's end: some writers pad the last strip to it, and what is past `out` is dropped.
+    /// Fills `out` from the packed bytes. `whole` is the size of a chunk that the image's end does
+    /// not cut: some writers pad the last strip to that size, and bytes beyond `out` are dropped.
     pub fn unpack(&mut self, packed: &[u8], out: &mut [u8], whole: usize) -> Result<()> {
         let filled = match self.method {
             Method::None => {
@@ -90,6 +95,8 @@ impl Unpacker {
                 Some(filled) => filled,
                 None if whole > out.len() => {
                     let mut spare = std::mem::take(&mut self.spare);
+                    // Nothing of an earlier chunk remains, wherever this one ends.
+                    spare.clear();
                     spare.resize(whole, 0);
                     let filled = self.block(packed, &mut spare)?;
                     out.copy_from_slice(&spare[..out.len()]);
@@ -107,29 +114,30 @@ impl Unpacker {
         Ok(())
     }
 
-    /// Unpacks all at once and returns how many bytes there were; none if `out` is too small.
+    /// Unpacks with one call and returns the number of bytes; `None` if `out` is too small.
     fn block(&mut self, packed: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
         if self.method == Method::Deflate {
-            let filled = self.deflate.unzip(packed, out);
+            let filled = self.deflate.decode(packed, out);
             return filled.map_err(|fault| anyhow!("its deflate data are damaged: {fault}"));
         }
         let zstd = match &mut self.zstd {
             Some(zstd) => zstd,
-            none => none.insert(zstd::bulk::Decompressor::new()?),
+            none => none.insert(DCtx::try_create().context("no memory for zstd")?),
         };
-        match zstd.decompress_to_buffer(packed, out) {
+        match zstd.decompress(out, packed) {
             Ok(filled) => Ok(Some(filled)),
-            Err(error) if error.to_string().contains("too small") => Ok(None),
-            Err(error) => Err(anyhow!(
+            Err(OUT_IS_TOO_SMALL) => Ok(None),
+            Err(code) => Err(anyhow!(
                 "its zstd data are damaged ({})",
-                error.to_string().to_lowercase()
+                zstd_safe::get_error_name(code).to_lowercase()
             )),
         }
     }
 }
 
-/// PackBits: a count byte n, then n + 1 bytes as they are (n from 0 to 127), or one byte to repeat
-/// 257 − n times (n from 129 on); 128 does nothing. Returns the bytes written.
+/// PackBits (TIFF 6.0, section 9): a count byte n, then n + 1 literal bytes (n from 0 to 127), or
+/// one byte to repeat 257 − n times (n from 129 on); 128 is skipped. Returns the number of bytes
+/// written.
 fn unpack_bits(mut packed: &[u8], out: &mut [u8]) -> usize {
     let mut filled = 0;
     while let Some((&count, rest)) = packed.split_first() {

@@ -1,12 +1,12 @@
-//! Ranges: as they are typed and told, in the values that a file's samples stand for, and as they
-//! are worked with, in samples.
+//! Ranges: in the values of a file, as the user types them, and in samples in memory, as the
+//! operation uses them.
 
-use crate::image::{Depth, Shape, Values};
+use crate::image::Values;
 use anyhow::{Result, ensure};
 use std::str::FromStr;
 
 /// A range of values, `MIN:MAX` with MIN below MAX, from −32768 to 65535.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Range {
     /// The smallest value.
     pub min: i32,
@@ -40,7 +40,7 @@ impl FromStr for Range {
 }
 
 impl Range {
-    /// Refuses a range of `option` that samples of such values do not have.
+    /// Refuses a range of `option` with values that samples of this type cannot have.
     pub(super) fn fits(self, option: &str, values: Values) -> Result<()> {
         let (least, most) = (values.least(), values.most());
         ensure!(
@@ -52,81 +52,16 @@ impl Range {
         Ok(())
     }
 
-    /// Its samples.
+    /// The range in samples in memory.
     pub(super) fn samples(self, values: Values) -> (u16, u16) {
         (values.sample(self.min), values.sample(self.max))
-    }
-}
-
-/// The scopes of `--scope`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Scope {
-    /// Each page's own range
-    Page,
-    /// One range for all pages of the same kind
-    #[default]
-    Stack,
-}
-
-/// Minimum and maximum, in samples, of each channel that has a range of its own: one range for all
-/// colours, or one for each. `min > max` cannot be: every channel has a sample.
-pub type Ranges = Vec<(u16, u16)>;
-
-/// The ranges of the colours as they are, if it is to be one `per_channel`, or all in one.
-pub(in crate::ops) fn joined(each: impl Iterator<Item = (u16, u16)>, per_channel: bool) -> Ranges {
-    match per_channel {
-        true => each.collect(),
-        false => vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))],
-    }
-}
-
-/// The range, or each colour's, of a set of images of one kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetRange {
-    /// Samples a pixel of these images.
-    pub channels: usize,
-    /// What their samples stand for.
-    pub values: Values,
-    /// One range for all colours, or one for each.
-    pub ranges: Ranges,
-    /// Whether it was measured in nothing but the image that it is for.
-    pub own: bool,
-}
-
-/// What samples stand for in the file that is read, and in that which is written.
-///
-/// In between they have the greater of both depths: 8 bits have been widened to 16, times 257, and
-/// 16 bits are narrowed to 8 where they still have to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Meaning {
-    /// In the file that is read.
-    pub read: Values,
-    /// In the file that is written.
-    pub written: Values,
-}
-
-impl Meaning {
-    /// Numbers from 0, before and after.
-    pub(super) fn plain(shape: &Shape) -> Meaning {
-        let values = Values {
-            depth: shape.depth,
-            signed: false,
-        };
-        Meaning {
-            read: values,
-            written: values,
-        }
-    }
-
-    /// What a sample at the depth `at` stood for in the file that was read.
-    pub(super) fn told(&self, sample: u16, at: Depth) -> i32 {
-        self.read.value(sample / self.read.depth.steps(at))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::Depth;
 
     #[test]
     fn what_may_be_typed() {

@@ -1,6 +1,6 @@
 //! The scale of one channel, by its definition.
 
-/// How the samples of a channel are scaled: from `min`…`max`, which are not the same, to `lo`…`hi`.
+/// The scale of a channel's samples: from `min`…`max`, which differ, to `lo`…`hi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scale {
     pub(super) min: u16,
@@ -10,7 +10,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Changes nothing: 65535 steps to 65535 steps.
+    /// The scale that changes nothing: 65535 steps to 65535 steps.
     pub(super) const IDENTITY: Scale = Scale {
         min: 0,
         max: u16::MAX,

@@ -8,7 +8,7 @@ pub mod random;
 pub mod recipe;
 pub mod seeds;
 
-#[path = "../../png_files.rs"]
+#[path = "../../support/png.rs"]
 pub mod png_files;
-#[path = "../../tiff/build.rs"]
+#[path = "../../support/tiff.rs"]
 pub mod tiff_files;

@@ -1,20 +1,21 @@
-//! The PNG container: signature, chunks and their CRCs. Everything is read through one reused window, so memory does not grow with the file.
+//! The PNG container: signature, chunks and their CRCs (PNG specification, third edition, section 5).
+//! The file is read through one reused window, so that memory does not grow with the file.
 
 use crate::files::Source;
 use anyhow::{Result, bail, ensure};
 use crc32fast::Hasher;
 use std::fmt;
 
-/// The first bytes of every PNG (section 5.2).
+/// The first bytes of every PNG (PNG specification, section 5.2).
 pub const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-/// Lengths and sides stay below 2³¹ (PNG specification, section 7.1).
+/// The largest length or side, 2³¹ − 1 (PNG specification, section 7.1).
 pub const MOST: u32 = i32::MAX as u32;
 
-/// Bytes of the file held at a time.
+/// Bytes of the file in memory at a time.
 const WINDOW: u64 = 256 << 10;
 
-/// A part of the source in memory, moved along as the reader asks for later bytes.
+/// A part of the source in memory, which moves forward as later bytes are requested.
 pub struct Window<'a> {
     source: &'a Source,
     buffer: Vec<u8>,
@@ -23,7 +24,7 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// A window over `source` that has read nothing yet.
+    /// An empty window over `source`.
     pub fn new(source: &'a Source) -> Window<'a> {
         Window {
             source,
@@ -33,7 +34,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// At least one and at most `most` (≥ 1) bytes from `at` on; an error at the source's end.
+    /// Between 1 and `most` (≥ 1) bytes from offset `at`; an error at the end of the source.
     pub fn bytes(&mut self, at: u64, most: u64) -> Result<&[u8]> {
         self.hold(at, 1)?;
         let held = &self.buffer[(at - self.start) as usize..self.filled];
@@ -65,28 +66,28 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Where a chunk lies in the file.
+/// The position of a chunk in the file.
 #[derive(Clone, Copy)]
 pub struct Chunk {
     pub kind: [u8; 4],
-    /// Byte of its length field.
+    /// Offset of its length field.
     pub start: u64,
     /// Bytes of data.
     pub len: u32,
 }
 
 impl Chunk {
-    /// Byte at which the data start.
+    /// Offset of its data.
     pub fn data(&self) -> u64 {
         self.start + 8
     }
 
-    /// Byte at which the next chunk starts.
+    /// Offset of the next chunk.
     pub fn end(&self) -> u64 {
         self.data() + u64::from(self.len) + 4
     }
 
-    /// The CRC of its kind, to which that of its data is added.
+    /// A hasher that has consumed the chunk type; the CRC covers type and data (section 5.3).
     pub fn hasher(&self) -> Hasher {
         let mut hasher = Hasher::new();
         hasher.update(&self.kind);
@@ -105,7 +106,7 @@ impl fmt::Display for Chunk {
     }
 }
 
-/// The chunks of a PNG, one after another.
+/// Reads the chunks of a PNG one after another.
 pub struct Chunks<'a> {
     pub window: Window<'a>,
     /// Whether image data may be cut off.
@@ -121,7 +122,7 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// The chunk that starts at `start`; it lies within the file.
+    /// The chunk that starts at offset `start`; it must lie within the file.
     pub fn at(&mut self, start: u64) -> Result<Chunk> {
         let [l0, l1, l2, l3, kind @ ..] = self.window.array::<8>(start)?;
         let len = u32::from_be_bytes([l0, l1, l2, l3]);
@@ -141,7 +142,7 @@ impl<'a> Chunks<'a> {
         Ok(chunk)
     }
 
-    /// Reads the chunk's data, hands them on in pieces, and checks its CRC.
+    /// Reads the chunk's data, passes them to `piece` in parts, and checks the CRC.
     pub fn each(&mut self, chunk: &Chunk, mut piece: impl FnMut(&[u8])) -> Result<()> {
         let mut hasher = chunk.hasher();
         let mut at = chunk.data();
@@ -154,22 +155,22 @@ impl<'a> Chunks<'a> {
         self.check(chunk, hasher)
     }
 
-    /// Compares the CRC of all of the chunk's data with the one that it states.
+    /// Compares the CRC of the chunk's data with the stored one.
     pub fn check(&mut self, chunk: &Chunk, hasher: Hasher) -> Result<()> {
         let stated = u32::from_be_bytes(self.window.array(chunk.end() - 4)?);
         ensure!(stated == hasher.finalize(), "bad CRC in {chunk}");
         Ok(())
     }
 
-    /// All data of a chunk that is known to be small.
+    /// All data of a chunk, which must be small.
     pub fn data(&mut self, chunk: &Chunk) -> Result<Vec<u8>> {
         let mut data = Vec::new();
         self.each(chunk, |piece| data.extend_from_slice(piece))?;
         Ok(data)
     }
 
-    /// The chunks behind the image data, which start at byte `start`; IEND is not one of them. Only
-    /// the heads of the image data's chunks are read.
+    /// The chunks after the image data, which start at offset `start`, without IEND. Of IDAT chunks
+    /// only the headers are read.
     pub fn behind(&self, start: u64) -> Result<Vec<Chunk>> {
         let (mut found, mut at) = (Vec::new(), start);
         loop {
@@ -191,7 +192,7 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Walks from `start` over all chunks that may follow the image data, to the end.
+    /// Checks all chunks from `start` to the end of the file.
     pub fn finish(&mut self, start: u64) -> Result<()> {
         let mut chunk = self.at(start)?;
         loop {
@@ -205,7 +206,8 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// A decoder that does not know such a chunk cannot show the image (section 5.4).
+/// Whether a chunk is critical: a decoder that does not know it cannot show the image (PNG
+/// specification, section 5.4).
 pub fn is_critical(kind: &[u8; 4]) -> bool {
     kind[0].is_ascii_uppercase()
 }

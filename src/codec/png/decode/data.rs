@@ -1,6 +1,8 @@
-//! The image data of a PNG: the bytes of its consecutive IDAT chunks as one stream, CRCs checked.
+//! The image data of a PNG: the contents of its consecutive IDAT chunks as one stream, with CRCs
+//! checked.
 
 use super::chunks::{Chunk, Chunks};
+use crate::deflate::inflate::parallel::Input;
 use crate::files::Source;
 use anyhow::Result;
 use crc32fast::Hasher;
@@ -10,9 +12,9 @@ pub struct ImageData<'a> {
     pub chunks: Chunks<'a>,
     chunk: Chunk,
     hasher: Hasher,
-    /// Byte of the file to be read next.
+    /// Offset in the file of the next byte.
     at: u64,
-    /// Bytes of the chunk's data not yet consumed.
+    /// Bytes of the chunk's data that are not consumed yet.
     left: u64,
     /// Whether `chunk` is the last one.
     last: bool,
@@ -21,7 +23,7 @@ pub struct ImageData<'a> {
 }
 
 impl<'a> ImageData<'a> {
-    /// A stream that is yet to be opened, and till then empty.
+    /// A stream without data, to be opened later.
     pub fn new(source: &'a Source) -> ImageData<'a> {
         ImageData {
             chunks: Chunks::new(source),
@@ -38,13 +40,13 @@ impl<'a> ImageData<'a> {
         }
     }
 
-    /// Makes this the stream of `chunk` and all IDAT chunks that follow it.
+    /// Opens the stream of `chunk` and all IDAT chunks that follow it.
     pub fn open(&mut self, chunk: Chunk) {
         self.open_chunk(chunk);
         self.alone = false;
     }
 
-    /// Makes this the data of the one chunk at byte `start`.
+    /// Opens the stream of the single chunk at offset `start`.
     pub fn open_alone(&mut self, start: u64) -> Result<Chunk> {
         let chunk = self.chunks.at(start)?;
         self.open_chunk(chunk);
@@ -60,29 +62,7 @@ impl<'a> ImageData<'a> {
         self.last = false;
     }
 
-    /// Bytes that come next, as many as are at hand; none at the end of the image data.
-    pub fn peek(&mut self) -> Result<&[u8]> {
-        while self.left == 0 {
-            if self.last {
-                return Ok(&[]);
-            }
-            self.advance()?;
-        }
-        self.chunks.window.bytes(self.at, self.left)
-    }
-
-    /// Moves past the first `count` of the bytes that `peek` gave.
-    pub fn consume(&mut self, count: usize) -> Result<()> {
-        if count > 0 {
-            let bytes = self.chunks.window.bytes(self.at, count as u64)?;
-            self.hasher.update(bytes);
-            self.at += count as u64;
-            self.left -= count as u64;
-        }
-        Ok(())
-    }
-
-    /// Closes a chunk whose data are all consumed, and opens the next.
+    /// Checks the CRC of a chunk whose data are consumed, and opens the next chunk.
     fn advance(&mut self) -> Result<()> {
         self.chunks
             .check(&self.chunk, std::mem::take(&mut self.hasher))?;
@@ -97,18 +77,18 @@ impl<'a> ImageData<'a> {
         Ok(())
     }
 
-    /// Byte of the file that has been reached.
+    /// The offset in the file of the next byte.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// Checks the rest of the chunk being read: its CRC tells damage better than what the damaged
-    /// bytes happen to mean.
+    /// Checks the rest of the current chunk: a CRC error describes damage better than an error in
+    /// the damaged data.
     pub fn check_chunk(&mut self) -> Result<()> {
         self.chunks.each(&self.chunk, |_| ())
     }
 
-    /// Checks all that follows: the rest of the image data and every chunk up to IEND.
+    /// Checks the rest of the file: the remaining image data and every chunk up to IEND.
     pub fn finish(&mut self) -> Result<()> {
         loop {
             let rest = self.peek()?.len();
@@ -117,5 +97,27 @@ impl<'a> ImageData<'a> {
             }
             self.consume(rest)?;
         }
+    }
+}
+
+impl Input for ImageData<'_> {
+    fn peek(&mut self) -> Result<&[u8]> {
+        while self.left == 0 {
+            if self.last {
+                return Ok(&[]);
+            }
+            self.advance()?;
+        }
+        self.chunks.window.bytes(self.at, self.left)
+    }
+
+    fn consume(&mut self, count: usize) -> Result<()> {
+        if count > 0 {
+            let bytes = self.chunks.window.bytes(self.at, count as u64)?;
+            self.hasher.update(bytes);
+            self.at += count as u64;
+            self.left -= count as u64;
+        }
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What stands before the image data of a PNG, and what it promises.
+//! Reads and checks the chunks before the image data of a PNG.
 
 use super::chunks::{Chunk, MOST, SIGNATURE, is_critical};
 use super::data::ImageData;
@@ -7,10 +7,10 @@ use crate::files::Source;
 use crate::image::{Depth, Shape};
 use anyhow::{Result, bail, ensure};
 
-/// Deflate makes at most 258 bytes of 2 bits.
+/// The largest expansion of deflate: a match of 258 bytes takes at least 2 bits (RFC 1951 §3.2.5).
 const EXPANSION: u128 = 1032;
 
-/// The colour type of IHDR (section 11.2.1).
+/// The colour type of IHDR (PNG specification, section 11.2.1).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     Grey,
@@ -20,7 +20,7 @@ pub enum Colour {
     Rgba,
 }
 
-/// What IHDR promises.
+/// The fields of IHDR (PNG specification, section 11.2.1).
 #[derive(Clone, Copy)]
 pub struct Header {
     pub width: u32,
@@ -119,7 +119,7 @@ impl Header {
         Ok(usize::try_from(bytes.sum::<u128>())?)
     }
 
-    /// Refuses a header that promises more than `size` bytes of file can hold.
+    /// Refuses a header whose image cannot fit into a file of `size` bytes.
     fn check_promise(&self, size: u64) -> Result<()> {
         let pixels = u128::from(self.width) * u128::from(self.height);
         let bytes = pixels * u128::from(self.pixel_bits()) / 8;
@@ -133,22 +133,21 @@ impl Header {
     }
 }
 
-/// Everything before the image data.
+/// The chunks before the image data.
 pub struct Prelude {
     pub header: Header,
     /// Whether a tRNS chunk adds transparency.
     pub transparent: bool,
-    /// The data of our private chunk of segment lengths.
+    /// The data of the private chunk with the segment lengths.
     pub index: Option<Vec<u8>>,
     /// The other ancillary chunks.
     pub others: Vec<Chunk>,
-    /// Byte at which the first IDAT starts.
+    /// Offset of the first IDAT chunk.
     pub data: u64,
 }
 
 impl Prelude {
-    /// Reads the chunks up to the first IDAT, and checks what they promise; that one may be cut off
-    /// if `damaged` files are welcome.
+    /// Reads and checks the chunks up to the first IDAT. With `damaged`, that IDAT may be cut off.
     pub fn read(source: &Source, damaged: bool) -> Result<(Prelude, ImageData<'_>)> {
         let mut data = ImageData::new(source);
         data.chunks.damaged = damaged;
@@ -171,7 +170,8 @@ impl Prelude {
             others: Vec::new(),
             data: 0,
         };
-        let mut palette = false;
+        // The number of palette colours, and whether a tRNS chunk was ignored.
+        let (mut palette, mut ignored) = (None, false);
         loop {
             chunk = chunks.at(chunk.end())?;
             match &chunk.kind {
@@ -193,9 +193,24 @@ impl Prelude {
                     );
                 }
                 b"tRNS" => {
-                    prelude.transparent = true;
                     let values = chunks.data(&chunk)?;
-                    // Programs disagree on what a value means that no sample can have.
+                    // A tRNS chunk that does not fit the image is ignored, as in libpng: other
+                    // readers show no transparency either.
+                    let fits = match header.colour {
+                        Colour::Grey => values.len() == 2,
+                        Colour::Rgb => values.len() == 6,
+                        Colour::Palette => {
+                            palette.is_some_and(|colours| (1..=colours).contains(&values.len()))
+                        }
+                        Colour::GreyAlpha | Colour::Rgba => false,
+                    };
+                    ensure!(!ignored, "{chunk} is a second tRNS");
+                    ignored = !fits;
+                    if !fits || prelude.transparent {
+                        continue;
+                    }
+                    prelude.transparent = true;
+                    // Programs disagree on the meaning of a value that no sample can have.
                     let beyond =
                         |pair: &[u8; 2]| u32::from(u16::from_be_bytes(*pair)) >> header.bits > 0;
                     ensure!(
@@ -207,14 +222,14 @@ impl Prelude {
                     continue;
                 }
                 b"PLTE" => {
-                    // The png crate takes a palette of any length, and panics when it uses it.
+                    // The png crate accepts a palette of any length, and panics when it is used.
                     ensure!(
                         chunk.len.is_multiple_of(3) && (3..=3 * 256).contains(&chunk.len),
                         "{chunk} is no palette of 1 to 256 colours ({} bytes)",
                         chunk.len
                     );
-                    ensure!(!palette, "{chunk} is a second palette");
-                    palette = true;
+                    ensure!(palette.is_none(), "{chunk} is a second palette");
+                    palette = Some(chunk.len as usize / 3);
                 }
                 kind if is_critical(kind) => bail!("{chunk} is out of place or unknown"),
                 _ => prelude.others.push(chunk),
@@ -223,7 +238,7 @@ impl Prelude {
         }
     }
 
-    /// The image data from their start.
+    /// The stream of the image data.
     pub fn image_data<'a>(&self, source: &'a Source) -> Result<ImageData<'a>> {
         let mut data = ImageData::new(source);
         let first = data.chunks.at(self.data)?;
@@ -231,7 +246,7 @@ impl Prelude {
         Ok(data)
     }
 
-    /// Whether the samples lie in the file as they do in memory, but for filters and byte order.
+    /// Whether scanlines differ from rows in memory only by filters and byte order.
     pub fn is_plain(&self) -> bool {
         let Header {
             bits,

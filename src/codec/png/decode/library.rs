@@ -1,38 +1,52 @@
 //! PNGs of unusual layout (interlaced, palette, fewer than 8 bits, tRNS), by the png crate.
 
-use crate::codec::salvage::Salvage;
+use crate::codec::error_policy::ErrorPolicy;
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape};
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use png::{DecodeOptions, Decoder, DecodingError, Limits, Transformations};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
-/// Decodes a PNG that has this shape once expanded, and whose image data are known to be whole:
-/// the png crate itself would take a stream whose end and Adler-32 are missing.
-pub fn decode(source: &Source, shape: Shape, salvage: &Salvage) -> Result<Image> {
+/// Decodes a PNG with the png crate; `shape` is the shape after expansion. The image data must have
+/// been checked: the crate accepts a stream without its end and Adler-32.
+pub fn decode(source: &Source, shape: Shape, policy: &ErrorPolicy) -> Result<Image> {
     let mut options = DecodeOptions::default();
     options.set_ignore_text_chunk(true);
     options.set_ignore_iccp_chunk(true);
     let file = BufReader::new(Cursor { source, at: 0 });
     let mut decoder = Decoder::new_with_options(file, options);
-    // What the header promises is checked already, and chunks lie within the file.
+    // The header has been checked already, and all chunks lie within the file.
     decoder.set_limits(Limits { bytes: usize::MAX });
     decoder.set_transformations(Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(plain)?;
-    ensure!(
-        reader.output_buffer_size() == Some(shape.bytes()),
-        "its chunks contradict one another"
-    );
-    let mut samples = salvage.samples(&shape)?;
+    // The crate turns a tRNS chunk into alpha even where it is to be ignored.
+    let with_alpha = Shape {
+        channels: shape.channels + 1,
+        ..shape
+    };
+    let made = match reader.output_buffer_size() {
+        size if size == Some(shape.bytes()) => shape,
+        size if !shape.has_alpha() && size == Some(with_alpha.bytes()) => with_alpha,
+        _ => bail!("its chunks contradict one another"),
+    };
+    let mut samples = policy.samples(&made)?;
     let frame = reader.next_frame(samples.as_bytes_mut()).map_err(plain);
     let checked = frame.and_then(|frame| {
         ensure!(
-            frame.buffer_size() == shape.bytes() && frame.width as usize == shape.width,
+            frame.buffer_size() == made.bytes() && frame.width as usize == made.width,
             "its chunks contradict one another"
         );
         Ok(())
     });
-    salvage.take(checked)?;
+    policy.take(checked)?;
+    if made != shape {
+        let all = std::mem::replace(&mut samples, Samples::any(&shape)?);
+        let pixels = all.as_bytes().chunks_exact(made.pixel_bytes());
+        let places = samples.as_bytes_mut().chunks_exact_mut(shape.pixel_bytes());
+        for (place, pixel) in places.zip(pixels) {
+            place.copy_from_slice(&pixel[..place.len()]);
+        }
+    }
     if let Samples::U16(samples) = &mut samples {
         samples.iter_mut().for_each(|s| *s = u16::from_be(*s));
     }
@@ -47,7 +61,7 @@ fn plain(error: DecodingError) -> anyhow::Error {
     }
 }
 
-/// A source as the png crate wants it.
+/// Implements `Read` and `Seek` on a source, for the png crate.
 struct Cursor<'a> {
     source: &'a Source,
     at: u64,

@@ -1,12 +1,12 @@
-//! What can be read of damaged image data: everything up to the first place that makes no sense.
+//! Reads damaged image data up to the first error.
 
 use super::header::Prelude;
 use super::unfilter::Rows;
 use crate::files::Source;
 use anyhow::Result;
 
-/// Fills the rows as far as the image data can be inflated, CRCs and sums unchecked; the others are
-/// left as they are.
+/// Fills the rows as far as the image data can be inflated, without checking CRCs and Adler-32;
+/// leaves the remaining rows unchanged.
 pub fn fill(source: &Source, prelude: &Prelude, rows: &mut Rows) -> Result<()> {
     let mut stream = Vec::new();
     let mut at = prelude.data;
@@ -22,10 +22,11 @@ pub fn fill(source: &Source, prelude: &Prelude, rows: &mut Rows) -> Result<()> {
         source.read_at(&mut stream[start..], at + 8)?;
         at += 12 + len;
     }
-    // What an error leaves behind are the bytes before it, and zeros: rows of zeros, not filtered.
+    // After an error the buffer holds the bytes before it, then zeros, which are unfiltered rows of
+    // zeros.
     let mut bytes = vec![0; prelude.header.scanline_bytes()?];
     let _ = libdeflater::Decompressor::new().zlib_decompress(&stream, &mut bytes);
-    // Damaged bytes may name a filter that does not exist; the rows before stand.
+    // A damaged filter byte may be invalid; the rows before it are kept.
     let _ = rows.push(&bytes);
     Ok(())
 }

@@ -1,18 +1,20 @@
-//! Decoding our own files on all cores: their image data are segments that refer to nothing
-//! outside themselves, and a private chunk says where each starts. What it says is checked: the
-//! segments' lengths against the chunks, their rows, filters and CRCs, and the joined Adler-32.
+//! Decodes files of this program on all cores: their image data are segments that refer to no byte
+//! outside themselves, and a private chunk lists their lengths. The list is checked against the
+//! chunks, the segments' rows, filters and CRCs, and the combined Adler-32.
 
 use super::chunks::Chunks;
 use super::data::ImageData;
 use super::header::Prelude;
-use super::inflate::{Block, Inflater, Part, Place};
-use super::unfilter::{Layout, Rows, SUB};
-use crate::codec::png::adler::joined;
+use super::scanlines::{ScanlineBuffer, ScanlineInflater, SegmentEnd, SegmentPlace};
+use super::unfilter::{Layout, Rows};
+use super::unfilter_pixels::SUB;
+use crate::deflate::adler::joined;
 use crate::files::Source;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 
-/// Decodes the segments that `index` promises into `image`. After an error `image` is of no use.
+/// Decodes the segments listed in `index` into `image`. After an error the content of `image` is
+/// undefined.
 pub fn decode(
     source: &Source,
     prelude: &Prelude,
@@ -29,15 +31,15 @@ pub fn decode(
     });
     let starts: Vec<u64> = starts.collect();
     let worker = || {
-        let inflater = Inflater::new(ImageData::new(source));
-        (inflater, Block::new(rows * (layout.row + 1)))
+        let inflater = ScanlineInflater::new(ImageData::new(source));
+        (inflater, ScanlineBuffer::new(rows * (layout.row + 1)))
     };
-    // Two at once on a thread, if there are enough for all threads.
+    // Two segments at once on a thread, if there are enough segments for all threads.
     let group = match places.len() >= 4 * rayon::current_num_threads() {
         true => 2,
         false => 1,
     };
-    let groups: Result<Vec<Vec<Part>>> = image
+    let groups: Result<Vec<Vec<SegmentEnd>>> = image
         .par_chunks_mut(group * rows * layout.row)
         .zip(places.par_chunks(group))
         .zip(starts.par_chunks(group))
@@ -66,8 +68,9 @@ pub fn decode(
     Chunks::new(source).finish(start)
 }
 
-/// The rows of a segment and where each stands, if the index fits an image of `height` rows.
-fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<Place>)> {
+/// The rows of a segment and the position of each segment, if the index fits an image of `height`
+/// rows.
+fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<SegmentPlace>)> {
     let (head, lengths) = index.split_first_chunk::<5>().context("short index")?;
     let (lengths, rest) = lengths.as_chunks::<4>();
     let [version, rows @ ..] = *head;
@@ -78,7 +81,7 @@ fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<Place>)> {
         "index of another image"
     );
     let count = lengths.len();
-    let place = |(i, len): (usize, &[u8; 4])| Place {
+    let place = |(i, len): (usize, &[u8; 4])| SegmentPlace {
         first: i == 0,
         last: i + 1 == count,
         len: u32::from_be_bytes(*len),
@@ -88,19 +91,19 @@ fn parse(index: &[u8], height: usize) -> Result<(usize, Vec<Place>)> {
 
 /// A segment being decoded.
 struct Segment<'a, 's> {
-    inflater: &'a mut Inflater<'s>,
-    block: &'a mut Block,
-    place: Place,
+    inflater: &'a mut ScanlineInflater<'s>,
+    block: &'a mut ScanlineBuffer,
+    place: SegmentPlace,
     rows: Rows<'a>,
-    /// Bytes of its scanlines, and how many of them are to come.
+    /// Bytes of its scanlines, and how many of them remain.
     len: usize,
     left: usize,
 }
 
 impl<'a, 's> Segment<'a, 's> {
     fn open(
-        (inflater, block): &'a mut (Inflater<'s>, Block),
-        (start, place): (u64, Place),
+        (inflater, block): &'a mut (ScanlineInflater<'s>, ScanlineBuffer),
+        (start, place): (u64, SegmentPlace),
         rows: Rows<'a>,
         len: usize,
     ) -> Result<Segment<'a, 's>> {
@@ -130,16 +133,16 @@ impl<'a, 's> Segment<'a, 's> {
         Ok(())
     }
 
-    fn close(self) -> Result<Part> {
+    fn close(self) -> Result<SegmentEnd> {
         self.inflater
             .close_segment(self.place, self.len, self.block)
     }
 }
 
-fn decode_group(mut segments: Vec<Segment>) -> Result<Vec<Part>> {
+fn decode_group(mut segments: Vec<Segment>) -> Result<Vec<SegmentEnd>> {
     while segments.iter().any(|segment| segment.left > 0) {
         if let [one, two] = &mut segments[..] {
-            Inflater::ahead([
+            ScanlineInflater::ahead([
                 (one.inflater, one.block, one.left),
                 (two.inflater, two.block, two.left),
             ])?;

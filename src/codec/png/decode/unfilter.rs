@@ -1,13 +1,14 @@
-//! Undoing the filters of scanlines (PNG specification, section 9.2), in place.
+//! Reverses the filters of scanlines (PNG specification, third edition, §9.2), in place.
 //!
-//! Filters work byte by byte on bytes at the same place in a pixel, so the bytes of 16-bit samples
-//! can be brought into the machine's order before.
+//! Filters combine bytes at the same position in neighbouring pixels, so 16-bit samples can be
+//! converted to the machine's byte order first.
 
+use super::unfilter_pixels::{AVERAGE, PAETH, SUB, unfilter_from};
 use super::unfilter_simd;
 use crate::image::Shape;
 use anyhow::{Result, ensure};
 
-/// How the samples of an image lie in memory and in scanlines.
+/// The layout of an image's samples in memory and in scanlines.
 #[derive(Clone, Copy)]
 pub struct Layout {
     /// Bytes in a row.
@@ -30,11 +31,11 @@ impl Layout {
     }
 }
 
-/// The rows of an image or of a part of it, filled with scanlines piece by piece.
+/// The rows of an image, or of a part of it, which are filled with scanlines piece by piece.
 pub struct Rows<'a> {
     image: &'a mut [u8],
     layout: Layout,
-    /// Filter types of the rows not yet unfiltered; the last row may be incomplete.
+    /// Filter types of the rows that are still filtered; the last row may be incomplete.
     filters: Vec<u8>,
     /// Bytes present of the scanline being filled, its filter type included.
     column: usize,
@@ -43,7 +44,7 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Rows to be written to `image`.
+    /// An empty state for rows that are written to `image`.
     pub fn new(image: &'a mut [u8], layout: Layout) -> Rows<'a> {
         Rows {
             image,
@@ -54,7 +55,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Takes the next bytes of the scanlines; `image` must have room for them.
+    /// Consumes the next bytes of the scanlines; they must not exceed `image`.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
         while let Some(&first) = bytes.first() {
             if self.column == 0 {
@@ -83,7 +84,7 @@ impl<'a> Rows<'a> {
         let complete = self.filters.len() - usize::from(self.column > 0);
         let at_end = (self.done + complete) * self.layout.row == self.image.len();
         let group = unfilter_simd::rows_at_once(self.layout.step);
-        // The first row has none above, so groups start at the second.
+        // The first row has no row above, so groups start at the second.
         let lone = usize::from(self.done == 0).min(complete);
         let count = match at_end {
             true => complete,
@@ -113,11 +114,6 @@ impl<'a> Rows<'a> {
     }
 }
 
-pub const SUB: u8 = 1;
-pub const UP: u8 = 2;
-pub const AVERAGE: u8 = 3;
-pub const PAETH: u8 = 4;
-
 /// Unfilters consecutive rows, each by its filter type; `above` is the finished row before them.
 fn unfilter_rows(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]) {
     let row = above.len();
@@ -139,7 +135,7 @@ fn unfilter_rows(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]) {
     }
 }
 
-/// Unfilters a row that has none above: as if that were all zero.
+/// Unfilters the first row: the row above counts as zero.
 fn unfilter_first(filter: u8, step: usize, row: &mut [u8]) {
     match filter {
         SUB | PAETH => unfilter_row(SUB, step, &[], row),
@@ -174,63 +170,4 @@ fn unfilter_pixels<const STEP: usize>(filter: u8, above: &[u8], row: &mut [u8]) 
     let (rest, _) = rest.as_chunks_mut::<STEP>();
     let (above, _) = above.as_chunks::<STEP>();
     unfilter_from(left, [0; STEP], filter, above, rest);
-}
-
-/// Unfilters the rest of a row: `left` and `above_left` are the pixels before it.
-#[inline(always)]
-pub fn unfilter_from<const STEP: usize>(
-    mut left: [u8; STEP],
-    mut above_left: [u8; STEP],
-    filter: u8,
-    above: &[[u8; STEP]],
-    row: &mut [[u8; STEP]],
-) {
-    match filter {
-        SUB => {
-            for pixel in row {
-                for i in 0..STEP {
-                    left[i] = pixel[i].wrapping_add(left[i]);
-                }
-                *pixel = left;
-            }
-        }
-        UP => {
-            for (byte, above) in row.as_flattened_mut().iter_mut().zip(above.as_flattened()) {
-                *byte = byte.wrapping_add(*above);
-            }
-        }
-        AVERAGE => {
-            for (pixel, above) in row.iter_mut().zip(above) {
-                for i in 0..STEP {
-                    let average = (u16::from(left[i]) + u16::from(above[i])) / 2;
-                    left[i] = pixel[i].wrapping_add(average as u8);
-                }
-                *pixel = left;
-            }
-        }
-        PAETH => {
-            for (pixel, above) in row.iter_mut().zip(above) {
-                for i in 0..STEP {
-                    left[i] = pixel[i].wrapping_add(paeth(left[i], above[i], above_left[i]));
-                }
-                *pixel = left;
-                above_left = *above;
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The Paeth predictor of a left, b above, c above left.
-///
-/// With lo ≤ hi for a and b, u = hi − c and v = c − lo (0 where negative): the estimate a+b−c lies
-/// u from lo, v from hi and |u − v| from c, hence lo if 2u ≤ v, hi if 2v ≤ u, else c.
-#[inline(always)]
-fn paeth(a: u8, b: u8, c: u8) -> u8 {
-    let (lo, hi) = (a.min(b), a.max(b));
-    let u = hi.saturating_sub(c);
-    let v = c.saturating_sub(lo);
-    let up = if v <= u.saturating_sub(v) { u } else { 0 };
-    let down = if u <= v.saturating_sub(u) { v } else { 0 };
-    c.wrapping_add(up).wrapping_sub(down)
 }

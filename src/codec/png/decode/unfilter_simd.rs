@@ -1,12 +1,12 @@
-//! Undoing the filters of several rows at once.
+//! Reverses the filters of several rows at once.
 //!
 //! Average and Paeth chain every pixel to the one on its left, so a row alone leaves a vector unit
 //! idle. But a pixel needs only its left, upper and upper left neighbours: all pixels of an
 //! anti-diagonal are independent. A vector holds one pixel of each of several rows, each row one
-//! pixel behind the row above it, and walks to the right; its upper neighbours are then its own
-//! last result, shifted by one lane. Blocks of pixels are transposed on their way in and out.
+//! pixel behind the row above it, and moves to the right; its upper neighbours are then its own
+//! last result, shifted by one lane. Blocks of pixels are transposed before and after.
 
-use super::unfilter::{AVERAGE, PAETH, SUB, UP, unfilter_from};
+use super::unfilter_pixels::{AVERAGE, PAETH, SUB, UP, unfilter_from};
 use wide::{u8x16, u16x8, u32x4, u64x2};
 
 /// Rows that `unfilter_group` takes at once for pixels of `step` bytes: as many as fit 16 bytes.
@@ -28,11 +28,11 @@ pub fn unfilter_group(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]
     }
 }
 
-/// Undoes Sub in one row of pixels of `STEP` bytes, as far as whole vectors go, and says how far:
-/// nowhere where pixels do not fill them.
+/// Reverses Sub in one row of pixels of `STEP` bytes, as far as whole vectors go, and returns the
+/// end; 0 if pixels do not fill a vector.
 ///
-/// The sums of a vector's pixels take additions of itself shifted by 1, 2, 4 … pixels; what waits
-/// for the vector before is only the addition of its last pixel.
+/// A prefix sum inside a vector adds it to itself shifted by 1, 2, 4 … pixels; only the addition of
+/// the previous vector's last pixel has to wait for that vector.
 pub fn unfilter_sub<const STEP: usize>(row: &mut [u8]) -> usize {
     if !STEP.is_power_of_two() {
         return 0;
@@ -57,7 +57,7 @@ pub fn unfilter_sub<const STEP: usize>(row: &mut [u8]) -> usize {
     16 * vectors.len()
 }
 
-/// The last pixel of a vector, at the place of each.
+/// The last pixel of a vector, repeated at every position.
 #[inline(always)]
 fn last<const STEP: usize>(vector: u8x16) -> u8x16 {
     let eights: [u64; 2] = bytemuck::cast(vector);
@@ -237,7 +237,7 @@ fn group<L: Lanes<ROWS>, const STEP: usize, const ROWS: usize>(
     true
 }
 
-/// Walks from column `x` of the first row as far as whole blocks go; says to where.
+/// Processes whole blocks from column `x` of the first row on; returns the column reached.
 #[inline(always)]
 fn walk<L: Lanes<ROWS>, const STEP: usize, const ROWS: usize>(
     predict: impl Fn(u8x16, u8x16, u8x16) -> u8x16,

@@ -1,21 +1,22 @@
-//! PNG filters (PNG specification, clause 9) fused with the change to big-endian samples.
+//! PNG filters (PNG specification, third edition, §9.2), combined with the conversion to big-endian
+//! samples.
 
 use crate::image::{Depth, Image};
 use multiversion::multiversion;
 use std::ops::Range;
 
-/// How a row refers to its surroundings; the value is the filter byte.
+/// A filter type; the value is the filter byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// Bytes as they are.
+    /// The bytes unchanged.
     None = 0,
-    /// Less the pixel to the left.
+    /// Minus the pixel to the left.
     Sub = 1,
-    /// Less the pixel above.
+    /// Minus the pixel above.
     Up = 2,
-    /// Less the mean of both, rounded down.
+    /// Minus the mean of left and above, rounded down.
     Average = 3,
-    /// Less that of left, above and above left which is nearest to left + above − above left.
+    /// Minus the one of left, above and above left that is nearest to left + above − above left.
     Paeth = 4,
 }
 
@@ -40,7 +41,7 @@ pub struct Rows<'a> {
     pub row: usize,
     /// Bytes of a pixel.
     pixel: usize,
-    /// Whether pairs of bytes change places: PNG samples are big-endian.
+    /// Whether the bytes of a sample are exchanged: PNG samples are big-endian.
     swap: bool,
 }
 
@@ -60,8 +61,8 @@ impl<'a> Rows<'a> {
         &self.bytes[y * self.row..][..self.row]
     }
 
-    /// Writes bytes `from..from + out.len()` of row `y` filtered, without the filter byte. Both
-    /// ends lie between pixels. Up, Average and Paeth refer to row `y - 1`, so there y > 0.
+    /// Writes bytes `from..from + out.len()` of row `y`, filtered, without the filter byte. Both
+    /// ends are pixel boundaries. Up, Average and Paeth need the row above, so y > 0.
     fn filter(&self, filter: Filter, y: usize, from: usize, out: &mut [u8]) {
         let end = from + out.len();
         let now = &self.get(y)[from..end];
@@ -86,7 +87,7 @@ impl<'a> Rows<'a> {
             Filter::Paeth => {
                 let corner = &above(y)[behind];
                 let (above_head, above) = above(y)[from..].split_at(first);
-                // With nothing on the left, above is always nearest.
+                // With zeros on the left, Paeth always predicts the pixel above.
                 difference(&now[..first], above_head, head, self.swap);
                 paeth(&now[first..], left, above, corner, rest, self.swap);
             }
@@ -103,8 +104,9 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// As `fill`, each row with the filter that makes the sum of its bytes' magnitudes least, the
-    /// one libpng chooses; the first without reference to the row above.
+    /// As `fill`, but each row gets the filter with the smallest sum of absolute values (the
+    /// heuristic of the PNG specification, §12.7, as in libpng); the first row without reference to
+    /// the row above.
     pub fn fill_each(&self, y: usize, out: &mut [u8]) {
         let mut trial = vec![0; self.row];
         for (row, out) in out.chunks_exact_mut(1 + self.row).enumerate() {
@@ -122,7 +124,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The sum of the magnitudes of bytes taken as signed.
+/// The sum of the absolute values of bytes taken as signed.
 fn magnitude(bytes: &[u8]) -> u64 {
     let part = |bytes: &[u8]| -> u32 {
         bytes
@@ -136,7 +138,7 @@ fn magnitude(bytes: &[u8]) -> u64 {
         .sum()
 }
 
-/// Windows that the choice of a filter looks at, and bytes of each.
+/// The number of windows that the choice of a filter samples, and the bytes of each.
 const WINDOWS: usize = 8;
 const WINDOW: usize = 1 << 10;
 
@@ -227,8 +229,8 @@ fn paeth(x: &[u8], a: &[u8], b: &[u8], c: &[u8], out: &mut [u8], swap: bool) {
     zip([x, a, b, c], out, swap, less_prediction);
 }
 
-// Functions and not closures, since only these can be told to be inlined, without which they
-// would not be compiled for the wider registers.
+// Functions and not closures: only functions can be marked for inlining, and code that is not
+// inlined would not be compiled for the wider registers.
 #[inline(always)]
 fn same([a]: [u8; 1]) -> u8 {
     a
@@ -263,7 +265,7 @@ fn less_prediction([x, a, b, c]: [u8; 4]) -> u8 {
 /// as `out`.
 #[inline(always)]
 fn zip<const N: usize>(inputs: [&[u8]; N], out: &mut [u8], swap: bool, f: impl Fn([u8; N]) -> u8) {
-    // Two loops: with a constant the exchange is one shuffle.
+    // Two loops: with a constant condition the exchange compiles to one shuffle.
     match swap {
         true => zip_lanes::<N, true>(inputs, out, f),
         false => zip_lanes::<N, false>(inputs, out, f),

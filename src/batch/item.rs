@@ -1,0 +1,169 @@
+//! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
+
+use anyhow::{Result, anyhow, ensure};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One file of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The path of the input.
+    pub input: PathBuf,
+    /// Its name within the batch, the same on every machine, whatever the path of the directory is
+    /// there.
+    pub key: PathBuf,
+    /// The path of the output, if there is one.
+    pub output: Option<PathBuf>,
+    /// Whether it was found or listed as a file, and so must be a regular file; an input named on
+    /// the command line may be a pipe.
+    pub listed: bool,
+}
+
+/// A file, folder or list that should have given images but could not be read, with the reason.
+#[derive(Debug)]
+pub struct Unread {
+    /// Its path.
+    pub path: PathBuf,
+    /// The reason.
+    pub why: String,
+}
+
+/// The inputs of a run. They are found once, and every pass over them uses this value: a list or a
+/// folder that is read again could be empty (a pipe) or could have changed.
+#[derive(Debug, Default)]
+pub struct Items {
+    /// The files, in the order of their names.
+    pub items: Vec<Item>,
+    /// Skipped entries of folders.
+    pub passed_over: Vec<PassedOver>,
+    /// Inputs that failed before the batch began.
+    pub unread: Vec<Unread>,
+}
+
+/// A file or folder that is skipped, with the reason.
+#[derive(Debug)]
+pub struct PassedOver {
+    /// Its path.
+    pub path: PathBuf,
+    /// The reason.
+    pub why: Why,
+}
+
+/// The reasons to skip an entry of a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// Neither its name nor its content is that of an image.
+    NoImage,
+    /// Its name begins with a dot.
+    Hidden,
+    /// Excluded by `--include` or `--exclude`.
+    LeftOut,
+    /// A link to a folder, which could form a cycle.
+    FolderLink,
+    /// A broken link whose name is not that of an image.
+    LeadsNowhere,
+    /// A pipe: opening it could wait for ever.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A device.
+    Device,
+}
+
+impl Why {
+    /// Whether such a file is always named, rather than only counted.
+    pub fn is_odd(self) -> bool {
+        use Why::*;
+        matches!(self, LeadsNowhere | Fifo | Socket | Device)
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Why::NoImage => "no image",
+            Why::Hidden => "hidden",
+            Why::LeftOut => "left out by --include or --exclude",
+            Why::FolderLink => "a link to a folder",
+            Why::LeadsNowhere => "a link that leads nowhere",
+            Why::Fifo => "a FIFO",
+            Why::Socket => "a socket",
+            Why::Device => "a device",
+        })
+    }
+}
+
+/// Counts the skipped entries by reason, with an example each, as `no image: 2 (in/a.txt, …)`.
+pub fn summary<'a>(passed_over: impl Iterator<Item = &'a PassedOver>) -> String {
+    let mut reasons: BTreeMap<Why, (usize, &Path)> = BTreeMap::new();
+    for PassedOver { path, why } in passed_over {
+        reasons.entry(*why).or_insert((0, path)).0 += 1;
+    }
+    let reasons = reasons.into_iter().map(|(why, (count, path))| {
+        let more = if count > 1 { ", …" } else { "" };
+        format!("{why}: {count} ({}{more})", path.display())
+    });
+    reasons.collect::<Vec<String>>().join("; ")
+}
+
+impl Items {
+    /// Whether there can be results: no folder is made for inputs that are all missing. A shard may
+    /// be empty.
+    pub fn has_any(&self) -> bool {
+        let there = |item: &Item| item.input == Path::new("-") || item.input.exists();
+        match self.items.as_slice() {
+            [] => self.unread.is_empty(),
+            items => items.iter().any(there),
+        }
+    }
+
+    /// Refuses inputs that can be read only once, if all must be read twice.
+    ///
+    /// # Errors
+    /// A pipe or another stream among them.
+    pub fn can_be_read_twice(&self) -> Result<()> {
+        for item in &self.items {
+            ensure!(
+                !item.is_stream(),
+                "--across reads every image twice, and {} can be read only once",
+                item.input.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Item {
+    /// A file with its name within the batch.
+    pub fn new(input: PathBuf, key: PathBuf) -> Item {
+        Item {
+            input,
+            key,
+            output: None,
+            listed: false,
+        }
+    }
+
+    /// A file that was found in a folder or named in a list, and must be a regular file.
+    pub fn found(input: PathBuf, key: PathBuf) -> Item {
+        Item {
+            listed: true,
+            ..Item::new(input, key)
+        }
+    }
+
+    /// Whether it can be read only once: standard input, a pipe or a device.
+    pub fn is_stream(&self) -> bool {
+        let stream = |about: fs::Metadata| !about.is_file() && !about.is_dir();
+        self.input == Path::new("-") || fs::metadata(&self.input).is_ok_and(stream)
+    }
+}
+
+impl Unread {
+    /// The reason as an error.
+    pub fn error(&self) -> anyhow::Error {
+        anyhow!("cannot read {}: {}", self.path.display(), self.why)
+    }
+}

@@ -1,0 +1,230 @@
+//! Reads the journals of a folder and derives verdicts on outputs.
+
+use super::line::{Line, Marker};
+use super::{Replace, Sight, Verdict, open};
+use crate::batch::key::Job;
+use crate::batch::naming::JOURNAL;
+use crate::files::Identity;
+use anyhow::{Context, Result};
+use rustix::fs::OFlags;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The longest line in bytes; longer lines are not from this program.
+const LONGEST: u64 = 1 << 16;
+
+const ACROSS: &str = "the range of all inputs cannot be measured once some of them are normalized in place (measure it before, with gpuimg histogram, and give it with --range-from)";
+const OTHER_OPTIONS: &str = "an earlier run did it in place with other options, so this one cannot go on with it (without --resume it is done to what is there now)";
+const NEITHER: &str = "it is neither what an earlier run in place began with nor what it wrote, so whether it is done is not known (look at it; without --resume it is done to what is there now)";
+const DAMAGED: &str = "an earlier run in place found it damaged, and has written what could be read (without --resume it is done to that)";
+
+/// The journals of a folder, as far as they have been read.
+#[derive(Debug)]
+pub struct History {
+    journals: Vec<Journal>,
+    records: HashMap<PathBuf, Vec<Record>>,
+    /// Whether there was no journal before this run.
+    is_new: bool,
+    across: bool,
+}
+
+#[derive(Debug)]
+struct Journal {
+    /// The path and no open file: a folder may have more journals than a process may open files.
+    path: PathBuf,
+    /// Bytes of complete lines read so far.
+    read: u64,
+    /// The number of runs so far that did not resume another.
+    runs: usize,
+}
+
+/// A record of a file that was about to get an output's name.
+#[derive(Debug)]
+struct Record {
+    made: Identity,
+    input: Option<Identity>,
+    damaged: bool,
+    /// Whether these are the same as now: the subcommand; the subcommand with all options; the
+    /// program's version.
+    same: (bool, bool, bool),
+    /// The index of the journal, and of the run in it.
+    run: (usize, usize),
+}
+
+/// The role of a file in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Made,
+    Input,
+    Neither,
+}
+
+impl Record {
+    /// The role of a file that was both input and output. If the inode has changed, length and time
+    /// decide, if they differ between the two.
+    fn role(&self, there: &Identity) -> Role {
+        let made = self.made.resembles(there);
+        let input = self.input.is_some_and(|input| input.resembles(there));
+        match (made, input) {
+            _ if self.made == *there => Role::Made,
+            _ if self.input == Some(*there) => Role::Input,
+            (true, false) => Role::Made,
+            (false, true) => Role::Input,
+            _ => Role::Neither,
+        }
+    }
+
+    /// Whether an output apart from its input is finished, and both files are unchanged.
+    fn is_done(&self, there: &Identity, input: Option<Identity>) -> bool {
+        let (_, same_options, same_program) = self.same;
+        let same_input = (self.input.zip(input)).is_some_and(|(then, now)| then.resembles(&now));
+        self.made.resembles(there) && same_options && same_program && same_input && !self.damaged
+    }
+}
+
+impl History {
+    /// Reads all journals of a folder.
+    pub fn read(folder: &Path, job: &Job) -> Result<History> {
+        let mut history = History {
+            journals: Vec::new(),
+            records: HashMap::new(),
+            is_new: true,
+            across: job.across,
+        };
+        let unread = || format!("cannot read {}", folder.display());
+        for entry in fs::read_dir(folder).with_context(unread)? {
+            let name = entry.with_context(unread)?.file_name();
+            if is_journal(&name) {
+                history.journals.push(Journal {
+                    path: folder.join(name),
+                    read: 0,
+                    runs: 0,
+                });
+            }
+        }
+        history.refresh(job)?;
+        history.is_new = history.records.is_empty();
+        Ok(history)
+    }
+
+    /// Reads the lines added to the journals. A line that is incomplete or from another program is
+    /// skipped.
+    pub fn refresh(&mut self, job: &Job) -> Result<()> {
+        let History {
+            journals, records, ..
+        } = self;
+        for (index, journal) in journals.iter_mut().enumerate() {
+            let Journal { path, read, runs } = journal;
+            if fs::symlink_metadata(&*path)
+                .is_ok_and(|about| about.is_file() && about.len() == *read)
+            {
+                continue;
+            }
+            let mut take = |line: &[u8]| {
+                if let Some((name, line)) = Line::parse(line) {
+                    records.entry(name).or_default().push(Record {
+                        made: line.made,
+                        input: line.input,
+                        damaged: line.damaged,
+                        same: line.compared(job),
+                        run: (index, *runs),
+                    });
+                } else if serde_json::from_slice(line).is_ok_and(|it: Marker| it == Marker::ANEW) {
+                    *runs += 1;
+                }
+            };
+            let unread = || format!("cannot read {}", path.display());
+            let mut file = open(path, OFlags::RDONLY).with_context(unread)?;
+            *read = lines(&mut file, *read, &mut take).with_context(unread)?;
+        }
+        Ok(())
+    }
+
+    /// The verdict on the output with this name.
+    pub fn verdict(&self, name: &Path, sight: &Sight, overwrite: bool) -> Verdict {
+        let (Some(there), Some(records)) = (&sight.output, self.records.get(name)) else {
+            return match sight.in_place && self.across && !self.is_new {
+                true => Verdict::Refused(ACROSS),
+                false => sight.verdict(overwrite),
+            };
+        };
+        if sight.in_place {
+            return self.in_place(there, records, sight, overwrite);
+        }
+        if records.iter().any(|it| it.is_done(there, sight.input)) {
+            Verdict::Done
+        } else if records.iter().any(|it| it.made == *there) {
+            // A file of this program, but from another input or with other options.
+            Verdict::Make(Replace::Only(*there))
+        } else {
+            sight.verdict(overwrite)
+        }
+    }
+
+    /// In place, the file itself shows whether it is done, and it must never be processed twice:
+    /// only a file that the resumed run recorded is done, and any other file is left alone.
+    fn in_place(
+        &self,
+        there: &Identity,
+        records: &[Record],
+        sight: &Sight,
+        overwrite: bool,
+    ) -> Verdict {
+        let current = |it: &&Record| it.same.0 && it.run.1 == self.journals[it.run.0].runs;
+        let records: Vec<&Record> = records.iter().filter(current).collect();
+        let of_role = |role| records.iter().filter(move |it| it.role(there) == role);
+        if let Some(record) = of_role(Role::Made).find(|it| it.same.1) {
+            return match record.damaged {
+                true => Verdict::Refused(DAMAGED),
+                false => Verdict::Done,
+            };
+        }
+        if self.across && !self.is_new {
+            return Verdict::Refused(ACROSS);
+        }
+        if of_role(Role::Made).next().is_some() {
+            return Verdict::Refused(OTHER_OPTIONS);
+        }
+        if records.is_empty() || of_role(Role::Input).next().is_some() {
+            return sight.verdict(overwrite);
+        }
+        Verdict::Refused(NEITHER)
+    }
+}
+
+/// Whether a name is that of a journal, of a whole batch or of a shard.
+fn is_journal(name: &OsStr) -> bool {
+    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(JOURNAL)) else {
+        return false;
+    };
+    let part = rest.strip_prefix('.').and_then(|it| it.split_once("-of-"));
+    let number = |text: &str| text.parse::<u64>().is_ok_and(|n| n.to_string() == text);
+    rest.is_empty() || part.is_some_and(|(index, of)| number(index) && number(of))
+}
+
+/// Passes the lines of a file from offset `start` on to `take`, and returns the end of the last
+/// complete line; the rest after it is passed as well, but may grow later.
+fn lines(file: &mut File, start: u64, mut take: impl FnMut(&[u8])) -> std::io::Result<u64> {
+    file.seek(SeekFrom::Start(start))?;
+    let mut reader = BufReader::new(file);
+    let (mut line, mut end, mut at, mut too_long) = (Vec::new(), start, start, false);
+    loop {
+        line.clear();
+        let count = reader.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
+        at += count as u64;
+        let whole = line.last() == Some(&b'\n');
+        if !too_long && (whole || (count as u64) < LONGEST) && line.len() > 1 {
+            take(&line);
+        }
+        too_long = !whole;
+        if whole {
+            end = at;
+        }
+        if count == 0 {
+            return Ok(end);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The options that an output depends on, besides its input: a resumed run keeps existing outputs
+//! only if all of them are the same.
+
+use super::options::Files;
+use crate::codec::{self, Pages, Reading, png, tiff};
+use crate::image::Depth;
+use crate::ops::Operation;
+use crate::options::Common;
+use anyhow::{Context, Result};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// Every option that changes an output's bytes. Its JSON text is the key.
+#[derive(Serialize)]
+struct Key {
+    /// The operation with its options.
+    op: serde_json::Value,
+    /// Whether the range in `op` was measured in the inputs themselves.
+    across: bool,
+    format: Option<&'static str>,
+    depth: Option<Depth>,
+    auto_orient: bool,
+    png: png::Mode,
+    tiff: tiff::Compression,
+    keep_going: bool,
+    pages: Option<Pages>,
+}
+
+/// The operation and options of a batch.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The subcommand's name.
+    pub verb: &'static str,
+    /// Whether the range was measured in the inputs themselves, just before.
+    pub across: bool,
+    /// Every option that changes an output's bytes, as JSON.
+    pub key: Box<RawValue>,
+}
+
+impl Job {
+    /// The job for a command line.
+    ///
+    /// # Errors
+    /// None in practice: the options are plain numbers and words.
+    pub fn new(op: &dyn Operation, across: bool, files: &Files, common: &Common) -> Result<Job> {
+        // Every option is named here, so that a new one does not compile until it is classified.
+        let Files {
+            paths: _,
+            format,
+            depth,
+            auto_orient,
+            overwrite: _,
+            sync: _,
+            // A part of the output's name, which is recorded beside the key.
+            name: _,
+            batch: _,
+            options: codec::Options { png, tiff },
+        } = files;
+        let Common {
+            // Every device gives the same bytes.
+            device: _,
+            stats: _,
+            verbose: _,
+            reading:
+                Reading {
+                    // A refused input has no output.
+                    max_pixels: _,
+                    keep_going,
+                    pages,
+                },
+        } = common;
+        let key = Key {
+            op: op.options()?,
+            across,
+            format: format.map(|format| format.id()),
+            depth: depth.map(Depth::from),
+            auto_orient: *auto_orient,
+            png: *png,
+            tiff: *tiff,
+            keep_going: *keep_going,
+            pages: *pages,
+        };
+        Ok(Job {
+            verb: op.name(),
+            across,
+            key: serde_json::value::to_raw_value(&key).context("cannot write down the options")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Verb};
+    use crate::ops::histogram::Counts;
+    use crate::ops::of_set::OfSet;
+    use clap::Parser;
+    use std::collections::BTreeSet;
+
+    /// The key of `normalize` with some options, and with the range of a set.
+    fn key(options: &[&str], set: Option<Counts>) -> serde_json::Value {
+        let line = ["gpuimg", "normalize", "a", "b"].iter().chain(options);
+        let cli = Cli::try_parse_from(line).expect("valid");
+        let Verb::Images(typed) = cli.verb else {
+            unreachable!()
+        };
+        let job = |op: &dyn Operation| {
+            let job = Job::new(op, typed.set.across, &typed.files, &cli.common).expect("plain");
+            serde_json::from_str(job.key.get()).expect("JSON")
+        };
+        match set {
+            Some(counts) => job(&OfSet::new(&*typed.op, counts).expect("fits")),
+            None => job(&*typed.op),
+        }
+    }
+
+    #[test]
+    fn every_option_that_changes_bytes_changes_the_key() {
+        let set = |most: usize| {
+            let mut counts = Counts::new(1, Depth::Sixteen);
+            (counts.bins[0], counts.bins[most]) = (1, 1);
+            Some(counts)
+        };
+        let options: [&[&str]; 13] = [
+            &["--range", "1:9"],
+            &["--to", "1:9"],
+            &["--per-channel"],
+            &["--clip", "1:99"],
+            &["--scope", "page"],
+            &["--across"],
+            &["--format", "png"],
+            &["--depth", "8"],
+            &["--auto-orient"],
+            &["--png", "small"],
+            &["--tiff", "lzw"],
+            &["--keep-going"],
+            &["--pages", "2-3"],
+        ];
+        let keys: Vec<_> = options.iter().map(|options| key(options, None)).collect();
+        let plain = key(&[], None);
+        let names = |value: &serde_json::Value| {
+            let object = value.as_object().expect("an object");
+            object.keys().cloned().collect::<BTreeSet<_>>()
+        };
+        let (outer, inner) = (names(&plain), names(&plain["op"]));
+        // Each case changes one field alone, and each field has its case.
+        let mut changed = BTreeSet::new();
+        for (case, key) in keys.iter().enumerate() {
+            let outer = outer.iter().filter(|name| *name != "op");
+            let outer = outer.filter(|name| key[name] != plain[name]).cloned();
+            let inner = inner.iter().filter(|n| key["op"][n] != plain["op"][n]);
+            let found: Vec<String> = outer.chain(inner.map(|n| format!("op.{n}"))).collect();
+            assert_eq!(found.len(), 1, "case {case} changes {found:?}");
+            changed.extend(found);
+        }
+        assert_eq!(changed.len(), outer.len() - 1 + inner.len(), "{changed:?}");
+        assert_ne!(key(&[], set(9)), plain);
+        assert_ne!(key(&[], set(9)), key(&[], set(10)));
+        assert_ne!(key(&["--to", "0:9"], set(9)), key(&[], set(9)));
+        assert_eq!(key(&[], set(9)), key(&[], set(9)));
+        assert_ne!(key(&["--pages", "2"], None), key(&["--pages", "2-3"], None));
+        for same in [
+            &["-j", "3"][..],
+            &["--sync", "--overwrite", "--device", "cpu"],
+        ] {
+            assert_eq!(key(same, None), plain, "{same:?}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The names of results.
+
+use super::item::Item;
+use crate::codec::{Format, format};
+use anyhow::{Result, bail, ensure};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+
+/// The name of the journal in the folder of the results, and what the names of the parts' journals begin with.
+pub const JOURNAL: &str = ".gpuimg-journal";
+
+/// How results are named.
+#[derive(Clone, Debug)]
+pub enum Naming {
+    /// A single output file; `-` is standard output.
+    File(PathBuf),
+    /// Names derived from the inputs.
+    Folder {
+        /// The output folder.
+        folder: PathBuf,
+        /// The pattern of the file names.
+        pattern: Pattern,
+        /// The requested format, whose extension the names get.
+        format: Option<&'static dyn Format>,
+    },
+}
+
+/// A pattern for file names with placeholders for parts of the input's name, as `{stem}_n.{ext}`;
+/// it may contain folders, and stays below the output folder. `{{` and `}}` stand for single
+/// braces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Stem,
+    Ext,
+}
+
+impl Default for Pattern {
+    /// The input's own name, with the extension of the output's format.
+    fn default() -> Pattern {
+        Pattern(vec![Piece::Stem, Piece::Text(".".into()), Piece::Ext])
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Pattern, String> {
+        let mut pieces = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            literal += &rest[..at];
+            let (brace, behind) = rest[at..].split_at(1);
+            if let Some(behind) = behind.strip_prefix(brace) {
+                literal += brace;
+                rest = behind;
+                continue;
+            }
+            let Some((name, behind)) = behind.split_once('}').filter(|_| brace == "{") else {
+                return Err(format!(
+                    "a {brace} stands alone ({brace}{brace} is the brace itself)"
+                ));
+            };
+            pieces.push(Piece::Text(std::mem::take(&mut literal)));
+            pieces.push(match name {
+                "stem" => Piece::Stem,
+                "ext" => Piece::Ext,
+                _ => {
+                    return Err(format!(
+                        "{{{name}}} is unknown; known are {{stem}}, {{ext}}"
+                    ));
+                }
+            });
+            rest = behind;
+        }
+        pieces.push(Piece::Text(literal + rest));
+        let pattern = Pattern(pieces);
+        let example = pattern.fill(OsStr::new("a"), OsStr::new("b"));
+        match stays_below(Path::new(&example)) {
+            true => Ok(pattern),
+            false => Err("results are named below the output folder: \
+                          no name begins with /, ends with it or has .. in it"
+                .into()),
+        }
+    }
+}
+
+impl Pattern {
+    /// The name for an input's `stem` and `extension`; bytes that are not UTF-8 are kept.
+    fn fill(&self, stem: &OsStr, extension: &OsStr) -> OsString {
+        let pieces = self.0.iter().map(|piece| match piece {
+            Piece::Text(text) => OsStr::new(text),
+            Piece::Stem => stem,
+            Piece::Ext => extension,
+        });
+        let mut name = pieces.collect::<OsString>().into_vec();
+        // A file without an extension gets none.
+        while extension.is_empty() && name.ends_with(b".") {
+            name.pop();
+        }
+        OsString::from_vec(name)
+    }
+}
+
+/// Whether a relative path stays at or below the folder where it begins.
+fn stays_below(path: &Path) -> bool {
+    let normal = |part| matches!(part, Component::Normal(_));
+    path.components().all(normal)
+        && path.file_name().is_some()
+        && !path.as_os_str().as_bytes().ends_with(b"/")
+}
+
+impl Naming {
+    /// The output folder.
+    pub fn folder(&self) -> &Path {
+        match self {
+            Naming::File(path) => match path.parent() {
+                Some(folder) if folder != Path::new("") => folder,
+                _ => Path::new("."),
+            },
+            Naming::Folder { folder, .. } => folder,
+        }
+    }
+
+    /// Gives every item the path of its result.
+    ///
+    /// # Errors
+    /// A name that leads out of the folder, or whose extension contradicts the requested format.
+    pub fn name(&self, items: &mut [Item]) -> Result<()> {
+        for item in items {
+            item.output = Some(match self {
+                Naming::File(path) => path.clone(),
+                Naming::Folder {
+                    folder,
+                    pattern,
+                    format,
+                } => folder.join(below(item, pattern, *format)?),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The path of an item's result relative to the output folder.
+fn below(item: &Item, pattern: &Pattern, format: Option<&'static dyn Format>) -> Result<PathBuf> {
+    let key = &item.key;
+    let extension = match format {
+        Some(format) => OsStr::new(format.extensions()[0]),
+        None => key.extension().unwrap_or_default(),
+    };
+    let name = pattern.fill(key.file_stem().unwrap_or_default(), extension);
+    let name = PathBuf::from(name);
+    let subject = || format!("the result of {}", item.input.display());
+    ensure!(
+        stays_below(&name) && !name.ends_with(JOURNAL),
+        "{} cannot be called {}",
+        subject(),
+        name.display()
+    );
+    // Checked for every item, since a stem can contain an extension.
+    if let (Some(asked), Ok(named)) = (format, format::of_extension(&name))
+        && asked != named
+    {
+        bail!(
+            "{} would be called {}, which is {}, and --format says {}",
+            subject(),
+            name.display(),
+            named.name(),
+            asked.name()
+        );
+    }
+    Ok(key.parent().unwrap_or(Path::new("")).join(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{png::Png, tiff::Tiff};
+
+    fn named(pattern: &str, key: &[u8], format: Option<&'static dyn Format>) -> Result<PathBuf> {
+        let pattern = pattern
+            .parse()
+            .map_err(|error: String| anyhow::anyhow!(error))?;
+        let key = PathBuf::from(OsStr::from_bytes(key));
+        below(&Item::new(key.clone(), key), &pattern, format)
+    }
+
+    #[test]
+    fn names_are_made_of_their_inputs() {
+        for (pattern, key, expected) in [
+            ("{stem}.{ext}", &b"a/b.tif"[..], &b"a/b.tif"[..]),
+            ("{stem}_n.{ext}", b"scan", b"scan_n"),
+            ("n/{ext}/{stem}.png", b"a/b.c.tif", b"a/n/tif/b.c.png"),
+            ("{{{stem}}}.{ext}", b"b.tif", b"{b}.tif"),
+            ("{stem}.{ext}", b"\xff\xfe.t\xfff", b"\xff\xfe.t\xfff"),
+        ] {
+            let name = named(pattern, key, None).expect(pattern);
+            assert_eq!(name.as_os_str().as_bytes(), expected, "{pattern}");
+        }
+        let name = named("{stem}.{ext}", b"b.png", Some(&Tiff));
+        assert_eq!(name.expect("valid"), Path::new("b.tif"));
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_none() {
+        for pattern in [
+            "", "/x", "../x", "a/../x", ".", "..", "x/", "{page}", "{stem", "stem}", "{}",
+            "./{stem}",
+        ] {
+            assert!(pattern.parse::<Pattern>().is_err(), "{pattern}");
+        }
+        // The stem of "..x" is a dot.
+        assert!(named("{stem}{stem}", b"..x", None).is_err());
+        assert!(named(".gpuimg-journal", b"a.tif", None).is_err());
+        assert!(named("{stem}.png", b"a.tif", Some(&Tiff)).is_err());
+        assert!(named("{stem}.png", b"a.tif", Some(&Png)).is_ok());
+    }
+}

@@ -1,0 +1,262 @@
+//! Resolves paths through links and checks them: no two results at the same place, none outside the
+//! output folder, none over another item's input, and no report over any of them.
+//!
+//! Everything is checked before anything is written. A link created during the run is not noticed.
+
+use super::item::Item;
+use super::naming::Naming;
+use anyhow::{Result, bail, ensure};
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+/// The resolved place of a file that may not exist: the nearest existing folder, by device and
+/// inode, and the names below it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    folder: (u64, u64),
+    name: PathBuf,
+}
+
+/// A folder that may not exist yet.
+#[derive(Clone, Debug)]
+struct Folder {
+    /// Device and inode of the nearest existing folder.
+    there: (u64, u64),
+    /// The names of the missing folders below it.
+    missing: PathBuf,
+    /// Its path without links, if it can be resolved.
+    real: Option<PathBuf>,
+}
+
+/// A cache of resolved folders, which many files share.
+#[derive(Default)]
+struct Folders(HashMap<PathBuf, Folder>);
+
+impl Folders {
+    fn get(&mut self, path: &Path) -> Folder {
+        if let Some(folder) = self.0.get(path) {
+            return folder.clone();
+        }
+        let folder = Folder::of(path);
+        self.0.insert(path.into(), folder.clone());
+        folder
+    }
+
+    /// The place of a file whose links have been resolved, and its path without links.
+    fn place(&mut self, path: &Path) -> (Place, Option<PathBuf>) {
+        let folder = self.get(folder_of(path));
+        let name = path.file_name().unwrap_or_default();
+        let place = Place {
+            folder: folder.there,
+            name: folder.missing.join(name),
+        };
+        (place, folder.real.map(|real| real.join(name)))
+    }
+}
+
+impl Folder {
+    fn of(path: &Path) -> Folder {
+        let mut missing = Vec::new();
+        let mut there = path;
+        let (id, real) = loop {
+            let found = fs::metadata(there)
+                .and_then(|about| Ok(((about.dev(), about.ino()), there.canonicalize()?)));
+            match (found, there.components().next_back()) {
+                (Ok(found), _) => break found,
+                (Err(error), Some(Component::Normal(name)))
+                    if error.kind() == io::ErrorKind::NotFound =>
+                {
+                    missing.push(name);
+                    there = folder_of(there);
+                }
+                // An unreadable path is taken literally: the error appears when it is used.
+                _ => {
+                    return Folder {
+                        there: (0, 0),
+                        missing: path.into(),
+                        real: None,
+                    };
+                }
+            }
+        };
+        let missing: PathBuf = missing.into_iter().rev().collect();
+        Folder {
+            there: id,
+            real: Some(real.join(&missing)),
+            missing,
+        }
+    }
+}
+
+/// The folder of a file.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The target of a link; the path itself if it is no link.
+fn followed(path: &Path) -> PathBuf {
+    match fs::read_link(path) {
+        Ok(target) => path
+            .canonicalize()
+            .unwrap_or_else(|_| folder_of(path).join(target)),
+        Err(_) => path.into(),
+    }
+}
+
+/// Checks that every result has a place of its own, below the output folder if `naming` has one,
+/// and, if results replace existing files, that none replaces the input of another item.
+///
+/// # Errors
+/// Names both files, or the file and its resolved place.
+pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
+    // A link at the end of a path matters only if its target is replaced.
+    let follow = |path: &PathBuf| match replaces {
+        true => followed(path),
+        false => path.clone(),
+    };
+    let output = |item: &Item| item.output.as_ref().map(follow);
+    let outputs: Vec<Option<PathBuf>> = items.par_iter().map(output).collect();
+    let mut folders = Folders::default();
+    let root = match naming {
+        Naming::File(_) => None,
+        Naming::Folder { folder, .. } => Some((folder, folders.get(folder).real)),
+    };
+    let mut taken: HashMap<Place, &Item> = HashMap::with_capacity(items.len());
+    // Places by lower-case name, and a cache of folders that ignore case: examined only if two
+    // names differ by case alone.
+    let mut lower: HashMap<((u64, u64), String), &Item> = HashMap::with_capacity(items.len());
+    let mut caseless: HashMap<(u64, u64), bool> = HashMap::new();
+    for (item, path) in items.iter().zip(&outputs) {
+        let (Some(output), Some(path)) = (&item.output, path) else {
+            continue;
+        };
+        let (place, real) = folders.place(path);
+        if let (Some((folder, Some(root))), Some(real)) = (&root, real) {
+            ensure!(
+                real.starts_with(root),
+                "{} is a link out of {}: what is written there would become {} (to have it there, \
+                 give its folder as the output)",
+                output.display(),
+                folder.display(),
+                real.display()
+            );
+        }
+        if let Some(other) = taken.insert(place.clone(), item) {
+            return Err(twice(other, item));
+        }
+        let name = place.name.to_string_lossy().to_lowercase();
+        if let Some(other) = lower.insert((place.folder, name), item)
+            && *caseless
+                .entry(place.folder)
+                .or_insert_with(|| ignores_case(folder_of(path)))
+        {
+            return Err(twice(other, item));
+        }
+    }
+    if replaces {
+        let inputs: Vec<PathBuf> = items.par_iter().map(|item| followed(&item.input)).collect();
+        for (item, path) in items.iter().zip(&inputs) {
+            match taken.get(&folders.place(path).0) {
+                Some(other) if !std::ptr::eq(*other, item) => bail!(
+                    "{} is an input, and the result of {} would replace it",
+                    item.input.display(),
+                    other.input.display()
+                ),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The error for two items with the same result.
+fn twice(one: &Item, other: &Item) -> anyhow::Error {
+    let output = |item: &Item| item.output.clone().unwrap_or_default();
+    let (first, second) = (output(one), output(other));
+    let same = match first == second {
+        true => String::new(),
+        false => format!(", which is {} too", second.display()),
+    };
+    anyhow::anyhow!(
+        "{} and {} would both become {}{same} (--name tells them apart)",
+        one.input.display(),
+        other.input.display(),
+        first.display()
+    )
+}
+
+/// Whether a folder, or its nearest existing parent, treats names that differ only in case as
+/// equal: tested with a temporary file.
+fn ignores_case(folder: &Path) -> bool {
+    let there = folder.ancestors().find(|folder| folder.is_dir());
+    let there = there.unwrap_or(Path::new("."));
+    let probe = tempfile::Builder::new()
+        .prefix(".gpuimg-case")
+        .tempfile_in(there);
+    probe.is_ok_and(|probe| {
+        let name = probe.path().file_name().unwrap_or_default();
+        let upper = name.to_string_lossy().to_uppercase();
+        fs::symlink_metadata(there.join(upper)).is_ok()
+    })
+}
+
+/// Refuses to write `what` (a report, a histogram) to `path` if an input or output of the batch, or
+/// another file of the run, is there.
+///
+/// # Errors
+/// Names the file.
+pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Result<()> {
+    let id = |path: &Path| {
+        fs::metadata(path)
+            .ok()
+            .map(|about| (about.dev(), about.ino()))
+    };
+    if path == Path::new("-") || fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        return Ok(());
+    }
+    let own = id(path);
+    let place = |path: &Path| Folders::default().place(path).0;
+    let leads = followed(path);
+    let own_place = place(&leads);
+    // The same file, also under another name; or the same place if it does not exist yet.
+    let same = |other: &Path| {
+        (own.is_some() && id(other) == own)
+            || (other.file_name() == leads.file_name() && place(other) == own_place)
+    };
+    let refuse = |role: &str, other: &Path| {
+        anyhow::anyhow!("{what} would destroy {}, {role}", other.display())
+    };
+    let found = items.par_iter().find_map_first(|item| {
+        if same(&item.input) {
+            return Some(refuse("an input", &item.input));
+        }
+        let output = item.output.as_deref().filter(|output| same(output))?;
+        Some(refuse("an output", output))
+    });
+    match found {
+        Some(error) => Err(error),
+        None => match others.iter().find(|other| same(other)) {
+            Some(other) => Err(refuse("which the run itself uses", other)),
+            None => Ok(()),
+        },
+    }
+}
+
+/// As `keep_off`, for a `--report`, which needs a name.
+///
+/// # Errors
+/// Names the file.
+pub fn keep_report_off(path: &Path, items: &[Item], others: &[&Path]) -> Result<()> {
+    ensure!(
+        path != Path::new("-"),
+        "the report needs the name of a file, and - is a stream"
+    );
+    keep_off("the report", path, items, others)
+}

@@ -1,0 +1,309 @@
+//! The layout of data in memory: rows, records, columns, scattered lines and cache preference of
+//! "Methods of effective organisation of parallel computing on GPUs", and the local memory of
+//! "Transposing a matrix".
+
+use super::{COPY, READ};
+use crate::bench::Table;
+use crate::bench::case::Case;
+use crate::bench::context::{Sizes, shuffled, transposed, wrapping_sum};
+use crate::device::cuda::{self, Arg, Grid};
+use rayon::prelude::*;
+
+pub(super) fn rows(sizes: Sizes, pitch: usize) -> Case {
+    const WIDTH: usize = 120;
+    let count = sizes.bytes / 4 / 128;
+    let name = match pitch {
+        WIDTH => "rows of 480 bytes, unpadded",
+        _ => "rows of 480 bytes, padded to 512",
+    };
+    Case::gpu(
+        Table::Memory,
+        format!("rows-{}", 4 * pitch),
+        name,
+        "pitch",
+        (count * WIDTH * 4) as u64,
+        move |context| {
+            let kernel = context.kernel("papers/layout", "rows")?;
+            let rows = context.host.words().par_chunks_exact(pitch).take(count);
+            let expected = rows
+                .map(|row| wrapping_sum(&row[..WIDTH]))
+                .reduce(|| 0, u32::wrapping_add);
+            let grid = Grid {
+                blocks: [16 * context.facts.multiprocessors, 1],
+                threads: [128, 1],
+            };
+            let sums = context.sums(grid)?;
+            let numbers = [count, WIDTH, pitch].map(|number| Arg::U32(number as u32));
+            let args = |sums| {
+                vec![
+                    Arg::Buffer(&context.input),
+                    numbers[0],
+                    numbers[1],
+                    numbers[2],
+                    sums,
+                ]
+            };
+            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+        },
+    )
+    .under(READ)
+}
+
+pub(super) fn records(sizes: Sizes) -> Vec<Case> {
+    let n = sizes.bytes / 12;
+    let bytes = 12 * n as u64;
+    let structures = Case::gpu(
+        Table::Memory,
+        "records",
+        "c = a + b, array of structures",
+        "records",
+        bytes,
+        move |context| {
+            let kernel = context.kernel("papers/layout", "records")?;
+            let mut expected = context.host.words()[..3 * n].to_vec();
+            expected
+                .par_chunks_exact_mut(3)
+                .for_each(|abc| abc[2] = abc[0].wrapping_add(abc[1]));
+            let (expected, abc) = (context.gpu.words(&expected)?, context.changeable(12 * n)?);
+            let args = [Arg::Buffer(&abc), Arg::U64(n as u64)];
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            let launch = || unsafe { context.gpu.launch_grid(&kernel, context.filled(), &args) };
+            context.check(&abc, &expected, launch)?;
+            Ok(context.time(launch)?.into())
+        },
+    );
+    let arrays = Case::gpu(
+        Table::Memory,
+        "arrays",
+        "c = a + b, structure of arrays",
+        "records",
+        bytes,
+        move |context| {
+            let kernel = context.kernel("papers/layout", "arrays")?;
+            let (a, b) = context.host.words()[..2 * n].split_at(n);
+            let sums: Vec<u32> = a
+                .par_iter()
+                .zip(b)
+                .map(|(a, &b)| a.wrapping_add(b))
+                .collect();
+            let (expected, a, b) = (
+                context.gpu.words(&sums)?,
+                context.gpu.words(a)?,
+                context.gpu.words(b)?,
+            );
+            let c = context.poisoned(4 * n)?;
+            let args = [
+                Arg::Buffer(&a),
+                Arg::Buffer(&b),
+                Arg::Buffer(&c),
+                Arg::U64(n as u64),
+            ];
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            let launch = || unsafe { context.gpu.launch_grid(&kernel, context.filled(), &args) };
+            context.check(&c, &expected, launch)?;
+            Ok(context.time(launch)?.into())
+        },
+    );
+    vec![structures.under(COPY), arrays.under(COPY)]
+}
+
+pub(super) fn window(sizes: Sizes, shared: u8, id: &str) -> Case {
+    const WORDS: usize = 16 << 10;
+    const TURNS: usize = 64;
+    let blocks = (sizes.bytes / (4 * WORDS)).min(128);
+    let name = match shared {
+        0 => "64 KiB a block read 64 times, L1 preferred",
+        _ => "64 KiB a block read 64 times, shared preferred",
+    };
+    Case::gpu(
+        Table::Memory,
+        format!("window-{id}"),
+        name,
+        "carveout",
+        (blocks * 4 * WORDS * TURNS) as u64,
+        move |context| {
+            let kernel = context.kernel("papers/layout", "window")?;
+            context.gpu.prefer_shared(&kernel, shared)?;
+            let once = wrapping_sum(&context.host.words()[..blocks * WORDS]);
+            let grid = Grid {
+                blocks: [blocks as u32, 1],
+                threads: [1024, 1],
+            };
+            let sums = context.sums(grid)?;
+            let (words, turns) = (Arg::U32(WORDS as u32), Arg::U32(TURNS as u32));
+            let args = |sums| vec![Arg::Buffer(&context.input), words, turns, sums];
+            let expected = once.wrapping_mul(TURNS as u32);
+            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+        },
+    )
+    .touching((blocks * 4 * WORDS) as u64)
+}
+
+pub(super) fn gather(sizes: Sizes, scattered: bool) -> Case {
+    let n = sizes.bytes / 8;
+    let (id, name) = match scattered {
+        false => ("gather-ordered", "A[index[i]], in order"),
+        true => ("gather-shuffled", "A[index[i]], scattered"),
+    };
+    Case::gpu(
+        Table::Memory,
+        id,
+        name,
+        "indirect",
+        12 * n as u64,
+        move |context| {
+            let kernel = context.kernel("papers/layout", "gather")?;
+            let words = context.host.words();
+            let number = |i| if scattered { shuffled(i, n) } else { i };
+            let index: Vec<u32> = (0..n).into_par_iter().map(|i| number(i) as u32).collect();
+            let expected: Vec<u32> = index.par_iter().map(|&i| words[i as usize]).collect();
+            let (index, expected) = (context.gpu.words(&index)?, context.gpu.words(&expected)?);
+            let out = context.poisoned(4 * n)?;
+            let args = [
+                Arg::Buffer(&context.input),
+                Arg::Buffer(&index),
+                Arg::Buffer(&out),
+                Arg::U64(n as u64),
+            ];
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            let launch = || unsafe { context.gpu.launch_grid(&kernel, context.filled(), &args) };
+            context.check(&out, &expected, launch)?;
+            Ok(context.time(launch)?.into())
+        },
+    )
+    .under(COPY)
+}
+
+pub(super) fn column(sizes: Sizes, stored_transposed: bool) -> Case {
+    const LENGTH: usize = 64;
+    let lines = sizes.bytes / 4 / LENGTH;
+    let (id, name, kernel) = match stored_transposed {
+        false => ("column", "a warp down a column, row-major", "down_columns"),
+        true => (
+            "column-transposed",
+            "a warp along a row, stored transposed",
+            "along_rows",
+        ),
+    };
+    Case::gpu(
+        Table::Memory,
+        id,
+        name,
+        "column",
+        sizes.bytes as u64,
+        move |context| {
+            let words = context.host.words();
+            let expected: Vec<u32> = words.par_chunks_exact(LENGTH).map(serial_sum).collect();
+            let expected = context.gpu.words(&expected)?;
+            let turned;
+            let data: &cuda::Buffer = if stored_transposed {
+                turned = context.gpu.words(&transposed(words, LENGTH))?;
+                &turned
+            } else {
+                &context.input
+            };
+            let kernel = context.kernel("papers/layout", kernel)?;
+            let sums = context.poisoned(4 * lines)?;
+            let args = [
+                Arg::Buffer(data),
+                Arg::U32(lines as u32),
+                Arg::U32(LENGTH as u32),
+                Arg::Buffer(&sums),
+            ];
+            let grid = Grid {
+                blocks: [lines.div_ceil(256) as u32, 1],
+                threads: [256, 1],
+            };
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
+            context.check(&sums, &expected, launch)?;
+            Ok(context.time(launch)?.into())
+        },
+    )
+    .under(READ)
+}
+
+fn serial_sum(words: &[u32]) -> u32 {
+    words.iter().fold(0, |sum, &word| sum.wrapping_add(word))
+}
+
+pub(super) fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
+    let groups = sizes.bytes / (128 * lines);
+    let (cache, kernel, kept) = match l1 {
+        true => ("l1", "scattered_l1", "kept in L1"),
+        false => ("l2", "scattered_l2", "L2 only"),
+    };
+    Case::gpu(
+        Table::Memory,
+        format!("scattered-{cache}-{lines}"),
+        format!(
+            "a warp's 32 words in {} of 128 bytes, {kept}",
+            if lines == 1 {
+                "1 line".into()
+            } else {
+                format!("{lines} lines")
+            }
+        ),
+        "scattered",
+        128 * groups as u64,
+        move |context| {
+            let words = context.host.words();
+            let group = |group: usize| {
+                (0..32).fold(0u32, |sum, lane| {
+                    let line = group * lines + lane % lines;
+                    sum.wrapping_add(words[line * 32 + lane / lines])
+                })
+            };
+            let expected = (0..groups)
+                .into_par_iter()
+                .map(group)
+                .reduce(|| 0, u32::wrapping_add);
+            let kernel = context.kernel("papers/layout", kernel)?;
+            let grid = context.filled();
+            let sums = context.sums(grid)?;
+            let (groups, lines) = (Arg::U32(groups as u32), Arg::U32(lines as u32));
+            let args = |sums| vec![Arg::Buffer(&context.input), groups, lines, sums];
+            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+        },
+    )
+    .touching(sizes.bytes as u64)
+    .under(READ)
+}
+
+pub(super) fn local(sizes: Sizes, n: usize, kernel: &'static str) -> Case {
+    let threads = sizes.bytes / 4 / n;
+    let bytes = (sizes.bytes + 4 * threads) as u64;
+    Case::gpu(
+        Table::Memory,
+        format!("local-{n}"),
+        format!("l[{n}] of each thread, then weighted sum"),
+        "local-memory",
+        bytes,
+        move |context| {
+            let weighted = |own: &[u32]| {
+                own.iter().zip(1u32..).fold(0u32, |sum, (&word, weight)| {
+                    sum.wrapping_add(word.wrapping_mul(weight))
+                })
+            };
+            let words = context.host.words().par_chunks_exact(n);
+            let expected: Vec<u32> = words.map(weighted).collect();
+            let expected = context.gpu.words(&expected)?;
+            let kernel = context.kernel("papers/layout", kernel)?;
+            let out = context.poisoned(4 * threads)?;
+            let args = [
+                Arg::Buffer(&context.input),
+                Arg::Buffer(&out),
+                Arg::U64(threads as u64),
+            ];
+            let grid = Grid {
+                blocks: [threads.div_ceil(128) as u32, 1],
+                threads: [128, 1],
+            };
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
+            context.check(&out, &expected, launch)?;
+            Ok(context.time(launch)?.into())
+        },
+    )
+    .under(READ)
+}

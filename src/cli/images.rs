@@ -1,0 +1,69 @@
+//! The subcommands that make images: one for each such entry of the list of operations.
+
+use super::WholeSet;
+use crate::batch::options::Files;
+use crate::ops::{Entry, OPS, Operation};
+use clap::error::{Error, ErrorKind};
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+
+/// An operation from the command line, with its files.
+#[derive(Debug)]
+pub struct Images {
+    /// The operation with its options.
+    pub op: Box<dyn Operation>,
+    /// The source of a statistic for a whole set, if the operation measures one.
+    pub set: WholeSet,
+    /// The inputs and the output.
+    pub files: Files,
+}
+
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    OPS.iter().filter(|entry| entry.makes_images)
+}
+
+fn subcommand(entry: &Entry) -> Command {
+    let own = entry.command();
+    let about = own.get_about().cloned().unwrap_or_default();
+    let own = match entry.measures {
+        true => WholeSet::augment_args(own),
+        false => own,
+    };
+    Files::augment_args(own).about(about)
+}
+
+impl FromArgMatches for Images {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Images, Error> {
+        let typed = matches.subcommand().and_then(|(name, matches)| {
+            let entry = entries().find(|entry| entry.name == name)?;
+            Some((entry, matches))
+        });
+        let (entry, matches) = typed.ok_or_else(|| Error::new(ErrorKind::InvalidSubcommand))?;
+        Ok(Images {
+            op: entry.parse(matches)?,
+            set: match entry.measures {
+                true => WholeSet::from_arg_matches(matches)?,
+                false => WholeSet::default(),
+            },
+            files: Files::from_arg_matches(matches)?,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Images::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for Images {
+    fn augment_subcommands(command: Command) -> Command {
+        command.subcommands(entries().map(subcommand))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Images::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        entries().any(|entry| entry.name == name)
+    }
+}

@@ -1,0 +1,61 @@
+//! The policy for damage: it ends the reading with an error, or is recorded while the rest is read.
+
+use crate::image::{Samples, Shape};
+use anyhow::{Error, Result};
+use std::sync::{Mutex, PoisonError};
+
+/// The policy for damage in a file, and the damage recorded so far if reading goes on.
+#[derive(Debug, Default)]
+pub struct ErrorPolicy {
+    goes_on: bool,
+    found: Mutex<Vec<Error>>,
+}
+
+impl ErrorPolicy {
+    /// With `goes_on`, damage is recorded; otherwise it is an error.
+    pub fn new(goes_on: bool) -> ErrorPolicy {
+        ErrorPolicy {
+            goes_on,
+            found: Mutex::default(),
+        }
+    }
+
+    /// Whether reading goes on after damage.
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
+    /// Allocates the samples of an image; samples that damage leaves unread must be 0.
+    pub fn samples(&self, shape: &Shape) -> Result<Samples> {
+        if self.goes_on {
+            Samples::zeroed(shape)
+        } else {
+            Samples::any(shape)
+        }
+    }
+
+    /// Returns an error, or records it and returns `Ok` if reading goes on.
+    pub fn take(&self, result: Result<()>) -> Result<()> {
+        match result {
+            Err(error) if self.goes_on => {
+                let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.push(error);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// A sentence with all recorded damage; `None` if there is none.
+    pub fn damage(&self) -> Option<String> {
+        let damage = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sentences: Vec<String> = damage.iter().map(|error| format!("{error:#}")).collect();
+        // Threads record damage in any order.
+        sentences.sort();
+        let first = sentences.first()?;
+        Some(match sentences.len() {
+            1 => first.clone(),
+            more => format!("{first}, and {} more such places", more - 1),
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! Converts a PNG's chunks to neutral metadata and back.
+
+use crate::codec::item::{Item, Keyword};
+use crate::codec::tiff::exif;
+use crate::metadata::{Chunk, Own};
+
+/// The keyword of each text (PNG specification, third edition, section 11.3.3.1).
+const KEYWORDS: [(Keyword, &str); 6] = [
+    (Keyword::Description, "Description"),
+    (Keyword::Title, "Title"),
+    (Keyword::Author, "Author"),
+    (Keyword::Copyright, "Copyright"),
+    (Keyword::Software, "Software"),
+    (Keyword::CreationTime, "Creation Time"),
+];
+
+/// The keyword of an iTXt chunk with XMP (XMP specification, part 3).
+pub const XMP: &str = "XML:com.adobe.xmp";
+
+/// The most bytes that compressed metadata are unpacked to.
+const MOST: u64 = 64 << 20;
+
+/// Converts chunks to neutral items.
+pub fn items(chunks: &[Chunk]) -> Vec<Item> {
+    chunks.iter().map(item).collect()
+}
+
+fn item(chunk: &Chunk) -> Item {
+    let data = &chunk.data[..];
+    let known = match &chunk.kind {
+        b"tEXt" | b"zTXt" | b"iTXt" => Some(text(chunk)),
+        b"iCCP" => profile(data),
+        b"cHRM" if data.len() == 32 => {
+            let numbers = data.as_chunks::<4>().0.iter().copied();
+            let values = numbers.map(u32::from_be_bytes).collect();
+            Some(Item::Chromaticities(values))
+        }
+        b"eXIf" => exif::read(data).map(|(big_endian, fields)| Item::Exif { big_endian, fields }),
+        _ => None,
+    };
+    known.unwrap_or_else(|| Item::Own(format!("chunk {}", chunk.kind.escape_ascii())))
+}
+
+/// An ICC profile (section 11.3.2.3): its name, a zero, the method 0, and a zlib stream.
+fn profile(data: &[u8]) -> Option<Item> {
+    let zero = data.iter().position(|&byte| byte == 0)?;
+    let profile = inflated(data.get(zero + 2..)?)?;
+    Some(Item::Profile(profile))
+}
+
+/// A text (sections 11.3.3.2 to 11.3.3.4).
+fn text(chunk: &Chunk) -> Item {
+    let zero = chunk.data.iter().position(|&byte| byte == 0);
+    let (name, rest) = chunk.data.split_at(zero.unwrap_or(chunk.data.len()));
+    let unknown = || Item::Own(format!("the text {:?}", String::from_utf8_lossy(name)));
+    let is_xmp = &chunk.kind == b"iTXt" && name == XMP.as_bytes();
+    let known = KEYWORDS.iter().find(|(_, known)| known.as_bytes() == name);
+    if known.is_none() && !is_xmp {
+        return unknown();
+    }
+    let read = || -> Option<Vec<u8>> {
+        let rest = rest.get(1..)?;
+        Some(match &chunk.kind {
+            b"tEXt" => utf8_of_latin1(rest),
+            b"zTXt" => utf8_of_latin1(&inflated(rest.get(1..)?)?),
+            _ => {
+                let compressed = *rest.first()? == 1;
+                // The text follows the language tag and the translated keyword.
+                let text = rest.get(2..)?.splitn(3, |&byte| byte == 0).nth(2)?;
+                match compressed {
+                    true => inflated(text)?,
+                    false => text.into(),
+                }
+            }
+        })
+    };
+    match (read(), known) {
+        (Some(text), Some((keyword, _))) => Item::Text(*keyword, text),
+        (Some(packet), None) => Item::Xmp(packet),
+        (None, _) => unknown(),
+    }
+}
+
+fn utf8_of_latin1(bytes: &[u8]) -> Vec<u8> {
+    let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
+    text.into_bytes()
+}
+
+/// Converts neutral items to chunks, and adds an orientation other than upright. Calls `leave` with
+/// the name of every item that has no chunk.
+pub fn own(items: Vec<Item>, orientation: Option<u16>, leave: &mut dyn FnMut(String)) -> Own {
+    let mut chunks = Vec::new();
+    let mut add = |kind: &[u8; 4], data: Vec<u8>| {
+        chunks.push(Chunk {
+            kind: *kind,
+            behind: false,
+            data,
+        });
+    };
+    let mut exif = (false, Vec::new());
+    for item in items {
+        match item {
+            Item::Text(keyword, text) => {
+                let (kind, data) = text_chunk(keyword, &text);
+                add(kind, data);
+            }
+            Item::Xmp(packet) => add(b"iTXt", international(XMP, &packet)),
+            Item::Profile(profile) => {
+                add(
+                    b"iCCP",
+                    [b"ICC profile\0\0", &deflated(&profile)[..]].concat(),
+                );
+            }
+            Item::Chromaticities(values) => {
+                let values = values.into_iter().flat_map(u32::to_be_bytes);
+                add(b"cHRM", values.collect());
+            }
+            Item::Exif { big_endian, fields } => exif = (big_endian, fields),
+            Item::Own(name) => leave(name),
+        }
+    }
+    let turned = orientation.filter(|&orientation| orientation > 1);
+    let (big_endian, fields) = exif;
+    if turned.is_some() || !fields.is_empty() {
+        add(b"eXIf", exif::write(fields, turned, big_endian));
+    }
+    match chunks.is_empty() {
+        true => Own::None,
+        false => Own::Png(chunks),
+    }
+}
+
+/// A text as Latin-1 if possible (section 11.3.3.2), otherwise as UTF-8.
+fn text_chunk(keyword: Keyword, text: &[u8]) -> (&'static [u8; 4], Vec<u8>) {
+    let known = KEYWORDS.iter().find(|(known, _)| *known == keyword);
+    let name = known.map_or("", |(_, name)| name);
+    match str::from_utf8(text) {
+        Ok(utf8) if !utf8.is_ascii() => (b"iTXt", international(name, text)),
+        _ => (b"tEXt", [name.as_bytes(), b"\0", text].concat()),
+    }
+}
+
+/// The data of an uncompressed iTXt chunk without language or translated keyword.
+fn international(keyword: &str, text: &[u8]) -> Vec<u8> {
+    [keyword.as_bytes(), b"\0\0\0\0\0", text].concat()
+}
+
+fn deflated(bytes: &[u8]) -> Vec<u8> {
+    let mut level = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
+    let mut packed = vec![0; level.zlib_compress_bound(bytes.len())];
+    let size = level.zlib_compress(bytes, &mut packed).unwrap_or(0);
+    packed.truncate(size);
+    packed
+}
+
+/// The inflated bytes of a zlib stream, if it is complete and they are at most `MOST`.
+fn inflated(stream: &[u8]) -> Option<Vec<u8>> {
+    let mut inflate = libdeflater::Decompressor::new();
+    let mut size = 4 * stream.len() + 4096;
+    loop {
+        let mut bytes = vec![0; size];
+        match inflate.zlib_decompress(stream, &mut bytes) {
+            Ok(filled) => {
+                bytes.truncate(filled);
+                return Some(bytes);
+            }
+            Err(libdeflater::DecompressionError::InsufficientSpace) if (size as u64) < MOST => {
+                size *= 4;
+            }
+            Err(_) => return None,
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! `histogram`: counts how often each value occurs in a set of images, or in one shard of it.
+
+use crate::batch::options::{Counted, Options};
+use crate::batch::plan::can_be_written;
+use crate::batch::{inputs as found, measure_set, places};
+use crate::options::Common;
+use crate::outcome::{Outcome, usage};
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+/// Counts all images that `inputs` and the options name, and writes the histogram to `output`. An
+/// unreadable image is named and counted in the outcome, and the histogram covers the others. No
+/// histogram is written for images of different kinds, nor for a whole set without a readable
+/// image; a shard may be empty.
+pub fn run(
+    inputs: &[PathBuf],
+    output: &Counted,
+    options: &Options,
+    common: &Common,
+) -> Result<Outcome> {
+    let items = found::collect(inputs, &options.selection, None).map_err(usage)?;
+    let others = [&options.report, &options.selection.files_from];
+    let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
+    let path = &output.output;
+    places::keep_off("the histogram", path, &items.items, &others).map_err(usage)?;
+    // Checked here, and not after hours of counting.
+    can_be_written(path, output.overwrite, true)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    let (set, outcome) = measure_set(&items, options, common, true)?;
+    let of_nothing = set.counts.is_none() && options.selection.shard.is_none();
+    if options.dry_run || of_nothing {
+        return Ok(outcome);
+    }
+    set.write(output)?;
+    if !options.verbosity.quiet {
+        set.mention_failed(&output.output);
+    }
+    Ok(outcome)
+}

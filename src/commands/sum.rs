@@ -1,0 +1,40 @@
+//! `sum`: prints the totals of each image, a line each, in order; a bad file is named and the
+//! others are processed.
+
+use super::single;
+use crate::batch::{self, options::Options};
+use crate::console;
+use crate::ops::sum::Sum;
+use crate::options::Common;
+use crate::outcome::Outcome;
+use crate::pipeline::Done;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+/// Prints the totals of every image.
+pub fn run(
+    op: &Sum,
+    inputs: &[PathBuf],
+    json: bool,
+    options: &Options,
+    common: &Common,
+) -> Result<Outcome> {
+    let print = |input: &Path, done: &Done| -> Result<()> {
+        for totals in &done.found.totals {
+            let line = match json {
+                true => totals.json(input).to_string(),
+                false => totals.text(input),
+            };
+            console::print(&line)?;
+        }
+        Ok(())
+    };
+    match inputs {
+        [input] if !input.is_dir() && !options.wanted() => {
+            let done = single(op, input, None, common, options.verbosity.quiet)?;
+            print(input, &done)?;
+            Ok(done.outcome())
+        }
+        _ => batch::measure(op, inputs, options, common, print),
+    }
+}

@@ -1,0 +1,18 @@
+//! `verify`: compares two images, or the results of both devices for one image.
+
+use crate::options::Common;
+use crate::outcome::{Outcome, usage};
+use crate::verify;
+use anyhow::{Result, anyhow};
+use std::path::PathBuf;
+
+/// Compares the given images, or the devices.
+pub fn run(images: &[PathBuf], devices: bool, json: bool, common: &Common) -> Result<Outcome> {
+    match (images, devices) {
+        ([a, b], false) => verify::files(a, b, json),
+        ([image], true) => verify::devices(image, common.device.ordinal()),
+        _ => Err(usage(anyhow!(
+            "two images are compared, or one with --devices"
+        ))),
+    }
+}

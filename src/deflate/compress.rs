@@ -1,0 +1,34 @@
+//! Bytes to deflate blocks (RFC 1951, section 3.2).
+
+mod bit_writer;
+mod block;
+mod dynamic_header;
+mod huffman;
+mod matches;
+mod put_simd;
+mod quick;
+mod token;
+
+pub use bit_writer::BitWriter;
+pub use block::{flush, stored};
+pub use matches::Matcher;
+
+use quick::QuickMatcher;
+
+/// The compressor that works at gigabytes a second: runs of zeros and Huffman codes, and matches
+/// where a sample of the bytes says that these make the data smaller by a quarter.
+#[derive(Default)]
+pub struct Fast {
+    quick: QuickMatcher,
+}
+
+impl Fast {
+    /// Appends `bytes` in blocks, none of them the last of the stream.
+    pub fn compress(&mut self, bytes: &[u8], out: &mut BitWriter) {
+        if self.quick.pays(bytes) {
+            self.quick.compress(bytes, out);
+        } else {
+            block::fast_all(bytes, out);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Device memory: taken, filled, copied to and from, and freed.
+
+use super::budget::{Budget, LIMIT};
+use super::context::Gpu;
+use super::error::description;
+use crate::device::NoMemory;
+use anyhow::{Result, anyhow, ensure};
+use cudarc::driver::CudaStream;
+use cudarc::driver::{result, sys};
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+/// Device memory, freed when dropped. Its content is undefined until a copy or a kernel fills it.
+#[derive(Debug)]
+pub struct Buffer {
+    pub(super) pointer: sys::CUdeviceptr,
+    pub(super) len: usize,
+    stream: Arc<CudaStream>,
+    /// Whether the memory is allocated and freed in the order of the stream's work.
+    ordered: bool,
+    budget: Arc<Budget>,
+}
+
+/// Bytes allocated for a buffer of `len`: whole 16-byte words, since kernels may read to their end.
+fn whole_words(len: usize) -> usize {
+    len.next_multiple_of(16).max(16)
+}
+
+impl Buffer {
+    /// Bytes in the buffer.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The device address of `len` bytes of the buffer from byte `from` on.
+    pub(super) fn part(&self, from: usize, len: usize) -> Result<sys::CUdeviceptr> {
+        let inside = from.checked_add(len).is_some_and(|end| end <= self.len);
+        ensure!(inside, "a copy past the buffer's end");
+        Ok(self.pointer + from as u64)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.budget.give_back(whole_words(self.len));
+        if self.stream.context().bind_to_thread().is_ok() {
+            // SAFETY: `pointer` came from `malloc_async` on this stream, or from `malloc_sync`, and is
+            // freed only here. All work that uses it was queued on this stream, or the driver waits
+            // for it. An error means that the context is gone, and the memory with it.
+            let _ = unsafe {
+                if self.ordered {
+                    result::free_async(self.pointer, self.stream.cu_stream())
+                } else {
+                    result::free_sync(self.pointer)
+                }
+            };
+        }
+    }
+}
+
+impl Gpu {
+    /// Device memory of `len` bytes with undefined content. The error is a `NoMemory` if a smaller
+    /// amount may be available.
+    pub fn alloc(&self, len: usize) -> Result<Buffer> {
+        self.context.bind_to_thread()?;
+        let size = whole_words(len);
+        if !self.budget.take(size) {
+            let refusal = anyhow!("no {len} bytes of device memory within {LIMIT}");
+            return Err(refusal.context(NoMemory));
+        }
+        // SAFETY: the call only returns a new address; the bytes there may have any value, and
+        // readers get what copies and kernels have written.
+        let pointer = unsafe {
+            if self.pooled {
+                result::malloc_async(self.stream.cu_stream(), size)
+            } else {
+                result::malloc_sync(size)
+            }
+        }
+        .map_err(|error| {
+            self.budget.give_back(size);
+            let refusal = anyhow!("no {len} bytes of device memory: {}", description(&error));
+            match error.0 {
+                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => refusal.context(NoMemory),
+                _ => refusal,
+            }
+        })?;
+        Ok(Buffer {
+            pointer,
+            len,
+            stream: self.stream.clone(),
+            ordered: self.pooled,
+            budget: self.budget.clone(),
+        })
+    }
+
+    /// Device memory that holds a few words, such as a kernel's zeroed results.
+    pub fn words<T: bytemuck::Pod>(&self, words: &[T]) -> Result<Buffer> {
+        let bytes: &[u8] = bytemuck::cast_slice(words);
+        let buffer = self.alloc(bytes.len())?;
+        self.send(bytes, &buffer)?;
+        Ok(buffer)
+    }
+
+    /// Copies all of `host` to the beginning of `buffer`, through the driver's staging memory.
+    /// Returns when `host` may be changed again; kernels launched later see the data.
+    pub fn send(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
+        ensure!(host.len() <= buffer.len, "a copy past the buffer's end");
+        self.context.bind_to_thread()?;
+        // On this stream, like all work that may use the buffer before and after.
+        // SAFETY: `buffer` has at least as many bytes as are copied. For pageable memory, CUDA has
+        // copied the data to its staging memory when this returns; a copy from pinned memory is
+        // waited for.
+        let queued =
+            unsafe { result::memcpy_htod_async(buffer.pointer, host, self.stream.cu_stream()) };
+        if is_known(host) {
+            self.wait()?;
+        }
+        queued.map_err(|error| anyhow!("{}", description(&error)))
+    }
+
+    /// As `send`, but to byte `to` of the buffer and those after it.
+    pub fn send_to(&self, host: &[u8], buffer: &Buffer, to: usize) -> Result<()> {
+        let target = buffer.part(to, host.len())?;
+        self.context.bind_to_thread()?;
+        // SAFETY: as in `send`; the part lies inside the buffer.
+        let queued = unsafe { result::memcpy_htod_async(target, host, self.stream.cu_stream()) };
+        if is_known(host) {
+            self.wait()?;
+        }
+        queued.map_err(|error| anyhow!("{}", description(&error)))
+    }
+
+    /// Copies a range of bytes of every row of `host`, whose rows have `pitch` bytes, to `buffer`,
+    /// contiguously. Returns when `host` may be changed again.
+    pub fn send_columns(
+        &self,
+        host: &[u8],
+        pitch: usize,
+        part: Range<usize>,
+        buffer: &Buffer,
+    ) -> Result<()> {
+        if host.len() <= pitch || part.len() == pitch {
+            let part = if part.len() == pitch {
+                0..host.len()
+            } else {
+                part
+            };
+            return self.send(&host[part], buffer);
+        }
+        let rows = host.len() / pitch;
+        let fits = part.end <= pitch && rows * part.len() <= buffer.len;
+        ensure!(fits, "a copy past the buffer's end");
+        self.context.bind_to_thread()?;
+        let copy = sys::CUDA_MEMCPY2D {
+            srcXInBytes: part.start,
+            srcY: 0,
+            srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
+            srcHost: host.as_ptr().cast(),
+            srcDevice: 0,
+            srcArray: ptr::null_mut(),
+            srcPitch: pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstHost: ptr::null_mut(),
+            dstDevice: buffer.pointer,
+            dstArray: ptr::null_mut(),
+            dstPitch: part.len(),
+            WidthInBytes: part.len(),
+            Height: rows,
+        };
+        // SAFETY: the range lies inside each of the complete rows of `host`, and the buffer holds
+        // as many bytes; the copy is waited for before `host` is released.
+        let queued = unsafe { sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) }.result();
+        self.wait()?;
+        queued.map_err(|error| anyhow!("{}", description(&error)))
+    }
+
+    /// Copies the beginning of `buffer` over all of `host`, after all queued work, and waits.
+    pub fn fetch(&self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
+        self.fetch_from(buffer, 0, host)
+    }
+
+    /// As `fetch`, from byte `from` of the buffer on.
+    pub fn fetch_from(&self, buffer: &Buffer, from: usize, host: &mut [u8]) -> Result<()> {
+        let source = buffer.part(from, host.len())?;
+        self.context.bind_to_thread()?;
+        // Not the call without a stream: those of several threads wait for one another.
+        // SAFETY: the buffer has as many bytes. The copy is waited for before `host` is released;
+        // if waiting fails, the context is dead and its copies have ended too.
+        let queued = unsafe { result::memcpy_dtoh_async(host, source, self.stream.cu_stream()) };
+        self.wait()?;
+        queued.map_err(|error| anyhow!("{}", description(&error)))
+    }
+
+    /// Copies the words of a small buffer to the host, after all queued work.
+    pub fn read_words<T: bytemuck::Pod>(&self, buffer: &Buffer) -> Result<Vec<T>> {
+        let mut words = vec![T::zeroed(); buffer.len / size_of::<T>()];
+        self.fetch(buffer, bytemuck::cast_slice_mut(&mut words))?;
+        Ok(words)
+    }
+
+    /// Queues a fill of every byte of `buffer`.
+    pub fn fill(&self, buffer: &Buffer, byte: u8) -> Result<()> {
+        self.context.bind_to_thread()?;
+        // SAFETY: the buffer has as many bytes; it outlives the work, see its `drop`.
+        unsafe {
+            result::memset_d8_async(buffer.pointer, byte, buffer.len, self.stream.cu_stream())
+        }
+        .map_err(|error| anyhow!("{}", description(&error)))
+    }
+
+    /// Queues a copy of the beginning of `from` over all of `to`.
+    pub fn copy(&self, from: &Buffer, to: &Buffer) -> Result<()> {
+        ensure!(to.len <= from.len, "a copy past the buffer's end");
+        self.context.bind_to_thread()?;
+        // SAFETY: both buffers have as many bytes, are not the same memory, and outlive the work.
+        unsafe {
+            result::memcpy_dtod_async(to.pointer, from.pointer, to.len, self.stream.cu_stream())
+        }
+        .map_err(|error| anyhow!("{}", description(&error)))
+    }
+}
+
+/// Whether the driver knows this memory as pinned.
+fn is_known(host: &[u8]) -> bool {
+    let mut kind = 0u32;
+    let mut attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    let mut place = (&raw mut kind).cast();
+    // The call for several attributes, since the call for one reports an unknown address as an
+    // error.
+    // SAFETY: the driver looks the address up, and writes a number of this size, or zero.
+    let status = unsafe {
+        sys::cuPointerGetAttributes(
+            1,
+            &mut attribute,
+            &mut place,
+            host.as_ptr() as sys::CUdeviceptr,
+        )
+    };
+    status.result().is_ok() && kind != 0
+}

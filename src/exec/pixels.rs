@@ -1,0 +1,69 @@
+//! The pixels of an image in one of three places or forms: in host memory, in a GPU's memory, or
+//! deflated for a PNG.
+
+use super::png;
+use crate::codec::deflated::{Deflated, Segments};
+use crate::device::job::Job;
+use crate::image::{HostMemory, Image, Shape};
+use crate::ops::DeviceImage;
+use anyhow::Result;
+
+/// The pixels of an image, in host memory or on a GPU.
+#[derive(Debug)]
+pub enum Pixels {
+    /// Samples in host memory.
+    Host(Image),
+    /// Samples in the memory of the GPU that this thread uses.
+    Device(DeviceImage),
+    /// Filtered and deflated for a PNG, in host memory.
+    Deflated(Deflated),
+}
+
+impl Pixels {
+    /// The shape of the image.
+    pub fn shape(&self) -> Shape {
+        match self {
+            Pixels::Host(image) => image.shape(),
+            Pixels::Device(image) => image.shape,
+            Pixels::Deflated(image) => image.shape(),
+        }
+    }
+}
+
+/// The form in which a result is requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Samples.
+    Samples,
+    /// Deflated for a PNG, if a GPU makes the result.
+    Png,
+}
+
+/// The result that a GPU left in the memory of its job.
+pub(super) enum Delivered {
+    /// The samples of an image of this shape.
+    Samples(Shape),
+    /// The deflated segments of a PNG.
+    Png(Segments),
+}
+
+impl Delivered {
+    /// Copies an image from the device to the job's memory, in the requested form.
+    pub fn from_device(image: &DeviceImage, form: Form, job: &mut Job) -> Result<Delivered> {
+        match form {
+            Form::Samples => {
+                job.download(&image.samples)?;
+                Ok(Delivered::Samples(image.shape))
+            }
+            Form::Png => Ok(Delivered::Png(png::compress(image, job)?)),
+        }
+    }
+
+    /// The pixels in the job's `memory`.
+    pub fn in_memory(self, memory: HostMemory) -> Pixels {
+        match self {
+            Delivered::Samples(shape) => Pixels::Host(memory.into_image(shape)),
+            Delivered::Png(segments) => Pixels::Deflated(Deflated::new(segments, memory)),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Compresses a PNG on a GPU, to the same bytes as the CPU's encoder with `Mode::Fast`: the pixels
+//! stay in device memory, and only deflate data is copied to the host. The kernels are
+//! kernels/png_*.cu.
+
+use crate::codec::deflated::{Layout, Segment, Segments};
+use crate::device::cuda::{Arg, Buffer};
+use crate::device::job::Job;
+use crate::image::{Depth, Shape};
+use crate::ops::DeviceImage;
+use anyhow::Result;
+use std::ops::Range;
+
+/// Bytes of `Block`, words of `Segment`, and bytes of a tile, as in kernels/png.cuh and
+/// png_filter.cu.
+const BLOCK_RECORD: usize = 5800;
+const SEGMENT_RECORD: usize = 5;
+const TILE: usize = 8192;
+
+/// Filtered bytes of a deflate block.
+const BLOCK: usize = 128 << 10;
+
+/// Threads of a thread block.
+const THREADS: usize = 256;
+
+/// The modulus of Adler-32 (RFC 1950 §8.2).
+const BASE: u64 = 65521;
+
+/// Bytes of device memory that `compress` needs beside the image itself; more only if the codes
+/// fitted to samples of the data are far off.
+pub fn device_memory(shape: &Shape) -> u64 {
+    // The filtered bytes, as many of deflate data, and a record for each block.
+    2 * shape.bytes() as u64 + shape.bytes() as u64 / 16 + (2 << 20)
+}
+
+/// Compresses an image in device memory. The result overwrites the job's memory; it may exceed that
+/// memory a little, or leave a large part of it unchanged. Errors: the GPU's, and an image that PNG
+/// cannot hold.
+pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
+    let shape = &image.shape;
+    let layout = Layout::new(shape)?;
+    let [choose, filter, promise] = job.kernels(
+        "png_filter",
+        ["png_choose", "png_filter", "png_estimate"],
+        "",
+    )?;
+    let [histogram, codes] = job.kernels("png_codes", ["png_histogram", "png_codes"], "")?;
+    let [place, pack] = job.kernels("png_pack", ["png_place", "png_pack"], "")?;
+    let count = layout.segments;
+    let raw = shape.bytes() as u64;
+    // Filtered bytes of a full segment.
+    let bytes = layout.bytes(0);
+    let stride = bytes.next_multiple_of(16);
+    let (tiles, blocks) = (bytes.div_ceil(TILE), bytes.div_ceil(BLOCK));
+    let of_segments = count as u32;
+    let of_blocks = (count * blocks) as u32;
+
+    let segments = job.words(&vec![0u64; count * SEGMENT_RECORD])?;
+    let filtered = job.alloc(count * stride)?;
+    let records = job.alloc(count * blocks * BLOCK_RECORD)?;
+    let rows = [
+        Arg::U32((layout.row - 1) as u32),
+        Arg::U32(shape.height as u32),
+        Arg::U32(layout.rows.min(shape.height) as u32),
+    ];
+    let pixels = [
+        Arg::Buffer(&image.samples),
+        rows[0],
+        rows[1],
+        rows[2],
+        Arg::U32(shape.pixel_bytes() as u32),
+        Arg::U32((shape.depth == Depth::Sixteen).into()),
+        Arg::Buffer(&segments),
+    ];
+    let source = [Arg::Buffer(&filtered), Arg::U64(stride as u64)];
+    let [per_segment, records_arg] = [Arg::U32(blocks as u32), Arg::Buffer(&records)];
+
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&choose, of_segments, 0, &pixels) }?;
+    let tail = [source[0], source[1], Arg::U32(tiles as u32)];
+    let args = [&pixels[..], &tail].concat();
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&filter, (count * tiles) as u32, 2 * raw, &args) }?;
+    let args = [&rows[..], &source, &[Arg::Buffer(&segments)]].concat();
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&promise, of_segments, 0, &args) }?;
+    let args = [&rows[..], &source, &[per_segment, records_arg]].concat();
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&histogram, of_blocks, raw, &args) }?;
+    let args = [&rows[..], &[per_segment, records_arg]].concat();
+    let record_bytes = (count * blocks * BLOCK_RECORD) as u64;
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&codes, of_blocks, record_bytes, &args) }?;
+    let tail = [
+        Arg::U32(of_segments),
+        per_segment,
+        records_arg,
+        Arg::Buffer(&segments),
+    ];
+    let args = [&rows[..], &tail].concat();
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&place, count.div_ceil(THREADS) as u32, 0, &args) }?;
+
+    // The length of the data decides how much memory it needs and which segments the CPU
+    // compresses.
+    let words: Vec<u64> = job.read_words(&segments)?;
+    let mut places = Vec::with_capacity(count);
+    let mut packed_bytes = 0;
+    for segment in words.as_chunks::<SEGMENT_RECORD>().0 {
+        let [_, _, _, promised, bytes] = *segment;
+        places.push(if promised == 0 {
+            packed_bytes
+        } else {
+            u64::MAX
+        });
+        packed_bytes += if promised == 0 {
+            bytes.next_multiple_of(16)
+        } else {
+            0
+        };
+    }
+    let packed = job.zeroed((packed_bytes as usize).max(16))?;
+    if packed_bytes > 0 {
+        let places = job.words(&places)?;
+        let tail = [
+            per_segment,
+            records_arg,
+            Arg::Buffer(&places),
+            Arg::Buffer(&packed),
+        ];
+        let args = [&rows[..], &source, &tail].concat();
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&pack, of_blocks, raw + packed_bytes, &args) }?;
+    }
+
+    let mut parts: Vec<(&Buffer, Range<usize>)> = Vec::with_capacity(count);
+    let mut end = 0;
+    let mut placed = Vec::with_capacity(count);
+    for (index, segment) in words.as_chunks::<SEGMENT_RECORD>().0.iter().enumerate() {
+        let [sum, weighted, _, promised, data] = *segment;
+        let (deflated, raw) = (promised == 0, layout.bytes(index));
+        let (buffer, from, len) = match deflated {
+            true => (&packed, places[index] as usize, data as usize),
+            false => (&filtered, index * stride, raw),
+        };
+        parts.push((buffer, from..from + len));
+        let (low, high) = ((1 + sum) % BASE, (raw as u64 + weighted) % BASE);
+        placed.push(Segment {
+            at: end..end + len,
+            deflated,
+            adler: (high << 16 | low) as u32,
+        });
+        end += len;
+    }
+    let (inside, rest) = job.gather(&parts)?;
+    Ok(Segments {
+        layout,
+        segments: placed,
+        inside,
+        rest,
+    })
+}

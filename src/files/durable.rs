@@ -1,0 +1,52 @@
+//! Makes folders and names that survive a power cut.
+//!
+//! A file survives once its data, its entry in its folder, and that folder's own entry are on the
+//! disk: each needs a call of its own, which `--sync` requests.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// Waits until the entries of `folder` are on the disk.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        // Some file systems do not support this call for folders.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        other => other,
+    }
+}
+
+/// The folder that a path is in.
+pub fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Creates a folder and its missing parents; with `sync`, their entries are on the disk when this
+/// returns, whichever thread created them.
+pub fn make_folder(folder: &Path, sync: bool) -> io::Result<()> {
+    if !sync {
+        return fs::create_dir_all(folder);
+    }
+    // One thread at a time: otherwise another thread could rely on a folder that is not on the disk
+    // yet.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    make_and_sync(folder)
+}
+
+fn make_and_sync(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    make_and_sync(parent(folder))?;
+    match fs::create_dir(folder) {
+        // Another process created it first.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+        other => other?,
+    }
+    sync_folder(parent(folder))
+}

@@ -1,0 +1,58 @@
+//! Identifies the state of a file.
+
+use super::durable::parent;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// A file's length, modification time and inode. Renaming a file changes none of them, so an
+/// output's identity is known before the output appears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Bytes in the file.
+    pub size: u64,
+    /// When its content was last changed: seconds since 1970, and nanoseconds.
+    pub changed: (i64, i64),
+    /// Its number in its file system.
+    pub inode: u64,
+}
+
+impl Identity {
+    /// The identity of the file at `path`, through links, if there is one.
+    pub fn of(path: &Path) -> Option<Identity> {
+        fs::metadata(path).ok().as_ref().map(Identity::from)
+    }
+
+    /// Whether length and time are equal: they remain when a folder is copied with its times, or
+    /// lies on a file system that assigns new inodes at every mount.
+    pub fn resembles(&self, other: &Identity) -> bool {
+        (self.size, self.changed) == (other.size, other.changed)
+    }
+}
+
+impl From<&Metadata> for Identity {
+    fn from(about: &Metadata) -> Identity {
+        Identity {
+            size: about.len(),
+            changed: (about.mtime(), about.mtime_nsec()),
+            inode: about.ino(),
+        }
+    }
+}
+
+/// Whether two paths lead to the same file, through any links. Another run may replace the file
+/// between two look-ups, so inodes are not sufficient: the resolved paths decide.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    let number = |path| fs::metadata(path).map(|about| (about.dev(), about.ino()));
+    let same = |a, b| matches!((number(a), number(b)), (Ok(a), Ok(b)) if a == b);
+    if a == b || same(a, b) {
+        return true;
+    }
+    let is_link = |path| fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
+    if is_link(a) || is_link(b) {
+        let place = |path| fs::canonicalize(path);
+        return matches!((place(a), place(b)), (Ok(a), Ok(b)) if a == b);
+    }
+    a.file_name() == b.file_name() && same(parent(a), parent(b))
+}

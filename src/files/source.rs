@@ -1,0 +1,153 @@
+//! Inputs: a file that is read at any offset, or all of a pipe.
+
+use super::traffic::Traffic;
+use crate::limits;
+use crate::reason::plain;
+use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{FileType, Mode, OFlags};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// An input file, or all of standard input.
+#[derive(Debug)]
+pub struct Source {
+    data: Data,
+    len: u64,
+    /// Bytes and time of reading so far.
+    pub traffic: Traffic,
+}
+
+#[derive(Debug)]
+enum Data {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+impl Source {
+    /// Opens a file, or reads a pipe to its end; `-` is standard input. A device is refused, since
+    /// it may have no end.
+    pub fn open(path: &Path) -> Result<Source> {
+        if path == Path::new("-") {
+            let about = rustix::fs::fstat(rustix::stdio::stdin()).map_err(io::Error::from);
+            let kind = FileType::from_raw_mode(about.map_err(plain)?.st_mode);
+            ensure!(!kind.is_char_device(), "{DEVICE}");
+            return Source::drain(io::stdin().lock());
+        }
+        Source::found(path, true)
+    }
+
+    /// Opens a regular file, and nothing else: if it has become a pipe since it was listed, reading
+    /// would block.
+    pub fn open_file(path: &Path) -> Result<Source> {
+        Source::found(path, false)
+    }
+
+    fn found(path: &Path, pipe: bool) -> Result<Source> {
+        // The file is examined first, since opening a pipe may block; then the examined file is
+        // opened, whatever has its name by now.
+        let looked = OFlags::PATH | OFlags::CLOEXEC;
+        let held = rustix::fs::open(path, looked, Mode::empty()).map_err(io::Error::from);
+        let held = File::from(held.map_err(plain)?);
+        let about = held.metadata().map_err(plain)?;
+        let kind = about.file_type();
+        ensure!(!kind.is_dir(), "it is a directory");
+        ensure!(
+            !kind.is_char_device() && !kind.is_block_device(),
+            "{DEVICE}"
+        );
+        ensure!(kind.is_file() || pipe, "it is no file any more");
+        let own = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+        let file = File::open(if own.exists() { &own } else { path }).map_err(plain)?;
+        if !kind.is_file() {
+            return Source::drain(file);
+        }
+        Ok(Source {
+            data: Data::File(file),
+            len: about.len(),
+            traffic: Traffic::default(),
+        })
+    }
+
+    /// A source of bytes already in memory.
+    pub fn memory(bytes: Vec<u8>) -> Source {
+        Source {
+            len: bytes.len() as u64,
+            data: Data::Memory(bytes),
+            traffic: Traffic::default(),
+        }
+    }
+
+    fn drain(stream: impl Read) -> Result<Source> {
+        let traffic = Traffic::default();
+        let mut bytes = Vec::new();
+        let most = limits::free_memory();
+        traffic
+            .count(0, || stream.take(most + 1).read_to_end(&mut bytes))
+            .map_err(plain)?;
+        ensure!(
+            bytes.len() as u64 <= most,
+            "it goes on after {most} bytes, half of the memory that is free"
+        );
+        traffic.bytes.store(bytes.len() as u64, Ordering::Relaxed);
+        Ok(Source {
+            len: bytes.len() as u64,
+            data: Data::Memory(bytes),
+            traffic,
+        })
+    }
+
+    /// Bytes in the source.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Fills `buffer` from `offset` on; if the source ends earlier, the error gives its length.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let end = offset.checked_add(buffer.len() as u64);
+        if end.is_none_or(|end| end > self.len) {
+            bail!(
+                "truncated at byte {} of {}",
+                self.len,
+                end.unwrap_or(u64::MAX)
+            );
+        }
+        match &self.data {
+            Data::Memory(bytes) => {
+                let start = offset as usize;
+                buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
+                Ok(())
+            }
+            Data::File(file) => self
+                .traffic
+                .count(buffer.len(), || file.read_exact_at(buffer, offset))
+                .map_err(plain)
+                .with_context(|| format!("reading stopped at byte {offset}")),
+        }
+    }
+
+    /// Reads up to `buffer.len()` bytes from `offset` on; fewer only at the end.
+    pub fn read_up_to(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let size = (buffer.len() as u64).min(self.len.saturating_sub(offset)) as usize;
+        self.read_at(&mut buffer[..size], offset)?;
+        Ok(size)
+    }
+
+    /// All bytes, in one buffer.
+    pub fn read_all(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(self.len)?];
+        self.read_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+}
+
+/// The error for an input that is a device.
+const DEVICE: &str = "it is a terminal or another device, no file and no pipe";

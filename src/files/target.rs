@@ -1,0 +1,209 @@
+//! Outputs: a file that gets its name only when everything is in it, or a stream.
+
+use super::durable::{parent, sync_folder};
+use super::identity::Identity;
+use super::replaced;
+use super::traffic::Traffic;
+use super::unfinished::Unfinished;
+use crate::console;
+use crate::reason::{plain, reason};
+use anyhow::{Result, bail};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// An output: a file that gets its name by `commit`, or a stream.
+#[derive(Debug)]
+pub struct Target {
+    sink: Sink,
+    /// Whether `commit` waits until the bytes are on the disk before it gives the file its name,
+    /// and then until the name is.
+    pub sync: bool,
+    /// Bytes and time of writing so far.
+    pub traffic: Traffic,
+}
+
+#[derive(Debug)]
+enum Sink {
+    File {
+        unfinished: Unfinished,
+        path: PathBuf,
+        overwrite: bool,
+    },
+    /// Standard output, a pipe or a device: written in order, so bytes at later offsets are kept in
+    /// memory.
+    Stream {
+        path: PathBuf,
+        bytes: Mutex<Vec<u8>>,
+    },
+}
+
+impl Target {
+    /// Prepares an output at `path` without touching an existing file. Such a file is refused
+    /// unless `overwrite`; `-` is standard output.
+    pub fn create(path: &Path, overwrite: bool) -> Result<Target> {
+        let stream = |path: &Path| Sink::Stream {
+            path: path.into(),
+            bytes: Mutex::default(),
+        };
+        let sink = if path == Path::new("-") {
+            console::check_output().map_err(plain)?;
+            stream(path)
+        } else {
+            match fs::metadata(path) {
+                Ok(about) if about.is_dir() => bail!("it is a directory"),
+                Ok(about) if is_stream(&about) => stream(path),
+                Ok(_) if !overwrite => bail!("it exists already (--overwrite replaces it)"),
+                // Links are followed, so that the link remains and its target is replaced.
+                Ok(about) => {
+                    let path = fs::canonicalize(path)?;
+                    let mode = about.permissions().mode() & 0o777;
+                    let unfinished = unfinished_beside(&path, mode)?;
+                    replaced::inherit(unfinished.file(), &path, &about).map_err(plain)?;
+                    Sink::File {
+                        unfinished,
+                        path,
+                        overwrite,
+                    }
+                }
+                Err(_) => Sink::File {
+                    unfinished: unfinished_beside(path, 0o666)?,
+                    path: path.into(),
+                    overwrite,
+                },
+            }
+        };
+        Ok(Target {
+            sink,
+            sync: false,
+            traffic: Traffic::default(),
+        })
+    }
+
+    /// Reserves `len` bytes on the disk: a full disk is noticed before the work, and a later rename
+    /// does not wait for delayed allocation (ext4: 19 ms instead of 176 ms for 128 MiB).
+    pub fn reserve(&self, len: u64) -> Result<()> {
+        match &self.sink {
+            Sink::Stream { .. } => Ok(()),
+            Sink::File { unfinished, .. } => {
+                use rustix::{fs::FallocateFlags, io::Errno};
+                let reserved = self.traffic.count(0, || {
+                    match rustix::fs::fallocate(unfinished.file(), FallocateFlags::empty(), 0, len)
+                    {
+                        // A file system that cannot reserve space can still write.
+                        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
+                        other => other.map_err(io::Error::from),
+                    }
+                });
+                reserved.map_err(plain)
+            }
+        }
+    }
+
+    /// Writes `bytes` at `offset`; callers may write from many threads and in any order.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        match &self.sink {
+            Sink::File { unfinished, .. } => self
+                .traffic
+                .count(bytes.len(), || {
+                    unfinished.file().write_all_at(bytes, offset)
+                })
+                .map_err(plain),
+            Sink::Stream { bytes: held, .. } => {
+                let start = usize::try_from(offset)?;
+                let mut held = held
+                    .lock()
+                    .map_err(|_| anyhow::anyhow!("another thread failed"))?;
+                if held.len() < start + bytes.len() {
+                    held.resize(start + bytes.len(), 0);
+                }
+                held[start..start + bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Completes the output with a length of `len` bytes and gives it its name. Until this returns,
+    /// the target is unchanged.
+    pub fn commit(self, len: u64) -> Result<Traffic> {
+        self.commit_announced(len, |_| Ok(()))
+    }
+
+    /// As `commit`; calls `announce` with the identity of the file that is about to get its name,
+    /// and stops if it returns an error. Streams are not announced, since they cannot be recognised
+    /// later.
+    pub fn commit_announced(
+        self,
+        len: u64,
+        announce: impl FnOnce(Identity) -> Result<()>,
+    ) -> Result<Traffic> {
+        let Target {
+            sink,
+            sync,
+            traffic,
+        } = self;
+        match sink {
+            Sink::File {
+                unfinished,
+                path,
+                overwrite,
+            } => {
+                traffic
+                    .count(0, || {
+                        unfinished.file().set_len(len)?;
+                        match sync {
+                            true => unfinished.file().sync_all(),
+                            false => Ok(()),
+                        }
+                    })
+                    .map_err(plain)?;
+                let about = unfinished.file().metadata().map_err(plain)?;
+                announce(Identity::from(&about))?;
+                traffic
+                    .count(0, || {
+                        unfinished.name(&path, overwrite)?;
+                        match sync {
+                            true => sync_folder(parent(&path)),
+                            false => Ok(()),
+                        }
+                    })
+                    .map_err(plain)?;
+            }
+            Sink::Stream { path, bytes } => {
+                let bytes = bytes
+                    .into_inner()
+                    .map_err(|_| anyhow::anyhow!("another thread failed"))?;
+                traffic
+                    .count(bytes.len(), || {
+                        if path == Path::new("-") {
+                            console::output_bytes(&bytes)
+                        } else {
+                            fs::OpenOptions::new()
+                                .write(true)
+                                .open(&path)?
+                                .write_all(&bytes)
+                        }
+                    })
+                    .map_err(plain)?;
+            }
+        }
+        Ok(traffic)
+    }
+}
+
+/// A file without a name in the folder of `path`.
+fn unfinished_beside(path: &Path, mode: u32) -> Result<Unfinished> {
+    let folder = parent(path);
+    let permissions = fs::Permissions::from_mode(mode);
+    Unfinished::in_folder(folder, permissions).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => anyhow::anyhow!("there is no folder {}", folder.display()),
+        _ => anyhow::anyhow!("folder {}: {}", folder.display(), reason(&error)),
+    })
+}
+
+fn is_stream(about: &fs::Metadata) -> bool {
+    let kind = about.file_type();
+    kind.is_fifo() || kind.is_char_device() || kind.is_socket()
+}

@@ -1,0 +1,234 @@
+//! The symmetries of a rectangle, which move pixels and change no value, for `transpose`, `rotate`,
+//! `flip` and `--auto-orient`. The kernel is variant 3 of "Transposing a matrix" (Kalgin and
+//! Baldin, Linux Format Russia): a block reads a tile along rows, transposes it in shared memory,
+//! and writes along rows.
+//!
+//! Every symmetry combines three choices: transpose or not, mirror the output's columns or not,
+//! mirror the output's rows or not. With (x, y) the output's pixel after the mirroring, the input's
+//! pixel is (x, y), or (y, x) if transposed.
+
+mod cpu;
+
+use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics};
+use crate::device::Work;
+use crate::device::cuda::Arg;
+use crate::device::job::Job;
+use crate::image::{Image, Samples, Shape};
+use crate::metadata::{Effect, PixelMap};
+use crate::timing::Timeline;
+use anyhow::Result;
+
+/// A rotation or reflection of the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub enum Symmetry {
+    /// Rows become columns: mirrored at the diagonal from top left.
+    Transpose,
+    /// A quarter turn clockwise.
+    Rotate90,
+    /// A half turn.
+    Rotate180,
+    /// A quarter turn anticlockwise.
+    Rotate270,
+    /// Left and right exchanged.
+    FlipHorizontal,
+    /// Top and bottom exchanged.
+    FlipVertical,
+    /// Mirrored at the diagonal from top right.
+    Transverse,
+}
+
+impl Symmetry {
+    /// Every symmetry but the identity.
+    pub const ALL: [Symmetry; 7] = [
+        Symmetry::Transpose,
+        Symmetry::Rotate90,
+        Symmetry::Rotate180,
+        Symmetry::Rotate270,
+        Symmetry::FlipHorizontal,
+        Symmetry::FlipVertical,
+        Symmetry::Transverse,
+    ];
+
+    /// Whether rows become columns, and whether the output's columns and rows are mirrored.
+    fn parts(self) -> PixelMap {
+        let (transposed, mirror_x, mirror_y) = match self {
+            Symmetry::Transpose => (true, false, false),
+            Symmetry::Rotate90 => (true, true, false),
+            Symmetry::Rotate180 => (false, true, true),
+            Symmetry::Rotate270 => (true, false, true),
+            Symmetry::FlipHorizontal => (false, true, false),
+            Symmetry::FlipVertical => (false, false, true),
+            Symmetry::Transverse => (true, true, true),
+        };
+        PixelMap {
+            transposed,
+            mirror_x,
+            mirror_y,
+        }
+    }
+
+    /// The symmetry that brings an image of this orientation (TIFF 6.0, section 8, 1 to 8) upright;
+    /// `None` if it is upright.
+    pub fn upright(orientation: u16) -> Option<Symmetry> {
+        let turn = PixelMap::of_orientation(orientation)?;
+        Symmetry::ALL
+            .into_iter()
+            .find(|symmetry| symmetry.parts() == turn)
+    }
+}
+
+impl Operation for Symmetry {
+    fn name(&self) -> &'static str {
+        match self {
+            Symmetry::Transpose => "transpose",
+            Symmetry::Rotate90 | Symmetry::Rotate180 | Symmetry::Rotate270 => "rotate",
+            Symmetry::FlipHorizontal | Symmetry::FlipVertical => "flip",
+            Symmetry::Transverse => "transverse",
+        }
+    }
+
+    fn access(&self) -> Access {
+        Access::Permutation(self.parts())
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Moves(self.parts())
+    }
+
+    fn work(&self, shape: &Shape) -> Work {
+        let bytes = shape.bytes() as u64;
+        Work {
+            touched: 2 * bytes,
+            transferred: 2 * bytes,
+            compressed: 0,
+        }
+    }
+
+    fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {
+        Ok(Box::new(*self))
+    }
+}
+
+impl Bound for Symmetry {
+    fn naive(&self, image: &Image) -> Result<OpResult> {
+        let (from, to) = (image.shape(), self.parts().of(image.shape()));
+        let PixelMap {
+            transposed,
+            mirror_x,
+            mirror_y,
+        } = self.parts();
+        let pixel = from.pixel_bytes();
+        let mut bytes = Vec::with_capacity(from.bytes());
+        for y in 0..to.height {
+            for x in 0..to.width {
+                let x = if mirror_x { to.width - 1 - x } else { x };
+                let y = if mirror_y { to.height - 1 - y } else { y };
+                let (x, y) = if transposed { (y, x) } else { (x, y) };
+                let start = (y * from.width + x) * pixel;
+                bytes.extend_from_slice(&image.samples().as_bytes()[start..start + pixel]);
+            }
+        }
+        let mut samples = image.samples().clone();
+        samples.as_bytes_mut().copy_from_slice(&bytes);
+        Ok(OpResult::Image(Image::new(to, samples)))
+    }
+
+    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
+        let (from, to) = (image.shape(), self.parts().of(image.shape()));
+        let mut samples = image.into_samples();
+        timeline.host(self.name(), 2 * from.bytes() as u64, || {
+            match from.pixel_bytes() {
+                1 => turn::<1>(self.parts(), from, &mut samples),
+                2 => turn::<2>(self.parts(), from, &mut samples),
+                3 => turn::<3>(self.parts(), from, &mut samples),
+                4 => turn::<4>(self.parts(), from, &mut samples),
+                6 => turn::<6>(self.parts(), from, &mut samples),
+                _ => turn::<8>(self.parts(), from, &mut samples),
+            }
+        })?;
+        Ok(OpResult::Image(Image::new(to, samples)))
+    }
+
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+        let from = image.shape;
+        let PixelMap {
+            transposed,
+            mirror_x,
+            mirror_y,
+        } = self.parts();
+        // The kernels mirror the input's columns and rows, not the output's.
+        let (reverse_x, reverse_y) = if transposed {
+            (mirror_y, mirror_x)
+        } else {
+            (mirror_x, mirror_y)
+        };
+        // A half turn mirrors all pixels as if they were one row.
+        let (width, height, reverse_y) = match (transposed, reverse_x, reverse_y) {
+            (false, true, true) => (from.pixels(), 1, false),
+            _ => (from.width, from.height, reverse_y),
+        };
+        let name = if transposed { "transpose" } else { "flip" };
+        let pixel = from.pixel_bytes();
+        let [kernel] = job.kernels(name, [name], &format!("b{pixel}"))?;
+        let samples = job.alloc(image.samples.len())?;
+        let args = [
+            Arg::Buffer(&image.samples),
+            Arg::Buffer(&samples),
+            Arg::U64(width as u64),
+            Arg::U64(height as u64),
+            Arg::U32(reverse_x.into()),
+            Arg::U32(reverse_y.into()),
+        ];
+        let grid = grid(width, height, pixel, transposed);
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&kernel, grid, 2 * from.bytes() as u64, &args) }?;
+        let shape = self.parts().of(from);
+        Ok(OpResult::Image(DeviceImage { shape, samples }))
+    }
+}
+
+/// Thread blocks for an image: one for each tile, or one for each 8 KiB of a row. The kernels
+/// stride over the rest, so any number gives the right result.
+pub(crate) fn grid(width: usize, height: usize, pixel: usize, transposed: bool) -> u32 {
+    let blocks = if transposed {
+        let (wide, high) = match pixel {
+            1 => (128, 256),
+            2 => (128, 128),
+            3 => (128, 64),
+            8 => (32, 64),
+            _ => (64, 64),
+        };
+        width.div_ceil(wide) * (height + 32).div_ceil(high)
+    } else {
+        height * (width * pixel + 14).div_ceil(8192)
+    };
+    blocks.min(1 << 30) as u32
+}
+
+/// Applies a symmetry to an image of `N`-byte pixels, in place unless it transposes a rectangle
+/// that is not square.
+fn turn<const N: usize>(parts: PixelMap, from: Shape, samples: &mut Samples) -> Result<()> {
+    let PixelMap {
+        transposed,
+        mirror_x,
+        mirror_y,
+    } = parts;
+    let (pixels, _) = samples.as_bytes_mut().as_chunks_mut::<N>();
+    if transposed && from.width != from.height {
+        let mut output = Samples::any(&from)?;
+        let (turned, _) = output.as_bytes_mut().as_chunks_mut::<N>();
+        cpu::transpose(pixels, turned, from.width, mirror_x, mirror_y);
+        *samples = output;
+        return Ok(());
+    }
+    if transposed {
+        cpu::transpose_square(pixels, from.width);
+    }
+    match (mirror_x, mirror_y) {
+        (true, true) => cpu::reverse(pixels),
+        (true, false) => cpu::mirror_columns(pixels, from.width),
+        (false, true) => cpu::mirror_rows(pixels, from.width),
+        (false, false) => (),
+    }
+    Ok(())
+}

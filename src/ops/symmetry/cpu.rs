@@ -1,0 +1,275 @@
+//! Moves pixels on the CPU, on all cores. Mirroring, and the transposition of a square, work in the
+//! image's own memory: the first touch of new memory costs as much as the copy into it. All work is
+//! done in pieces that fit into a level-1 or level-2 cache.
+
+use rayon::prelude::*;
+use std::ops::Range;
+use wide::{u8x16, u16x8};
+
+/// The longest side of a tile, in pixels.
+const TILE: usize = 128;
+/// Side of a tile of `N`-byte pixels: 128 bytes of a row or more, so that memory is read and
+/// written in pairs of lines, and three tiles stay in a level-2 cache.
+const fn tile<const N: usize>() -> usize {
+    if N <= 2 { TILE } else { TILE / 2 }
+}
+/// Side, in pixels, of the part of a square that a core transposes together with the part across
+/// the diagonal.
+const PART: usize = 512;
+/// Pixels that a core mirrors at a time.
+const PIECE: usize = 1 << 15;
+
+type Pixels<const N: usize> = [[u8; N]];
+type Line<const N: usize> = [[u8; N]; TILE];
+
+/// Rotates the image by a half turn: the last pixel becomes the first.
+pub(super) fn reverse<const N: usize>(pixels: &mut Pixels<N>) {
+    let (head, tail) = halves(pixels, 1);
+    head.par_chunks_mut(PIECE)
+        .zip(tail.par_rchunks_mut(PIECE))
+        .for_each(|(head, tail)| swap_reversed(head, tail));
+}
+
+/// Exchanges left and right.
+pub(super) fn mirror_columns<const N: usize>(pixels: &mut Pixels<N>, width: usize) {
+    let rows = (PIECE / width).max(1);
+    pixels.par_chunks_mut(rows * width).for_each(|rows| {
+        for row in rows.chunks_exact_mut(width) {
+            let (head, tail) = halves(row, 1);
+            swap_reversed(head, tail);
+        }
+    });
+}
+
+/// Exchanges top and bottom.
+pub(super) fn mirror_rows<const N: usize>(pixels: &mut Pixels<N>, width: usize) {
+    let rows = (PIECE / width).max(1);
+    let (top, bottom) = halves(pixels, width);
+    top.par_chunks_mut(rows * width)
+        .zip(bottom.par_rchunks_mut(rows * width))
+        .for_each(|(top, bottom)| {
+            let rows = top.chunks_exact_mut(width);
+            for (a, b) in rows.zip(bottom.rchunks_exact_mut(width)) {
+                a.swap_with_slice(b);
+            }
+        });
+}
+
+/// The first and the last half of the rows, without a middle row.
+fn halves<const N: usize>(
+    pixels: &mut Pixels<N>,
+    width: usize,
+) -> (&mut Pixels<N>, &mut Pixels<N>) {
+    let half = pixels.len() / width / 2 * width;
+    let (head, rest) = pixels.split_at_mut(half);
+    let middle = rest.len() - half;
+    (head, &mut rest[middle..])
+}
+
+/// Exchanges two runs of pixels of equal length, each reversed.
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
+fn swap_reversed<const N: usize>(head: &mut Pixels<N>, tail: &mut Pixels<N>) {
+    for (a, b) in head.iter_mut().zip(tail.iter_mut().rev()) {
+        std::mem::swap(a, b);
+    }
+}
+
+/// Two tiles, and their transposed forms.
+struct Tiles<const N: usize> {
+    from: Vec<Line<N>>,
+    turned: [Vec<Line<N>>; 2],
+}
+
+impl<const N: usize> Tiles<N> {
+    fn new() -> Tiles<N> {
+        let empty = || vec![[[0; N]; TILE]; TILE];
+        Tiles {
+            from: empty(),
+            turned: [empty(), empty()],
+        }
+    }
+
+    /// Transposes a tile given by its rows. The rows are first copied together: at their own
+    /// addresses, which in many images are a power of two apart, they would evict each other from
+    /// the cache.
+    fn take<'a>(&mut self, which: usize, rows: impl Iterator<Item = &'a Pixels<N>>) {
+        for (line, row) in self.from.iter_mut().zip(rows) {
+            line[..row.len()].copy_from_slice(row);
+        }
+        turn_tile(&self.from, &mut self.turned[which]);
+    }
+
+    /// Stores a transposed tile into these rows.
+    fn store<'a>(&self, which: usize, rows: impl Iterator<Item = &'a mut Pixels<N>>) {
+        for (row, line) in rows.zip(&self.turned[which]) {
+            row.copy_from_slice(&line[..row.len()]);
+        }
+    }
+}
+
+/// Transposes a square of `side`² pixels in place.
+pub(super) fn transpose_square<const N: usize>(pixels: &mut Pixels<N>, side: usize) {
+    let across = side.div_ceil(PART);
+    let mut parts: Vec<Vec<&mut Pixels<N>>> = Vec::new();
+    parts.resize_with(across * across, Vec::new);
+    for (y, row) in pixels.chunks_exact_mut(side).enumerate() {
+        for (x, piece) in row.chunks_mut(PART).enumerate() {
+            parts[y / PART * across + x].push(piece);
+        }
+    }
+    // Each part above the diagonal with its mirror image below; those on the diagonal have none.
+    let mut pairs = Vec::new();
+    for y in 0..across {
+        for x in y..across {
+            let above = std::mem::take(&mut parts[y * across + x]);
+            pairs.push((above, std::mem::take(&mut parts[x * across + y])));
+        }
+    }
+    pairs.into_par_iter().with_max_len(1).for_each_init(
+        Tiles::new,
+        |tiles, (mut above, mut below)| {
+            let width = above.first().map_or(0, |row| row.len());
+            for y in (0..above.len()).step_by(tile::<N>()) {
+                let first = if below.is_empty() { y } else { 0 };
+                for x in (first..width).step_by(tile::<N>()) {
+                    let (high, wide) =
+                        (tile::<N>().min(above.len() - y), tile::<N>().min(width - x));
+                    let (here, there) = ((y..y + high, x..x + wide), (x..x + wide, y..y + high));
+                    tiles.take(0, rows(&above, &here));
+                    let below = if below.is_empty() {
+                        &mut above
+                    } else {
+                        &mut below
+                    };
+                    tiles.take(1, rows(below, &there));
+                    tiles.store(0, rows_mut(below, &there));
+                    tiles.store(1, rows_mut(&mut above, &here));
+                }
+            }
+        },
+    );
+}
+
+/// The rows and the columns of a tile.
+type Area = (Range<usize>, Range<usize>);
+
+fn rows<'a, const N: usize>(
+    part: &'a [&mut Pixels<N>],
+    (rows, columns): &Area,
+) -> impl Iterator<Item = &'a Pixels<N>> {
+    part[rows.clone()].iter().map(|row| &row[columns.clone()])
+}
+
+fn rows_mut<'a, const N: usize>(
+    part: &'a mut [&mut Pixels<N>],
+    (rows, columns): &Area,
+) -> impl Iterator<Item = &'a mut Pixels<N>> {
+    let rows = part[rows.clone()].iter_mut();
+    rows.map(|row| &mut row[columns.clone()])
+}
+
+/// Transposes an image `width` pixels wide into another image's memory, and then exchanges left and
+/// right or top and bottom if requested.
+pub(super) fn transpose<const N: usize>(
+    input: &Pixels<N>,
+    output: &mut Pixels<N>,
+    width: usize,
+    mirror_x: bool,
+    mirror_y: bool,
+) {
+    let height = input.len() / width;
+    let band = |tiles: &mut Tiles<N>, (band, rows): (usize, &mut Pixels<N>)| {
+        // The columns of the input that become these rows.
+        let (top, count) = (band * tile::<N>(), rows.len() / height);
+        let left = if mirror_y { width - top - count } else { top };
+        for above in (0..height).step_by(tile::<N>()) {
+            let deep = tile::<N>().min(height - above);
+            let lines = (above..above + deep).map(|y| &input[y * width + left..][..count]);
+            let start = if mirror_x {
+                height - above - deep
+            } else {
+                above
+            };
+            if mirror_x {
+                tiles.take(0, lines.rev());
+            } else {
+                tiles.take(0, lines);
+            }
+            let rows = rows.chunks_exact_mut(height);
+            let rows = rows.map(|row| &mut row[start..start + deep]);
+            if mirror_y {
+                tiles.store(0, rows.rev());
+            } else {
+                tiles.store(0, rows);
+            }
+        }
+    };
+    output
+        .par_chunks_mut(tile::<N>() * height)
+        .enumerate()
+        .for_each_init(Tiles::new, band);
+}
+
+/// Transposes a tile: by vectors of 16 bytes where pixels are small, else eight rows at a time.
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
+fn turn_tile<const N: usize>(from: &[Line<N>], to: &mut [Line<N>]) {
+    // A fixed length, so that no index needs a check.
+    let Some(to) = to.first_chunk_mut::<TILE>() else {
+        return;
+    };
+    match N {
+        1 => turn_blocks::<N, u8x16, 16>(from, to, |mut rows| {
+            // Four perfect shuffles of all bytes: 16 rows become 16 columns.
+            for _ in 0..4 {
+                rows = std::array::from_fn(|i| match i % 2 {
+                    0 => u8x16::unpack_low(rows[i / 2], rows[i / 2 + 8]),
+                    _ => u8x16::unpack_high(rows[i / 2], rows[i / 2 + 8]),
+                });
+            }
+            rows
+        }),
+        2 => turn_blocks::<N, u16x8, 8>(from, to, u16x8::transpose),
+        _ => {
+            for (rows, y) in from[..tile::<N>()]
+                .as_chunks::<8>()
+                .0
+                .iter()
+                .zip((0..).step_by(8))
+            {
+                for x in 0..tile::<N>() {
+                    if let Some(run) = to[x].get_mut(y..y + 8) {
+                        for (pixel, row) in run.iter_mut().zip(rows) {
+                            *pixel = row[x];
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Transposes a tile by blocks of `SIDE`² pixels, of which a row fills a vector.
+#[inline(always)]
+fn turn_blocks<const N: usize, V: bytemuck::Pod, const SIDE: usize>(
+    from: &[Line<N>],
+    to: &mut [Line<N>; TILE],
+    turn: impl Fn([V; SIDE]) -> [V; SIDE],
+) {
+    for (rows, y) in from[..tile::<N>()]
+        .as_chunks::<SIDE>()
+        .0
+        .iter()
+        .zip((0..).step_by(SIDE))
+    {
+        for x in (0..tile::<N>()).step_by(SIDE) {
+            let block: [V; SIDE] = std::array::from_fn(|i| {
+                bytemuck::pod_read_unaligned(rows[i][x..x + SIDE].as_flattened())
+            });
+            for (i, row) in turn(block).iter().enumerate() {
+                to[x + i][y..y + SIDE]
+                    .as_flattened_mut()
+                    .copy_from_slice(bytemuck::bytes_of(row));
+            }
+        }
+    }
+}

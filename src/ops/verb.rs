@@ -1,0 +1,62 @@
+//! An entry of the list of operations, from which the command line, the shared tests and `verify
+//! --devices` take them.
+
+use super::Operation;
+use clap::{ArgMatches, Args, Command};
+
+/// The command line of an operation: its subcommand's name and its options, whose doc comments are
+/// the help text.
+pub trait Verb: Args {
+    /// The subcommand's name.
+    const NAME: &'static str;
+    /// Whether it makes images; the subcommands of operations that give numbers are in `cli.rs`.
+    const MAKES_IMAGES: bool = true;
+    /// Whether it may need a statistic, which `--across` and `--range-from` measure over a whole
+    /// set.
+    const MEASURES: bool = false;
+
+    /// The operation with these options.
+    fn operation(self) -> Box<dyn Operation>;
+
+    /// Operations with options that between them reach every branch, for the shared tests.
+    fn examples() -> Vec<Box<dyn Operation>>;
+}
+
+/// An entry of the list.
+#[derive(Debug)]
+pub struct Entry {
+    /// The name that a user types.
+    pub name: &'static str,
+    /// Whether it makes images.
+    pub makes_images: bool,
+    /// Whether it may need a statistic.
+    pub measures: bool,
+    augment: fn(Command) -> Command,
+    parse: fn(&ArgMatches) -> Result<Box<dyn Operation>, clap::Error>,
+    /// Operations with options that between them reach every branch.
+    pub(super) examples: fn() -> Vec<Box<dyn Operation>>,
+}
+
+impl Entry {
+    /// The entry of an operation.
+    pub(super) const fn of<V: Verb>() -> Entry {
+        Entry {
+            name: V::NAME,
+            makes_images: V::MAKES_IMAGES,
+            measures: V::MEASURES,
+            augment: V::augment_args,
+            parse: |matches| Ok(V::from_arg_matches(matches)?.operation()),
+            examples: V::examples,
+        }
+    }
+
+    /// The subcommand with the operation's own options.
+    pub fn command(&self) -> Command {
+        (self.augment)(Command::new(self.name))
+    }
+
+    /// The operation with the options that were typed.
+    pub fn parse(&self, matches: &ArgMatches) -> Result<Box<dyn Operation>, clap::Error> {
+        (self.parse)(matches)
+    }
+}

@@ -1,0 +1,45 @@
+//! Where an output goes and how it is written.
+
+use super::errors::unwritten;
+use crate::codec::{self, Format};
+use crate::files::Target;
+use crate::image::{Depth, Shape};
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+
+/// Where an output goes and how it is written.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    /// The file's path, or `-` for standard output.
+    pub path: PathBuf,
+    /// The output's format; `None` keeps the input's.
+    pub format: Option<&'static dyn Format>,
+    /// The compression for each format.
+    pub options: codec::Options,
+    /// Whether to replace an existing file.
+    pub overwrite: bool,
+    /// Whether to flush the file to the disk before it gets its name, and the directory afterwards.
+    pub sync: bool,
+    /// The output's depth; `None` keeps the input's.
+    pub depth: Option<Depth>,
+    /// Whether to apply the orientation tag first, so that the image is upright.
+    pub auto_orient: bool,
+}
+
+impl Destination {
+    /// The largest shape that this destination can make of an image of the given shape.
+    pub(super) fn grown(&self, shape: Shape) -> Shape {
+        Shape {
+            depth: self.depth.unwrap_or(shape.depth),
+            ..shape
+        }
+    }
+
+    /// Prepares it without touching what is there.
+    pub(super) fn create(&self) -> Result<Target> {
+        let mut target =
+            Target::create(&self.path, self.overwrite).with_context(|| unwritten(&self.path))?;
+        target.sync = self.sync;
+        Ok(target)
+    }
+}

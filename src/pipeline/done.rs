@@ -1,0 +1,79 @@
+//! What was done with an image: the numbers that were found, what is to be told, and the times.
+
+use crate::device::Work;
+use crate::image::Shape;
+use crate::ops::histogram::Counts;
+use crate::ops::sum::Totals;
+use crate::outcome::Outcome;
+use crate::timing::Timeline;
+use anyhow::Result;
+
+/// The outcome for one image.
+#[derive(Debug)]
+pub struct Done {
+    /// The shape of the first page.
+    pub shape: Shape,
+    /// The numbers that the operation gave.
+    pub found: Found,
+    /// Warnings for the user, always printed.
+    pub warnings: Vec<String>,
+    /// Notes for the user, printed with `--verbose`.
+    pub notes: Vec<String>,
+    /// A sentence about the damaged parts, which are 0 in the output, if the error policy was to go
+    /// on.
+    pub damage: Option<String>,
+    /// The device that processed the image, and why it was chosen.
+    pub device: String,
+    /// The bytes that one page's operation had to move.
+    pub work: Work,
+    /// The time that each stage took.
+    pub timeline: Timeline,
+}
+
+/// The numbers that the pages of one image gave.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The totals of each page, for `sum`.
+    pub totals: Vec<Totals>,
+    /// The counts of all pages, for `histogram`.
+    pub counts: Option<Counts>,
+    /// The input ranges that values were stretched from, of every page: one range a page, or one
+    /// for each colour channel.
+    pub ranges: Vec<(i32, i32)>,
+}
+
+impl Found {
+    /// Adds the counts of a page.
+    pub(super) fn count(&mut self, more: Counts) -> Result<()> {
+        match &mut self.counts {
+            None => self.counts = Some(more),
+            Some(counts) => counts.join(&more)?,
+        }
+        Ok(())
+    }
+}
+
+impl Done {
+    /// All sentences about this image for the user, with `{file}` in place of the file's name.
+    pub fn sentences(&self, verbose: bool) -> Vec<String> {
+        let warnings = self.warnings.iter();
+        let mut sentences: Vec<String> = warnings
+            .map(|warning| format!("warning: {{file}}: {warning}"))
+            .collect();
+        if let Some(damage) = &self.damage {
+            sentences.push(format!("{{file}} is damaged, and 0 where it is: {damage}"));
+        }
+        if verbose {
+            sentences.extend(self.notes.iter().map(|note| format!("{{file}}: {note}")));
+        }
+        sentences
+    }
+
+    /// Whether the whole image was processed without damage.
+    pub fn outcome(&self) -> Outcome {
+        match self.damage {
+            Some(_) => Outcome::SomeFailed,
+            None => Outcome::Done,
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! The time of each stage: spans in the order of their start, with bytes, GB/s, and the share of
+//! the peak rate of the resource that they use; as text and as one JSON object.
+
+use crate::files::Traffic;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+/// Version of the JSON object that `--stats=json` prints.
+const SCHEMA: u32 = 1;
+
+/// The resource that limits a span, and so the peak that its rate is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The host: processor, memory, disk. Their peaks cannot be read, so none is shown.
+    Host,
+    /// The link between host and GPU.
+    Pcie,
+    /// The GPU's device memory.
+    DeviceMemory,
+}
+
+/// One stage of the processing of an image.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// Its name: `read`, `decode`, `upload`, a kernel's name, …
+    pub name: String,
+    /// Its start, counted from the timeline's origin.
+    pub start: Duration,
+    /// Its duration; for copies and kernels on the GPU's own clock (CUDA events).
+    pub time: Duration,
+    /// Additional time, counted in another span, during which this one may have run concurrently.
+    pub beside: Duration,
+    /// Bytes that it had to move: read plus written for a kernel, payload for a copy or a file.
+    pub bytes: u64,
+    /// The resource whose peak its rate is compared with.
+    pub limit: Limit,
+}
+
+impl Span {
+    /// GB/s: 10⁹ bytes a second, over all the time in which it may have run. `None` if nothing
+    /// measurable was moved.
+    fn rate(&self) -> Option<f64> {
+        let seconds = (self.time + self.beside).as_secs_f64();
+        (self.bytes > 0 && seconds > 0.0).then(|| self.bytes as f64 / seconds / 1e9)
+    }
+}
+
+/// The theoretical peaks of a GPU, from the properties that it reports.
+#[derive(Clone, Debug, Default)]
+pub struct Peaks {
+    /// Device memory in GB/s: memory clock × 2 × bus width.
+    pub memory: Option<f64>,
+    /// The PCIe link in one direction, in GB/s, and its description: generation × lanes.
+    pub pcie: Option<(f64, String)>,
+}
+
+impl Peaks {
+    fn of(&self, limit: Limit) -> Option<(f64, String)> {
+        match limit {
+            Limit::Host => None,
+            Limit::Pcie => self.pcie.clone(),
+            Limit::DeviceMemory => self.memory.map(|peak| (peak, "device memory".into())),
+        }
+    }
+}
+
+/// The spans of one image, and the peaks that they are compared with.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    origin: Instant,
+    spans: Vec<Span>,
+    /// Set if a GPU did the work.
+    pub peaks: Peaks,
+}
+
+impl Default for Timeline {
+    fn default() -> Timeline {
+        Timeline::starting(Instant::now())
+    }
+}
+
+impl Timeline {
+    /// An empty timeline whose clock starts at `origin`.
+    pub fn starting(origin: Instant) -> Timeline {
+        Timeline {
+            origin,
+            spans: Vec::new(),
+            peaks: Peaks::default(),
+        }
+    }
+
+    /// Runs `work` on the host and records it as a span that moves `bytes`.
+    pub fn host<T>(&mut self, name: &str, bytes: u64, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = work();
+        self.push(name, start, start.elapsed(), bytes, Limit::Host);
+        result
+    }
+
+    /// Adds a span that was measured elsewhere.
+    pub fn push(&mut self, name: &str, start: Instant, time: Duration, bytes: u64, limit: Limit) {
+        let start = start.saturating_duration_since(self.origin);
+        let beside = Duration::ZERO;
+        let name = name.into();
+        self.spans.push(Span {
+            name,
+            start,
+            time,
+            beside,
+            bytes,
+            limit,
+        });
+    }
+
+    /// Adds the spans of a decoder that read a file from `start` until now and made `bytes` of
+    /// samples. Reading and decoding alternate: `read` gets the time of the system calls, `decode`
+    /// the rest.
+    pub fn decoded(&mut self, start: Instant, bytes: u64, file: &Traffic) {
+        let calls = file.time().min(start.elapsed());
+        self.push("read", start, calls, file.bytes(), Limit::Host);
+        self.codec("decode", start, bytes, calls);
+    }
+
+    /// Adds the spans of an encoder likewise: `encode` and `write`.
+    pub fn encoded(&mut self, start: Instant, bytes: u64, file: &Traffic) {
+        let calls = file.time().min(start.elapsed());
+        self.codec("encode", start, bytes, calls);
+        self.push("write", start, calls, file.bytes(), Limit::Host);
+    }
+
+    fn codec(&mut self, name: &str, start: Instant, bytes: u64, beside: Duration) {
+        let elapsed = start.elapsed();
+        self.push(
+            name,
+            start,
+            elapsed.saturating_sub(beside),
+            bytes,
+            Limit::Host,
+        );
+        if let Some(span) = self.spans.last_mut() {
+            span.beside = beside;
+        }
+    }
+
+    /// Adds the spans of concurrent timelines: spans of the same name become one, whose time is
+    /// that in which at least one of them ran.
+    pub fn join(&mut self, beside: &[Timeline]) {
+        let mut joined: Vec<(Span, Stretches)> = Vec::new();
+        for timeline in beside {
+            for span in &timeline.spans {
+                let began = timeline.began(span);
+                let start = began.saturating_duration_since(self.origin);
+                let same = |(known, _): &(Span, _)| known.name == span.name;
+                let index = joined.iter().position(same).unwrap_or_else(|| {
+                    let first = Span {
+                        start,
+                        bytes: 0,
+                        ..span.clone()
+                    };
+                    joined.push((first, Stretches::default()));
+                    joined.len() - 1
+                });
+                let (known, stretches) = &mut joined[index];
+                known.start = known.start.min(start);
+                known.bytes += span.bytes;
+                stretches.add(began, span.time);
+            }
+        }
+        for (span, stretches) in joined {
+            let time = stretches.time();
+            self.spans.push(Span { time, ..span });
+        }
+    }
+
+    /// The instant when one of its spans began.
+    pub fn began(&self, span: &Span) -> Instant {
+        self.origin + span.start
+    }
+
+    /// The spans, in the order they began.
+    pub fn spans(&self) -> Vec<&Span> {
+        let mut spans: Vec<&Span> = self.spans.iter().collect();
+        spans.sort_by_key(|span| span.start);
+        spans
+    }
+
+    /// Time since the timeline's origin.
+    pub fn wall(&self) -> Duration {
+        self.origin.elapsed()
+    }
+}
+
+/// A set of time intervals, which may overlap.
+#[derive(Clone, Debug, Default)]
+pub struct Stretches {
+    ends: Vec<(Instant, Instant)>,
+    /// The number of intervals after overlapping ones were last merged.
+    tidied: usize,
+}
+
+impl Stretches {
+    /// Adds an interval.
+    pub fn add(&mut self, start: Instant, time: Duration) {
+        self.ends.push((start, start + time));
+        if self.ends.len() > 2 * self.tidied + 1024 {
+            self.ends = self.apart();
+            self.tidied = self.ends.len();
+        }
+    }
+
+    /// The same set without overlaps.
+    fn apart(&self) -> Vec<(Instant, Instant)> {
+        let mut ends = self.ends.clone();
+        ends.sort_unstable();
+        ends.dedup_by(|next, last| {
+            let touch = next.0 <= last.1;
+            if touch {
+                last.1 = last.1.max(next.1);
+            }
+            touch
+        });
+        ends
+    }
+
+    /// The total time covered by at least one interval.
+    pub fn time(&self) -> Duration {
+        self.apart().iter().map(|(start, end)| *end - *start).sum()
+    }
+}
+
+/// A finished piece of work, for printing.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// A title in one line: subcommand, input, output, image.
+    pub title: &'a str,
+    /// The device, and why it was chosen.
+    pub device: &'a str,
+    /// The spans.
+    pub timeline: &'a Timeline,
+    /// The elapsed time of the whole work.
+    pub wall: Duration,
+}
+
+impl Report<'_> {
+    fn sum(&self) -> Duration {
+        self.timeline.spans.iter().map(|span| span.time).sum()
+    }
+
+    fn largest(&self) -> Option<&Span> {
+        self.timeline.spans.iter().max_by_key(|span| span.time)
+    }
+
+    fn share(&self, time: Duration) -> f64 {
+        100.0 * time.as_secs_f64() / self.wall.as_secs_f64().max(1e-9)
+    }
+
+    /// The timeline as a table, followed by a sentence that names the largest part.
+    pub fn text(&self) -> String {
+        let mut out = format!("{}\n{}\n", self.title, self.device);
+        let _ = writeln!(
+            out,
+            "{:<14}{:>12}{:>12}{:>14}{:>10}  ceiling",
+            "stage", "began", "time", "bytes", "GB/s"
+        );
+        for span in self.timeline.spans() {
+            let rate = span
+                .rate()
+                .map_or(String::new(), |rate| format!("{rate:.2}"));
+            let bytes = if span.bytes > 0 {
+                span.bytes.to_string()
+            } else {
+                String::new()
+            };
+            let ceiling = match (span.rate(), self.timeline.peaks.of(span.limit)) {
+                (Some(rate), Some((peak, what))) => {
+                    format!("{:3.0} % of {peak:.0} ({what})", 100.0 * rate / peak)
+                }
+                _ if span.beside > (span.time + span.beside) / 20 => {
+                    format!("counting {} of files beside it", millis(span.beside))
+                }
+                _ => String::new(),
+            };
+            let line = format!(
+                "{:<14}{:>12}{:>12}{:>14}{:>10}  {}",
+                span.name,
+                millis(span.start),
+                millis(span.time),
+                bytes,
+                rate,
+                ceiling
+            );
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+        let (sum, wall) = (self.sum(), self.wall);
+        let difference = if sum > wall {
+            format!("{} of it side by side", millis(sum - wall))
+        } else {
+            format!("{} between the stages", millis(wall - sum))
+        };
+        let _ = writeln!(
+            out,
+            "stages {} of {} wall clock ({difference})",
+            millis(sum),
+            millis(wall)
+        );
+        if let Some(span) = self.largest() {
+            let _ = writeln!(
+                out,
+                "The largest part is {}: {:.0} % of the wall clock.",
+                span.name,
+                self.share(span.time)
+            );
+        }
+        out
+    }
+
+    /// The same data as one JSON object: milliseconds, bytes, GB/s, peaks in GB/s.
+    pub fn json(&self) -> Value {
+        let spans: Vec<Value> = self
+            .timeline
+            .spans()
+            .iter()
+            .map(|span| {
+                let peak = self.timeline.peaks.of(span.limit);
+                json!({
+                    "name": span.name,
+                    "start_ms": span.start.as_secs_f64() * 1e3,
+                    "time_ms": span.time.as_secs_f64() * 1e3,
+                    "beside_ms": span.beside.as_secs_f64() * 1e3,
+                    "bytes": span.bytes,
+                    "gb_per_s": span.rate(),
+                    "ceiling_gb_per_s": peak.as_ref().map(|(peak, _)| peak),
+                    "ceiling": peak.as_ref().map(|(_, what)| what),
+                    "percent_of_ceiling": peak.as_ref().and_then(|(peak, _)| span.rate().map(|rate| 100.0 * rate / peak)),
+                })
+            })
+            .collect();
+        json!({
+            "schema": SCHEMA,
+            "title": self.title,
+            "device": self.device,
+            "spans": spans,
+            "sum_ms": self.sum().as_secs_f64() * 1e3,
+            "wall_ms": self.wall.as_secs_f64() * 1e3,
+            "largest": self.largest().map(|span| &span.name),
+        })
+    }
+}
+
+/// A time in milliseconds, with more digits the shorter it is.
+pub fn millis(time: Duration) -> String {
+    let ms = time.as_secs_f64() * 1e3;
+    match ms {
+        ms if ms >= 100.0 => format!("{ms:.0} ms"),
+        ms if ms >= 1.0 => format!("{ms:.2} ms"),
+        ms => format!("{ms:.4} ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ran_side_by_side_counts_once() {
+        let ms = Duration::from_millis;
+        let origin = Instant::now();
+        let mut all = Timeline::starting(origin);
+        all.push("copy", origin, ms(100), 1, Limit::Host);
+        let beside = [(0, 10), (5, 20), (30, 40)].map(|(from, to)| {
+            // Each timeline has its own origin.
+            let mut timeline = Timeline::starting(origin + ms(3));
+            timeline.push("copy", origin + ms(3 + from), ms(to - from), 7, Limit::Host);
+            timeline
+        });
+        all.join(&beside);
+        let found = all.spans();
+        assert_eq!(found.len(), 2);
+        let joined = found[1];
+        assert_eq!(
+            (joined.start, joined.time, joined.bytes),
+            (ms(3), ms(30), 21)
+        );
+    }
+}

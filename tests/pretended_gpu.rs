@@ -1,0 +1,186 @@
+//! Bands on a GPU that the CPU pretends to be, with as little memory as a test wants: how images are
+//! cut, halved where they do not fit, and joined again, without a GPU.
+
+use crate::support::{Kind, SIZES, image};
+use anyhow::{Result, anyhow};
+use gpuimg::device::NoMemory;
+use gpuimg::exec::bands::{BandStream, Piece, Plan, in_bands};
+use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::ops::{
+    self, Access, Executed, Join, OpResult, Operation, SampleTypes, Statistic, Statistics, naive,
+};
+use gpuimg::timing::Timeline;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A stream of the GPU: device memory for so many bytes, and what is done with a piece there.
+struct Pretended<'a, W> {
+    memory: usize,
+    pieces: &'a AtomicUsize,
+    work: &'a W,
+}
+
+impl<T, W> BandStream for Pretended<'_, W>
+where
+    T: Join + Send,
+    W: Fn(Image) -> Result<(Option<Image>, T)> + Sync,
+{
+    type Found = T;
+
+    fn run(&mut self, piece: &Piece, memory: &mut [u8]) -> Result<T> {
+        let sent: Vec<u8> = match &piece.from {
+            None => memory.to_vec(),
+            Some(from) => (from.rows.chunks(from.pitch))
+                .flat_map(|row| &row[from.part.clone()])
+                .copied()
+                .collect(),
+        };
+        if sent.len() > self.memory {
+            return Err(anyhow!("no {} bytes", sent.len()).context(NoMemory));
+        }
+        self.pieces.fetch_add(1, Ordering::Relaxed);
+        let mut samples = Samples::zeroed(&piece.shape)?;
+        samples.as_bytes_mut().copy_from_slice(&sent);
+        let (image, found) = (self.work)(Image::new(piece.shape, samples))?;
+        if let Some(image) = image {
+            memory.copy_from_slice(image.samples().as_bytes());
+        }
+        Ok(found)
+    }
+}
+
+/// A GPU with so much memory, in bands of so many bytes; what it counts are pieces.
+struct PretendedGpu {
+    memory: usize,
+    bytes: usize,
+    pieces: AtomicUsize,
+}
+
+impl PretendedGpu {
+    fn new(memory: usize, bytes: usize) -> PretendedGpu {
+        let pieces = AtomicUsize::new(0);
+        PretendedGpu {
+            memory,
+            bytes,
+            pieces,
+        }
+    }
+
+    fn bands<T: Join + Send>(
+        &self,
+        plan: &Plan,
+        input: &[u8],
+        memory: &mut [u8],
+        work: impl Fn(Image) -> Result<(Option<Image>, T)> + Sync,
+    ) -> Result<T> {
+        let stream = || {
+            Ok(Pretended {
+                memory: self.memory,
+                pieces: &self.pieces,
+                work: &work,
+            })
+        };
+        Ok(in_bands(plan, input, memory, self.bytes, stream)?.0)
+    }
+
+    /// The whole of an operation, as `exec::bands::run` does it on a real one.
+    fn run(&self, op: &dyn Operation, image: &Image) -> Result<Executed> {
+        let shape = image.shape();
+        let mut samples = image.samples().clone();
+        let mut statistics = Statistics::None;
+        let statistic = op.statistic();
+        if statistic != Statistic::None {
+            let plan = Plan::new(shape, Access::Reduction)?;
+            statistics = self.bands(&plan, &[], samples.as_bytes_mut(), |piece| {
+                Ok((None, statistic.cpu(&piece, &mut Timeline::default())))
+            })?;
+        }
+        let bound = op.bind(SampleTypes::plain(&shape), &statistics)?;
+        let work = |piece: Image| {
+            Ok(match bound.cpu(piece, &mut Timeline::default())? {
+                OpResult::Image(image) => (Some(image), OpResult::Image(())),
+                OpResult::Totals(totals) => (None, OpResult::Totals(totals)),
+                OpResult::Counts(counts) => (None, OpResult::Counts(counts)),
+            })
+        };
+        let plan = Plan::new(shape, op.access())?;
+        let (to, mut found) = match op.access() {
+            Access::Permutation(turn) => {
+                let to = turn.of(shape);
+                let mut moved = Samples::zeroed(&to)?;
+                let found = self.bands(&plan, samples.as_bytes(), moved.as_bytes_mut(), work)?;
+                samples = moved;
+                (to, found)
+            }
+            _ => (shape, self.bands(&plan, &[], samples.as_bytes_mut(), work)?),
+        };
+        if let OpResult::Totals(totals) = &mut found {
+            totals.shape = shape;
+        }
+        Ok(Executed {
+            result: found.try_map(|()| Ok(Image::new(to, samples)))?,
+            summary: bound.summary(),
+        })
+    }
+}
+
+#[test]
+fn bands_give_what_the_definition_says() {
+    let (examples, mut cases) = (ops::examples(), 0);
+    for (width, height) in SIZES {
+        for (channels, depth) in [(1, Depth::Sixteen), (3, Depth::Eight), (4, Depth::Sixteen)] {
+            let image = image(width, height, channels, depth, Kind::Noise);
+            let whole = image.shape().bytes();
+            for op in &examples {
+                let expected = naive(&**op, &image).expect("valid");
+                // About three bands, and about eleven.
+                for bytes in [whole / 3 + 1, whole / 11 + 1] {
+                    let gpu = PretendedGpu::new(usize::MAX, bytes);
+                    let found = gpu.run(&**op, &image).expect("memory");
+                    assert!(
+                        found == expected,
+                        "{op:?} of {} in bands of {bytes} bytes",
+                        image.shape()
+                    );
+                    cases += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(cases, SIZES.len() * 3 * 2 * examples.len());
+}
+
+/// Bands of a megabyte, and a GPU that holds 100 kB: each is halved until it fits.
+#[test]
+fn bands_that_do_not_fit_are_halved() {
+    let image = image(1021, 640, 2, Depth::Sixteen, Kind::Noise);
+    for op in ops::examples() {
+        let gpu = PretendedGpu::new(100_000, 1 << 20);
+        let found = gpu.run(&*op, &image).expect("memory");
+        assert!(found == naive(&*op, &image).expect("valid"), "{op:?}");
+        let pieces = gpu.pieces.into_inner();
+        assert!(pieces >= image.shape().bytes() / 100_000, "{pieces} pieces");
+    }
+}
+
+#[test]
+fn a_gpu_without_memory_is_an_error() {
+    let image = image(640, 511, 1, Depth::Sixteen, Kind::Noise);
+    for op in ops::examples() {
+        let error = PretendedGpu::new(100, 1 << 20).run(&*op, &image);
+        let error = error.expect_err("100 bytes do not suffice");
+        assert!(error.is::<NoMemory>(), "{error:#}");
+    }
+}
+
+/// A neighbourhood operation cannot be cut into bands by accident.
+#[test]
+fn what_needs_the_whole_image_is_not_cut() {
+    let shape = Shape {
+        width: 5,
+        height: 4,
+        channels: 1,
+        depth: Depth::Eight,
+    };
+    let error = Plan::new(shape, Access::WholeImage).expect_err("not to be cut");
+    assert!(error.is::<NoMemory>(), "{error:#}");
+}

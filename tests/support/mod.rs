@@ -1,0 +1,248 @@
+//! Shared by the tests: images of every shape, runs of the program, and the GPU if there is one.
+
+pub mod png;
+pub mod tiff;
+
+use gpuimg::device::cuda::Gpu;
+use gpuimg::exec;
+use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::ops::{OpResult, Operation};
+use gpuimg::timing::Timeline;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// Sizes that go wrong: single pixels, rows and columns, primes, odd pitches, whole and broken
+/// tiles, more than one chunk.
+pub const SIZES: [(usize, usize); 13] = [
+    (1, 1),
+    (1, 7),
+    (7, 1),
+    (2, 3),
+    (3, 2),
+    (31, 33),
+    (64, 64),
+    (65, 63),
+    (127, 129),
+    (257, 1),
+    (1, 257),
+    (4097, 33),
+    (640, 511),
+];
+
+/// The distribution of an image's samples.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Uniform noise over all values.
+    Noise,
+    /// A narrow band of values.
+    Narrow,
+    /// Only 0 and the largest value.
+    Extremes,
+    /// The same value everywhere.
+    Flat,
+}
+
+pub const KINDS: [Kind; 4] = [Kind::Noise, Kind::Narrow, Kind::Extremes, Kind::Flat];
+
+/// A repeatable sequence of numbers (xorshift64).
+pub struct Numbers(u64);
+
+impl Numbers {
+    pub fn new(seed: u64) -> Numbers {
+        Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+pub fn image(width: usize, height: usize, channels: usize, depth: Depth, kind: Kind) -> Image {
+    let shape = Shape {
+        width,
+        height,
+        channels,
+        depth,
+    };
+    let mut numbers = Numbers::new((width * 31 + height * 7 + channels) as u64);
+    let full = depth.full();
+    let values: Vec<u16> = (0..shape.samples())
+        .map(|_| {
+            let number = (numbers.next() >> 20) as u16;
+            match kind {
+                Kind::Noise => number & full,
+                Kind::Narrow => 90 + number % 117,
+                Kind::Extremes => (number & 1) * full,
+                Kind::Flat => 77,
+            }
+        })
+        .collect();
+    Image::new(shape, samples(values, depth))
+}
+
+pub fn samples(values: Vec<u16>, depth: Depth) -> Samples {
+    match depth {
+        Depth::Eight => values
+            .into_iter()
+            .map(|value| value as u8)
+            .collect::<Vec<u8>>()
+            .into(),
+        Depth::Sixteen => Samples::from(values),
+    }
+}
+
+/// A 16-bit grey image from its rows.
+pub fn grey<const W: usize, const H: usize>(rows: [[u16; W]; H]) -> Image {
+    let shape = Shape {
+        width: W,
+        height: H,
+        channels: 1,
+        depth: Depth::Sixteen,
+    };
+    Image::new(shape, Samples::from(rows.concat()))
+}
+
+/// The image that `op` makes on the CPU.
+pub fn on_cpu(op: &dyn Operation, image: &Image) -> Image {
+    match exec::on_cpu(op, image.clone(), &mut Timeline::default())
+        .expect("memory")
+        .result
+    {
+        OpResult::Image(image) => image,
+        _ => panic!("an image was expected"),
+    }
+}
+
+/// GPU 0; without one, prints loudly how many cases are skipped, or fails if a GPU is required
+/// (`GPUIMG_REQUIRE_GPU=1`).
+pub fn gpu(cases: usize) -> Option<&'static Gpu> {
+    static GPU: OnceLock<Result<Gpu, String>> = OnceLock::new();
+    match GPU.get_or_init(|| Gpu::open(0).map_err(|error| format!("{error:#}"))) {
+        Ok(gpu) => Some(gpu),
+        Err(why) => {
+            assert!(
+                std::env::var_os("GPUIMG_REQUIRE_GPU").is_none(),
+                "a GPU is required: {why}"
+            );
+            skipped(&format!("{cases} GPU cases: {why}"));
+            None
+        }
+    }
+}
+
+/// Prints loudly which tests are skipped: past the test harness, which would hide it.
+pub fn skipped(what: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED {what}");
+}
+
+/// The program under test: where cargo built it, or at `GPUIMG_BIN` on a machine without Rust.
+pub fn binary() -> PathBuf {
+    match std::env::var_os("GPUIMG_BIN") {
+        Some(path) => PathBuf::from(path).canonicalize().expect("GPUIMG_BIN"),
+        None => env!("CARGO_BIN_EXE_gpuimg").into(),
+    }
+}
+
+/// A copy of the program in `folder`, for one who may not go where it lies. Made by another process: a
+/// program that is still open for writing in one that has just been forked here cannot be run.
+pub fn own_copy(folder: &Path) -> PathBuf {
+    let program = folder.join("gpuimg");
+    let copied = Command::new("cp").arg(binary()).arg(&program).status();
+    assert!(copied.expect("cp").success());
+    program
+}
+
+/// The path of a file of `samples/`, a folder that `GPUIMG_SAMPLES` can move.
+pub fn sample(name: &str) -> PathBuf {
+    let folder = std::env::var_os("GPUIMG_SAMPLES");
+    let folder = folder.map_or(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/samples").into(),
+        PathBuf::from,
+    );
+    folder.join(name).canonicalize().expect("sample")
+}
+
+/// A temporary folder that holds `files`.
+pub fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    for (name, bytes) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("parent")).expect("folder");
+        std::fs::write(path, bytes).expect("file");
+    }
+    folder
+}
+
+/// The names in a folder, including hidden ones, sorted.
+pub fn listing(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("folder");
+    let mut names: Vec<String> = entries
+        .map(|entry| {
+            entry
+                .expect("entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// The result of a run of the program.
+pub struct Run {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs the program in `folder`, on the device that `auto` chooses unless `env` or `args` name one.
+pub fn run(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Run {
+    let mut command = Command::new(binary());
+    command
+        .args(args)
+        .current_dir(folder)
+        .env_remove("GPUIMG_DEVICE")
+        .envs(env.iter().copied());
+    told(command.output().expect("the program runs"))
+}
+
+/// Runs a shell's `script`, with the program as `$0`, in `folder`, whose folder `small` is a file system
+/// of so many KiB; in a mount namespace of its own, so that no privilege is needed. Where there are
+/// none, says loudly that `what` is skipped.
+pub fn on_small_disk(folder: &Path, kib: usize, script: &str, what: &str) -> Option<Run> {
+    let mount = format!("mount -t tmpfs -o size={kib}k none small || exit 99; {script}");
+    std::fs::create_dir_all(folder.join("small")).expect("folder");
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &mount])
+        .arg(binary())
+        .current_dir(folder)
+        .output();
+    match output {
+        Ok(output)
+            if output.status.code() != Some(99) && !output.stderr.starts_with(b"unshare") =>
+        {
+            Some(told(output))
+        }
+        _ => {
+            skipped(&format!(
+                "{what}: no mount namespaces here, so no small disk"
+            ));
+            None
+        }
+    }
+}
+
+/// The result of a run, with its streams as text.
+pub fn told(output: Output) -> Run {
+    Run {
+        code: output.status.code().expect("an exit status"),
+        stdout: String::from_utf8(output.stdout).expect("text"),
+        stderr: String::from_utf8(output.stderr).expect("text"),
+    }
+}

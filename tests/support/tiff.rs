@@ -1,0 +1,239 @@
+//! A plain TIFF writer for the tests: any byte order, BigTIFF, strips or tiles, any compression
+//! and predictor, any tag replaced. Works one sample at a time, as the specification describes it.
+
+use gpuimg::image::{Depth, Image, Samples};
+
+/// A file to write; a test changes the fields that it is about.
+#[derive(Clone)]
+pub struct Build {
+    pub big_endian: bool,
+    pub big_tiff: bool,
+    /// Rows of a strip, or width and height of a tile.
+    pub strip: usize,
+    pub tile: Option<(usize, usize)>,
+    /// The Compression tag: 1, 5, 8, 32773 or 50000.
+    pub compression: u64,
+    pub predictor: bool,
+    /// Whether the last strip is padded to the length of the others.
+    pub padded: bool,
+    /// Tags that replace those of the image or are added to them: tag, type, values.
+    pub tags: Vec<(u16, u16, Vec<u64>)>,
+    /// Offset of a next directory.
+    pub next: u64,
+}
+
+impl Default for Build {
+    fn default() -> Build {
+        Build {
+            big_endian: false,
+            big_tiff: false,
+            strip: usize::MAX,
+            tile: None,
+            compression: 1,
+            predictor: false,
+            padded: false,
+            tags: Vec::new(),
+            next: 0,
+        }
+    }
+}
+
+impl Build {
+    pub fn tag(mut self, tag: u16, kind: u16, values: &[u64]) -> Build {
+        self.tags.push((tag, kind, values.to_vec()));
+        self
+    }
+
+    fn put(&self, file: &mut Vec<u8>, number: u64, size: usize) {
+        let bytes = number.to_le_bytes();
+        if self.big_endian {
+            file.extend(bytes[..size].iter().rev());
+        } else {
+            file.extend(&bytes[..size]);
+        }
+    }
+
+    /// A sample; 0 outside the image.
+    fn sample(image: &Image, x: usize, y: usize, channel: usize) -> u16 {
+        let shape = image.shape();
+        if x >= shape.width || y >= shape.height {
+            return 0;
+        }
+        let i = (y * shape.width + x) * shape.channels + channel;
+        match image.samples() {
+            Samples::U8(samples) => samples[i].into(),
+            Samples::U16(samples) => samples[i],
+        }
+    }
+
+    /// The packed bytes of the part of the image at (left, top).
+    fn chunk(
+        &self,
+        image: &Image,
+        left: usize,
+        top: usize,
+        width: usize,
+        height: usize,
+    ) -> Vec<u8> {
+        let shape = image.shape();
+        let mut raw = Vec::new();
+        for y in top..top + height {
+            for x in left..left + width {
+                for channel in 0..shape.channels {
+                    let mut sample = Build::sample(image, x, y, channel);
+                    if self.predictor && x > left {
+                        sample = sample.wrapping_sub(Build::sample(image, x - 1, y, channel));
+                    }
+                    self.put(&mut raw, sample.into(), shape.depth.bytes());
+                }
+            }
+        }
+        match self.compression {
+            5 => weezl::encode::Encoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8)
+                .encode(&raw)
+                .unwrap(),
+            8 => {
+                let mut level =
+                    libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
+                let mut packed = vec![0; level.zlib_compress_bound(raw.len())];
+                let size = level.zlib_compress(&raw, &mut packed).unwrap();
+                packed.truncate(size);
+                packed
+            }
+            32773 => pack_bits(&raw),
+            50000 => zstd::bulk::compress(&raw, 3).unwrap(),
+            _ => raw,
+        }
+    }
+
+    pub fn file(&self, image: &Image) -> Vec<u8> {
+        let shape = image.shape();
+        let wide = if self.big_tiff { 8 } else { 4 };
+        let (width, height) = self
+            .tile
+            .unwrap_or((shape.width, self.strip.min(shape.height)));
+        let mut file = Vec::new();
+        file.extend_from_slice(if self.big_endian { b"MM" } else { b"II" });
+        if self.big_tiff {
+            self.put(&mut file, 43, 2);
+            self.put(&mut file, 8, 2);
+            self.put(&mut file, 0, 2);
+        } else {
+            self.put(&mut file, 42, 2);
+        }
+        let pointer = file.len();
+        self.put(&mut file, 0, wide);
+
+        let (mut offsets, mut counts) = (Vec::new(), Vec::new());
+        for top in (0..shape.height).step_by(height) {
+            for left in (0..shape.width).step_by(width) {
+                let rows = if self.tile.is_some() || self.padded {
+                    height
+                } else {
+                    height.min(shape.height - top)
+                };
+                let packed = self.chunk(image, left, top, width, rows);
+                offsets.push(file.len() as u64);
+                counts.push(packed.len() as u64);
+                file.extend(packed);
+            }
+        }
+        if file.len() % 2 == 1 {
+            file.push(0);
+        }
+
+        let bits = if shape.depth == Depth::Eight { 8 } else { 16 };
+        let list = if self.big_tiff { 16 } else { 4 };
+        let mut fields = vec![
+            (256, 3, vec![shape.width as u64]),
+            (257, 4, vec![shape.height as u64]),
+            (258, 3, vec![bits; shape.channels]),
+            (259, 3, vec![self.compression]),
+            (262, 3, vec![if shape.channels > 2 { 2 } else { 1 }]),
+            (277, 3, vec![shape.channels as u64]),
+        ];
+        if self.tile.is_some() {
+            fields.push((322, 3, vec![width as u64]));
+            fields.push((323, 3, vec![height as u64]));
+            fields.push((324, list, offsets));
+            fields.push((325, list, counts));
+        } else {
+            fields.push((273, list, offsets));
+            fields.push((278, 4, vec![height as u64]));
+            fields.push((279, list, counts));
+        }
+        if self.predictor {
+            fields.push((317, 3, vec![2]));
+        }
+        if shape.has_alpha() {
+            fields.push((338, 3, vec![2]));
+        }
+        for field in &self.tags {
+            fields.retain(|old| old.0 != field.0);
+            if !field.2.is_empty() {
+                fields.push(field.clone());
+            }
+        }
+        fields.sort_by_key(|field| field.0);
+
+        let mut behind = Vec::new();
+        let start = file.len();
+        let mut directory = Vec::new();
+        let count_size = if self.big_tiff { 8 } else { 2 };
+        let behind_start = start + count_size + fields.len() * (4 + 2 * wide) + wide;
+        self.put(&mut directory, fields.len() as u64, count_size);
+        for (tag, kind, values) in &fields {
+            let size =
+                [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8][usize::from(*kind)];
+            let mut bytes = Vec::new();
+            for &value in values {
+                self.put(&mut bytes, value, size);
+            }
+            self.put(&mut directory, (*tag).into(), 2);
+            self.put(&mut directory, (*kind).into(), 2);
+            self.put(&mut directory, values.len() as u64, wide);
+            if bytes.len() <= wide {
+                bytes.resize(wide, 0);
+                directory.extend(bytes);
+            } else {
+                self.put(&mut directory, (behind_start + behind.len()) as u64, wide);
+                behind.extend(bytes);
+            }
+        }
+        self.put(&mut directory, self.next, wide);
+        let mut here = Vec::new();
+        self.put(&mut here, start as u64, wide);
+        file[pointer..pointer + wide].copy_from_slice(&here);
+        file.extend(directory);
+        file.extend(behind);
+        file
+    }
+}
+
+/// PackBits: repeats runs of three and more equal bytes, copies the rest, and begins with a no-op.
+fn pack_bits(raw: &[u8]) -> Vec<u8> {
+    let run = |i: usize| {
+        raw[i..]
+            .iter()
+            .take(128)
+            .take_while(|&&byte| byte == raw[i])
+            .count()
+    };
+    let mut packed = vec![128];
+    let mut i = 0;
+    while i < raw.len() {
+        let repeated = run(i);
+        if repeated >= 3 {
+            packed.extend([(257 - repeated) as u8, raw[i]]);
+            i += repeated;
+        } else {
+            let start = i;
+            while i < raw.len() && i - start < 128 && run(i) < 3 {
+                i += 1;
+            }
+            packed.push((i - start - 1) as u8);
+            packed.extend(&raw[start..i]);
+        }
+    }
+    packed
+}
