@@ -14,3 +14,11 @@ mod device;
 mod records;
 
 pub use device::{decode_on_gpu, decode_resident};
+
+/// Pixels from which on a GPU decodes an image: below it, the fixed time of some 20 kernels and of
+/// two waits for their results is longer than the CPU's decoder takes.
+pub const MIN_PIXELS: usize = 1 << 20;
+
+/// Bytes of file from which on a GPU decodes an image: a thread block decodes at least 2 KiB of
+/// compressed data, so fewer bytes, of a small or a very regular image, leave most of a GPU idle.
+pub const MIN_BYTES: u64 = 256 << 10;

@@ -92,6 +92,14 @@ impl Decoder for PngDecoder<'_> {
         Ok(metadata)
     }
 
+    fn gives_packed(&self) -> bool {
+        true
+    }
+
+    fn packed(&self) -> Result<Packed, Unsuited> {
+        Packed::read(self)
+    }
+
     /// Decodes a PNG of any kind into 1–4 channels: 16 bits stay 16, fewer than 8 are scaled to 8
     /// (value·255/(2ⁿ−1)), palettes become RGB, and tRNS becomes an alpha channel.
     ///

@@ -118,6 +118,16 @@ impl Packed {
         })
     }
 
+    /// Bytes of compressed data.
+    pub fn len(&self) -> usize {
+        self.head.len
+    }
+
+    /// Whether there are none, which no PNG has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// What is known, and the memory for the job in which `decode_on_gpu` is called.
     pub fn split(&mut self) -> (&Head, &mut [u8]) {
         let len = (self.head.len + PADDING).next_multiple_of(PADDING);
@@ -132,6 +142,7 @@ impl Expansion {
         if prelude.is_plain() {
             return Ok(None);
         }
+        let odd = || Unsuited::new("its palette or its transparency is unusual");
         let mut chunks = Chunks::new(reader.source);
         let (mut palette, mut opacity) = (Vec::new(), None);
         let mut at = 8;
@@ -140,12 +151,16 @@ impl Expansion {
             let chunk = chunks.at(at).map_err(unsuited)?;
             match &chunk.kind {
                 b"PLTE" => palette = chunks.data(&chunk).map_err(unsuited)?,
+                b"tRNS" if opacity.is_some() => return Err(odd()),
                 b"tRNS" => opacity = Some(chunks.data(&chunk).map_err(unsuited)?),
                 _ => {}
             }
             at = chunk.end();
         }
-        let odd = || Unsuited::new("its palette or its transparency is unusual");
+        // A tRNS chunk that does not fit the image is ignored, and the shape has no alpha.
+        if opacity.is_some() != prelude.transparent {
+            return Err(odd());
+        }
         let pairs = |bytes: &[u8]| {
             let pair =
                 |(i, pair): (usize, &[u8; 2])| u64::from(u16::from_be_bytes(*pair)) << (16 * i);
