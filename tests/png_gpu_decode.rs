@@ -44,7 +44,7 @@ fn kinds() -> impl Iterator<Item = (u8, u8)> {
 }
 
 /// An image of a kind, with a palette where it needs one, and transparency if wished.
-fn plain(width: usize, height: usize, bits: u8, colour: u8, transparent: bool) -> Plain {
+pub fn plain(width: usize, height: usize, bits: u8, colour: u8, transparent: bool) -> Plain {
     let mut plain = Plain::noisy(width, height, bits, colour);
     if colour == 3 {
         let entries = (0..3u32 << bits).map(|i| (i * 41 >> 1) as u8);
@@ -362,7 +362,7 @@ fn damaged_files() {
 }
 
 /// A file with some bytes of its image data changed, and the CRCs made right again.
-fn damaged(file: &[u8], numbers: &mut Numbers, variant: usize) -> Vec<u8> {
+pub fn damaged(file: &[u8], numbers: &mut Numbers, variant: usize) -> Vec<u8> {
     let mut file = file.to_vec();
     let mut spans = Vec::new();
     let mut at = 8;
