@@ -56,8 +56,8 @@ const SLACK: usize = 32;
 /// Decodes the PNG whose stream is the job's memory, as `Packed::split` gives both, and tells what the
 /// CPU had better decode. An error is the GPU's.
 pub fn decode_on_gpu(head: &Head, job: &mut Job) -> Result<Result<DeviceImage, Unsuited>> {
-    let stream = job.upload()?;
-    decode_resident(head, &stream, job)
+    let decoded = job.upload().and_then(|stream| decode(head, &stream, job));
+    unless_out_of_memory(decoded)
 }
 
 /// The same once the job's memory is on the GPU too, as `stream`.
@@ -66,7 +66,14 @@ pub fn decode_resident(
     stream: &Buffer,
     job: &mut Job,
 ) -> Result<Result<DeviceImage, Unsuited>> {
-    match decode(head, stream, job) {
+    unless_out_of_memory(decode(head, stream, job))
+}
+
+/// Leaves a file to the CPU for which device memory does not suffice.
+fn unless_out_of_memory(
+    decoded: Result<Result<DeviceImage, Unsuited>>,
+) -> Result<Result<DeviceImage, Unsuited>> {
+    match decoded {
         Err(error) if error.is::<NoMemory>() => Ok(Err(Unsuited::new(
             "the GPU's memory does not hold all that is needed at once",
         ))),
