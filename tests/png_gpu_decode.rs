@@ -47,7 +47,7 @@ fn kinds() -> impl Iterator<Item = (u8, u8)> {
 pub fn plain(width: usize, height: usize, bits: u8, colour: u8, transparent: bool) -> Plain {
     let mut plain = Plain::noisy(width, height, bits, colour);
     if colour == 3 {
-        let entries = (0..3u32 << bits).map(|i| (i * 41 >> 1) as u8);
+        let entries = (0..3u32 << bits).map(|i| ((i * 41) >> 1) as u8);
         plain.before.push((*b"PLTE", entries.collect()));
     }
     if transparent {
@@ -197,7 +197,7 @@ fn scenes() -> Vec<(&'static str, Plain)> {
         ("repeating", of(&mut |i| noisy.samples[i % 1733])),
         (
             "mask",
-            of(&mut |i| 255 * u16::from(i / 501 / 40 + i % 501 / 60 & 1 == 0)),
+            of(&mut |i| 255 * u16::from((i / 501 / 40 + i % 501 / 60) & 1 == 0)),
         ),
         ("random", of(&mut |_| random.next() as u16)),
         ("noise", noisy.clone()),
