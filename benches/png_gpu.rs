@@ -3,6 +3,7 @@
 //! from device memory to compressed bytes in host memory, and the file beside the CPU's; then the
 //! same on several lanes at once, uploads counted. Files stay in FOLDER if one is named (with a
 //! slash), for others to be measured on their data. `once`: one image, CUDA's start counted.
+//! `decode FILE…`: PNG files decoded on the GPU instead, see png_gpu/decode.rs.
 
 #![allow(
     clippy::disallowed_macros,
@@ -15,6 +16,8 @@
 )]
 
 mod common;
+#[path = "png_gpu/decode.rs"]
+mod decode;
 
 use common::arguments::Arguments;
 use common::kinds::Kind;
@@ -34,6 +37,9 @@ const TIMES: usize = 9;
 
 fn main() {
     let words = Arguments::new();
+    if words.names("decode") {
+        return decode::rows();
+    }
     let side = words.side();
     let kind = words.kinds().first().copied();
     let mut image = kind.unwrap_or(Kind::Noisy).image(side, side);

@@ -192,6 +192,20 @@ impl Devices {
         }
     }
 
+    /// The GPU that will run `work`, if it is ready to decode the image first; `None`: the host
+    /// decodes it, for example while CUDA starts. With `auto` a GPU decodes only in a batch.
+    pub fn choose_decoder(&self, work: &Work, timeline: &mut Timeline) -> Result<Option<&Gpu>> {
+        let possible = match self.choice {
+            Choice::Cpu => false,
+            Choice::Gpu(_) => true,
+            Choice::Auto => self.worker.is_some(),
+        };
+        if !possible || self.gpu.get().is_none() && !self.gpus.ready() {
+            return Ok(None);
+        }
+        Ok(self.choose(work, timeline)?.0)
+    }
+
     /// Whether the CPU may repeat work that failed on a GPU; from then on it does all work.
     pub fn falls_back(&self) -> bool {
         let auto = self.choice == Choice::Auto;

@@ -5,9 +5,11 @@
 pub mod bands;
 mod pixels;
 pub mod png;
+pub mod png_decode;
 
 pub use pixels::{Form, Pixels};
 
+use crate::codec::png::{Packed, Unsuited};
 use crate::device::cuda::Gpu;
 use crate::device::job::Job;
 use crate::device::{Devices, Failed, NoMemory, Work};
@@ -103,15 +105,7 @@ impl<'a> Executor<'a> {
     pub fn run(&mut self, task: &Task, pixels: Pixels, form: Form) -> Result<Executed<Pixels>> {
         task.op.fits(&task.types)?;
         let shape = pixels.shape();
-        let bound = task.op.work(&shape);
-        let work = Work {
-            touched: task.statistic().work(&shape).touched + bound.touched,
-            compressed: match form {
-                Form::Png => shape.bytes() as u64,
-                Form::Samples => 0,
-            },
-            ..bound
-        };
+        let work = work(task.op, task.statistic(), &shape, form);
         match self.choose(work, &pixels)? {
             None => {
                 let image = self.on_host(pixels)?;
@@ -130,6 +124,37 @@ impl<'a> Executor<'a> {
         }
     }
 
+    /// The GPU that will run the operation on an image of this shape, if it can decode the image
+    /// too; `None`: the host decodes it.
+    ///
+    /// # Errors
+    /// A requested GPU that cannot be used.
+    pub fn decoder(
+        &mut self,
+        op: &dyn Operation,
+        shape: &Shape,
+        form: Form,
+    ) -> Result<Option<&'a Gpu>> {
+        let work = work(op, op.statistic(), shape, form);
+        self.devices.choose_decoder(&work, &mut self.timeline)
+    }
+
+    /// Decodes a PNG on a GPU, where its pixels stay; or says why the host must decode it.
+    ///
+    /// # Errors
+    /// The GPU's.
+    pub fn decode_png(
+        &mut self,
+        mut packed: Packed,
+        gpu: &Gpu,
+    ) -> Result<Result<DeviceImage, Unsuited>> {
+        let (head, memory) = packed.split();
+        let decoded = gpu.job(memory, &mut self.timeline, |job| {
+            png_decode::decode_on_gpu(head, job)
+        });
+        decoded.map_err(|error| error.context(Failed))
+    }
+
     /// Copies the image to host memory, unless it is there already.
     pub fn on_host(&mut self, pixels: Pixels) -> Result<Image> {
         match pixels {
@@ -144,6 +169,19 @@ impl<'a> Executor<'a> {
             }
             Pixels::Deflated(_) => bail!("the image is compressed already"),
         }
+    }
+}
+
+/// The bytes that an operation moves, and a statistic that is measured for it.
+fn work(op: &dyn Operation, statistic: Statistic, shape: &Shape, form: Form) -> Work {
+    let bound = op.work(shape);
+    Work {
+        touched: statistic.work(shape).touched + bound.touched,
+        compressed: match form {
+            Form::Png => shape.bytes() as u64,
+            Form::Samples => 0,
+        },
+        ..bound
     }
 }
 

@@ -9,7 +9,7 @@
 //!
 //! `pipeline::one_image` opens a file, and the page processor (`pipeline/page.rs`) names every step
 //! of a page in order: read these two first. `exec` runs an operation on a whole image or in bands,
-//! and deflates a PNG on the GPU. `batch` processes many files at the same time. Dependencies run
+//! and decodes and deflates a PNG on the GPU. `batch` processes many files at the same time. Dependencies run
 //! one way: `main → lib → cli, commands → batch → pipeline → exec → ops, codec → deflate, device → image,
 //! metadata, timing`; `options` are those of every verb. Operations never print and never touch files; codecs and devices know neither each other
 //! nor the operations; only `main` exits, or `interrupt` after a signal. All output to the terminal

@@ -120,6 +120,14 @@ impl Timeline {
         self.codec("decode", start, bytes, calls);
     }
 
+    /// Records the reading of a file's compressed data, of `bytes`, and the check of its chunks,
+    /// which ended now and began at `start`; a GPU decodes them.
+    pub fn packed(&mut self, start: Instant, bytes: u64, file: &Traffic) {
+        let calls = file.time().min(start.elapsed());
+        self.push("read", start, calls, file.bytes(), Limit::Host);
+        self.codec("check", start, bytes, calls);
+    }
+
     /// Adds the spans of an encoder likewise: `encode` and `write`.
     pub fn encoded(&mut self, start: Instant, bytes: u64, file: &Traffic) {
         let calls = file.time().min(start.elapsed());

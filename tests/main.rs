@@ -38,6 +38,10 @@ mod png_decode;
 mod png_encode;
 /// PNG from the GPU against PNG from the CPU, file by file.
 mod png_gpu;
+/// PNG decoded on the GPU against PNG decoded on the CPU, image by image.
+mod png_gpu_decode;
+/// Files that a GPU decodes, processes and writes, against the same on the CPU.
+mod png_gpu_pages;
 /// PNM read and written.
 mod pnm;
 /// Bands on a GPU that the CPU pretends to be.

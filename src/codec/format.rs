@@ -4,6 +4,7 @@
 use super::deflated::Deflated;
 use super::error_policy::ErrorPolicy;
 use super::item::Item;
+use super::png::{Packed, Unsuited};
 use super::{FORMATS, Options};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
@@ -152,6 +153,20 @@ pub trait Decoder {
     /// # Errors
     /// A file that cannot be read.
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata>;
+
+    /// Whether pages can be given as compressed data of a PNG, for others to decode.
+    fn gives_packed(&self) -> bool {
+        false
+    }
+
+    /// The compressed data of the selected page, checked as far as possible without inflating
+    /// them; the page can still be decoded afterwards.
+    ///
+    /// # Errors
+    /// Why only `decode` decodes the page.
+    fn packed(&self) -> Result<Packed, Unsuited> {
+        Err(Unsuited::new("it is no PNG"))
+    }
 
     /// Decodes the selected page; called once for each page.
     ///

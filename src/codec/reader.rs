@@ -3,6 +3,7 @@
 use super::Reading;
 use super::error_policy::ErrorPolicy;
 use super::format::{self, Decoder, Format};
+use super::png::{Packed, Unsuited};
 use crate::files::Source;
 use crate::image::{Image, Shape};
 use crate::metadata::{Diagnostics, Metadata};
@@ -145,6 +146,20 @@ impl<'a> Reader<'a> {
     /// The page's metadata.
     pub fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
         self.decoder.metadata(diagnostics)
+    }
+
+    /// Whether the page can be given as compressed data of a PNG: not if damage is accepted, which
+    /// only the codec's decoder can do.
+    pub fn gives_packed(&self) -> bool {
+        self.decoder.gives_packed() && !self.policy.goes_on()
+    }
+
+    /// The page's compressed data; `decode` still works afterwards.
+    ///
+    /// # Errors
+    /// Why only `decode` decodes the page.
+    pub fn packed(&self) -> Result<Packed, Unsuited> {
+        self.decoder.packed()
     }
 
     /// Decodes the page.

@@ -7,7 +7,7 @@
 
 mod bit_reader;
 mod block_finder;
-mod block_header;
+pub mod block_header;
 mod codes;
 mod cursor;
 mod inflater;

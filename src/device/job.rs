@@ -98,6 +98,39 @@ impl Job<'_, '_> {
         self.gpu.words(words)
     }
 
+    /// How many multiprocessors the GPU has, by which grids are sized that stay on it.
+    pub fn multiprocessors(&self) -> u32 {
+        self.gpu.multiprocessors()
+    }
+
+    /// The job's host memory, after everything queued before.
+    pub fn host(&mut self) -> Result<&[u8]> {
+        self.host.bytes()
+    }
+
+    /// Copies words into a buffer from byte `to` on.
+    pub fn send_words<T: bytemuck::Pod>(
+        &mut self,
+        words: &[T],
+        buffer: &Buffer,
+        to: usize,
+    ) -> Result<()> {
+        self.gpu.send_to(bytemuck::cast_slice(words), buffer, to)
+    }
+
+    /// Reads back `count` words of a buffer from byte `from` on, after everything queued before.
+    pub fn fetch_words<T: bytemuck::Pod>(
+        &mut self,
+        buffer: &Buffer,
+        from: usize,
+        count: usize,
+    ) -> Result<Vec<T>> {
+        let mut words = vec![T::zeroed(); count];
+        self.gpu
+            .fetch_from(buffer, from, bytemuck::cast_slice_mut(&mut words))?;
+        Ok(words)
+    }
+
     /// Queues a copy of the image into new device memory.
     pub fn upload(&mut self) -> Result<Buffer> {
         let mut buffer = self.alloc(self.host.len())?;

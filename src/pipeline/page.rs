@@ -7,9 +7,10 @@ use super::done::Found;
 use super::errors::{failed, undone, unread, unwritten};
 use super::stack::StackStatistics;
 use crate::codec::{self, Reader, Writer};
-use crate::exec::{Executor, Form, Pixels, Task};
+use crate::device::NoMemory;
+use crate::exec::{Executor, Form, Pixels, Task, png_decode};
 use crate::files::{Source, Target};
-use crate::image::{Depth, Shape, Values};
+use crate::image::{Depth, Image, Shape, Values};
 use crate::metadata::{Alpha, Diagnostics, Effect, Metadata, Transform};
 use crate::ops::sum::Totals;
 use crate::ops::symmetry::Symmetry;
@@ -63,7 +64,7 @@ impl PageProcessor<'_, '_> {
         index: usize,
     ) -> Result<()> {
         let mut diagnostics = Diagnostics::default();
-        let mut page = self.read(index, &mut diagnostics)?;
+        let mut page = self.read(op, index, &mut diagnostics)?;
         let shape = page.pixels.shape();
         let statistics = stack.of(&shape, &page.metadata);
         let mut types = self.sample_types(&page.metadata, shape);
@@ -94,7 +95,16 @@ impl PageProcessor<'_, '_> {
             statistics,
         };
         let form = self.form(worked_on);
-        let executed = self.executor.run(&task, page.pixels, form);
+        let resident = matches!(page.pixels, Pixels::Device(_));
+        let mut executed = self.executor.run(&task, page.pixels, form);
+        if resident && executed.as_ref().is_err_and(|error| error.is::<NoMemory>()) {
+            // Device memory holds the decoded image, but not the operation's result as well: the
+            // host decodes the image again, and the operation runs in bands.
+            self.since = Instant::now();
+            let image = self.decode_on_host()?;
+            self.tell_decoded(shape);
+            executed = self.executor.run(&task, Pixels::Host(image), form);
+        }
         let Executed { result, summary } =
             executed.map_err(|error| failed(error, op.name(), self.input))?;
         diagnostics.warnings.extend(summary.warnings);
@@ -135,29 +145,98 @@ impl PageProcessor<'_, '_> {
         Ok(())
     }
 
-    fn read(&mut self, index: usize, diagnostics: &mut Diagnostics) -> Result<Page> {
+    fn read(
+        &mut self,
+        op: &dyn Operation,
+        index: usize,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Page> {
         if index > 0 && self.writer.is_some() {
             self.tell_written();
         }
-        let mut read = || -> Result<_> {
-            self.reader.turn_to(index)?;
-            let image = self.reader.decode()?;
-            let mut metadata = self.reader.metadata(diagnostics)?;
-            metadata.check_maxval(image.samples());
-            Ok(Page {
-                pixels: Pixels::Host(image),
-                metadata,
-                index: self.reader.pages()[index],
-            })
-        };
-        let page = read().with_context(|| unread(self.input))?;
-        let (bytes, traffic) = (
-            page.pixels.shape().bytes() as u64,
-            self.source.traffic.take(),
-        );
+        if let Some(page) = self.read_on_gpu(op, diagnostics)? {
+            return Ok(page);
+        }
+        (self.reader.turn_to(index)).with_context(|| unread(self.input))?;
+        let image = self.decode_on_host()?;
+        let metadata = self.reader.metadata(diagnostics);
+        let mut metadata = metadata.with_context(|| unread(self.input))?;
+        metadata.check_maxval(image.samples());
+        self.tell_decoded(image.shape());
+        Ok(Page {
+            pixels: Pixels::Host(image),
+            metadata,
+            index: self.reader.pages()[index],
+        })
+    }
+
+    /// Decodes the selected page on the host.
+    fn decode_on_host(&mut self) -> Result<Image> {
+        self.reader.decode().with_context(|| unread(self.input))
+    }
+
+    /// Records the time since the codec step began as that of decoding an image of this shape.
+    fn tell_decoded(&mut self, shape: Shape) {
+        let traffic = self.source.traffic.take();
         let timeline = &mut self.executor.timeline;
-        timeline.decoded(self.since, bytes, &traffic);
-        Ok(page)
+        timeline.decoded(self.since, shape.bytes() as u64, &traffic);
+    }
+
+    /// Decodes the only page of a PNG on the GPU that will run the operation. `None`: the host
+    /// decodes it, since the CPU runs the operation, the image is small, or something is done to
+    /// its samples before the operation; or since its file does not suit, which a note then says.
+    fn read_on_gpu(
+        &mut self,
+        op: &dyn Operation,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Option<Page>> {
+        let output = self.output.map(|(output, _)| output);
+        let shape = self.reader.shape();
+        if !self.reader.gives_packed()
+            || self.reader.pages().len() > 1
+            || output.is_some_and(|output| output.auto_orient || output.depth.is_some())
+            || shape.pixels() < png_decode::MIN_PIXELS
+            || self.source.len() < png_decode::MIN_BYTES
+        {
+            return Ok(None);
+        }
+        let gpu = self.executor.decoder(op, &shape, self.form(shape));
+        let Some(gpu) = gpu.map_err(|error| failed(error, op, self.input))? else {
+            return Ok(None);
+        };
+        let mut found = Diagnostics::default();
+        let metadata = self.reader.metadata(&mut found);
+        // A largest value must be compared with the samples. The decoder reports errors.
+        let Some(metadata) = metadata.ok().filter(|known| known.maxval.is_none()) else {
+            return Ok(None);
+        };
+        let decoded = match self.reader.packed() {
+            Ok(packed) => {
+                let traffic = self.source.traffic.take();
+                let timeline = &mut self.executor.timeline;
+                timeline.packed(self.since, packed.len() as u64, &traffic);
+                let decoded = self.executor.decode_png(packed, gpu);
+                self.since = Instant::now();
+                decoded.map_err(|error| failed(error, op, self.input))?
+            }
+            Err(unsuited) => Err(unsuited),
+        };
+        match decoded {
+            Ok(image) => {
+                diagnostics.warnings.append(&mut found.warnings);
+                diagnostics.notes.append(&mut found.notes);
+                Ok(Some(Page {
+                    pixels: Pixels::Device(image),
+                    metadata,
+                    index: self.reader.pages()[0],
+                }))
+            }
+            Err(unsuited) => {
+                let note = format!("decoded on the CPU instead of the GPU: {unsuited}");
+                diagnostics.notes.push(note);
+                Ok(None)
+            }
+        }
     }
 
     /// Applies the page's orientation tag.

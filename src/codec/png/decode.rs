@@ -4,6 +4,7 @@ mod chunks;
 mod data;
 mod header;
 mod library;
+mod packed;
 mod prefix;
 mod scanlines;
 mod segments;
@@ -23,6 +24,8 @@ use data::ImageData;
 use header::{Colour, Prelude};
 use scanlines::ScanlineInflater;
 use unfilter::{Layout, Rows};
+
+pub use packed::{Head, Packed, Unsuited};
 
 /// Bytes of image from which on a second thread saves more time than its start takes.
 const WORTH_A_THREAD: usize = 1 << 20;
@@ -87,6 +90,14 @@ impl Decoder for PngDecoder<'_> {
             }
         }
         Ok(metadata)
+    }
+
+    fn gives_packed(&self) -> bool {
+        true
+    }
+
+    fn packed(&self) -> Result<Packed, Unsuited> {
+        Packed::read(self)
     }
 
     /// Decodes a PNG of any kind into 1–4 channels: 16 bits stay 16, fewer than 8 are scaled to 8

@@ -125,6 +125,18 @@ impl Gpu {
         queued.map_err(|error| anyhow!("{}", description(&error)))
     }
 
+    /// As `send`, but to byte `to` of the buffer and those after it.
+    pub fn send_to(&self, host: &[u8], buffer: &Buffer, to: usize) -> Result<()> {
+        let target = buffer.part(to, host.len())?;
+        self.context.bind_to_thread()?;
+        // SAFETY: as in `send`; the part lies inside the buffer.
+        let queued = unsafe { result::memcpy_htod_async(target, host, self.stream.cu_stream()) };
+        if is_known(host) {
+            self.wait()?;
+        }
+        queued.map_err(|error| anyhow!("{}", description(&error)))
+    }
+
     /// Copies a range of bytes of every row of `host`, whose rows have `pitch` bytes, to `buffer`,
     /// contiguously. Returns when `host` may be changed again.
     pub fn send_columns(

@@ -117,6 +117,12 @@ impl Pinned<'_> {
         self.direct
     }
 
+    /// The memory, after all queued work.
+    pub fn bytes(&mut self) -> Result<&[u8]> {
+        self.gpu.wait()?;
+        Ok(self.memory)
+    }
+
     /// Bytes of the memory.
     pub fn len(&self) -> usize {
         self.memory.len()

@@ -81,7 +81,7 @@ impl Header {
     }
 
     /// Bits a pixel takes in the file.
-    fn pixel_bits(&self) -> u32 {
+    pub fn pixel_bits(&self) -> u32 {
         let samples = match self.colour {
             Colour::Grey | Colour::Palette => 1,
             Colour::GreyAlpha => 2,

@@ -1,0 +1,412 @@
+//! What a GPU decodes from a PNG is what the CPU decodes, and what the CPU refuses no GPU accepts.
+
+use crate::png_encode;
+use crate::support::png::{Plain, idats, index, segments, zlib};
+use crate::support::{Numbers, gpu, skipped};
+use gpuimg::codec::Decoder;
+use gpuimg::codec::png::{self, Mode, Packed, PngDecoder};
+use gpuimg::device::cuda::Gpu;
+use gpuimg::exec::png_decode::decode_on_gpu;
+use gpuimg::files::Source;
+use gpuimg::image::{Depth, Image};
+use gpuimg::timing::Timeline;
+
+/// Every colour type with each depth that it allows.
+const KINDS: [(u8, &[u8]); 5] = [
+    (0, &[1, 2, 4, 8, 16]),
+    (2, &[8, 16]),
+    (3, &[1, 2, 4, 8]),
+    (4, &[8, 16]),
+    (6, &[8, 16]),
+];
+
+/// Sides that leave every rest in bytes, words, tiles, bands and lanes.
+const SIZES: [(usize, usize); 13] = [
+    (1, 1),
+    (1, 37),
+    (41, 1),
+    (2, 2),
+    (3, 5),
+    (7, 9),
+    (8, 8),
+    (31, 33),
+    (33, 31),
+    (64, 25),
+    (61, 97),
+    (129, 67),
+    (700, 40),
+];
+
+fn kinds() -> impl Iterator<Item = (u8, u8)> {
+    KINDS
+        .iter()
+        .flat_map(|&(colour, depths)| depths.iter().map(move |&bits| (colour, bits)))
+}
+
+/// An image of a kind, with a palette where it needs one, and transparency if wished.
+pub fn plain(width: usize, height: usize, bits: u8, colour: u8, transparent: bool) -> Plain {
+    let mut plain = Plain::noisy(width, height, bits, colour);
+    if colour == 3 {
+        let entries = (0..3u32 << bits).map(|i| ((i * 41) >> 1) as u8);
+        plain.before.push((*b"PLTE", entries.collect()));
+    }
+    if transparent {
+        let alpha = match colour {
+            3 => (0..1u32 << (bits - 1)).map(|i| (i * 3) as u8).collect(),
+            // The first pixel's value is one that occurs.
+            _ => plain.samples[..plain.channels()]
+                .iter()
+                .flat_map(|sample| sample.to_be_bytes())
+                .collect(),
+        };
+        plain.before.push((*b"tRNS", alpha));
+    }
+    plain
+}
+
+fn on_cpu(file: &[u8]) -> Result<Image, String> {
+    png::decode(&Source::memory(file.to_vec())).map_err(|error| format!("{error:#}"))
+}
+
+/// What the GPU makes of a file, or why it does not.
+fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
+    let source = Source::memory(file.to_vec());
+    let reader = PngDecoder::open(&source, false).map_err(|error| format!("{error:#}"))?;
+    let shape = reader.shape();
+    let mut packed = Packed::read(&reader).map_err(|unsuited| unsuited.to_string())?;
+    let (head, memory) = packed.split();
+    let decoded = gpu.job(memory, &mut Timeline::default(), |job| {
+        let image = match decode_on_gpu(head, job)? {
+            Ok(image) => image,
+            Err(unsuited) => return Ok(Err(unsuited.to_string())),
+        };
+        assert_eq!(image.shape, shape);
+        let samples = match shape.depth {
+            Depth::Eight => {
+                let mut samples = vec![0xA5u8; shape.samples()];
+                job.fetch(&image.samples, &mut samples)?;
+                samples.into()
+            }
+            Depth::Sixteen => {
+                let mut samples = vec![0xA5A5u16; shape.samples()];
+                job.fetch(&image.samples, bytemuck::cast_slice_mut(&mut samples))?;
+                samples.into()
+            }
+        };
+        Ok(Ok(Image::new(shape, samples)))
+    });
+    decoded.expect("the GPU works")
+}
+
+/// The GPU decodes this, to the CPU's image.
+fn compare(gpu: &Gpu, file: &[u8], what: &str) {
+    assert!(compare_or_leave(gpu, file, what), "{what}: left to the CPU");
+}
+
+/// The same where blocks may be such that only one who reads them all knows where they begin: then
+/// false.
+fn compare_or_leave(gpu: &Gpu, file: &[u8], what: &str) -> bool {
+    let expected = on_cpu(file).expect(what);
+    match on_gpu(gpu, file) {
+        Err(why) if why.contains("do not tell where they begin") => return false,
+        Ok(found) if found == expected => {}
+        Ok(found) => {
+            let (a, b) = (found.samples().as_bytes(), expected.samples().as_bytes());
+            let first = a.iter().zip(b).position(|(a, b)| a != b);
+            let count = a.iter().zip(b).filter(|(a, b)| a != b).count();
+            panic!(
+                "{what}: {count} bytes of {} differ, the first at {first:?}",
+                expected.shape()
+            );
+        }
+        Err(why) => panic!("{what}: left to the CPU, since {why}"),
+    }
+    true
+}
+
+/// Every kind of PNG with every filter, and with all of them mixed.
+fn every_kind(gpu: &Gpu, sizes: &[(usize, usize)]) -> usize {
+    let mut tried = 0;
+    for &(width, height) in sizes {
+        for (colour, bits) in kinds() {
+            for transparent in [false, true] {
+                if transparent && colour > 3 {
+                    continue;
+                }
+                let plain = plain(width, height, bits, colour, transparent);
+                for filter in 0..7usize {
+                    let scanlines = plain.scanlines(|y| match filter {
+                        5 => (y * 7 % 5) as u8,
+                        // Rows that need none above are rare.
+                        6 => (2 + y % 3 - 2 * usize::from(y % 29 == 28).min(y % 3)) as u8,
+                        _ => filter as u8,
+                    });
+                    let file = plain.file([&zlib(&scanlines, 6)[..]]);
+                    let what = format!("{width}×{height}, colour {colour}, {bits} bits, {filter}");
+                    compare(gpu, &file, &what);
+                    tried += 1;
+                }
+            }
+        }
+    }
+    tried
+}
+
+#[test]
+fn every_kind_of_png() {
+    let cases = SIZES.len() * 26 * 7;
+    let Some(gpu) = gpu(cases) else { return };
+    assert!(every_kind(gpu, &SIZES) >= SIZES.len() * 15 * 7);
+}
+
+/// Every kernel on images small enough to run under a checker of memory accesses and races.
+#[test]
+fn every_kernel_on_small_images_decoded() {
+    let Some(gpu) = gpu(3) else { return };
+    every_kind(gpu, &[(3, 5), (61, 37)]);
+    for (what, file) in streams(&scenes()[1].1).into_iter().step_by(3) {
+        compare(gpu, &file, &what);
+    }
+}
+
+/// Images whose streams differ: noise, edges, runs, repetitions, and half of one and half of another.
+fn scenes() -> Vec<(&'static str, Plain)> {
+    let mut noisy = Plain::noisy(501, 307, 16, 0);
+    let mut numbers = Numbers::new(3);
+    for (i, sample) in noisy.samples.iter_mut().enumerate() {
+        let noise = (numbers.next() >> 40) as u16 % 97;
+        *sample = (i / 501 * 5 + i % 501 * 3) as u16 + noise;
+    }
+    let of = |make: &mut dyn FnMut(usize) -> u16| {
+        let mut plain = noisy.clone();
+        for (i, sample) in plain.samples.iter_mut().enumerate() {
+            *sample = make(i);
+        }
+        plain
+    };
+    let mut random = Numbers::new(7);
+    vec![
+        ("constant", of(&mut |_| 1234)),
+        (
+            "half",
+            of(&mut |i| match i % 501 < 250 {
+                true => 777,
+                false => noisy.samples[i],
+            }),
+        ),
+        ("repeating", of(&mut |i| noisy.samples[i % 1733])),
+        (
+            "mask",
+            of(&mut |i| 255 * u16::from((i / 501 / 40 + i % 501 / 60) & 1 == 0)),
+        ),
+        ("random", of(&mut |_| random.next() as u16)),
+        ("noise", noisy.clone()),
+        ("colours", Plain::noisy(300, 211, 8, 2)),
+        ("tiny", Plain::noisy(5, 4, 8, 6)),
+    ]
+}
+
+/// Files of one image from writers of every kind.
+fn streams(plain: &Plain) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for mixed in [false, true] {
+        let lines = plain.scanlines(|y| if mixed { [1, 2, 4, 3, 1][y % 5] } else { 1 });
+        for level in [0, 1, 3, 6, 9] {
+            let stream = zlib(&lines, level);
+            files.push((format!("zlib {level} {mixed}"), plain.file([&stream[..]])));
+            if level == 6 {
+                let file = plain.file(stream.chunks(77));
+                files.push((format!("many chunks {mixed}"), file));
+            }
+        }
+        for level in [1, 6, 12] {
+            let mut deflater = libdeflater_compress(&lines, level);
+            files.push((
+                format!("libdeflate {level} {mixed}"),
+                plain.file([&std::mem::take(&mut deflater)[..]]),
+            ));
+        }
+        for reset in [false, true] {
+            let size = (lines.len() / 7 + 1).max(1);
+            let parts = segments(&lines, size, reset);
+            let stream = idats(&parts, &lines).concat();
+            files.push((
+                format!("flushed {reset} {mixed}"),
+                plain.file([&stream[..]]),
+            ));
+        }
+        let stream = with_fixed(&lines);
+        files.push((format!("fixed {mixed}"), plain.file([&stream[..]])));
+        let rows = plain.scanlines(|y| u8::from(y > 0 && mixed));
+        let bytes = rows.len() / plain.height;
+        let parts = segments(&rows, bytes * plain.height.div_ceil(3), true);
+        if parts.len() == 3 {
+            let mut own = plain.clone();
+            own.before.push(index(plain.height.div_ceil(3), &parts));
+            let data = idats(&parts, &rows);
+            let file = own.file(data.iter().map(|part| &part[..]));
+            files.push((format!("index {mixed}"), file));
+        }
+    }
+    files
+}
+
+fn libdeflater_compress(bytes: &[u8], level: i32) -> Vec<u8> {
+    use libdeflater::{CompressionLvl, Compressor};
+    let mut compressor = Compressor::new(CompressionLvl::new(level).unwrap());
+    let mut out = vec![0; compressor.zlib_compress_bound(bytes.len())];
+    let len = compressor.zlib_compress(bytes, &mut out).unwrap();
+    out.truncate(len);
+    out
+}
+
+/// A stream with short fixed blocks among others: literals only, written bit by bit.
+fn with_fixed(bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x78, 0x01];
+    let (mut waiting, mut count) = (0u64, 0);
+    let mut put = |out: &mut Vec<u8>, bits: u32, len: u32| {
+        waiting |= u64::from(bits) << count;
+        count += len;
+        while count >= 8 {
+            out.push(waiting as u8);
+            waiting >>= 8;
+            count -= 8;
+        }
+        count
+    };
+    let blocks = bytes.chunks(bytes.len() / 3 + 1);
+    let last = blocks.len() - 1;
+    for (i, block) in blocks.enumerate() {
+        put(&mut out, u32::from(i == last) | 1 << 1, 3);
+        for &byte in block {
+            let (word, len) = match byte {
+                0..144 => (u32::from(byte) + 0x30, 8),
+                _ => (u32::from(byte) + 0x100, 9),
+            };
+            put(&mut out, word.reverse_bits() >> (32 - len), len);
+        }
+        let left = put(&mut out, 0, 7);
+        if i == last && left > 0 {
+            put(&mut out, 0, 8 - left);
+        }
+    }
+    out.extend(simd_adler32::adler32(&bytes).to_be_bytes());
+    out
+}
+
+#[test]
+fn every_writer() {
+    let Some(gpu) = gpu(200) else { return };
+    let (mut tried, mut left) = (0, vec![]);
+    for (scene, plain) in scenes() {
+        for (what, file) in streams(&plain) {
+            let what = format!("{scene}, {what}");
+            tried += 1;
+            if !compare_or_leave(gpu, &file, &what) {
+                left.push(what);
+            }
+        }
+    }
+    assert!(
+        left.len() <= tried / 20,
+        "of {tried}, left to the CPU: {left:?}"
+    );
+}
+
+#[test]
+fn our_own_files() {
+    let Some(gpu) = gpu(2 * png_encode::KINDS.len()) else {
+        return;
+    };
+    for kind in png_encode::KINDS {
+        for (channels, depth) in [(1, Depth::Sixteen), (3, Depth::Eight), (4, Depth::Sixteen)] {
+            let image = png_encode::image(kind, 901, 653, channels, depth);
+            for mode in [Mode::Fast, Mode::Store] {
+                let file = png_encode::encoded(&image, mode);
+                compare(
+                    gpu,
+                    &file,
+                    &format!("{kind}, {channels} channels, {mode:?}"),
+                );
+            }
+        }
+    }
+}
+
+/// Whatever is changed in a file, the GPU says no more of it than the CPU: the same image, or that
+/// it is the CPU's.
+#[test]
+fn damaged_files() {
+    let Some(gpu) = gpu(600) else { return };
+    let mut numbers = Numbers::new(11);
+    let (mut accepted, mut refused) = (0, 0);
+    for (scene, plain) in scenes() {
+        for (what, file) in streams(&plain).into_iter().step_by(2) {
+            for variant in 0..4 {
+                let damaged = damaged(&file, &mut numbers, variant);
+                let (found, expected) = (on_gpu(gpu, &damaged), on_cpu(&damaged));
+                match (found, expected) {
+                    (Ok(found), Ok(expected)) => {
+                        assert!(found == expected, "{scene}, {what}, variant {variant}");
+                        accepted += 1;
+                    }
+                    (Ok(_), Err(why)) => {
+                        panic!("{scene}, {what}, variant {variant} is accepted: {why}")
+                    }
+                    (Err(_), _) => refused += 1,
+                }
+            }
+        }
+    }
+    assert!(refused > 200, "{accepted} accepted, {refused} refused");
+}
+
+/// A file with some bytes of its image data changed, and the CRCs made right again.
+pub fn damaged(file: &[u8], numbers: &mut Numbers, variant: usize) -> Vec<u8> {
+    let mut file = file.to_vec();
+    let mut spans = Vec::new();
+    let mut at = 8;
+    while at + 12 <= file.len() {
+        let len = u32::from_be_bytes(file[at..at + 4].try_into().unwrap()) as usize;
+        if &file[at + 4..at + 8] == b"IDAT" && len > 0 {
+            spans.push((at + 4, at + 8 + len));
+        }
+        at += 12 + len;
+    }
+    for _ in 0..=variant {
+        let (start, end) = spans[numbers.next() as usize % spans.len()];
+        // The last variants change the head and the end of the stream.
+        let place = match variant {
+            2 => start + 4 + numbers.next() as usize % (end - start - 4).min(60),
+            3 => end - 1 - numbers.next() as usize % (end - start - 4).min(9),
+            _ => start + 4 + numbers.next() as usize % (end - start - 4),
+        };
+        file[place] ^= 1 << (numbers.next() % 8);
+    }
+    for (start, end) in spans {
+        let crc = crc32fast::hash(&file[start..end]).to_be_bytes();
+        file[end..end + 4].copy_from_slice(&crc);
+    }
+    file
+}
+
+/// The files of a folder that other programs wrote: `GPUIMG_PNG_FOLDER`.
+#[test]
+fn foreign_files() {
+    let Some(folder) = std::env::var_os("GPUIMG_PNG_FOLDER") else {
+        return skipped("files of other writers: GPUIMG_PNG_FOLDER is not set");
+    };
+    let Some(gpu) = gpu(1) else { return };
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "png") {
+            let what = path.display().to_string();
+            count += 1;
+            if !compare_or_leave(gpu, &std::fs::read(&path).unwrap(), &what) {
+                skipped(&format!("{what}: left to the CPU"));
+            }
+        }
+    }
+    assert!(count > 0);
+}
