@@ -201,7 +201,7 @@ impl PageProcessor<'_, '_> {
             return Ok(None);
         }
         let gpu = self.executor.decoder(op, &shape, self.form(shape));
-        let Some(gpu) = gpu.map_err(|error| failed(error, op, self.input))? else {
+        let Some(gpu) = gpu.map_err(|error| failed(error, op.name(), self.input))? else {
             return Ok(None);
         };
         let mut found = Diagnostics::default();
@@ -217,7 +217,7 @@ impl PageProcessor<'_, '_> {
                 timeline.packed(self.since, packed.len() as u64, &traffic);
                 let decoded = self.executor.decode_png(packed, gpu);
                 self.since = Instant::now();
-                decoded.map_err(|error| failed(error, op, self.input))?
+                decoded.map_err(|error| failed(error, op.name(), self.input))?
             }
             Err(unsuited) => Err(unsuited),
         };
