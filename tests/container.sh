@@ -22,7 +22,7 @@ fi
 system=target/bookworm.tar
 if [[ ! -s $system ]]; then
     command -v mmdebstrap > /dev/null || { apt-get update -qq && apt-get install -qq mmdebstrap; } > /dev/null 2>&1 || true
-    mmdebstrap --quiet --variant=minbase bookworm "$system.part" 2> /dev/null ||
+    mmdebstrap --quiet --format=tar --variant=minbase bookworm "$system.part" 2> /dev/null ||
         { skip "the Containerfile's steps: no Debian can be had"; exit 0; }
     mv "$system.part" "$system"
 fi

@@ -127,7 +127,11 @@ fn shaped(description: &str, transform: &Transform) -> Option<String> {
             sizes[..*count].iter().product::<u64>() == pages
                 && sizes[*count..].iter().product::<u64>() == samples
         };
-        let outer = (0..=sizes.len()).rev().find(fits)?;
+        // The axes behind the pages are rows, columns and channels; of an image of one pixel other
+        // cuts would fit, too.
+        let inner = if transform.from.channels > 1 { 3 } else { 2 };
+        let expected = sizes.len().checked_sub(inner).filter(fits);
+        let outer = expected.or_else(|| (0..=sizes.len()).rev().find(fits))?;
         sizes[..outer].to_vec()
     } else if transform.pages > 1 {
         vec![transform.pages as u64]
@@ -188,6 +192,26 @@ mod tests {
         mirror_x: false,
         mirror_y: false,
     });
+
+    #[test]
+    fn an_image_of_one_pixel_got_two_axes_more() {
+        let pixel = Shape {
+            width: 1,
+            height: 1,
+            channels: 1,
+            depth: Depth::Sixteen,
+        };
+        let told = "{\"shape\": [1, 1]}";
+        let transform = Transform {
+            from: pixel,
+            to: pixel,
+            ..transform(TRANSPOSE, 1)
+        };
+        assert_eq!(
+            shaped(told, &transform).as_deref(),
+            Some("{\"shape\": [1, 1]}")
+        );
+    }
 
     #[test]
     fn imagej_lines() {
