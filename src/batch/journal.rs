@@ -20,6 +20,7 @@ use super::key::Job;
 use super::naming::JOURNAL;
 use super::shard::Shard;
 use crate::files::{Identity, same_file, sync_folder};
+use crate::reason::plain;
 use anyhow::{Context, Result, bail, ensure};
 use history::History;
 use line::{Line, Marker};
@@ -267,7 +268,9 @@ impl Journal {
             false => Ok(()),
         });
         pen.torn = written.is_err();
-        written.context("cannot write the journal of the results")
+        written
+            .map_err(plain)
+            .context("cannot write the journal of the results")
     }
 }
 
