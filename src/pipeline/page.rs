@@ -1,5 +1,6 @@
 //! The page processor: decodes a page, brings it upright and to its depth, runs the operation,
-//! updates the metadata, and encodes the result.
+//! updates the metadata, and encodes the result. It is past 400 lines,
+//! since every step of a page is named here, in order, on the host and on a GPU.
 
 use super::destination::Destination;
 use super::diagnostics::FileDiagnostics;

@@ -1,5 +1,6 @@
 //! What the GPU does, in order, and the two places where the host waits for it: for the parts of
-//! the stream when they are counted, and for the checksum when all is done.
+//! the stream when they are counted, and for the checksum when all is done. It is past 400 lines, since the
+//! launches of one image are read in one go, from the first to the last.
 
 use super::chain::{Chain, FIRST, Inflated, MOST_EXTRA, SPAN, Step};
 use super::records::{CODES_WORDS, Part, PartWords, Report, ReportWords};
