@@ -50,11 +50,11 @@ pub fn inflated(file: &[u8], bytes: usize) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The same file without our index of segments, or none if it has no such chunk.
-pub fn without_index(file: &[u8]) -> Option<Vec<u8>> {
+/// The same file without its chunks of one kind, or none if it has no such chunk.
+pub fn without(file: &[u8], unwanted: &[u8; 4]) -> Option<Vec<u8>> {
     let mut chunks = parse(file);
     let before = chunks.len();
-    chunks.retain(|(kind, _)| kind != b"gpIS");
+    chunks.retain(|(kind, _)| kind != unwanted);
     (chunks.len() < before).then(|| join(&chunks))
 }
 
