@@ -10,8 +10,11 @@
 //! file, and reports it.
 
 mod chain;
+mod count;
 mod device;
+mod inflate;
 mod records;
+mod unfilter;
 
 pub use device::{decode_on_gpu, decode_resident};
 
@@ -22,3 +25,10 @@ pub const MIN_PIXELS: usize = 1 << 20;
 /// Bytes of file from which on a GPU decodes an image: a thread block decodes at least 2 KiB of
 /// compressed data, so fewer bytes, of a small or a very regular image, leave most of a GPU idle.
 pub const MIN_BYTES: u64 = 256 << 10;
+
+/// Blocks of threads that a multiprocessor holds of the kernels that stay on it: as their shared
+/// memory allows.
+const RESIDENT: u32 = 8;
+
+/// Threads of most blocks.
+const THREADS: u32 = 256;

@@ -1,6 +1,10 @@
 //! What the host and the kernels tell one another, as words of 32 bits in the order of the records
 //! in kernels/png_inflate.cuh. Places in the stream are bits.
 
+use crate::device::cuda::Buffer;
+use crate::device::job::Job;
+use anyhow::{Result, anyhow};
+
 /// Words of code lengths, four bits each.
 const PACKED_LENGTHS: usize = 40;
 
@@ -142,5 +146,14 @@ impl From<ReportWords> for Report {
             sum: wide(sum, sum_high),
             weighted: wide(weighted, weighted_high),
         }
+    }
+}
+
+impl Report {
+    /// Reads the report, after everything queued before.
+    pub fn read(report: &Buffer, job: &mut Job) -> Result<Report> {
+        let words: Vec<u32> = job.read_words(report)?;
+        let words: ReportWords = words.try_into().map_err(|_| anyhow!("a short report"))?;
+        Ok(words.into())
     }
 }

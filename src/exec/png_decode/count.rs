@@ -1,0 +1,175 @@
+//! Finds the blocks of a stream on the GPU and counts the bytes that their symbols make, until the
+//! chain of blocks is complete: the kernels png_find.cu and `png_count` of png_inflate.cu.
+
+use super::RESIDENT;
+use super::chain::{Chain, FIRST, Inflated, MOST_EXTRA, SPAN, Step};
+use super::records::{CODES_WORDS, Part, PartWords, Report};
+use crate::codec::png::{Head, Unsuited};
+use crate::device::cuda::{Arg, Buffer};
+use crate::device::job::Job;
+use anyhow::Result;
+
+/// Constants of png_find.cu: words of the stream that a block of threads searches, words of a
+/// region and the most codes found in it, and threads of a block that check and read headers.
+const GROUP: usize = 2048;
+const REGION: usize = 8192;
+const MOST: usize = 64;
+const SIEVERS: u32 = 64;
+const READERS: u32 = 4;
+
+/// Constants of png_inflate.cu: lanes of a part, and bytes of a lane's record.
+const LANES: usize = 128;
+const LANE_RECORD: usize = 12;
+
+/// Rounds in which lanes are tried to fit together at first.
+const FEW_ROUNDS: u32 = 4;
+
+/// Parts are not shorter, but where a block is.
+const SHORTEST: u32 = 16 << 10;
+
+/// Bytes of stream for one block with a code of its own, on average, at least.
+const BLOCK: usize = 1 << 10;
+
+/// Bits of stream for one that looks like a header at first, at least: in regular
+/// data many do, elsewhere one of 2000.
+const HIT: usize = 32;
+const USUAL_HIT: u32 = 2000;
+
+/// A stream whose symbols are counted.
+pub struct Counted {
+    /// The codes of the blocks, as `records::codes`.
+    pub codes: Buffer,
+    /// The parts, as `PartWords`.
+    pub parts: Buffer,
+    /// Where the symbols of each lane begin.
+    pub lanes: Buffer,
+    /// The order of the blocks and parts.
+    pub inflated: Inflated,
+}
+
+/// Finds the blocks of the stream and counts what they make.
+pub fn count(
+    head: &Head,
+    words: usize,
+    stream: &Buffer,
+    report: &Buffer,
+    job: &mut Job,
+) -> Result<Result<Counted, Unsuited>> {
+    let names = ["png_find", "png_sieve", "png_read", "png_order"];
+    let [find, sieve, read, order] = job.kernels("png_find", names, "")?;
+    let [count] = job.kernels("png_inflate", ["png_count"], "")?;
+    let bits = head.len as u32 * 8;
+    let regions = words.div_ceil(REGION);
+    let most = head.len / BLOCK + 64;
+    // Enough parts to fill the GPU with, if there is enough to do.
+    let lowest = bits / (RESIDENT * job.multiprocessors());
+    let span = lowest.clamp(SHORTEST, SPAN).next_multiple_of(32);
+    let most_parts = most + (bits / span) as usize;
+    let room = 2 * most_parts + MOST_EXTRA;
+
+    let most_hits = bits as usize / HIT + 1024;
+    let hits = job.alloc(most_hits * 4)?;
+    let likely = job.alloc(most * 4)?;
+    let counts = job.zeroed(regions * 4)?;
+    let slots = job.alloc(regions * MOST * 4)?;
+    let codes = job.alloc((most + MOST_EXTRA) * 4 * CODES_WORDS)?;
+    let ordered = job.alloc(most * 4)?;
+    let parts = job.alloc(room * size_of::<PartWords>())?;
+    let lanes = job.alloc(room * LANES * LANE_RECORD)?;
+
+    let u32s = |numbers: &[u32]| numbers.iter().map(|&n| Arg::U32(n)).collect::<Vec<Arg>>();
+    let buffer = Arg::Buffer;
+    let shared = [buffer(&counts), buffer(&slots), buffer(&codes)];
+    let source = [buffer(stream), Arg::U32(words as u32), Arg::U32(bits)];
+    let few = [Arg::U32(most_hits as u32)];
+    let args = [
+        &source[..],
+        &[Arg::U32(FIRST)],
+        &few,
+        &[&hits, report].map(buffer),
+    ]
+    .concat();
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&find, words.div_ceil(GROUP) as u32, head.len as u64, &args) }?;
+    let codes_most = [Arg::U32(most as u32)];
+    let lists = [&hits, &likely, report].map(buffer);
+    let args = [&source[..], &few, &codes_most, &lists].concat();
+    let sievers = (bits / USUAL_HIT).div_ceil(SIEVERS).max(1);
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&sieve, sievers, 0, &args) }?;
+    let tail = [&likely, &counts, &slots, &codes, report].map(buffer);
+    let args = [&source[..], &codes_most, &tail].concat();
+    let readers = (most as u32)
+        .div_ceil(READERS)
+        .min(32 * job.multiprocessors());
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&read, readers, 0, &args) }?;
+    let args = [
+        &u32s(&[bits, regions as u32])[..],
+        &shared,
+        &u32s(&[span, most_parts as u32]),
+        &[buffer(&ordered), buffer(&parts), buffer(report)],
+    ]
+    .concat();
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&order, 1, 0, &args) }?;
+    let resident = RESIDENT * job.multiprocessors();
+    let counting = |job: &mut Job, from: u32, to: u32, grid: u32, rounds: u32| {
+        let arrays = [buffer(&codes), buffer(&parts), buffer(&lanes)];
+        let args = [
+            &[buffer(stream), Arg::U32(words as u32)][..],
+            &arrays,
+            &u32s(&[from, to, rounds]),
+            &[buffer(report)],
+        ]
+        .concat();
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&count, grid, head.len as u64, &args) }
+    };
+    counting(job, 0, 0, resident.min(most_parts as u32), FEW_ROUNDS)?;
+
+    let reported = Report::read(report, job)?;
+    if reported.wrong != 0 {
+        return Ok(Err(Unsuited::new("its blocks are too short")));
+    }
+    let found: Vec<PartWords> = job.fetch_words(&parts, 0, reported.parts as usize)?;
+    let found = found.into_iter().map(Part::from).collect();
+    let mut known = most.min(reported.codes as usize);
+    let mut chain = Chain::new(bits, found, known as u32);
+    let inflated = loop {
+        match chain.step(&job.host()?[..head.len]) {
+            Err(unsuited) => return Ok(Err(unsuited)),
+            Ok(Step::Done(inflated)) => break inflated,
+            Ok(Step::Again(again)) => {
+                let from = chain.parts();
+                if from + again.parts.len() > room {
+                    return Ok(Err(Unsuited::new(
+                        "its blocks do not tell where they begin",
+                    )));
+                }
+                job.send_words(again.codes.as_flattened(), &codes, known * 4 * CODES_WORDS)?;
+                known += again.codes.len();
+                let words: Vec<PartWords> = again.parts.iter().map(|&part| part.into()).collect();
+                job.send_words(&words, &parts, from * size_of::<PartWords>())?;
+                let made = again.parts.len();
+                let to = (from + made) as u32;
+                let grid = resident.min(made as u32);
+                counting(job, from as u32, to, grid, LANES as u32 + 1)?;
+                let counted: Vec<PartWords> =
+                    job.fetch_words(&parts, from * size_of::<PartWords>(), made)?;
+                chain.take(counted.into_iter().map(Part::from));
+            }
+        }
+    };
+    if inflated.bytes != head.bytes as u64 {
+        return Ok(Err(Unsuited::new(
+            "its data are not as many as its header says",
+        )));
+    }
+    Ok(Ok(Counted {
+        codes,
+        parts,
+        lanes,
+        inflated,
+    }))
+}
