@@ -8,6 +8,7 @@ pub mod format;
 pub mod item;
 pub mod metadata;
 pub mod ordered;
+pub mod packed;
 pub mod png;
 pub mod pnm;
 mod raw;

@@ -9,7 +9,7 @@ pub mod png_decode;
 
 pub use pixels::{Form, Pixels};
 
-use crate::codec::png::{Packed, Unsuited};
+use crate::codec::packed::{Packed, Unsuited};
 use crate::device::cuda::Gpu;
 use crate::device::job::Job;
 use crate::device::{Devices, Failed, NoMemory, Work};

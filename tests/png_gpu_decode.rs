@@ -4,7 +4,7 @@ use crate::png_encode;
 use crate::support::png::{Plain, idats, index, segments, zlib};
 use crate::support::{Numbers, gpu, skipped};
 use gpuimg::codec::Decoder;
-use gpuimg::codec::png::{self, Mode, Packed, PngDecoder};
+use gpuimg::codec::png::{self, Mode, PngDecoder};
 use gpuimg::device::cuda::Gpu;
 use gpuimg::exec::png_decode::decode_on_gpu;
 use gpuimg::files::Source;
@@ -73,7 +73,7 @@ fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
     let source = Source::memory(file.to_vec());
     let reader = PngDecoder::open(&source, false).map_err(|error| format!("{error:#}"))?;
     let shape = reader.shape();
-    let mut packed = Packed::read(&reader).map_err(|unsuited| unsuited.to_string())?;
+    let mut packed = reader.packed().map_err(|unsuited| unsuited.to_string())?;
     let (head, memory) = packed.split();
     let decoded = gpu.job(memory, &mut Timeline::default(), |job| {
         let image = match decode_on_gpu(head, job)? {

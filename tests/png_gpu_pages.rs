@@ -4,7 +4,8 @@
 use crate::png_gpu_decode::{damaged, plain};
 use crate::support::png::{Plain, zlib};
 use crate::support::{Numbers, folder, gpu, listing, run};
-use gpuimg::codec::png::{Packed, PngDecoder};
+use gpuimg::codec::Decoder;
+use gpuimg::codec::png::PngDecoder;
 use gpuimg::codec::{Options, Reading};
 use gpuimg::device::{Choice, Devices, Work};
 use gpuimg::files::Source;
@@ -212,7 +213,7 @@ fn an_ignored_transparency_chunk_leaves_a_palette_to_the_cpu() {
     let packed = |plain: &Plain| {
         let source = Source::memory(plain.encoded(1));
         let decoder = PngDecoder::open(&source, false).unwrap();
-        Packed::read(&decoder).map(|packed| packed.len())
+        decoder.packed().map(|packed| packed.len())
     };
     assert!(packed(&paletted).is_ok());
     paletted.before.push((*b"tRNS", Vec::new()));

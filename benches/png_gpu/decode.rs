@@ -3,7 +3,7 @@
 //! waits counted; and 1 to 16 streams at once, with and without the upload.
 
 use gpuimg::codec::Decoder;
-use gpuimg::codec::png::{self, Packed, PngDecoder};
+use gpuimg::codec::png::{self, PngDecoder};
 use gpuimg::device::cuda::Gpu;
 use gpuimg::exec::png_decode::{decode_on_gpu, decode_resident};
 use gpuimg::files::Source;
@@ -31,7 +31,7 @@ fn row(gpu: &Gpu, path: &Path) {
     let reader = PngDecoder::open(&source, false).unwrap();
     let bytes = reader.shape().bytes();
     let start = Instant::now();
-    let mut packed = match Packed::read(&reader) {
+    let mut packed = match reader.packed() {
         Ok(packed) => packed,
         Err(why) => return println!("  left to the CPU: {why}"),
     };
@@ -99,7 +99,7 @@ fn streams(gpu: &Gpu, source: &Source, count: usize, upload: bool) -> (Duration,
             scope.spawn(|| {
                 let stream_gpu = gpu.with_stream(true).unwrap();
                 let reader = PngDecoder::open(source, false).unwrap();
-                let mut packed = Packed::read(&reader).ok().unwrap();
+                let mut packed = reader.packed().ok().unwrap();
                 let (head, memory) = packed.split();
                 let work = stream_gpu.job(memory, &mut Timeline::default(), |job| {
                     let stream = job.upload()?;

@@ -4,7 +4,7 @@
 use super::deflated::Deflated;
 use super::error_policy::ErrorPolicy;
 use super::item::Item;
-use super::png::{Packed, Unsuited};
+use super::packed::{Packed, Unsuited};
 use super::{FORMATS, Options};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};

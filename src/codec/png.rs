@@ -7,7 +7,7 @@ mod encode;
 mod metadata;
 mod neutral;
 
-pub use decode::{Head, Packed, PngDecoder, Unsuited, decode};
+pub use decode::{PngDecoder, decode};
 pub use encode::{Mode, encode};
 
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};

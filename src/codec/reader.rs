@@ -3,7 +3,7 @@
 use super::Reading;
 use super::error_policy::ErrorPolicy;
 use super::format::{self, Decoder, Format};
-use super::png::{Packed, Unsuited};
+use super::packed::{Packed, Unsuited};
 use crate::files::Source;
 use crate::image::{Image, Shape};
 use crate::metadata::{Diagnostics, Metadata};

@@ -14,6 +14,7 @@ mod unfilter_simd;
 
 use crate::codec::Decoder;
 use crate::codec::error_policy::ErrorPolicy;
+use crate::codec::packed::{Packed, Unsuited};
 use crate::deflate::inflate::parallel;
 use crate::files::Source;
 use crate::image::{Image, Shape};
@@ -24,8 +25,6 @@ use data::ImageData;
 use header::{Colour, Prelude};
 use scanlines::ScanlineInflater;
 use unfilter::{Layout, Rows};
-
-pub use packed::{Head, Packed, Unsuited};
 
 /// Bytes of image from which on a second thread saves more time than its start takes.
 const WORTH_A_THREAD: usize = 1 << 20;
@@ -97,7 +96,7 @@ impl Decoder for PngDecoder<'_> {
     }
 
     fn packed(&self) -> Result<Packed, Unsuited> {
-        Packed::read(self)
+        packed::read(self)
     }
 
     /// Decodes a PNG of any kind into 1–4 channels: 16 bits stay 16, fewer than 8 are scaled to 8

@@ -5,7 +5,7 @@
 //! are parts that began at a wrong bit. None of this happens to most files, and little to others.
 
 use super::records::{CODES_WORDS, Part, Place, Stored, codes};
-use crate::codec::png::Unsuited;
+use crate::codec::packed::Unsuited;
 use crate::deflate::inflate::BitReader;
 use crate::deflate::inflate::block_header::{Tables, read_lengths};
 use std::ops::Range;

@@ -4,7 +4,7 @@
 use super::RESIDENT;
 use super::chain::{Chain, FIRST, Inflated, MOST_EXTRA, SPAN, Step};
 use super::records::{CODES_WORDS, Part, PartWords, Report};
-use crate::codec::png::{Head, Unsuited};
+use crate::codec::packed::{Head, Unsuited};
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use anyhow::Result;

@@ -5,7 +5,7 @@ use super::count::count;
 use super::inflate::inflate;
 use super::records::{Report, ReportWords};
 use super::unfilter::unfilter;
-use crate::codec::png::{Head, Unsuited};
+use crate::codec::packed::{Head, Unsuited};
 use crate::device::NoMemory;
 use crate::device::cuda::Buffer;
 use crate::device::job::Job;

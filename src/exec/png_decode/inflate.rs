@@ -3,7 +3,7 @@
 
 use super::count::Counted;
 use super::{RESIDENT, THREADS};
-use crate::codec::png::Head;
+use crate::codec::packed::Head;
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use anyhow::Result;

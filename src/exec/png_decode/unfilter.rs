@@ -1,7 +1,7 @@
 //! Makes samples of scanlines: the checksum and the filters, png_rows.cu and png_unfilter.cu.
 
 use super::THREADS;
-use crate::codec::png::Head;
+use crate::codec::packed::Head;
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use crate::image::Depth;
@@ -24,7 +24,7 @@ pub fn unfilter(head: &Head, bytes: &Buffer, report: &Buffer, job: &mut Job) -> 
         _ => "b8",
     };
     let [flat, wave] = job.kernels("png_unfilter", ["png_flat", "png_wave"], form)?;
-    let height = head.header.height;
+    let height = head.height;
     let total = head.bytes as u64;
     let sixteen = head.shape.depth == Depth::Sixteen;
     let (buffer, word) = (Arg::Buffer, Arg::U32);
@@ -71,9 +71,9 @@ pub fn unfilter(head: &Head, bytes: &Buffer, report: &Buffer, job: &mut Job) -> 
     let args = [
         buffer(&plain),
         rows[0],
-        word(head.header.width),
+        word(head.width),
         rows[1],
-        word(head.header.bits.into()),
+        word(head.bits.into()),
         word(expansion.mode),
         Arg::U64(expansion.key),
         buffer(&palette),

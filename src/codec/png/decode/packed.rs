@@ -1,194 +1,124 @@
-//! The compressed data of a PNG in one piece of memory, checked as far as they are not inflated.
+//! Reads the compressed data of a PNG for a GPU, and checks them as far as they are not inflated.
 
 use super::PngDecoder;
 use super::chunks::Chunks;
-use super::header::{Colour, Header};
+use super::header::Colour;
+use crate::codec::packed::{Expansion, Head, PADDING, Packed, Unsuited};
 use crate::deflate::inflate::parallel::Input;
 use crate::deflate::zlib::is_zlib;
-use crate::image::Shape;
 use crate::image::buffer::Buffer;
-use anyhow::Result;
-use std::borrow::Cow;
-use std::fmt;
-
-/// Why only the CPU's decoder decodes a file.
-#[derive(Debug)]
-pub struct Unsuited(Cow<'static, str>);
-
-impl Unsuited {
-    /// A reason, as a clause about the file: `it is interlaced`.
-    pub(crate) fn new(why: impl Into<Cow<'static, str>>) -> Unsuited {
-        Unsuited(why.into())
-    }
-}
-
-impl fmt::Display for Unsuited {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Zeros behind the stream, so that whoever reads ahead reads them.
-const PADDING: usize = 16;
 
 /// Streams and images whose bits and bytes 32 bits can count, with some room.
 const MOST_STREAM: usize = (1 << 29) - (1 << 16);
 const MOST_BYTES: usize = u32::MAX as usize - (1 << 16);
 const MOST_ROW: usize = 1 << 29;
 
-/// A PNG's image data, ready for a GPU.
-pub struct Packed {
-    head: Head,
-    memory: Buffer<u8>,
+/// Reads the image data of a file that has been opened and not decoded, and checks all that
+/// follows them.
+///
+/// # Errors
+/// An error of the file, which the CPU's decoder finds and reports too, or a limit of the kernels.
+pub fn read(reader: &PngDecoder) -> Result<Packed, Unsuited> {
+    let unsuited = |error: anyhow::Error| Unsuited::new(format!("{error:#}"));
+    let header = reader.prelude.header;
+    if header.interlaced {
+        return Err(Unsuited::new("it is interlaced"));
+    }
+    let bytes = header.scanline_bytes().map_err(unsuited)?;
+    let row = bytes / header.height as usize - 1;
+    if bytes > MOST_BYTES || row > MOST_ROW {
+        return Err(Unsuited::new("its image is too large for the kernels"));
+    }
+    let expansion = expansion(reader)?;
+    let room = reader.source.len().saturating_sub(reader.prelude.data) as usize;
+    if room > MOST_STREAM {
+        return Err(Unsuited::new("its data are too many for the kernels"));
+    }
+    let mut memory = Buffer::<u8>::any(room + 2 * PADDING).map_err(unsuited)?;
+    let mut data = reader.prelude.image_data(reader.source).map_err(unsuited)?;
+    let mut len = 0;
+    loop {
+        let piece = data.peek().map_err(unsuited)?;
+        if piece.is_empty() {
+            break;
+        }
+        let count = piece.len();
+        memory[len..len + count].copy_from_slice(piece);
+        data.consume(count).map_err(unsuited)?;
+        len += count;
+    }
+    data.finish().map_err(unsuited)?;
+    memory[len..len + 2 * PADDING].fill(0);
+    if !memory[..len].first_chunk().is_some_and(is_zlib) {
+        return Err(Unsuited::new("it has no zlib stream"));
+    }
+    Ok(Packed {
+        head: Head {
+            shape: reader.shape,
+            width: header.width,
+            height: header.height,
+            bits: header.bits,
+            expansion,
+            len,
+            bytes,
+            row,
+            step: header.pixel_bits().div_ceil(8) as usize,
+        },
+        memory,
+    })
 }
 
-/// What is known of them beside the bytes.
-pub struct Head {
-    pub(crate) header: Header,
-    /// What decoding gives, as the decoder's `shape`.
-    pub shape: Shape,
-    pub(crate) expansion: Option<Expansion>,
-    /// Bytes of the stream, from zlib's header on.
-    pub(crate) len: usize,
-    /// Bytes of all scanlines with their filters, of a row without, and from a sample to the one that its
-    /// filter refers to.
-    pub(crate) bytes: usize,
-    pub(crate) row: usize,
-    pub(crate) step: usize,
-}
-
-/// How packed pixels become samples: kernels/png_rows.cu.
-pub(crate) struct Expansion {
-    pub mode: u32,
-    /// The pixel that is transparent, 16 bits a channel.
-    pub key: u64,
-    /// Red lowest, opacity highest.
-    pub palette: Vec<u32>,
-}
-
-impl Packed {
-    /// Reads the image data of a file that has been opened and not decoded, and checks all that
-    /// follows them. An
-    /// error is one that the CPU's decoder finds and reports too, or a limit of the kernels.
-    pub fn read(reader: &PngDecoder) -> Result<Packed, Unsuited> {
+/// What the pixels of this file need; none if samples lie in the file as in memory.
+fn expansion(reader: &PngDecoder) -> Result<Option<Expansion>, Unsuited> {
+    let prelude = &reader.prelude;
+    if prelude.is_plain() {
+        return Ok(None);
+    }
+    let odd = || Unsuited::new("its palette or its transparency is unusual");
+    let mut chunks = Chunks::new(reader.source);
+    let (mut palette, mut opacity) = (Vec::new(), None);
+    let mut at = 8;
+    while at < prelude.data {
         let unsuited = |error: anyhow::Error| Unsuited::new(format!("{error:#}"));
-        let header = reader.prelude.header;
-        if header.interlaced {
-            return Err(Unsuited::new("it is interlaced"));
+        let chunk = chunks.at(at).map_err(unsuited)?;
+        match &chunk.kind {
+            b"PLTE" => palette = chunks.data(&chunk).map_err(unsuited)?,
+            b"tRNS" if opacity.is_some() => return Err(odd()),
+            b"tRNS" => opacity = Some(chunks.data(&chunk).map_err(unsuited)?),
+            _ => {}
         }
-        let bytes = header.scanline_bytes().map_err(unsuited)?;
-        let row = bytes / header.height as usize - 1;
-        if bytes > MOST_BYTES || row > MOST_ROW {
-            return Err(Unsuited::new("its image is too large for the kernels"));
-        }
-        let expansion = Expansion::of(reader)?;
-        let room = reader.source.len().saturating_sub(reader.prelude.data) as usize;
-        if room > MOST_STREAM {
-            return Err(Unsuited::new("its data are too many for the kernels"));
-        }
-        let mut memory = Buffer::<u8>::any(room + 2 * PADDING).map_err(unsuited)?;
-        let mut data = reader.prelude.image_data(reader.source).map_err(unsuited)?;
-        let mut len = 0;
-        loop {
-            let piece = data.peek().map_err(unsuited)?;
-            if piece.is_empty() {
-                break;
+        at = chunk.end();
+    }
+    // A tRNS chunk that does not fit the image is ignored, and the shape has no alpha.
+    if opacity.is_some() != prelude.transparent {
+        return Err(odd());
+    }
+    let pairs = |bytes: &[u8]| {
+        let pair = |(i, pair): (usize, &[u8; 2])| u64::from(u16::from_be_bytes(*pair)) << (16 * i);
+        bytes.as_chunks().0.iter().enumerate().map(pair).sum()
+    };
+    let (mode, key, colours) = match (prelude.header.colour, &opacity) {
+        (Colour::Grey, None) => (0, 0, Vec::new()),
+        (Colour::Grey, Some(key)) if key.len() == 2 => (1, pairs(key), Vec::new()),
+        (Colour::Rgb, Some(key)) if key.len() == 6 => (2, pairs(key), Vec::new()),
+        (Colour::Palette, opacity) => {
+            let colours = palette.as_chunks::<3>().0;
+            let opaque = opacity.as_deref().unwrap_or_default();
+            if colours.is_empty() || opaque.len() > colours.len() {
+                return Err(odd());
             }
-            let count = piece.len();
-            memory[len..len + count].copy_from_slice(piece);
-            data.consume(count).map_err(unsuited)?;
-            len += count;
+            let colour = |(i, &[r, g, b]): (usize, &[u8; 3])| {
+                let a = opaque.get(i).copied().unwrap_or(u8::MAX);
+                u32::from_le_bytes([r, g, b, a])
+            };
+            let mode = 3 + u32::from(opacity.is_some());
+            (mode, 0, colours.iter().enumerate().map(colour).collect())
         }
-        data.finish().map_err(unsuited)?;
-        memory[len..len + 2 * PADDING].fill(0);
-        if !memory[..len].first_chunk().is_some_and(is_zlib) {
-            return Err(Unsuited::new("it has no zlib stream"));
-        }
-        Ok(Packed {
-            head: Head {
-                header,
-                shape: reader.shape,
-                expansion,
-                len,
-                bytes,
-                row,
-                step: header.pixel_bits().div_ceil(8) as usize,
-            },
-            memory,
-        })
-    }
-
-    /// Bytes of compressed data.
-    pub fn len(&self) -> usize {
-        self.head.len
-    }
-
-    /// Whether there are none, which no PNG has.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// What is known, and the memory for the job in which `decode_on_gpu` is called.
-    pub fn split(&mut self) -> (&Head, &mut [u8]) {
-        let len = (self.head.len + PADDING).next_multiple_of(PADDING);
-        (&self.head, &mut self.memory[..len])
-    }
-}
-
-impl Expansion {
-    /// What the pixels of this file need; none if samples lie in the file as in memory.
-    fn of(reader: &PngDecoder) -> Result<Option<Expansion>, Unsuited> {
-        let prelude = &reader.prelude;
-        if prelude.is_plain() {
-            return Ok(None);
-        }
-        let odd = || Unsuited::new("its palette or its transparency is unusual");
-        let mut chunks = Chunks::new(reader.source);
-        let (mut palette, mut opacity) = (Vec::new(), None);
-        let mut at = 8;
-        while at < prelude.data {
-            let unsuited = |error: anyhow::Error| Unsuited::new(format!("{error:#}"));
-            let chunk = chunks.at(at).map_err(unsuited)?;
-            match &chunk.kind {
-                b"PLTE" => palette = chunks.data(&chunk).map_err(unsuited)?,
-                b"tRNS" if opacity.is_some() => return Err(odd()),
-                b"tRNS" => opacity = Some(chunks.data(&chunk).map_err(unsuited)?),
-                _ => {}
-            }
-            at = chunk.end();
-        }
-        // A tRNS chunk that does not fit the image is ignored, and the shape has no alpha.
-        if opacity.is_some() != prelude.transparent {
-            return Err(odd());
-        }
-        let pairs = |bytes: &[u8]| {
-            let pair =
-                |(i, pair): (usize, &[u8; 2])| u64::from(u16::from_be_bytes(*pair)) << (16 * i);
-            bytes.as_chunks().0.iter().enumerate().map(pair).sum()
-        };
-        let (mode, key, colours) = match (prelude.header.colour, &opacity) {
-            (Colour::Grey, None) => (0, 0, Vec::new()),
-            (Colour::Grey, Some(key)) if key.len() == 2 => (1, pairs(key), Vec::new()),
-            (Colour::Rgb, Some(key)) if key.len() == 6 => (2, pairs(key), Vec::new()),
-            (Colour::Palette, opacity) => {
-                let colours = palette.as_chunks::<3>().0;
-                let opaque = opacity.as_deref().unwrap_or_default();
-                if colours.is_empty() || opaque.len() > colours.len() {
-                    return Err(odd());
-                }
-                let colour = |(i, &[r, g, b]): (usize, &[u8; 3])| {
-                    let a = opaque.get(i).copied().unwrap_or(u8::MAX);
-                    u32::from_le_bytes([r, g, b, a])
-                };
-                let mode = 3 + u32::from(opacity.is_some());
-                (mode, 0, colours.iter().enumerate().map(colour).collect())
-            }
-            _ => return Err(odd()),
-        };
-        Ok(Some(Expansion {
-            mode,
-            key,
-            palette: colours,
-        }))
-    }
+        _ => return Err(odd()),
+    };
+    Ok(Some(Expansion {
+        mode,
+        key,
+        palette: colours,
+    }))
 }
