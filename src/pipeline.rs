@@ -19,7 +19,7 @@ use crate::ops::Operation;
 use crate::timing::Timeline;
 use anyhow::{Context, Result};
 use diagnostics::FileDiagnostics;
-use errors::{undone, unread, unwritten};
+use errors::{Sentences, unwritten};
 use page::PageProcessor;
 use stack::StackStatistics;
 use std::path::Path;
@@ -73,14 +73,15 @@ pub fn one_image_announced(
     resources: &Resources,
     announce: Announce,
 ) -> Result<Done> {
-    let result = attempt(op, input, output, resources, announce);
+    let attempt = || attempt(op, input, output, resources, announce);
+    let result = attempt();
     let failed = result.as_ref().is_err_and(|error| error.is::<Failed>());
     // Standard input cannot be read twice.
     if !failed || input == Path::new("-") || !resources.devices.falls_back() {
         return result;
     }
     let cause = result.err().map(|error| error.root_cause().to_string());
-    let mut done = attempt(op, input, output, resources, announce)?;
+    let mut done = attempt()?;
     let cause = cause.unwrap_or_default();
     done.warnings
         .push(format!("done on the CPU, since the GPU failed: {cause}"));
@@ -96,16 +97,21 @@ fn attempt(
     announce: Announce,
 ) -> Result<Done> {
     let (since, timeline) = (Instant::now(), Timeline::default());
+    let sentences = Sentences {
+        verb: op.name(),
+        input,
+    };
+    let unread = || sentences.unread();
     let target = output.map(Destination::create).transpose()?;
     let source = match resources.only_files {
         true => Source::open_file(input),
         false => Source::open(input),
     };
-    let source = source.with_context(|| unread(input))?;
-    let mut reader = Reader::open(&source, &resources.reading).with_context(|| unread(input))?;
-    let surveys = reader.surveys().with_context(|| unread(input))?;
+    let source = source.with_context(unread)?;
+    let mut reader = Reader::open(&source, &resources.reading).with_context(unread)?;
+    let surveys = reader.surveys().with_context(unread)?;
     for (shape, _) in &surveys {
-        op.check(shape).with_context(|| undone(op.name(), input))?;
+        op.check(shape).with_context(|| sentences.undone())?;
     }
     let largest = surveys.iter().map(memory).max();
     let _reservation = resources
@@ -122,12 +128,12 @@ fn attempt(
     });
     let writer = writer.transpose()?;
     let mut executor = Executor::new(resources.devices, timeline);
-    let stack = StackStatistics::measure(op, input, &mut reader, &mut executor)?;
+    let stack = StackStatistics::measure(op, &sentences, &mut reader, &mut executor)?;
 
     // A scope of its own: at its end nothing borrows the target any more.
     let (length, reader, mut executor, diagnostics, found, since, last) = {
         let mut processor = PageProcessor {
-            input,
+            sentences,
             output: output.zip(target.as_ref()),
             source: &source,
             diagnostics: FileDiagnostics::new(reader.left_out(), pages),

@@ -67,6 +67,11 @@ impl Symmetry {
         }
     }
 
+    /// The shape of an image of the given shape after the symmetry.
+    pub fn shape(self, from: Shape) -> Shape {
+        self.parts().of(from)
+    }
+
     /// The symmetry that brings an image of this orientation (TIFF 6.0, section 8, 1 to 8) upright;
     /// `None` if it is upright.
     pub fn upright(orientation: u16) -> Option<Symmetry> {
@@ -111,7 +116,7 @@ impl Operation for Symmetry {
 
 impl Bound for Symmetry {
     fn naive(&self, image: &Image) -> Result<OpResult> {
-        let (from, to) = (image.shape(), self.parts().of(image.shape()));
+        let (from, to) = (image.shape(), self.shape(image.shape()));
         let PixelMap {
             transposed,
             mirror_x,
@@ -134,7 +139,7 @@ impl Bound for Symmetry {
     }
 
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
-        let (from, to) = (image.shape(), self.parts().of(image.shape()));
+        let (from, to) = (image.shape(), self.shape(image.shape()));
         let mut samples = image.into_samples();
         timeline.host(self.name(), 2 * from.bytes() as u64, || {
             match from.pixel_bytes() {
@@ -182,7 +187,7 @@ impl Bound for Symmetry {
         let grid = grid(width, height, pixel, transposed);
         // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
         unsafe { job.launch(&kernel, grid, 2 * from.bytes() as u64, &args) }?;
-        let shape = self.parts().of(from);
+        let shape = self.shape(from);
         Ok(OpResult::Image(DeviceImage { shape, samples }))
     }
 }

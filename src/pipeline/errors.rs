@@ -4,6 +4,40 @@ use crate::device::Unusable;
 use anyhow::Error;
 use std::path::Path;
 
+/// The sentences about one input: what was to be done with which file.
+#[derive(Clone, Copy, Debug)]
+pub struct Sentences<'a> {
+    /// The subcommand's name.
+    pub verb: &'static str,
+    /// The input's path, or `-` for standard input.
+    pub input: &'a Path,
+}
+
+impl Sentences<'_> {
+    /// `cannot read scan.tif`
+    pub fn unread(&self) -> String {
+        format!("cannot read {}", name(self.input))
+    }
+
+    /// `cannot normalize scan.tif`
+    pub fn undone(&self) -> String {
+        format!("cannot {} {}", self.verb, name(self.input))
+    }
+
+    /// Adds `undone` to an error, unless the GPU cannot be used at all, which concerns no file.
+    pub fn failed(&self, error: Error) -> Error {
+        match error.is::<Unusable>() {
+            true => error,
+            false => error.context(self.undone()),
+        }
+    }
+}
+
+/// `cannot write out.png`
+pub fn unwritten(output: &Path) -> String {
+    format!("cannot write {}", name(output))
+}
+
 /// A file's name for people: `-` is standard input or output.
 fn name(path: &Path) -> String {
     if path == Path::new("-") {
@@ -11,25 +45,4 @@ fn name(path: &Path) -> String {
     } else {
         path.display().to_string()
     }
-}
-
-pub fn unread(input: &Path) -> String {
-    format!("cannot read {}", name(input))
-}
-
-pub fn undone(verb: &str, input: &Path) -> String {
-    format!("cannot {verb} {}", name(input))
-}
-
-/// Adds to an error the operation's verb and the file that it concerns, unless the GPU cannot be used at
-/// all.
-pub fn failed(error: Error, verb: &str, input: &Path) -> Error {
-    match error.is::<Unusable>() {
-        true => error,
-        false => error.context(undone(verb, input)),
-    }
-}
-
-pub fn unwritten(output: &Path) -> String {
-    format!("cannot write {}", name(output))
 }

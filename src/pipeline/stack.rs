@@ -1,14 +1,13 @@
 //! Measures the statistics that the pages of a stack share, so that all pages are stretched from
 //! the same range.
 
-use super::errors::{failed, unread};
+use super::errors::Sentences;
 use crate::codec::Reader;
 use crate::exec::{Executor, Pixels};
 use crate::image::{Depth, Shape};
 use crate::metadata::{Diagnostics, Metadata};
 use crate::ops::{Join, Operation, Scope, Statistic, Statistics};
 use anyhow::{Context, Result};
-use std::path::Path;
 
 /// The statistic of each kind of page, measured over all pages of that kind.
 #[derive(Debug, Default)]
@@ -27,7 +26,7 @@ impl StackStatistics {
     /// statistic. The pixels are not kept.
     pub fn measure(
         op: &dyn Operation,
-        input: &Path,
+        sentences: &Sentences,
         reader: &mut Reader,
         executor: &mut Executor,
     ) -> Result<StackStatistics> {
@@ -43,9 +42,9 @@ impl StackStatistics {
                 let metadata = reader.metadata(&mut Diagnostics::default())?;
                 Ok((kind(&image.shape(), &metadata), image))
             };
-            let (kind, image) = read().with_context(|| unread(input))?;
+            let (kind, image) = read().with_context(|| sentences.unread())?;
             let statistics = executor.measure(statistic, Pixels::Host(image));
-            let statistics = statistics.map_err(|error| failed(error, op.name(), input))?;
+            let statistics = statistics.map_err(|error| sentences.failed(error))?;
             match stack.0.iter_mut().find(|(known, _)| *known == kind) {
                 None => stack.0.push((kind, statistics)),
                 Some((_, known)) => known.join(&statistics)?,

@@ -1,0 +1,64 @@
+//! `--depth`: widens samples before the operation, and narrows them after it.
+
+use super::PageProcessor;
+use crate::exec::Pixels;
+use crate::image::Depth;
+use crate::metadata::{Alpha, Effect, Metadata};
+use crate::ops::depth;
+use anyhow::Result;
+
+/// Widens 8-bit samples to 16 bits where the output has 16, so that the result uses all 16
+/// bits. Where the operation stretches values, alpha is scaled to the full depth as well.
+pub fn widen(
+    processor: &mut PageProcessor,
+    pixels: Pixels,
+    metadata: &Metadata,
+    effect: Effect,
+) -> Result<Pixels> {
+    let Some((output, _)) = processor.output else {
+        return Ok(pixels);
+    };
+    let from = pixels.shape();
+    let stretches = effect == Effect::Values;
+    match (output.depth, metadata.maxval) {
+        (Some(Depth::Sixteen), maxval) if from.depth == Depth::Eight => {
+            let image = processor.executor.on_host(pixels)?;
+            // If values will be stretched, whole steps of 257 are kept, in which the range is
+            // reported.
+            let most = maxval.filter(|_| !stretches).unwrap_or(Depth::Eight.full());
+            let bytes = 3 * from.bytes() as u64;
+            let timeline = &mut processor.executor.timeline;
+            let widened = timeline.host("widen", bytes, || depth::widen(image, most));
+            Ok(Pixels::Host(widened))
+        }
+        // Samples that are narrowed have their alpha scaled together with the colours.
+        (depth, Some(most))
+            if stretches && depth != Some(Depth::Eight) && metadata.alpha != Alpha::Unspecified =>
+        {
+            let image = processor.executor.on_host(pixels)?;
+            Ok(Pixels::Host(depth::with_full_alpha(image, most)))
+        }
+        _ => Ok(pixels),
+    }
+}
+
+/// Narrows 16-bit samples to 8 bits where the output has 8, after the operation, which
+/// stretched values from `ranges`.
+pub fn narrow(
+    processor: &mut PageProcessor,
+    pixels: Pixels,
+    metadata: &Metadata,
+    ranges: &[(i32, i32)],
+) -> Result<Pixels> {
+    let from = pixels.shape();
+    let wanted = processor.output.and_then(|(output, _)| output.depth);
+    if wanted != Some(Depth::Eight) || from.depth != Depth::Sixteen {
+        return Ok(pixels);
+    }
+    let most = metadata.maxval.unwrap_or(Depth::Sixteen.full());
+    let image = processor.executor.on_host(pixels)?;
+    let bytes = 3 * from.samples() as u64;
+    let timeline = &mut processor.executor.timeline;
+    let narrow = || depth::narrow(image, ranges, most);
+    Ok(Pixels::Host(timeline.host("narrow", bytes, narrow)))
+}

@@ -1,0 +1,55 @@
+//! Encodes a page.
+
+use super::{Page, PageProcessor};
+use crate::exec::{Form, Pixels};
+use crate::image::{Depth, Shape};
+use crate::metadata::{Diagnostics, Effect};
+use crate::pipeline::errors::unwritten;
+use anyhow::{Context, Result};
+use std::time::Instant;
+
+/// Adds a page to the output after an operation of this effect.
+pub fn encode(
+    processor: &mut PageProcessor,
+    page: Page,
+    effect: Effect,
+    diagnostics: &mut Diagnostics,
+) -> Result<()> {
+    let Some(((output, _), writer)) = processor.output.zip(processor.writer.as_mut()) else {
+        return Ok(());
+    };
+    processor.last = page.pixels.shape().bytes() as u64;
+    let written = match page.pixels {
+        Pixels::Deflated(deflated) => {
+            processor.since = Instant::now();
+            writer.deflated(&deflated, page.metadata, effect, diagnostics)
+        }
+        pixels => {
+            let image = processor.executor.on_host(pixels)?;
+            processor.since = Instant::now();
+            writer.page(image, page.metadata, effect, diagnostics)
+        }
+    };
+    written.with_context(|| unwritten(&output.path))
+}
+
+/// Records the time of writing the previous page, which is not the last.
+pub fn tell_written(processor: &mut PageProcessor) {
+    if let Some((_, target)) = processor.output {
+        let traffic = target.traffic.take();
+        let timeline = &mut processor.executor.timeline;
+        timeline.encoded(processor.since, processor.last, &traffic);
+        processor.since = Instant::now();
+    }
+}
+
+/// The form in which a GPU returns the result: deflated, if the output is a PNG whose samples
+/// need no narrowing, else as samples.
+pub fn form(processor: &PageProcessor, shape: Shape) -> Form {
+    let depth = processor.output.and_then(|(output, _)| output.depth);
+    let narrows = depth == Some(Depth::Eight) && shape.depth == Depth::Sixteen;
+    match &processor.writer {
+        Some(writer) if writer.is_for_gpu() && !narrows => Form::Png,
+        _ => Form::Samples,
+    }
+}
