@@ -183,6 +183,9 @@ fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
         "memory",
         &format!("{} MiB, {} free", mib(total), mib(free)),
     );
+    if let Some(stays) = managed.as_ref().and_then(|managed| managed.stays) {
+        line(out, "start", persistence(stays));
+    }
     if managed.is_some_and(|managed| managed.cut) {
         line(
             out,
@@ -208,6 +211,18 @@ fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
         None => line(out, "link", "unknown: neither NVML nor sysfs tells"),
     }
     Ok(())
+}
+
+/// What persistence mode means for the first process that uses the GPU.
+fn persistence(stays: bool) -> &'static str {
+    match stays {
+        true => "persistence mode is on: the driver stays loaded between processes",
+        false => {
+            "WARNING: persistence mode is off: the driver is loaded anew by each process that finds \
+             the GPU idle, which takes a second or more; nvidia-persistenced, or nvidia-smi -pm 1, \
+             keeps it"
+        }
+    }
 }
 
 /// The current and maximal link, and a warning if the current one is slower.

@@ -35,6 +35,8 @@ pub struct Managed {
     pub driver: String,
     /// Whether the GPU is partitioned into instances (MIG).
     pub cut: bool,
+    /// Whether the driver stays loaded while no process uses the GPU (persistence mode), if known.
+    pub stays: Option<bool>,
 }
 
 /// The properties of the GPU at (domain, bus, device) if NVML is installed.
@@ -45,6 +47,7 @@ pub fn managed(address: [i32; 3]) -> Option<Managed> {
         driver: nvml.sys_driver_version().ok()?,
         // GPUs without MIG return an error.
         cut: gpu.mig_mode().is_ok_and(|mode| mode.current != 0),
+        stays: gpu.is_in_persistent_mode().ok(),
     })
 }
 
