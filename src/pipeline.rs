@@ -39,6 +39,8 @@ pub struct Resources<'a> {
     pub reading: Reading,
     /// Whether the input must still be a regular file, as it was when the batch was planned.
     pub only_files: bool,
+    /// Whether copies and kernels on a GPU are timed.
+    pub gpu_times: bool,
 }
 
 /// Bytes of memory that a page needs while it is processed: its samples, the samples of the result,
@@ -96,7 +98,8 @@ fn attempt(
     resources: &Resources,
     announce: Announce,
 ) -> Result<Done> {
-    let (since, timeline) = (Instant::now(), Timeline::default());
+    let (since, mut timeline) = (Instant::now(), Timeline::default());
+    timeline.gpu_times = resources.gpu_times;
     let sentences = Sentences {
         verb: op.name(),
         input,

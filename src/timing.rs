@@ -70,6 +70,9 @@ pub struct Timeline {
     spans: Vec<Span>,
     /// Set if a GPU did the work.
     pub peaks: Peaks,
+    /// Whether copies and kernels on a GPU are timed too. That takes four calls of the driver for
+    /// each, so it is left out where nobody reads the times.
+    pub gpu_times: bool,
 }
 
 impl Default for Timeline {
@@ -85,6 +88,7 @@ impl Timeline {
             origin,
             spans: Vec::new(),
             peaks: Peaks::default(),
+            gpu_times: true,
         }
     }
 

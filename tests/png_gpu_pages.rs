@@ -61,6 +61,7 @@ fn processed(
         budget: None,
         reading: Reading::default(),
         only_files: false,
+        gpu_times: true,
     };
     let done = one_image(op, input, Some(&destination(output)), &resources);
     done.map_err(|error| format!("{error:#}"))
@@ -113,6 +114,7 @@ fn pages_decoded_on_the_gpu_give_the_bytes_of_the_cpu() {
                 budget: None,
                 reading: Reading::default(),
                 only_files: false,
+                gpu_times: true,
             };
             one_image(&sum, &path("a.png"), None, &resources)
                 .unwrap()

@@ -42,23 +42,32 @@ fn row(gpu: &Gpu, path: &Path) {
     line("read and checked on one core", start.elapsed(), 1);
     let (head, memory) = packed.split();
     println!("  {} bytes of {bytes}", memory.len());
-    let mut timeline = Timeline::default();
-    let best = gpu.job(memory, &mut timeline, |job| {
-        let stream = job.upload()?;
-        let mut best = Duration::MAX;
-        for _ in 0..TIMES {
-            let word = job.words(&[0u32])?;
-            let _: Vec<u32> = job.read_words(&word)?;
-            let start = Instant::now();
-            if let Err(why) = decode_resident(head, &stream, job)? {
-                println!("  left to the CPU: {why}");
-                return Ok(None);
+    let mut timed = |timeline: &mut Timeline| {
+        let best = gpu.job(memory, timeline, |job| {
+            let stream = job.upload()?;
+            let mut best = Duration::MAX;
+            for _ in 0..TIMES {
+                let word = job.words(&[0u32])?;
+                let _: Vec<u32> = job.read_words(&word)?;
+                let start = Instant::now();
+                if let Err(why) = decode_resident(head, &stream, job)? {
+                    println!("  left to the CPU: {why}");
+                    return Ok(None);
+                }
+                best = best.min(start.elapsed());
             }
-            best = best.min(start.elapsed());
-        }
-        Ok(Some(best))
-    });
-    let Some(best) = best.unwrap() else { return };
+            Ok(Some(best))
+        });
+        best.unwrap()
+    };
+    let mut timeline = Timeline::default();
+    let Some(_) = timed(&mut timeline) else {
+        return;
+    };
+    // Events around each kernel take time of their own.
+    let mut untimed = Timeline::default();
+    untimed.gpu_times = false;
+    let best = timed(&mut untimed).unwrap();
     let mut names: Vec<String> = vec![];
     let mut all = Duration::ZERO;
     for span in timeline.spans() {
@@ -101,7 +110,9 @@ fn streams(gpu: &Gpu, source: &Source, count: usize, upload: bool) -> (Duration,
                 let reader = PngDecoder::open(source, false).unwrap();
                 let mut packed = reader.packed().ok().unwrap();
                 let (head, memory) = packed.split();
-                let work = stream_gpu.job(memory, &mut Timeline::default(), |job| {
+                let mut untimed = Timeline::default();
+                untimed.gpu_times = false;
+                let work = stream_gpu.job(memory, &mut untimed, |job| {
                     let stream = job.upload()?;
                     for round in 0..=times {
                         // The first round warms up.

@@ -27,6 +27,7 @@ pub fn single(
         budget: None,
         reading: common.reading,
         only_files: false,
+        gpu_times: common.stats.is_some(),
     };
     let done = one_image(op, input, output, &resources)?;
     if !quiet {

@@ -3,6 +3,7 @@
 //! the SIMD of `deflate`, the launches, whose arguments only operations know, and one line in
 //! `console.rs`. They know no operation; `job.rs` queues these calls in order and times them.
 
+mod allocator;
 mod budget;
 mod context;
 mod error;

@@ -132,9 +132,11 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
         unsafe { job.launch(&pack, of_blocks, raw + packed_bytes, &args) }?;
     }
 
+    // Deflated segments that follow one another, with a gap of less than 16 bytes, are one copy.
     let mut parts: Vec<(&Buffer, Range<usize>)> = Vec::with_capacity(count);
     let mut end = 0;
     let mut placed = Vec::with_capacity(count);
+    let mut last_packed: Option<usize> = None;
     for (index, segment) in words.as_chunks::<SEGMENT_RECORD>().0.iter().enumerate() {
         let [sum, weighted, _, promised, data] = *segment;
         let (deflated, raw) = (promised == 0, layout.bytes(index));
@@ -142,7 +144,16 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
             true => (&packed, places[index] as usize, data as usize),
             false => (&filtered, index * stride, raw),
         };
-        parts.push((buffer, from..from + len));
+        let gap = last_packed.filter(|_| deflated).map(|last| from - last);
+        let joined = gap.filter(|gap| end + gap + len <= job.host_len());
+        match (joined, parts.last_mut()) {
+            (Some(gap), Some((_, part))) => {
+                part.end = from + len;
+                end += gap;
+            }
+            _ => parts.push((buffer, from..from + len)),
+        }
+        last_packed = deflated.then_some(from + len);
         let (low, high) = ((1 + sum) % BASE, (raw as u64 + weighted) % BASE);
         placed.push(Segment {
             at: end..end + len,

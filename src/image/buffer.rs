@@ -103,7 +103,9 @@ impl BufferPool {
             .filter(|(_, block)| serves(block));
         let block = match best.min_by_key(|(_, block)| block.len()) {
             Some((index, _)) => Some(self.blocks.remove(index)),
-            None => (self.make)(bytes),
+            // Eight sizes between two powers of two, so that the block serves the next image too,
+            // whose data are a little longer.
+            None => (self.make)(bytes.next_multiple_of((bytes.next_power_of_two() / 16).max(1))),
         };
         block.map(|block| (block, self.generation))
     }

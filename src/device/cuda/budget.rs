@@ -12,13 +12,21 @@ pub(super) const LIMIT: &str = "GPUIMG_DEVICE_MEMORY";
 /// Bytes of device memory that may still be allocated.
 #[derive(Debug)]
 pub(super) struct Budget {
+    whole: usize,
     left: AtomicUsize,
 }
 
 impl Budget {
     pub(super) fn new(bytes: usize) -> Arc<Budget> {
-        let left = AtomicUsize::new(bytes);
-        Arc::new(Budget { left })
+        Arc::new(Budget {
+            whole: bytes,
+            left: AtomicUsize::new(bytes),
+        })
+    }
+
+    /// Bytes that may be allocated at the same time.
+    pub(super) fn whole(&self) -> usize {
+        self.whole
     }
 
     pub(super) fn take(&self, bytes: usize) -> bool {

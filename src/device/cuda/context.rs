@@ -1,9 +1,11 @@
 //! A GPU with its context: opened, shared by streams, and asked about itself.
 
+use super::allocator::Allocator;
 use super::budget::{Budget, limit};
 use super::error::description;
 use super::kernel::Kernel;
 use crate::device::modules::Modules;
+use crate::device::slots::{self, Slots};
 use crate::device::{Unusable, link};
 use crate::timing::Peaks;
 use anyhow::{Error, Result, anyhow, ensure};
@@ -11,7 +13,7 @@ use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 use std::{env, ptr};
 
@@ -25,17 +27,18 @@ pub struct Gpu {
     pub(super) stream: Arc<CudaStream>,
     pub(super) modules: Arc<Modules>,
     /// The kernels loaded so far.
-    pub(super) kernels: Arc<Mutex<HashMap<String, Kernel>>>,
-    /// Whether device memory comes from the driver's pool, which does not interrupt the GPU's other
-    /// work.
-    pub(super) pooled: bool,
+    pub(super) kernels: Arc<RwLock<HashMap<String, Kernel>>>,
+    pub(super) allocator: Arc<Allocator>,
     pub(super) budget: Arc<Budget>,
+    pub(super) multiprocessors: u32,
     /// The clock anchor: one instant on the host's clock and the same instant on the GPU's, shared
     /// by all streams, so that overlapping work in several streams is recognised.
     pub(super) anchor: Arc<OnceLock<(Instant, CudaEvent)>>,
     /// The event pool: events that may be recorded again. Creating an event waits for a lock that
     /// other threads' streams hold: 0.25 ms each with 16 threads, 18 times an image.
     pub(super) events: Mutex<Vec<CudaEvent>>,
+    /// The places of the images that use this GPU at the same time, shared by all streams.
+    pub slots: Arc<Slots>,
     /// `NVIDIA H100 80GB HBM3`, …
     pub name: String,
     /// The instant when opening began, and its duration.
@@ -67,15 +70,20 @@ impl Gpu {
         let start = Instant::now();
         let ready = || -> Result<Gpu> {
             let context = open_context(ordinal)?;
+            let stream = context.new_stream()?;
+            let budget = Budget::new(limit()?.unwrap_or(usize::MAX));
+            let count = Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
             Ok(Gpu {
                 name: context.name()?,
                 modules: Arc::new(Modules::for_capability(context.compute_capability()?)?),
                 kernels: Arc::default(),
-                stream: context.new_stream()?,
-                pooled: false,
-                budget: Budget::new(limit()?.unwrap_or(usize::MAX)),
+                allocator: Arc::new(Allocator::plain(stream.clone(), budget.clone())),
+                stream,
+                budget,
+                multiprocessors: context.attribute(count).map_or(1, |count| count as u32),
                 anchor: Arc::default(),
                 events: Mutex::default(),
+                slots: Slots::new(slots::IMAGES),
                 context,
                 opened: (start, start.elapsed()),
             })
@@ -93,15 +101,23 @@ impl Gpu {
             // SAFETY: takes two numbers; the device is the context's own.
             let _ = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(self.context.cu_device(), flags) };
         }
+        let stream = self.context.new_stream()?;
+        let budget = self.budget.clone();
+        let allocator = match batch {
+            true => Allocator::keeping(stream.clone(), budget, keep_pool(&self.context)),
+            false => Allocator::plain(stream.clone(), budget),
+        };
         Ok(Gpu {
             context: self.context.clone(),
-            stream: self.context.new_stream()?,
+            stream,
+            allocator: Arc::new(allocator),
             modules: self.modules.clone(),
             kernels: self.kernels.clone(),
-            pooled: batch && keep_pool(&self.context),
             budget: self.budget.clone(),
+            multiprocessors: self.multiprocessors,
             anchor: self.anchor.clone(),
             events: Mutex::default(),
+            slots: self.slots.clone(),
             name: self.name.clone(),
             opened: self.opened,
         })
@@ -109,9 +125,12 @@ impl Gpu {
 
     /// The same GPU, with at most `bytes` of its memory for images.
     pub fn limited(&self, bytes: usize) -> Result<Gpu> {
+        let limited = self.with_stream(false)?;
+        let budget = Budget::new(bytes);
         Ok(Gpu {
-            budget: Budget::new(bytes),
-            ..self.with_stream(false)?
+            allocator: Arc::new(Allocator::plain(limited.stream.clone(), budget.clone())),
+            budget,
+            ..limited
         })
     }
 
@@ -122,9 +141,7 @@ impl Gpu {
 
     /// Streaming multiprocessors of the GPU, by which grids are sized.
     pub fn multiprocessors(&self) -> u32 {
-        self.context
-            .attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-            .map_or(1, |count| count as u32)
+        self.multiprocessors
     }
 
     /// Blocks of 256 threads for a reduction of `bytes` to a few words: enough to fill the GPU, but

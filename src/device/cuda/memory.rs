@@ -1,30 +1,22 @@
 //! Device memory: taken, filled, copied to and from, and freed.
 
-use super::budget::{Budget, LIMIT};
+use super::allocator::{Allocator, Block};
 use super::context::Gpu;
 use super::error::description;
-use crate::device::NoMemory;
 use anyhow::{Result, anyhow, ensure};
-use cudarc::driver::CudaStream;
 use cudarc::driver::{result, sys};
 use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-/// Device memory, freed when dropped. Its content is undefined until a copy or a kernel fills it.
+/// Device memory, given back when dropped. Its content is undefined until a copy or a kernel fills
+/// it.
 #[derive(Debug)]
 pub struct Buffer {
     pub(super) pointer: sys::CUdeviceptr,
     pub(super) len: usize,
-    stream: Arc<CudaStream>,
-    /// Whether the memory is allocated and freed in the order of the stream's work.
-    ordered: bool,
-    budget: Arc<Budget>,
-}
-
-/// Bytes allocated for a buffer of `len`: whole 16-byte words, since kernels may read to their end.
-fn whole_words(len: usize) -> usize {
-    len.next_multiple_of(16).max(16)
+    block: Block,
+    allocator: Arc<Allocator>,
 }
 
 impl Buffer {
@@ -48,19 +40,8 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.budget.give_back(whole_words(self.len));
-        if self.stream.context().bind_to_thread().is_ok() {
-            // SAFETY: `pointer` came from `malloc_async` on this stream, or from `malloc_sync`, and is
-            // freed only here. All work that uses it was queued on this stream, or the driver waits
-            // for it. An error means that the context is gone, and the memory with it.
-            let _ = unsafe {
-                if self.ordered {
-                    result::free_async(self.pointer, self.stream.cu_stream())
-                } else {
-                    result::free_sync(self.pointer)
-                }
-            };
-        }
+        // All work that uses the memory was queued on the allocator's stream.
+        self.allocator.give_back(self.block);
     }
 }
 
@@ -68,35 +49,12 @@ impl Gpu {
     /// Device memory of `len` bytes with undefined content. The error is a `NoMemory` if a smaller
     /// amount may be available.
     pub fn alloc(&self, len: usize) -> Result<Buffer> {
-        self.context.bind_to_thread()?;
-        let size = whole_words(len);
-        if !self.budget.take(size) {
-            let refusal = anyhow!("no {len} bytes of device memory within {LIMIT}");
-            return Err(refusal.context(NoMemory));
-        }
-        // SAFETY: the call only returns a new address; the bytes there may have any value, and
-        // readers get what copies and kernels have written.
-        let pointer = unsafe {
-            if self.pooled {
-                result::malloc_async(self.stream.cu_stream(), size)
-            } else {
-                result::malloc_sync(size)
-            }
-        }
-        .map_err(|error| {
-            self.budget.give_back(size);
-            let refusal = anyhow!("no {len} bytes of device memory: {}", description(&error));
-            match error.0 {
-                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => refusal.context(NoMemory),
-                _ => refusal,
-            }
-        })?;
+        let block = self.allocator.take(len)?;
         Ok(Buffer {
-            pointer,
+            pointer: block.pointer,
             len,
-            stream: self.stream.clone(),
-            ordered: self.pooled,
-            budget: self.budget.clone(),
+            block,
+            allocator: self.allocator.clone(),
         })
     }
 
@@ -209,12 +167,16 @@ impl Gpu {
 
     /// Queues a fill of every byte of `buffer`.
     pub fn fill(&self, buffer: &Buffer, byte: u8) -> Result<()> {
+        self.fill_first(buffer, buffer.len, byte)
+    }
+
+    /// As `fill`, of the first `len` bytes.
+    pub fn fill_first(&self, buffer: &Buffer, len: usize, byte: u8) -> Result<()> {
+        let pointer = buffer.part(0, len)?;
         self.context.bind_to_thread()?;
         // SAFETY: the buffer has as many bytes; it outlives the work, see its `drop`.
-        unsafe {
-            result::memset_d8_async(buffer.pointer, byte, buffer.len, self.stream.cu_stream())
-        }
-        .map_err(|error| anyhow!("{}", description(&error)))
+        unsafe { result::memset_d8_async(pointer, byte, len, self.stream.cu_stream()) }
+            .map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Queues a copy of the beginning of `from` over all of `to`.

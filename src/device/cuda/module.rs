@@ -15,12 +15,12 @@ impl Gpu {
     pub fn kernel(&self, file: &str, name: &'static str, form: &str) -> Result<Kernel> {
         // A request to the driver takes 0.1 ms, and much longer while other threads use the driver.
         let key = format!("{file} {name} {form}");
-        let known = self.kernels.lock().ok();
+        let known = self.kernels.read().ok();
         if let Some(kernel) = known.and_then(|kernels| kernels.get(&key).cloned()) {
             return Ok(kernel);
         }
         let kernel = self.find_kernel(file, name, form)?;
-        if let Ok(mut kernels) = self.kernels.lock() {
+        if let Ok(mut kernels) = self.kernels.write() {
             kernels.insert(key, kernel.clone());
         }
         Ok(kernel)

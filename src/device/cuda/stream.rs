@@ -12,6 +12,8 @@ use cudarc::driver::{LaunchConfig, PushKernelArg};
 pub enum Arg<'a> {
     /// A pointer to device memory.
     Buffer(&'a Buffer),
+    /// A pointer to device memory, from this byte of the buffer on.
+    From(&'a Buffer, usize),
     /// A 32-bit scalar.
     U32(u32),
     /// A 64-bit scalar.
@@ -48,10 +50,16 @@ impl Gpu {
     /// exceed their buffers. A kernel with a larger count reads and writes past the buffer; since
     /// pinned host memory has device addresses too, it may overwrite the host's memory.
     pub unsafe fn launch_grid(&self, kernel: &Kernel, grid: Grid, args: &[Arg]) -> Result<()> {
+        let inside = |arg: &Arg| match arg {
+            Arg::From(buffer, from) => Ok(buffer.part(*from, 0)?),
+            _ => Ok(0),
+        };
+        let pointers: Vec<u64> = args.iter().map(inside).collect::<Result<_>>()?;
         let mut builder = self.stream.launch_builder(&kernel.function);
-        for arg in args {
+        for (arg, pointer) in args.iter().zip(&pointers) {
             match arg {
                 Arg::Buffer(buffer) => builder.arg(&buffer.pointer),
+                Arg::From(..) => builder.arg(pointer),
                 Arg::U32(word) => builder.arg(word),
                 Arg::U64(word) => builder.arg(word),
                 Arg::F32(number) => builder.arg(number),

@@ -3,7 +3,7 @@
 
 use super::RESIDENT;
 use super::chain::{Chain, FIRST, Inflated, MOST_EXTRA, SPAN, Step};
-use super::records::{CODES_WORDS, Part, PartWords, Report};
+use super::records::{CODES_WORDS, Part, PartWords, REPORT_WORDS, Report};
 use crate::codec::packed::{Head, Unsuited};
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
@@ -39,12 +39,45 @@ const USUAL_HIT: u32 = 2000;
 pub struct Counted {
     /// The codes of the blocks, as `records::codes`.
     pub codes: Buffer,
-    /// The parts, as `PartWords`.
-    pub parts: Buffer,
+    /// The report, and further on the parts.
+    pub records: Records,
     /// Where the symbols of each lane begin.
     pub lanes: Buffer,
     /// The order of the blocks and parts.
     pub inflated: Inflated,
+}
+
+/// What the kernels say of a stream, in one buffer, so that one copy brings most of it: the report,
+/// a count for each region, and the parts as `PartWords`.
+pub struct Records {
+    buffer: Buffer,
+    parts: usize,
+}
+
+impl Records {
+    /// The report, and the buffer's beginning.
+    pub fn report(&self) -> Arg<'_> {
+        Arg::Buffer(&self.buffer)
+    }
+
+    fn counts(&self) -> Arg<'_> {
+        Arg::From(&self.buffer, 4 * REPORT_WORDS)
+    }
+
+    /// The parts.
+    pub fn parts(&self) -> Arg<'_> {
+        Arg::From(&self.buffer, self.parts)
+    }
+
+    /// The byte at which a part begins.
+    fn part(&self, index: usize) -> usize {
+        self.parts + index * size_of::<PartWords>()
+    }
+
+    /// Reads the report again, after everything queued before.
+    pub fn read_report(&self, job: &mut Job) -> Result<Report> {
+        Report::read(&self.buffer, job)
+    }
 }
 
 /// Finds the blocks of the stream and counts what they make.
@@ -52,7 +85,6 @@ pub fn count(
     head: &Head,
     words: usize,
     stream: &Buffer,
-    report: &Buffer,
     job: &mut Job,
 ) -> Result<Result<Counted, Unsuited>> {
     let names = ["png_find", "png_sieve", "png_read", "png_order"];
@@ -70,35 +102,46 @@ pub fn count(
     let most_hits = bits as usize / HIT + 1024;
     let hits = job.alloc(most_hits * 4)?;
     let likely = job.alloc(most * 4)?;
-    let counts = job.zeroed(regions * 4)?;
     let slots = job.alloc(regions * MOST * 4)?;
     let codes = job.alloc((most + MOST_EXTRA) * 4 * CODES_WORDS)?;
     let ordered = job.alloc(most * 4)?;
-    let parts = job.alloc(room * size_of::<PartWords>())?;
+    let parts = (4 * (REPORT_WORDS + regions)).next_multiple_of(64);
+    let records = Records {
+        buffer: job.alloc(parts + room * size_of::<PartWords>())?,
+        parts,
+    };
+    job.clear(&records.buffer, parts)?;
     let lanes = job.alloc(room * LANES * LANE_RECORD)?;
 
     let u32s = |numbers: &[u32]| numbers.iter().map(|&n| Arg::U32(n)).collect::<Vec<Arg>>();
     let buffer = Arg::Buffer;
-    let shared = [buffer(&counts), buffer(&slots), buffer(&codes)];
+    let report = records.report();
+    let shared = [records.counts(), buffer(&slots), buffer(&codes)];
     let source = [buffer(stream), Arg::U32(words as u32), Arg::U32(bits)];
     let few = [Arg::U32(most_hits as u32)];
     let args = [
         &source[..],
         &[Arg::U32(FIRST)],
         &few,
-        &[&hits, report].map(buffer),
+        &[buffer(&hits), report],
     ]
     .concat();
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     unsafe { job.launch(&find, words.div_ceil(GROUP) as u32, head.len as u64, &args) }?;
     let codes_most = [Arg::U32(most as u32)];
-    let lists = [&hits, &likely, report].map(buffer);
+    let lists = [buffer(&hits), buffer(&likely), report];
     let args = [&source[..], &few, &codes_most, &lists].concat();
     let sievers = (bits / USUAL_HIT).div_ceil(SIEVERS).max(1);
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     unsafe { job.launch(&sieve, sievers, 0, &args) }?;
-    let tail = [&likely, &counts, &slots, &codes, report].map(buffer);
-    let args = [&source[..], &codes_most, &tail].concat();
+    let args = [
+        &source[..],
+        &codes_most,
+        &[buffer(&likely)],
+        &shared,
+        &[report],
+    ]
+    .concat();
     let readers = (most as u32)
         .div_ceil(READERS)
         .min(32 * job.multiprocessors());
@@ -108,19 +151,19 @@ pub fn count(
         &u32s(&[bits, regions as u32])[..],
         &shared,
         &u32s(&[span, most_parts as u32]),
-        &[buffer(&ordered), buffer(&parts), buffer(report)],
+        &[buffer(&ordered), records.parts(), report],
     ]
     .concat();
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     unsafe { job.launch(&order, 1, 0, &args) }?;
     let resident = RESIDENT * job.multiprocessors();
     let counting = |job: &mut Job, from: u32, to: u32, grid: u32, rounds: u32| {
-        let arrays = [buffer(&codes), buffer(&parts), buffer(&lanes)];
+        let arrays = [buffer(&codes), records.parts(), buffer(&lanes)];
         let args = [
             &[buffer(stream), Arg::U32(words as u32)][..],
             &arrays,
             &u32s(&[from, to, rounds]),
-            &[buffer(report)],
+            &[report],
         ]
         .concat();
         // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
@@ -128,11 +171,23 @@ pub fn count(
     };
     counting(job, 0, 0, resident.min(most_parts as u32), FEW_ROUNDS)?;
 
-    let reported = Report::read(report, job)?;
+    // The parts that most streams have come with the report; those of many short blocks, after it.
+    let expected = (2 * (bits / span) as usize + 64).min(most_parts);
+    let words: Vec<u32> = job.fetch_words(&records.buffer, 0, records.part(expected) / 4)?;
+    let reported = Report::of(&words)?;
     if reported.wrong != 0 {
         return Ok(Err(Unsuited::new("its blocks are too short")));
     }
-    let found: Vec<PartWords> = job.fetch_words(&parts, 0, reported.parts as usize)?;
+    let made = reported.parts as usize;
+    let mut found: Vec<PartWords> = words[parts / 4..].as_chunks().0.to_vec();
+    if made > expected {
+        found.extend(job.fetch_words::<PartWords>(
+            &records.buffer,
+            records.part(expected),
+            made - expected,
+        )?);
+    }
+    found.truncate(made);
     let found = found.into_iter().map(Part::from).collect();
     let mut known = most.min(reported.codes as usize);
     let mut chain = Chain::new(bits, found, known as u32);
@@ -150,13 +205,13 @@ pub fn count(
                 job.send_words(again.codes.as_flattened(), &codes, known * 4 * CODES_WORDS)?;
                 known += again.codes.len();
                 let words: Vec<PartWords> = again.parts.iter().map(|&part| part.into()).collect();
-                job.send_words(&words, &parts, from * size_of::<PartWords>())?;
+                job.send_words(&words, &records.buffer, records.part(from))?;
                 let made = again.parts.len();
                 let to = (from + made) as u32;
                 let grid = resident.min(made as u32);
                 counting(job, from as u32, to, grid, LANES as u32 + 1)?;
                 let counted: Vec<PartWords> =
-                    job.fetch_words(&parts, from * size_of::<PartWords>(), made)?;
+                    job.fetch_words(&records.buffer, records.part(from), made)?;
                 chain.take(counted.into_iter().map(Part::from));
             }
         }
@@ -168,7 +223,7 @@ pub fn count(
     }
     Ok(Ok(Counted {
         codes,
-        parts,
+        records,
         lanes,
         inflated,
     }))

@@ -3,7 +3,6 @@
 
 use super::count::count;
 use super::inflate::inflate;
-use super::records::{Report, ReportWords};
 use super::unfilter::unfilter;
 use crate::codec::packed::{Head, Unsuited};
 use crate::device::NoMemory;
@@ -45,14 +44,13 @@ fn unless_out_of_memory(
 
 fn decode(head: &Head, stream: &Buffer, job: &mut Job) -> Result<Result<DeviceImage, Unsuited>> {
     let words = head.len.div_ceil(4);
-    let report = job.zeroed(size_of::<ReportWords>())?;
-    let counted = match count(head, words, stream, &report, job)? {
+    let counted = match count(head, words, stream, job)? {
         Ok(counted) => counted,
         Err(unsuited) => return Ok(Err(unsuited)),
     };
-    let bytes = inflate(head, words, stream, &report, &counted, job)?;
-    let samples = unfilter(head, &bytes, &report, job)?;
-    let reported = Report::read(&report, job)?;
+    let bytes = inflate(head, words, stream, &counted, job)?;
+    let samples = unfilter(head, &bytes, counted.records.report(), job)?;
+    let reported = counted.records.read_report(job)?;
     if reported.wrong != 0 {
         return Ok(Err(Unsuited::new("its image data make no image")));
     }

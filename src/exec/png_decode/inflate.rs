@@ -20,14 +20,13 @@ pub fn inflate(
     head: &Head,
     words: usize,
     stream: &Buffer,
-    report: &Buffer,
     counted: &Counted,
     job: &mut Job,
 ) -> Result<Buffer> {
     let [write, stored] = job.kernels("png_inflate", ["png_write", "png_stored"], "")?;
     let Counted {
         codes,
-        parts,
+        records,
         lanes,
         inflated,
     } = counted;
@@ -51,13 +50,13 @@ pub fn inflate(
         buffer(stream),
         Arg::U32(words as u32),
         buffer(codes),
-        buffer(parts),
+        records.parts(),
         buffer(lanes),
         buffer(&places),
         Arg::U32(count),
         buffer(&bytes),
         buffer(&matches),
-        buffer(report),
+        records.report(),
     ];
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     unsafe { job.launch(&write, resident, head.len as u64 + total, &args) }?;
@@ -69,14 +68,14 @@ pub fn inflate(
         let words = head.bytes.div_ceil(32);
         let waiting = job.zeroed(words * 4)?;
         let args = [
-            buffer(parts),
+            records.parts(),
             buffer(&places),
             buffer(&matches),
             buffer(&bytes),
             buffer(&sources),
             buffer(&waiting),
             Arg::U32(share),
-            buffer(report),
+            records.report(),
         ];
         // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
         unsafe { job.launch(&near, count * share, total, &args) }?;
@@ -85,7 +84,7 @@ pub fn inflate(
             Arg::U32(words as u32),
             buffer(&sources),
             buffer(&bytes),
-            buffer(report),
+            records.report(),
         ];
         let grid = (words as u32).div_ceil(THREADS);
         // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.

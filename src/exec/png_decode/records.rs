@@ -122,12 +122,17 @@ pub struct Report {
     pub weighted: u64,
 }
 
-/// A report as words.
-pub type ReportWords = [u32; 16];
+/// The words of a report, zero at first, with which the records of a stream begin.
+pub const REPORT_WORDS: usize = 16;
 
-impl From<ReportWords> for Report {
-    fn from(words: ReportWords) -> Report {
-        let [
+impl Report {
+    /// The report at the beginning of a stream's records.
+    ///
+    /// # Errors
+    /// Fewer words than a report has.
+    pub fn of(words: &[u32]) -> Result<Report> {
+        let words: Option<&[u32; REPORT_WORDS]> = words.first_chunk();
+        let &[
             codes,
             parts,
             wrong,
@@ -137,23 +142,19 @@ impl From<ReportWords> for Report {
             weighted,
             weighted_high,
             ..,
-        ] = words;
+        ] = words.ok_or_else(|| anyhow!("a short report"))?;
         let wide = |low, high| u64::from(high) << 32 | u64::from(low);
-        Report {
+        Ok(Report {
             codes,
             parts,
             wrong,
             sum: wide(sum, sum_high),
             weighted: wide(weighted, weighted_high),
-        }
+        })
     }
-}
 
-impl Report {
-    /// Reads the report, after everything queued before.
-    pub fn read(report: &Buffer, job: &mut Job) -> Result<Report> {
-        let words: Vec<u32> = job.read_words(report)?;
-        let words: ReportWords = words.try_into().map_err(|_| anyhow!("a short report"))?;
-        Ok(words.into())
+    /// Reads the report at the beginning of `records`, after everything queued before.
+    pub fn read(records: &Buffer, job: &mut Job) -> Result<Report> {
+        Report::of(&job.fetch_words(records, 0, REPORT_WORDS)?)
     }
 }

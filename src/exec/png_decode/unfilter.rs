@@ -12,7 +12,7 @@ const TILE: u64 = 16 << 10;
 const BAND: u32 = 24;
 
 /// Sums the scanlines up, undoes their filters, and unpacks samples.
-pub fn unfilter(head: &Head, bytes: &Buffer, report: &Buffer, job: &mut Job) -> Result<Buffer> {
+pub fn unfilter(head: &Head, bytes: &Buffer, report: Arg, job: &mut Job) -> Result<Buffer> {
     let [kinds, adler, expand] =
         job.kernels("png_rows", ["png_kinds", "png_adler", "png_expand"], "")?;
     let form = match head.step {
@@ -30,16 +30,10 @@ pub fn unfilter(head: &Head, bytes: &Buffer, report: &Buffer, job: &mut Job) -> 
     let (buffer, word) = (Arg::Buffer, Arg::U32);
     let filters = job.alloc(height as usize)?;
     let rows = [word(head.row as u32), word(height)];
-    let args = [
-        buffer(bytes),
-        rows[0],
-        rows[1],
-        buffer(&filters),
-        buffer(report),
-    ];
+    let args = [buffer(bytes), rows[0], rows[1], buffer(&filters), report];
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     unsafe { job.launch(&kinds, height.div_ceil(THREADS), 0, &args) }?;
-    let args = [buffer(bytes), Arg::U64(total), buffer(report)];
+    let args = [buffer(bytes), Arg::U64(total), report];
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     unsafe { job.launch(&adler, total.div_ceil(TILE) as u32, total, &args) }?;
     let plain = job.alloc(head.row * height as usize)?;
@@ -50,7 +44,7 @@ pub fn unfilter(head: &Head, bytes: &Buffer, report: &Buffer, job: &mut Job) -> 
         word(sixteen.into()),
         buffer(&filters),
         buffer(&plain),
-        buffer(report),
+        report,
     ];
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     unsafe { job.launch(&flat, height.div_ceil(THREADS / 32), 2 * total, &args) }?;
@@ -79,7 +73,7 @@ pub fn unfilter(head: &Head, bytes: &Buffer, report: &Buffer, job: &mut Job) -> 
         buffer(&palette),
         word(colours),
         buffer(&samples),
-        buffer(report),
+        report,
     ];
     let grid = job.reduction_grid(16 * head.shape.bytes() as u64);
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
