@@ -3,9 +3,14 @@
 
 pub mod cpu;
 pub mod cuda;
+mod estimate;
 pub mod job;
 pub mod link;
 mod modules;
+pub mod slots;
+pub mod visible;
+
+pub use estimate::{WORTH_STARTING, Work, estimate};
 
 use crate::image::buffer;
 use crate::timing::{Limit, Peaks, Timeline};
@@ -73,47 +78,6 @@ pub struct Failed;
 #[error("the GPU's memory does not suffice")]
 pub struct NoMemory;
 
-/// The bytes that an operation on one image makes each device move.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Work {
-    /// Bytes read plus bytes written by the operation's passes over the samples.
-    pub touched: u64,
-    /// Bytes copied to the GPU and back.
-    pub transferred: u64,
-    /// Bytes of samples compressed to PNG, by the host or by the GPU.
-    pub compressed: u64,
-}
-
-/// Start-up time of CUDA with a warm driver, in seconds: 0.20–0.33 were measured on H100 hosts.
-const GPU_START: f64 = 0.25;
-/// Seconds that the GPUs must save a batch before they are started: their start, and the time that
-/// it takes from the cores.
-pub const WORTH_STARTING: f64 = 4.0 * GPU_START;
-/// Bytes a second over PCIe with pinned memory, including the time of pinning (PCIe 4.0 × 16 lanes;
-/// 5.0 is faster).
-const GPU_TRANSFER: f64 = 15e9;
-/// Bytes a second that one core moves in the CPU passes, up to the limit of a socket's memory
-/// bandwidth.
-const CPU_CORE: f64 = 5e9;
-/// Bytes a second that all cores together move at most.
-const CPU_ALL: f64 = 60e9;
-
-/// Bytes of samples a second that one core compresses to PNG, and that it copies into a file if a
-/// GPU has compressed them.
-const CPU_ENCODES: f64 = 0.8e9;
-const GPU_ENCODES: f64 = 3.5e9;
-
-/// Estimated seconds of the passes on the CPU and on the GPU, including CUDA's start unless it has
-/// `started`.
-pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
-    let compressed = work.compressed as f64 / cores as f64;
-    let cpu =
-        work.touched as f64 / (CPU_CORE * cores as f64).min(CPU_ALL) + compressed / CPU_ENCODES;
-    let start = if started { 0.0 } else { GPU_START };
-    let gpu = start + work.transferred as f64 / GPU_TRANSFER + compressed / GPU_ENCODES;
-    (cpu, gpu)
-}
-
 /// The devices of one run, or of one thread of a batch: the CPU, and the GPU from the time when it
 /// is first needed. A requested GPU starts at once, while the first file is read.
 #[derive(Debug)]
@@ -129,7 +93,7 @@ pub struct Devices {
 impl Devices {
     /// Prepares the devices for `choice`.
     pub fn new(choice: Choice) -> Devices {
-        Devices::in_set(choice, Arc::new(GpuSet::new(choice)), None)
+        Devices::in_set(choice, Arc::new(GpuSet::new(choice, 1)), None)
     }
 
     /// The devices of worker `worker` of a batch: a stream of its own on one of `gpus`. With `auto`
@@ -206,6 +170,11 @@ impl Devices {
         Ok(self.choose(work, timeline)?.0)
     }
 
+    /// Whether an image may go to the CPU because the GPU is busy with others.
+    pub fn may_avoid_waiting(&self) -> bool {
+        self.choice == Choice::Auto
+    }
+
     /// Whether the CPU may repeat work that failed on a GPU; from then on it does all work.
     pub fn falls_back(&self) -> bool {
         let auto = self.choice == Choice::Auto;
@@ -245,15 +214,18 @@ impl Devices {
 #[derive(Debug)]
 pub struct GpuSet {
     choice: Choice,
+    /// The number that the driver gives to the first of them.
+    first: usize,
     starting: Mutex<Option<JoinHandle<Result<Vec<Gpu>>>>>,
     gpus: OnceLock<Result<Vec<Gpu>>>,
 }
 
 impl GpuSet {
-    /// The GPUs for `choice`; requested ones start at once.
-    pub fn new(choice: Choice) -> GpuSet {
+    /// At most `most` GPUs for `choice`; requested ones start at once.
+    pub fn new(choice: Choice, most: usize) -> GpuSet {
         let gpus = GpuSet {
             choice,
+            first: visible::show_only(choice, most),
             starting: Mutex::default(),
             gpus: OnceLock::new(),
         };
@@ -269,10 +241,10 @@ impl GpuSet {
             return;
         };
         if starting.is_none() && self.gpus.get().is_none() {
-            let choice = self.choice;
+            let (choice, first) = (self.choice, self.first);
             silence_panics();
             let thread = thread::Builder::new().name(STARTER.into());
-            *starting = thread.spawn(move || open_all(choice)).ok();
+            *starting = thread.spawn(move || open_all(choice, first)).ok();
         }
     }
 
@@ -333,10 +305,10 @@ fn silence_panics() {
     }));
 }
 
-/// Opens the chosen GPU, or all GPUs.
-fn open_all(choice: Choice) -> Result<Vec<Gpu>> {
-    if let Choice::Gpu(Some(ordinal)) = choice {
-        return Ok(vec![Gpu::open(ordinal)?]);
+/// Opens the chosen GPU, which is the driver's `first`, or all GPUs that the driver sees.
+fn open_all(choice: Choice, first: usize) -> Result<Vec<Gpu>> {
+    if let Choice::Gpu(Some(_)) = choice {
+        return Ok(vec![Gpu::open(first)?]);
     }
     let first = Gpu::open(0)?;
     // Other GPUs are optional; one that cannot be opened is not used.

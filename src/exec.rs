@@ -12,6 +12,7 @@ pub use pixels::{Form, Pixels};
 use crate::codec::packed::{Packed, Unsuited};
 use crate::device::cuda::Gpu;
 use crate::device::job::Job;
+use crate::device::slots::Slot;
 use crate::device::{Devices, Failed, NoMemory, Work};
 use crate::image::{HostMemory, Image, Samples, Shape};
 use crate::ops::{DeviceImage, Executed, Operation, SampleTypes, Statistic, Statistics};
@@ -60,6 +61,8 @@ pub struct Executor<'a> {
     pub work: Work,
     /// The time that each stage took.
     pub timeline: Timeline,
+    /// The image's place on the GPU that works on it.
+    slot: Option<Slot>,
 }
 
 impl<'a> Executor<'a> {
@@ -70,19 +73,41 @@ impl<'a> Executor<'a> {
             device: String::new(),
             work: Work::default(),
             timeline,
+            slot: None,
         }
     }
 
     /// The GPU that runs `work`, or `None` for the CPU. Pixels in a GPU's memory stay on that GPU.
     fn choose(&mut self, work: Work, pixels: &Pixels) -> Result<Option<&'a Gpu>> {
-        self.work = work;
+        // What a GPU could have decoded is kept, for the estimate of the images to come.
+        self.work = Work {
+            decoded: self.work.decoded,
+            ..work
+        };
         if let (Pixels::Device(_), Some(gpu)) = (pixels, self.devices.opened()) {
             self.device = format!("GPU ({}), where the image was decoded", gpu.name);
             return Ok(Some(gpu));
         }
         let (gpu, device) = self.devices.choose(&work, &mut self.timeline)?;
         self.device = device;
-        Ok(gpu)
+        let Some(gpu) = gpu else { return Ok(None) };
+        if !self.enter(gpu) {
+            self.device = "CPU, chosen by auto: the GPU is busy with other images".into();
+            return Ok(None);
+        }
+        Ok(Some(gpu))
+    }
+
+    /// Takes a place on a GPU for the image, unless it has one; false if there is none and the CPU
+    /// may do the work instead.
+    fn enter(&mut self, gpu: &Gpu) -> bool {
+        if self.slot.is_none() {
+            self.slot = match self.devices.may_avoid_waiting() {
+                true => gpu.slots.try_take(),
+                false => Some(gpu.slots.take()),
+            };
+        }
+        self.slot.is_some()
     }
 
     /// Measures a statistic of an image.
@@ -92,6 +117,7 @@ impl<'a> Executor<'a> {
             None => Ok(statistic.cpu(&self.on_host(pixels)?, &mut self.timeline)),
             Some(gpu) => {
                 let statistics = measure_on_gpu(statistic, pixels, gpu, &mut self.timeline);
+                self.slot = None;
                 statistics.map_err(|error| error.context(Failed))
             }
         }
@@ -115,6 +141,7 @@ impl<'a> Executor<'a> {
             }
             Some(gpu) => {
                 let done = run_on_gpu(task, pixels, form, gpu, &mut self.timeline);
+                self.slot = None;
                 let done = done.map_err(|error| error.context(Failed))?;
                 if done.in_bands {
                     self.device += ", in bands: its memory does not hold the image at once";
@@ -135,8 +162,13 @@ impl<'a> Executor<'a> {
         shape: &Shape,
         form: Form,
     ) -> Result<Option<&'a Gpu>> {
-        let work = work(op, op.statistic(), shape, form);
-        self.devices.choose_decoder(&work, &mut self.timeline)
+        self.work.decoded = shape.bytes() as u64;
+        let work = Work {
+            decoded: self.work.decoded,
+            ..work(op, op.statistic(), shape, form)
+        };
+        let gpu = self.devices.choose_decoder(&work, &mut self.timeline)?;
+        Ok(gpu.filter(|gpu| self.enter(gpu)))
     }
 
     /// Decodes a PNG on a GPU, where its pixels stay; or says why the host must decode it.
@@ -152,6 +184,9 @@ impl<'a> Executor<'a> {
         let decoded = gpu.job(memory, &mut self.timeline, |job| {
             png_decode::decode_on_gpu(head, job)
         });
+        if !matches!(decoded, Ok(Ok(_))) {
+            self.slot = None;
+        }
         decoded.map_err(|error| error.context(Failed))
     }
 

@@ -10,7 +10,7 @@ use super::totals::Totals;
 use super::workers::Workers;
 use super::{Batch, format_of};
 use crate::console;
-use crate::device::{self, Choice, estimate};
+use crate::device::{self, Choice, estimate, visible};
 use crate::files::{self, Identity, reason};
 use crate::options::StatsForm;
 use crate::outcome::Outcome;
@@ -115,7 +115,14 @@ impl Batch<'_> {
     pub(super) fn workers(&self) -> Workers {
         let (options, common) = (self.options, self.common);
         let (jobs, memory) = (options.threads(), options.memory());
-        Workers::new(common.device, jobs, memory, common.reading)
+        let gpu_times = common.stats.is_some() || options.report.is_some();
+        let len = |item: &Item| fs::metadata(&item.input).map_or(0, |file| file.len());
+        let bytes = match visible::several() {
+            true => self.items.items.iter().map(len).sum(),
+            false => 0,
+        };
+        let gpus = (visible::worth(bytes), gpu_times);
+        Workers::new(common.device, jobs, memory, common.reading, gpus)
     }
 
     /// Processes one file, unless it is done already.

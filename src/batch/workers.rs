@@ -27,19 +27,28 @@ pub struct Workers {
     budget: MemoryBudget,
     memory: u64,
     reading: Reading,
+    gpu_times: bool,
     stopped: AtomicBool,
 }
 
 impl Workers {
-    /// `jobs` workers, whose images take at most `memory` bytes together.
-    pub fn new(choice: Choice, jobs: usize, memory: u64, reading: Reading) -> Workers {
+    /// `jobs` workers, whose images take at most `memory` bytes together, on at most `gpus` GPUs.
+    /// `gpu_times`: copies and kernels there are timed.
+    pub fn new(
+        choice: Choice,
+        jobs: usize,
+        memory: u64,
+        reading: Reading,
+        (gpus, gpu_times): (usize, bool),
+    ) -> Workers {
         Workers {
             choice,
             jobs,
-            gpus: Arc::new(GpuSet::new(choice)),
+            gpus: Arc::new(GpuSet::new(choice, gpus)),
             budget: MemoryBudget::new(memory),
             memory,
             reading,
+            gpu_times,
             stopped: AtomicBool::new(false),
         }
     }
@@ -120,6 +129,7 @@ impl Workers {
                 budget: Some(&self.budget),
                 reading: self.reading,
                 only_files: false,
+                gpu_times: self.gpu_times,
             });
         });
     }

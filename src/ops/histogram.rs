@@ -279,7 +279,7 @@ impl Operation for Histogram {
             // Counting a sample takes as long as about eight passes over it.
             touched: 8 * bytes,
             transferred: bytes,
-            compressed: 0,
+            ..Work::default()
         }
     }
 

@@ -45,7 +45,7 @@ impl Statistic {
             Statistic::MinMax => Work {
                 touched: bytes,
                 transferred: bytes,
-                compressed: 0,
+                ..Work::default()
             },
             Statistic::Histogram => Histogram.work(shape),
         }

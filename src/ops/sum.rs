@@ -234,7 +234,7 @@ impl Operation for Sum {
         Work {
             touched: bytes,
             transferred: bytes,
-            compressed: 0,
+            ..Work::default()
         }
     }
 

@@ -105,7 +105,7 @@ impl Operation for Symmetry {
         Work {
             touched: 2 * bytes,
             transferred: 2 * bytes,
-            compressed: 0,
+            ..Work::default()
         }
     }
 

@@ -1,0 +1,54 @@
+//! How long each device takes for an image, from what it must move; the rates were measured.
+
+/// The bytes that an operation on one image makes each device move.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work {
+    /// Bytes read plus bytes written by the operation's passes over the samples.
+    pub touched: u64,
+    /// Bytes copied to the GPU and back.
+    pub transferred: u64,
+    /// Bytes of samples compressed to PNG, by the host or by the GPU.
+    pub compressed: u64,
+    /// Bytes of samples decoded from PNG, by the host or by the GPU; 0 if only the host can.
+    pub decoded: u64,
+}
+
+/// Start-up time of CUDA with a warm driver, in seconds: 0.20–0.33 were measured on H100 hosts.
+const GPU_START: f64 = 0.25;
+/// Seconds that the GPUs must save a batch before they are started: their start, and the time that
+/// it takes from the cores.
+pub const WORTH_STARTING: f64 = 2.0 * GPU_START;
+/// Bytes a second over PCIe with pinned memory, including the time of pinning (PCIe 4.0 × 16 lanes;
+/// 5.0 is faster).
+const GPU_TRANSFER: f64 = 15e9;
+/// Bytes a second that one core moves in the CPU passes, up to the limit of a socket's memory
+/// bandwidth.
+const CPU_CORE: f64 = 5e9;
+/// Bytes a second that all cores together move at most.
+const CPU_ALL: f64 = 60e9;
+
+/// Bytes of samples a second that one core compresses to PNG, and that it copies into a file if a
+/// GPU has compressed them.
+const CPU_ENCODES: f64 = 0.8e9;
+const GPU_ENCODES: f64 = 3.5e9;
+
+/// Bytes of samples a second that one core decodes from PNG, and for which it reads the file and
+/// checks its chunks if a GPU decodes it.
+const CPU_DECODES: f64 = 0.8e9;
+const GPU_DECODES: f64 = 3.2e9;
+
+/// Estimated seconds of the passes on the CPU and on the GPU, including CUDA's start unless it has
+/// `started`.
+pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
+    let compressed = work.compressed as f64 / cores as f64;
+    let decoded = work.decoded as f64 / cores as f64;
+    let cpu = work.touched as f64 / (CPU_CORE * cores as f64).min(CPU_ALL)
+        + compressed / CPU_ENCODES
+        + decoded / CPU_DECODES;
+    let start = if started { 0.0 } else { GPU_START };
+    let gpu = start
+        + work.transferred as f64 / GPU_TRANSFER
+        + compressed / GPU_ENCODES
+        + decoded / GPU_DECODES;
+    (cpu, gpu)
+}
