@@ -25,15 +25,21 @@ fn every_image(mut visit: impl FnMut(&Image, &str)) {
 
 /// 13 sizes × 4 channel counts × 2 depths × 4 kinds.
 const IMAGES: usize = 13 * 4 * 2 * 4;
-/// 7 forms of normalize, 7 symmetries, histogram, 2 of sum.
-const OPS: usize = 17;
+
+/// The number of examples: 7 of normalize, 7 symmetries, histogram, 2 of sum, and of whatever
+/// operation is added.
+fn examples() -> usize {
+    let (every, examples) = (ops::OPS.len(), ops::examples().len());
+    assert!(examples >= 17 && examples >= every, "{every}, {examples}");
+    examples
+}
 
 /// Every kernel in every form, on images small enough to run under a checker of memory accesses
 /// and races.
 #[test]
 fn every_kernel_on_small_images() {
     let sizes = [(1, 1), (7, 1), (1, 7), (67, 66), (129, 5)];
-    let Some(gpu) = gpu(sizes.len() * 4 * 2 * OPS) else {
+    let Some(gpu) = gpu(sizes.len() * 4 * 2 * examples()) else {
         return;
     };
     for op in ops::examples() {
@@ -134,12 +140,14 @@ fn the_cpu_gives_what_the_definition_says() {
             cases += 1;
         });
     }
-    assert_eq!(cases, IMAGES * OPS);
+    assert_eq!(cases, IMAGES * examples());
 }
 
 #[test]
 fn the_gpu_gives_what_the_definition_says() {
-    let Some(gpu) = gpu(IMAGES * OPS) else { return };
+    let Some(gpu) = gpu(IMAGES * examples()) else {
+        return;
+    };
     let mut cases = 0;
     for op in ops::examples() {
         every_image(|image, what| {
@@ -154,5 +162,5 @@ fn the_gpu_gives_what_the_definition_says() {
             cases += 1;
         });
     }
-    assert_eq!(cases, IMAGES * OPS);
+    assert_eq!(cases, IMAGES * examples());
 }
