@@ -16,12 +16,16 @@ pub struct Sentences<'a> {
 impl Sentences<'_> {
     /// `cannot read scan.tif`
     pub fn unread(&self) -> String {
-        format!("cannot read {}", name(self.input))
+        format!("cannot read {}", name(self.input, "standard input"))
     }
 
     /// `cannot normalize scan.tif`
     pub fn undone(&self) -> String {
-        format!("cannot {} {}", self.verb, name(self.input))
+        format!(
+            "cannot {} {}",
+            self.verb,
+            name(self.input, "standard input")
+        )
     }
 
     /// Adds `undone` to an error, unless the GPU cannot be used at all, which concerns no file.
@@ -35,13 +39,13 @@ impl Sentences<'_> {
 
 /// `cannot write out.png`
 pub fn unwritten(output: &Path) -> String {
-    format!("cannot write {}", name(output))
+    format!("cannot write {}", name(output, "standard output"))
 }
 
-/// A file's name for people: `-` is standard input or output.
-fn name(path: &Path) -> String {
+/// A file's name for people: `-` is the standard `stream`.
+fn name(path: &Path, stream: &str) -> String {
     if path == Path::new("-") {
-        "the standard stream".into()
+        stream.into()
     } else {
         path.display().to_string()
     }
