@@ -1,6 +1,7 @@
 //! Chooses the device: the one that the user requested, or the faster one by an estimate, with a
 //! reason.
 
+pub mod choice;
 pub mod cpu;
 pub mod cuda;
 mod estimate;
@@ -15,6 +16,7 @@ pub use estimate::{WORTH_STARTING, Work, estimate};
 use crate::image::buffer;
 use crate::timing::{Limit, Peaks, Timeline};
 use anyhow::{Result, anyhow};
+use choice::Situation;
 use cuda::Gpu;
 use std::panic;
 use std::str::FromStr;
@@ -115,45 +117,17 @@ impl Devices {
     /// The GPU that runs `work`, or `None` for the CPU, and a line with the choice and its reason.
     /// If `auto` takes the CPU by its estimate, CUDA is not initialised.
     pub fn choose(&self, work: &Work, timeline: &mut Timeline) -> Result<(Option<&Gpu>, String)> {
-        let cores = rayon::current_num_threads();
-        let on_cpu = |why: String| Ok((None, format!("CPU ({}), {why}", threads(cores))));
-        match self.choice {
-            Choice::Cpu => on_cpu("as asked".into()),
-            Choice::Gpu(ordinal) => {
-                let gpu = self.open(timeline)?;
-                let ordinal = ordinal.unwrap_or(0);
-                Ok((Some(gpu), format!("GPU {ordinal} ({}), as asked", gpu.name)))
-            }
-            Choice::Auto => {
-                if self.broken.load(Ordering::Relaxed) {
-                    return on_cpu("chosen by auto: the GPU has failed".into());
-                }
-                if self.worker.is_some() && !self.gpus.ready() {
-                    return on_cpu("chosen by auto: no GPU is started".into());
-                }
-                let started = self.worker.is_some() || self.gpu.get().is_some();
-                let (cpu, gpu) = estimate(work, cores, started);
-                let start = if started { "" } else { " with its start" };
-                let compared = format!(
-                    "{:.1} ms estimated, {:.1} for the GPU{start}",
-                    cpu * 1e3,
-                    gpu * 1e3
-                );
-                if cpu <= gpu {
-                    return on_cpu(format!("chosen by auto: {compared}"));
-                }
-                match self.open(timeline) {
-                    Ok(gpu) => Ok((
-                        Some(gpu),
-                        format!(
-                            "GPU ({}), chosen by auto: the CPU would take {compared}",
-                            gpu.name
-                        ),
-                    )),
-                    Err(error) => on_cpu(format!("chosen by auto: {}", error.root_cause())),
-                }
-            }
-        }
+        let worker = self.worker.is_some();
+        let situation = Situation {
+            threads: rayon::current_num_threads(),
+            broken: self.broken.load(Ordering::Relaxed),
+            starting: self.choice == Choice::Auto && worker && !self.gpus.ready(),
+            started: worker || self.gpu.get().is_some(),
+        };
+        choice::choose(self.choice, work, &situation, || {
+            let gpu = self.open(timeline)?;
+            Ok((gpu, gpu.name.clone()))
+        })
     }
 
     /// The GPU that will run `work`, if it is ready to decode the image first; `None`: the host
@@ -314,11 +288,4 @@ fn open_all(choice: Choice, first: usize) -> Result<Vec<Gpu>> {
     // Other GPUs are optional; one that cannot be opened is not used.
     let others = (1..Gpu::count()).filter_map(|ordinal| Gpu::open(ordinal).ok());
     Ok([first].into_iter().chain(others).collect())
-}
-
-fn threads(count: usize) -> String {
-    match count {
-        1 => "1 thread".into(),
-        _ => format!("{count} threads"),
-    }
 }

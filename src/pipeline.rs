@@ -76,10 +76,23 @@ pub fn one_image_announced(
     announce: Announce,
 ) -> Result<Done> {
     let attempt = || attempt(op, input, output, resources, announce);
+    with_fallback(attempt, input, resources.devices)
+}
+
+/// Processes the file `input` by an `attempt`, which is made once more, on the CPU, if a GPU that
+/// `auto` chose failed in the first; a warning then says so.
+///
+/// # Errors
+/// Those of the last attempt.
+pub fn with_fallback(
+    attempt: impl Fn() -> Result<Done>,
+    input: &Path,
+    devices: &Devices,
+) -> Result<Done> {
     let result = attempt();
     let failed = result.as_ref().is_err_and(|error| error.is::<Failed>());
     // Standard input cannot be read twice.
-    if !failed || input == Path::new("-") || !resources.devices.falls_back() {
+    if !failed || input == Path::new("-") || !devices.falls_back() {
         return result;
     }
     let cause = result.err().map(|error| error.root_cause().to_string());

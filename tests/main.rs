@@ -14,6 +14,8 @@ mod bands;
 mod batch;
 /// The tables of `bench` and the doctor.
 mod bench;
+/// The choice of a device, and what follows when a GPU fails, with a pretended GPU.
+mod choice;
 /// The command as a user meets it: files, exit statuses, sentences.
 mod command;
 /// Awkward images: the contract of `docs/CONTRACT.md`, row by row.

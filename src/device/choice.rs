@@ -1,0 +1,70 @@
+//! The choice between the CPU and a GPU, and the sentence that gives its reason. All that is known
+//! of the GPUs is passed in, so that the choice can be tested without one.
+
+use super::{Choice, Work, estimate};
+use anyhow::Result;
+
+/// What is known of the devices when one is chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation {
+    /// The CPU's threads, which share the work.
+    pub threads: usize,
+    /// Whether a GPU has failed: `auto` then takes the CPU.
+    pub broken: bool,
+    /// Whether a batch must still wait for its GPUs: `auto` then takes the CPU.
+    pub starting: bool,
+    /// Whether CUDA has been started, so that its start costs no more time.
+    pub started: bool,
+}
+
+/// The GPU for `work`, or `None` for the CPU, and a line with the choice and its reason. `open`
+/// gives the GPU and its name; it is called only if the GPU is chosen.
+///
+/// # Errors
+/// Those of `open`, if the user requested the GPU; with `auto` they become the reason for the CPU.
+pub fn choose<G>(
+    choice: Choice,
+    work: &Work,
+    situation: &Situation,
+    open: impl FnOnce() -> Result<(G, String)>,
+) -> Result<(Option<G>, String)> {
+    let on_cpu = |why: String| {
+        let threads = match situation.threads {
+            1 => "1 thread".into(),
+            count => format!("{count} threads"),
+        };
+        Ok((None, format!("CPU ({threads}), {why}")))
+    };
+    match choice {
+        Choice::Cpu => on_cpu("as asked".into()),
+        Choice::Gpu(_) => {
+            let (gpu, name) = open()?;
+            let ordinal = choice.ordinal();
+            Ok((Some(gpu), format!("GPU {ordinal} ({name}), as asked")))
+        }
+        Choice::Auto if situation.broken => on_cpu("chosen by auto: the GPU has failed".into()),
+        Choice::Auto if situation.starting => on_cpu("chosen by auto: no GPU is started".into()),
+        Choice::Auto => {
+            let (cpu, gpu) = estimate(work, situation.threads, situation.started);
+            let start = match situation.started {
+                true => "",
+                false => " with its start",
+            };
+            let compared = format!(
+                "{:.1} ms estimated, {:.1} for the GPU{start}",
+                cpu * 1e3,
+                gpu * 1e3
+            );
+            if cpu <= gpu {
+                return on_cpu(format!("chosen by auto: {compared}"));
+            }
+            match open() {
+                Ok((gpu, name)) => Ok((
+                    Some(gpu),
+                    format!("GPU ({name}), chosen by auto: the CPU would take {compared}"),
+                )),
+                Err(error) => on_cpu(format!("chosen by auto: {}", error.root_cause())),
+            }
+        }
+    }
+}
