@@ -1,9 +1,9 @@
 //! A row of a table: before the run its description and work, afterwards its result.
 
-use super::Table;
 use super::context::{BenchContext, Host};
 use super::figure::{Figure, Published, Time};
 use super::papers::{self, Topic};
+use super::table::Table;
 use crate::timing::Limit;
 use anyhow::Result;
 

@@ -1,9 +1,9 @@
 //! The highest rates of this GPU and this host, with which every other row is compared.
 
-use super::Table;
 use super::case::{Case, Ceiling};
 use super::context::{BenchContext, Host, Sizes};
 use super::figure::Time;
+use super::table::Table;
 use crate::device::cuda::{self, Arg, Grid};
 use crate::image::buffer::Buffer;
 use crate::timing::Limit;

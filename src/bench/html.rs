@@ -3,10 +3,11 @@
 
 use super::case::{Outcome, Row, rate_of};
 use super::figure::{Published, short};
+use super::papers;
 use super::papers::Topic;
 use super::report::{Report, readable};
+use super::table::Table;
 use super::transpose::{GEFORCE, QUADRO, rate_of_ms};
-use super::{Table, papers};
 use std::fmt::Write;
 
 const STYLE: &str = "

@@ -1,8 +1,8 @@
 //! The cost of a launch: the empty kernel of "CUDA: performance aspects of typical tasks" (2011).
 
-use super::Table;
 use super::case::Case;
 use super::figure::{Figure, Time};
+use super::table::Table;
 use crate::device::cuda::Grid;
 
 const GPU: &str = "GTX 460";

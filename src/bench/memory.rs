@@ -4,12 +4,12 @@
 
 mod layout;
 
-use super::Table;
 use super::case::{Case, Ceiling, Measured};
 use super::ceilings::{copy_wide, read_wide};
 use super::context::{BenchContext, Sizes, shuffled};
 use super::figure::Figure;
 use super::pieces::{PIECE, Threads, pieces};
+use super::table::Table;
 use crate::device::cuda::{Arg, Grid};
 use anyhow::Result;
 use layout::{column, gather, local, records, rows, scattered, window};

@@ -1,12 +1,12 @@
 //! Minimum and maximum in one pass and nested conditionals, from "CUDA: performance aspects of
 //! typical tasks" (2011), and later methods: GB/s of bytes read.
 
-use super::Table;
 use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes};
 use super::cpu::{cpu_passes, image, range};
 use super::figure::Figure;
 use super::pieces::{PIECE, Threads, pieces};
+use super::table::Table;
 use crate::device::cuda::{self, Arg};
 use crate::exec;
 use crate::ops::OpResult;

@@ -1,12 +1,12 @@
 //! The scale of "CUDA: performance aspects of typical tasks" (2011) with its three roundings, an
 //! exact version, and the program's own kernel: in place, GB/s of bytes read plus written.
 
-use super::Table;
 use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes};
 use super::cpu::{cpu_passes, range};
 use super::figure::Figure;
 use super::pieces::{PIECE, Threads, pieces};
+use super::table::Table;
 use crate::device::cuda::{self, Arg};
 use crate::image::Samples;
 use crate::ops::normalize::{Normalize, Range};

@@ -1,10 +1,10 @@
 //! The program's own kernels at several image sizes, each compared with the GPU's copy or read of
 //! about as many bytes: GB/s read plus written, or read.
 
-use super::Table;
 use super::case::{Case, Ceiling, Measured};
 use super::ceilings::{copied, read};
 use super::context::{BenchContext, Sizes};
+use super::table::Table;
 use super::{minmax, normalize, reduce};
 use crate::device::cuda::{self, Arg, Grid};
 use crate::exec;

@@ -2,10 +2,10 @@
 //! paper's length, which fits into today's level-2 caches, and at one that does not; other lengths;
 //! the program's own sum. GB/s of bytes read.
 
-use super::Table;
 use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes, wrapping_sum};
 use super::figure::Figure;
+use super::table::Table;
 use crate::device::cuda::{self, Arg, Grid, Kernel};
 use crate::exec;
 use crate::ops::OpResult;

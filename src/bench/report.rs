@@ -1,10 +1,10 @@
 //! A finished run, printed as tables, as descriptions with verdicts, or as one JSON object.
 
-use super::Table;
 use super::case::{Outcome, Row, rate_of};
 use super::context::Host;
 use super::figure::{Published, Time, short};
 use super::papers::topics;
+use super::table::Table;
 use crate::device::cuda::Gpu;
 use anyhow::Result;
 use clap::ValueEnum;

@@ -3,10 +3,10 @@
 //! of effective organisation of parallel computing on GPUs": which calls return before their work
 //! is done.
 
-use super::Table;
 use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, POISON, Sizes};
 use super::figure::{Figure, Time};
+use super::table::Table;
 use crate::device::cuda::{self, Arg, Gpu, Grid, Pinned};
 use crate::image::buffer::Buffer;
 use anyhow::{Result, ensure};

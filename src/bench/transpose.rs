@@ -3,11 +3,11 @@
 //! read plus written. The paper's matrix fits into today's level-2 caches; the large matrix does
 //! not.
 
-use super::Table;
 use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes, transposed};
 use super::cpu::{cpu_passes, image};
 use super::figure::Figure;
+use super::table::Table;
 use crate::device::cuda::{self, Arg, Grid};
 use crate::image::Samples;
 use crate::ops::symmetry::{self, Symmetry};

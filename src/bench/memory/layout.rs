@@ -3,9 +3,9 @@
 //! "Transposing a matrix".
 
 use super::{COPY, READ};
-use crate::bench::Table;
 use crate::bench::case::Case;
 use crate::bench::context::{Sizes, shuffled, transposed, wrapping_sum};
+use crate::bench::table::Table;
 use crate::device::cuda::{self, Arg, Grid};
 use rayon::prelude::*;
 
