@@ -55,9 +55,13 @@ pub struct Place {
     pub values: [i32; 2],
 }
 
+/// The version of the JSON object.
+const SCHEMA: u32 = 1;
+
 /// The JSON object of a comparison.
 #[derive(Serialize)]
 struct Verdict<'a> {
+    schema: u32,
     equal: bool,
     /// The page that differs, counted from 1; `None` for files of one page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,6 +167,7 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
     let page = page.flatten();
     console::print(&match (json, &difference) {
         (true, difference) => serde_json::to_string(&Verdict {
+            schema: SCHEMA,
             equal: difference.is_none(),
             page,
             difference: difference.as_ref(),
