@@ -1,18 +1,11 @@
 //! The PNG decoder against plainly written files, the png crate, and damage of every kind.
 
-use crate::support::png::{Plain, channels, chunk, idats, index, segments, sync_flushed, zlib};
+use crate::support::png::{
+    Plain, channels, chunk, idats, index, kinds, segments, sync_flushed, zlib,
+};
 use gpuimg::codec::png::decode;
 use gpuimg::files::Source;
 use gpuimg::image::{Depth, Image, Samples, Shape};
-
-/// Every colour type with each depth that it allows.
-const KINDS: [(u8, &[u8]); 5] = [
-    (0, &[1, 2, 4, 8, 16]),
-    (2, &[8, 16]),
-    (3, &[1, 2, 4, 8]),
-    (4, &[8, 16]),
-    (6, &[8, 16]),
-];
 
 /// Widths and heights that leave every kind of rest in blocks of 2 to 16.
 const SIZES: [(usize, usize); 12] = [
@@ -29,12 +22,6 @@ const SIZES: [(usize, usize); 12] = [
     (61, 19),
     (129, 67),
 ];
-
-fn kinds() -> impl Iterator<Item = (u8, u8)> {
-    KINDS
-        .iter()
-        .flat_map(|&(colour, depths)| depths.iter().map(move |&bits| (colour, bits)))
-}
 
 fn open(file: &[u8]) -> anyhow::Result<Image> {
     decode(&Source::memory(file.to_vec()))

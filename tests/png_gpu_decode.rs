@@ -1,7 +1,7 @@
 //! What a GPU decodes from a PNG is what the CPU decodes, and what the CPU refuses no GPU accepts.
 
 use crate::png_encode;
-use crate::support::png::{Plain, idats, index, segments, zlib};
+use crate::support::png::{Plain, idats, index, kinds, segments, zlib};
 use crate::support::{Numbers, gpu, skipped};
 use gpuimg::codec::Decoder;
 use gpuimg::codec::png::{self, Mode, PngDecoder};
@@ -10,15 +10,6 @@ use gpuimg::exec::png_decode::decode_on_gpu;
 use gpuimg::files::Source;
 use gpuimg::image::{Depth, Image};
 use gpuimg::timing::Timeline;
-
-/// Every colour type with each depth that it allows.
-const KINDS: [(u8, &[u8]); 5] = [
-    (0, &[1, 2, 4, 8, 16]),
-    (2, &[8, 16]),
-    (3, &[1, 2, 4, 8]),
-    (4, &[8, 16]),
-    (6, &[8, 16]),
-];
 
 /// Sides that leave every rest in bytes, words, tiles, bands and lanes.
 const SIZES: [(usize, usize); 13] = [
@@ -36,12 +27,6 @@ const SIZES: [(usize, usize); 13] = [
     (129, 67),
     (700, 40),
 ];
-
-fn kinds() -> impl Iterator<Item = (u8, u8)> {
-    KINDS
-        .iter()
-        .flat_map(|&(colour, depths)| depths.iter().map(move |&bits| (colour, bits)))
-}
 
 /// An image of a kind, with a palette where it needs one, and transparency if wished.
 pub fn plain(width: usize, height: usize, bits: u8, colour: u8, transparent: bool) -> Plain {

@@ -254,3 +254,19 @@ pub fn sync_flushed(bytes: &[u8], level: u32) -> Vec<u8> {
         .unwrap();
     out
 }
+
+/// Every colour type with each depth that it allows.
+const KINDS: [(u8, &[u8]); 5] = [
+    (0, &[1, 2, 4, 8, 16]),
+    (2, &[8, 16]),
+    (3, &[1, 2, 4, 8]),
+    (4, &[8, 16]),
+    (6, &[8, 16]),
+];
+
+/// Every colour type (PNG specification, section 11.2.1) with each of its depths: 15 pairs.
+pub fn kinds() -> impl Iterator<Item = (u8, u8)> {
+    KINDS
+        .iter()
+        .flat_map(|&(colour, depths)| depths.iter().map(move |&bits| (colour, bits)))
+}
