@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 pub struct Batch<'a> {
     /// The operation that is run on every file.
     pub op: &'a dyn Operation,
-    /// The files.
+    /// The inputs, each with the path of its output.
     pub items: &'a Items,
     /// How results are written; their paths are those of the items.
     pub template: Option<&'a Destination>,

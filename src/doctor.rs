@@ -190,7 +190,7 @@ fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
         line(
             out,
             "note",
-            "this GPU is cut into instances (MIG): what is told here is of one of them",
+            "this GPU is cut into instances (MIG): the figures here are those of one instance",
         );
     }
     let start = Instant::now();
@@ -207,7 +207,7 @@ fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
     pinned(out, gpu)?;
     // After the copies, which wake an idle link.
     match link::link(facts.address) {
-        Some(state) => line(out, "link", &told(state)),
+        Some(state) => line(out, "link", &described(state)),
         None => line(out, "link", "unknown: neither NVML nor sysfs tells"),
     }
     Ok(())
@@ -226,7 +226,7 @@ fn persistence(stays: bool) -> &'static str {
 }
 
 /// The current and maximal link, and a warning if the current one is slower.
-pub fn told(Link { now, most }: Link) -> String {
+fn described(Link { now, most }: Link) -> String {
     let text = format!(
         "PCIe {}.0 ×{} now, {}.0 ×{} at most",
         now.0, now.1, most.0, most.1

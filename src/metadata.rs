@@ -103,7 +103,7 @@ pub struct Chunk {
     pub kind: [u8; 4],
     /// Whether it follows the image data.
     pub behind: bool,
-    /// Its data.
+    /// The data of the chunk, without length, type and CRC.
     pub data: Vec<u8>,
 }
 
@@ -271,7 +271,7 @@ impl Metadata {
         if let Some(significant) = &mut self.significant {
             significant
                 .iter_mut()
-                .for_each(|told| *told = bits.min(*told));
+                .for_each(|channel| *channel = bits.min(*channel));
         } else if before < to.bits() {
             self.significant = Some(vec![before as u8; 4]);
         }

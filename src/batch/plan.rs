@@ -178,7 +178,7 @@ impl Batch<'_> {
             pixels as f64 / 1e9,
             bytes as f64 / 1e9,
             counted(threads, "thread"),
-            told(at_once.min(limit.max(largest))),
+            size(at_once.min(limit.max(largest))),
             bytes as f64 / CORE_RATE / threads as f64
         )
     }
@@ -268,7 +268,7 @@ pub fn counted(count: usize, what: &str) -> String {
 }
 
 /// A size in bytes as text, in powers of 1000.
-pub fn told(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let bytes = bytes as f64;
     match bytes {
         1e9.. => format!("{:.2} GB", bytes / 1e9),

@@ -59,7 +59,7 @@ impl Batch<'_> {
             },
             |index, (outcome, time)| {
                 let item = &items[index];
-                let told = report
+                let reported = report
                     .as_mut()
                     .map_or(Ok(()), |report| report.add(item, &outcome, time));
                 let taken = match outcome {
@@ -87,7 +87,7 @@ impl Batch<'_> {
                         take(index, None)
                     }
                 };
-                if let Err(error) = told.and(taken) {
+                if let Err(error) = reported.and(taken) {
                     workers.stop();
                     fatal.get_or_insert(error);
                 }
@@ -209,7 +209,7 @@ impl Batch<'_> {
             "gpuimg: {} on {}, within {} of memory",
             plan::counted(count, "file"),
             plan::counted(workers.threads(count), "thread"),
-            plan::told(self.options.memory())
+            plan::size(self.options.memory())
         ));
         self.tell_passed_over(progress);
     }

@@ -63,7 +63,7 @@ impl Workers {
         self.jobs.min(count).max(1)
     }
 
-    /// Runs `work` on every item and passes each result with the item's index to `tell` on this
+    /// Runs `work` on every item and passes each result with the item's index to `take` on this
     /// thread, in the order in which they finish.
     ///
     /// # Errors
@@ -72,11 +72,11 @@ impl Workers {
         &self,
         items: &[Item],
         work: impl Fn(&Item, &Resources) -> R + Sync,
-        mut tell: impl FnMut(usize, R),
+        mut take: impl FnMut(usize, R),
     ) -> Result<()> {
         let threads = self.threads(items.len());
         let next = AtomicUsize::new(0);
-        let (results, told) = mpsc::channel();
+        let (results, finished) = mpsc::channel();
         thread::scope(|scope| {
             for worker in 0..threads {
                 let (results, next, work) = (results.clone(), &next, &work);
@@ -99,8 +99,8 @@ impl Workers {
                 }
             }
             drop(results);
-            for (index, result) in told {
-                tell(index, result);
+            for (index, result) in finished {
+                take(index, result);
             }
             Ok(())
         })

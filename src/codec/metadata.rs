@@ -43,7 +43,7 @@ pub fn carry(
     }
     let own = std::mem::take(&mut metadata.own);
     metadata.own = format.adopt(metadata, own, &mut leave);
-    if lacks(Field::Orientation) && metadata.orientation.is_some_and(|told| told > 1) {
+    if lacks(Field::Orientation) && metadata.orientation.is_some_and(|number| number > 1) {
         diagnostics.warnings.push(format!(
             "{} cannot tell that the image is to be turned (--auto-orient turns it)",
             format.name()

@@ -58,7 +58,7 @@ pub struct Piece<'a> {
 /// The same range of bytes of every row.
 #[derive(Debug)]
 pub struct Columns<'a> {
-    /// Whole rows.
+    /// The bytes of the piece's rows, from the image's first column to its last.
     pub rows: &'a [u8],
     /// Bytes of a row.
     pub pitch: usize,

@@ -1,4 +1,4 @@
-//! What was done with an image: the numbers that were found, what is to be told, and the times.
+//! What was done with an image: the numbers that were found, the sentences for the user, and the times.
 
 use crate::device::Work;
 use crate::image::Shape;

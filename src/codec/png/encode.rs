@@ -105,7 +105,7 @@ pub(super) fn write(
     let [before, behind] = [false, true].map(|behind| -> Vec<u8> {
         let chunks = metadata::chunks(metadata, &layout.shape, behind).into_iter();
         chunks
-            .flat_map(|told| chunk(told.kind, &told.data))
+            .flat_map(|known| chunk(known.kind, &known.data))
             .collect()
     });
     let mut sums = Sums {

@@ -201,28 +201,28 @@ mod tests {
             channels: 1,
             depth: Depth::Sixteen,
         };
-        let told = "{\"shape\": [1, 1]}";
+        let text = "{\"shape\": [1, 1]}";
         let transform = Transform {
             from: pixel,
             to: pixel,
             ..transform(TRANSPOSE, 1)
         };
         assert_eq!(
-            shaped(told, &transform).as_deref(),
+            shaped(text, &transform).as_deref(),
             Some("{\"shape\": [1, 1]}")
         );
     }
 
     #[test]
     fn imagej_lines() {
-        let told = "ImageJ=1.11a\nimages=4\nslices=4\nunit=um\nmin=5.0\nmax=9.0\n";
-        assert_eq!(images(told), Some(4));
+        let text = "ImageJ=1.11a\nimages=4\nslices=4\nunit=um\nmin=5.0\nmax=9.0\n";
+        assert_eq!(images(text), Some(4));
         assert_eq!(
-            update_description(told, &transform(TRANSPOSE, 4)),
+            update_description(text, &transform(TRANSPOSE, 4)),
             DescriptionUpdate::Same
         );
         let new = "ImageJ=1.11a\nimages=4\nslices=4\nunit=um\nmin=0.0\nmax=65535.0\n";
-        let stretched = update_description(told, &transform(Effect::Values, 4));
+        let stretched = update_description(text, &transform(Effect::Values, 4));
         assert_eq!(stretched, DescriptionUpdate::New(new.into()));
         let some = Transform {
             whole: false,
@@ -231,37 +231,37 @@ mod tests {
         };
         let new = "ImageJ=1.11a\nimages=2\nslices=2\nunit=um\nmin=5.0\nmax=9.0\n";
         assert_eq!(
-            update_description(told, &some),
+            update_description(text, &some),
             DescriptionUpdate::New(new.into())
         );
     }
 
     #[test]
     fn ome_attributes() {
-        let told = r#"<OME><Pixels ID="P:0" SizeX="3" SizeY="2" SignificantBits="12" PhysicalSizeX="0.5" Type="uint16"/></OME>"#;
+        let text = r#"<OME><Pixels ID="P:0" SizeX="3" SizeY="2" SignificantBits="12" PhysicalSizeX="0.5" Type="uint16"/></OME>"#;
         let new = r#"<OME><Pixels ID="P:0" SizeY="3" SizeX="2" SignificantBits="12" PhysicalSizeY="0.5" Type="uint16"/></OME>"#;
         assert_eq!(
-            update_description(told, &transform(TRANSPOSE, 1)),
+            update_description(text, &transform(TRANSPOSE, 1)),
             DescriptionUpdate::New(new.into())
         );
-        let new = told.replace("\"12\"", "\"16\"");
-        let stretched = update_description(told, &transform(Effect::Values, 1));
+        let new = text.replace("\"12\"", "\"16\"");
+        let stretched = update_description(text, &transform(Effect::Values, 1));
         assert_eq!(stretched, DescriptionUpdate::New(new));
     }
 
     #[test]
     fn shapes() {
-        let told = r#"{"shape": [2, 2, 2, 3]}"#;
+        let text = r#"{"shape": [2, 2, 2, 3]}"#;
         let new = r#"{"shape":[2,2,3,2]}"#;
         assert_eq!(
-            update_description(told, &transform(TRANSPOSE, 4)),
+            update_description(text, &transform(TRANSPOSE, 4)),
             DescriptionUpdate::New(new.into())
         );
         assert_eq!(
-            update_description(told, &transform(Effect::Values, 4)),
+            update_description(text, &transform(Effect::Values, 4)),
             DescriptionUpdate::Same
         );
-        let untrue = update_description(told, &transform(Effect::Values, 3));
+        let untrue = update_description(text, &transform(Effect::Values, 3));
         assert!(matches!(untrue, DescriptionUpdate::Untrue(_)));
     }
 }

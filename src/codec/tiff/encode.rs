@@ -179,7 +179,7 @@ impl<'a> TiffEncoder<'a> {
         &self,
         layout: &Layout,
         shape: &Shape,
-        told: &[Field],
+        metadata: &[Field],
         spans: &[(u64, u64)],
         at: u64,
     ) -> Directory {
@@ -189,7 +189,7 @@ impl<'a> TiffEncoder<'a> {
         let lengths: Vec<u64> = spans.iter().map(|span| span.1).collect();
         let bits = vec![shape.depth.bits().into(); shape.channels];
         let number = |tag, kind, value: usize| field(self.order, tag, kind, &[value as u64]);
-        let mut fields = told.to_vec();
+        let mut fields = metadata.to_vec();
         fields.extend([
             number(tag::IMAGE_WIDTH, LONG, shape.width),
             number(tag::IMAGE_LENGTH, LONG, shape.height),

@@ -115,13 +115,13 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
 /// Copies metadata about all pages from the first directory to a later page that lacks them: the
 /// first selected page describes the whole stack.
 pub fn adopt(metadata: &mut Metadata, first: &Ifd, diagnostics: &mut Diagnostics) {
-    let Some(told) = first.text(tag::IMAGE_DESCRIPTION) else {
+    let Some(text) = first.text(tag::IMAGE_DESCRIPTION) else {
         return;
     };
     let Own::Tiff { fields, .. } = &mut metadata.own else {
         return;
     };
-    if !description::is_of_all_pages(&told) {
+    if !description::is_of_all_pages(&text) {
         let note = "the description of page 1, which is not taken, is left out";
         diagnostics.notes.push(note.into());
         return;

@@ -32,7 +32,7 @@ pub fn follow(
             }
             (42113, _) if transform.changes_values() => {
                 let warning =
-                    "its NODATA value (tag 42113) is changed like any other, and no longer told";
+                    "its NODATA value (tag 42113) is changed like any other, and the tag is left out";
                 diagnostics.warnings.push(warning.into());
                 return false;
             }

@@ -209,7 +209,7 @@ impl Entry {
 /// One or two literals that may follow another in the same entry.
 #[derive(Clone, Copy, Default)]
 pub struct Rest {
-    /// Their words.
+    /// The code words of these literals, one behind the other, in the bits of an index.
     word: u32,
     /// Their share of the entry: the literals behind the first, and the number of all.
     entry: u32,

@@ -131,7 +131,7 @@ impl Speculation {
         ended
     }
 
-    /// Tells that a block starts.
+    /// Prepares for the symbols of a block that starts here.
     pub fn start_block(&mut self) {
         if self.used > 0 {
             self.before = std::mem::take(&mut self.used);
