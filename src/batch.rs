@@ -16,7 +16,9 @@ mod progress;
 pub mod report;
 mod run;
 pub mod shard;
+mod tally;
 mod totals;
+pub mod watch;
 mod workers;
 
 use crate::codec::{Format, format};
@@ -37,6 +39,8 @@ use options::Options;
 use progress::Progress;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tally::Screen;
+use watch::follow::Current;
 
 /// A batch that is ready to run.
 #[derive(Debug)]
@@ -53,6 +57,8 @@ pub struct Batch<'a> {
     pub options: &'a Options,
     /// The options that every subcommand has.
     pub common: &'a Common,
+    /// The histogram whose range is taken as it is when a file comes.
+    pub follow: Option<&'a dyn Current>,
     /// Whether failures are printed; not if the same files will be read again.
     pub names_failures: bool,
 }
@@ -61,12 +67,17 @@ pub struct Batch<'a> {
 pub fn convert(
     op: &dyn Operation,
     job: Job,
-    asked: &Conversion,
+    (asked, follow): (&Conversion, Option<&dyn Current>),
     template: &Destination,
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
-    let Conversion { items, naming, .. } = asked;
+    let Conversion {
+        items,
+        inputs,
+        naming,
+        ..
+    } = asked;
     let batch = Batch {
         op,
         items,
@@ -74,23 +85,26 @@ pub fn convert(
         naming: Some(naming),
         options,
         common,
+        follow,
         names_failures: true,
     };
     let folder = naming.folder();
-    let (shard, resume) = (options.selection.shard, options.resume);
+    let watches = options.watching.watch;
+    let (shard, resume) = (options.selection.shard, options.resume || watches);
     if options.dry_run {
         return batch.tell_plan(Some(&Past::read(folder, job, resume)?));
     }
     match naming {
         // If all inputs are missing, no empty folder is made.
-        Naming::Folder { .. } if items.has_any() => files::make_folder(folder, template.sync)
-            .map_err(|error| {
+        Naming::Folder { .. } if watches || items.has_any() => {
+            files::make_folder(folder, template.sync).map_err(|error| {
                 anyhow!(
                     "cannot make the folder {}: {}",
                     folder.display(),
                     reason(&error)
                 )
-            })?,
+            })?
+        }
         Naming::Folder { .. } => return batch.run(None, |_, _| Ok(())),
         Naming::File(path) => ensure!(
             folder.is_dir(),
@@ -102,7 +116,14 @@ pub fn convert(
     // For a single output file a journal is read only on request.
     let keeps = resume || matches!(naming, Naming::Folder { .. });
     let journal = keeps.then(|| Journal::open(folder, shard, job, resume, template.sync));
-    let journal = journal.transpose()?;
+    let mut journal = journal.transpose()?;
+    if watches {
+        if let Some(journal) = &mut journal {
+            journal.begin_watch();
+        }
+        files::remove_leftovers(folder::all_below(folder));
+        return batch.watch(inputs, journal.as_ref(), |_, _| Ok(()));
+    }
     if resume {
         let outputs = batch.items.items.iter().flat_map(|item| &item.output);
         files::remove_leftovers(outputs.map(|path| files::parent(path).into()).collect());
@@ -111,7 +132,8 @@ pub fn convert(
 }
 
 /// Measures all inputs that `paths` and the options name; calls `print` with the results in the
-/// order of the names, each as early as that order allows.
+/// order of the names, each as early as that order allows, or of a watch in the order in which they
+/// are done.
 pub fn measure(
     op: &dyn Operation,
     paths: &[PathBuf],
@@ -119,7 +141,14 @@ pub fn measure(
     common: &Common,
     print: impl Fn(&Path, &Done) -> Result<()>,
 ) -> Result<Outcome> {
-    let items = &inputs::collect(paths, &options.selection, None).map_err(usage)?;
+    let watches = options.watching.watch;
+    let items = &match watches {
+        true => {
+            watch::options::check(paths, None, options).map_err(usage)?;
+            Items::default()
+        }
+        false => inputs::collect(paths, &options.selection, None).map_err(usage)?,
+    };
     keep_off_report(options, items)?;
     let batch = Batch {
         op,
@@ -128,8 +157,12 @@ pub fn measure(
         naming: None,
         options,
         common,
+        follow: None,
         names_failures: true,
     };
+    if watches {
+        return batch.watch(paths, None, |item, done| print(&item.input, done));
+    }
     if options.dry_run {
         return batch.tell_plan(None);
     }
@@ -171,6 +204,7 @@ pub fn measure_set(
         naming: None,
         options,
         common,
+        follow: None,
         names_failures,
     };
     let mut set = Set::new(options.selection.shard);

@@ -112,6 +112,10 @@ pub struct WholeSet {
     )]
     pub range_from: Option<PathBuf>,
 
+    /// Read that FILE again whenever it is replaced, for the files that come from then on
+    #[arg(long, requires_all = ["range_from", "watch"], help_heading = "Watched folders")]
+    pub follow: bool,
+
     /// Measure all inputs first, and give all of them the same range
     #[arg(long, conflicts_with = "shard", help_heading = "Many files")]
     pub across: bool,

@@ -158,6 +158,21 @@ impl Devices {
         auto
     }
 
+    /// Whether the GPU of `auto` has failed, so that the CPU does all work.
+    pub fn has_failed(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
+    /// The error of work that failed on a GPU; if the GPU that was asked for does not respond any
+    /// more, marked as `Unusable`.
+    pub fn unusable_if_lost(&self, error: anyhow::Error) -> anyhow::Error {
+        let lost = self.gpu.get().is_some_and(|gpu| gpu.wait().is_err());
+        match lost && matches!(self.choice, Choice::Gpu(_)) {
+            true => error.context(Unusable),
+            false => error,
+        }
+    }
+
     /// The GPU, if one is in use.
     pub fn opened(&self) -> Option<&Gpu> {
         self.gpu.get()
@@ -207,6 +222,16 @@ impl GpuSet {
             gpus.start();
         }
         gpus
+    }
+
+    /// The same GPUs, not started yet.
+    pub fn again(&self) -> GpuSet {
+        GpuSet {
+            choice: self.choice,
+            first: self.first,
+            starting: Mutex::default(),
+            gpus: OnceLock::new(),
+        }
     }
 
     /// Starts the GPUs in the background, unless they have been started.

@@ -12,7 +12,7 @@ use std::fs;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
 /// Installs the handlers: from now on a signal ends the process in order, with exit status 128 +
@@ -38,7 +38,19 @@ pub fn listen() -> Result<()> {
         // The other end waits for this.
         let _ = ready.send(failed);
         if let Some(signal) = signals.ok().and_then(|mut all| all.forever().next()) {
-            end(signal);
+            let in_order = IN_ORDER
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            match in_order {
+                Some(end_in_order) => {
+                    console::tell_without_waiting(
+                        "gpuimg: ending: what is under way is finished (a second signal ends at once)",
+                    );
+                    end_in_order();
+                }
+                None => end(signal),
+            }
         }
     };
     thread::Builder::new()
@@ -49,6 +61,15 @@ pub fn listen() -> Result<()> {
         None => Ok(()),
         Some(error) => bail!("no handler of signals: {error}"),
     }
+}
+
+/// What a first signal does instead of ending the process.
+type InOrder = Box<dyn FnOnce() + Send>;
+static IN_ORDER: Mutex<Option<InOrder>> = Mutex::new(None);
+
+/// Has the first signal call `end`, which is to end the run soon; a second one ends the process.
+pub fn end_in_order(end: impl FnOnce() + Send + 'static) {
+    *IN_ORDER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(end));
 }
 
 /// The message for a thread that cannot be started.

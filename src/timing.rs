@@ -201,10 +201,15 @@ impl Timeline {
     }
 }
 
+/// The most intervals that are kept apart.
+const MOST_STRETCHES: usize = 1 << 16;
+
 /// A set of time intervals, which may overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Stretches {
     ends: Vec<(Instant, Instant)>,
+    /// The time of intervals that are long past, which no later one overlaps.
+    past: Duration,
     /// The number of intervals after overlapping ones were last merged.
     tidied: usize,
 }
@@ -215,6 +220,11 @@ impl Stretches {
         self.ends.push((start, start + time));
         if self.ends.len() > 2 * self.tidied + 1024 {
             self.ends = self.apart();
+            // So that a run of days needs no more memory than one of hours.
+            if self.ends.len() > MOST_STRETCHES {
+                let past = self.ends.drain(..MOST_STRETCHES / 2);
+                self.past += past.map(|(start, end)| end - start).sum::<Duration>();
+            }
             self.tidied = self.ends.len();
         }
     }
@@ -235,7 +245,12 @@ impl Stretches {
 
     /// The total time covered by at least one interval.
     pub fn time(&self) -> Duration {
-        self.apart().iter().map(|(start, end)| *end - *start).sum()
+        let near = self.apart();
+        self.past
+            + near
+                .iter()
+                .map(|(start, end)| *end - *start)
+                .sum::<Duration>()
     }
 }
 

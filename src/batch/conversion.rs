@@ -5,7 +5,7 @@ use super::inputs;
 use super::item::Items;
 use super::naming::{JOURNAL, Naming};
 use super::options::Files;
-use super::places;
+use super::{places, watch};
 use crate::codec::{Format, format};
 use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::ffi::OsStrExt;
@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 /// The inputs and the naming of their results.
 #[derive(Debug)]
 pub struct Conversion {
-    /// The inputs, each with the path of its result.
+    /// The inputs, each with the path of its result; none of a watch, which finds them as they come.
     pub items: Items,
+    /// The inputs as they were typed.
+    pub inputs: Vec<PathBuf>,
     /// How results are named.
     pub naming: Naming,
     /// The requested format; `None` leaves it to names and inputs.
@@ -43,7 +45,13 @@ impl Conversion {
             }
             _ => files.format,
         };
-        let mut items = inputs::collect(inputs, &files.batch.selection, Some(naming.folder()))?;
+        let mut items = match files.batch.watching.watch {
+            true => {
+                watch::options::check(inputs, Some(naming.folder()), &files.batch)?;
+                Items::default()
+            }
+            false => inputs::collect(inputs, &files.batch.selection, Some(naming.folder()))?,
+        };
         naming.name(&mut items.items)?;
         places::check(&items.items, &naming, files.overwrite || files.batch.resume)?;
         if let Some(report) = &files.batch.report {
@@ -54,6 +62,7 @@ impl Conversion {
         }
         Ok(Conversion {
             items,
+            inputs: inputs.into(),
             naming,
             format,
         })

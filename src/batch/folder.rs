@@ -6,11 +6,12 @@ use crate::codec::format;
 use crate::files::{Source, reason};
 use anyhow::Result;
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use std::collections::BTreeSet;
 use std::fs::{self, File, FileType};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 /// The prefix of the program's own files, journals and unfinished outputs, which are skipped
@@ -21,6 +22,8 @@ const OWN: &[u8] = b".gpuimg-";
 pub struct Filter {
     include: Option<GlobSet>,
     exclude: GlobSet,
+    /// Whether a file is also taken for its first bytes, whatever its name is.
+    by_content: bool,
 }
 
 impl Filter {
@@ -35,7 +38,17 @@ impl Filter {
                 false => Some(globs(include)?),
             },
             exclude: globs(exclude)?,
+            by_content: true,
         })
+    }
+
+    /// The same, but without files that only their content tells to be images: in a watched folder
+    /// such a name (`scan.tif.part`) is often one that its writer is going to change.
+    pub fn by_name(self) -> Filter {
+        Filter {
+            by_content: false,
+            ..self
+        }
     }
 
     fn excludes(&self, below: &Path) -> bool {
@@ -66,13 +79,14 @@ fn matches(globs: &GlobSet, below: &Path) -> bool {
 }
 
 /// What to do with an entry of a folder.
-enum Sorted {
+pub enum Sorted {
     /// Process it.
     Taken,
     /// Descend into it.
     Entered,
     /// Ignore it: it is a file of this program.
     Own,
+    /// Skip it, for this reason.
     PassedOver(Why),
     /// Report it: it should be an image and cannot be read.
     Unread(String),
@@ -81,43 +95,27 @@ enum Sorted {
 /// Adds all images below `root` to `found`, sorted by name. An unreadable entry and a folder
 /// without any image are reported, and the others are processed.
 pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut Items) {
-    let real = |path: &Path| path.canonicalize().ok();
-    // In place, the output folder is the root itself.
-    let results = results.and_then(real);
-    let results = results.filter(|results| real(root).as_ref() != Some(results));
+    let results = apart(results, root);
     let (items, passed, unread) = (
         found.items.len(),
         found.passed_over.len(),
         found.unread.len(),
     );
-    let mut entries = WalkDir::new(root).sort_by_file_name().into_iter();
-    while let Some(entry) = entries.next() {
-        let entry = match entry {
-            Ok(entry) if entry.depth() == 0 => continue,
-            Ok(entry) => entry,
-            Err(error) => {
-                let why = error.io_error().map(reason);
-                found.unread.push(Unread {
-                    path: error.path().unwrap_or(root).into(),
-                    why: why.unwrap_or_else(|| "it leads in a circle".into()),
-                });
-                continue;
+    visit(
+        root,
+        root,
+        filter,
+        results.as_deref(),
+        |path, below, sorted| {
+            let path = path.to_path_buf();
+            match sorted {
+                Sorted::Entered | Sorted::Own => {}
+                Sorted::Taken => found.items.push(Item::found(path, below.into())),
+                Sorted::PassedOver(why) => found.passed_over.push(PassedOver { path, why }),
+                Sorted::Unread(why) => found.unread.push(Unread { path, why }),
             }
-        };
-        let path = entry.path();
-        let below = path.strip_prefix(root).unwrap_or(path);
-        let sorted = sort(&entry, below, filter, results.as_deref());
-        if entry.file_type().is_dir() && !matches!(sorted, Sorted::Entered) {
-            entries.skip_current_dir();
-        }
-        let path = path.to_path_buf();
-        match sorted {
-            Sorted::Entered | Sorted::Own => {}
-            Sorted::Taken => found.items.push(Item::found(path.clone(), below.into())),
-            Sorted::PassedOver(why) => found.passed_over.push(PassedOver { path, why }),
-            Sorted::Unread(why) => found.unread.push(Unread { path, why }),
-        }
-    }
+        },
+    );
     if (found.items.len(), found.unread.len()) == (items, unread) {
         let why = match &found.passed_over[passed..] {
             [] => "no image is in it".into(),
@@ -130,6 +128,77 @@ pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut It
         let path = root.into();
         found.unread.push(Unread { path, why });
     }
+}
+
+/// A folder and all folders below it, as far as they can be read.
+pub fn all_below(folder: &Path) -> BTreeSet<PathBuf> {
+    let entries = WalkDir::new(folder).into_iter().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_dir());
+    folders.map(DirEntry::into_path).collect()
+}
+
+/// The real path of the folder of results, unless it is `root` itself: in place, nothing is left out.
+fn apart(results: Option<&Path>, root: &Path) -> Option<PathBuf> {
+    let real = |path: &Path| path.canonicalize().ok();
+    let results = results.and_then(real);
+    results.filter(|results| real(root).as_ref() != Some(results))
+}
+
+/// Calls `see` with every entry below `start`, a folder at or below `root`, in the order of the names:
+/// its path, its path below `root`, and what to do with it. `results`, a path without links, is left
+/// out.
+pub fn visit(
+    root: &Path,
+    start: &Path,
+    filter: &Filter,
+    results: Option<&Path>,
+    mut see: impl FnMut(&Path, &Path, Sorted),
+) {
+    let mut entries = WalkDir::new(start).sort_by_file_name().into_iter();
+    while let Some(entry) = entries.next() {
+        let entry = match entry {
+            Ok(entry) if entry.depth() == 0 => continue,
+            Ok(entry) => entry,
+            Err(error) => {
+                let path = error.path().unwrap_or(start);
+                let below = path.strip_prefix(root).unwrap_or(path);
+                let why = error.io_error().map(reason);
+                let why = why.unwrap_or_else(|| "it leads in a circle".into());
+                see(path, below, Sorted::Unread(why));
+                continue;
+            }
+        };
+        let path = entry.path();
+        let below = path.strip_prefix(root).unwrap_or(path);
+        let sorted = sort(&entry, below, filter, results);
+        if entry.file_type().is_dir() && !matches!(sorted, Sorted::Entered) {
+            entries.skip_current_dir();
+        }
+        see(path, below, sorted);
+    }
+}
+
+/// What to do with one file or folder `below` `root`, as a visit of the whole folder would have it;
+/// `None` if it is gone, or in a folder that is left out.
+pub fn look_at(
+    root: &Path,
+    below: &Path,
+    filter: &Filter,
+    results: Option<&Path>,
+) -> Option<Sorted> {
+    let mut path = root.to_path_buf();
+    let mut sorted = None;
+    for part in below.components() {
+        if !matches!(sorted, None | Some(Sorted::Entered)) {
+            return None;
+        }
+        path.push(part);
+        let entry = WalkDir::new(&path).follow_root_links(false).max_depth(0);
+        let entry = entry.into_iter().next()?.ok()?;
+        let here = path.strip_prefix(root).ok()?;
+        sorted = Some(sort(&entry, here, filter, results));
+    }
+    sorted
 }
 
 fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>) -> Sorted {
@@ -171,6 +240,7 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
     }
     match by_name || format::of_extension(path).is_ok() {
         true => Sorted::Taken,
+        false if !filter.by_content => Sorted::PassedOver(Why::NoImage),
         false => match is_image(path) {
             Ok(true) => Sorted::Taken,
             Ok(false) => Sorted::PassedOver(Why::NoImage),

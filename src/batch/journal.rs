@@ -12,6 +12,7 @@
 //! machines that append to one file of a network file system overwrite each other's lines. All of
 //! them are read.
 
+mod compact;
 mod history;
 mod line;
 
@@ -22,6 +23,7 @@ use super::shard::Shard;
 use crate::files::{Identity, same_file, sync_folder};
 use crate::reason::plain;
 use anyhow::{Context, Result, bail, ensure};
+use compact::open_to_append;
 use history::History;
 use line::{Line, Marker};
 use rustix::fs::{Mode, OFlags};
@@ -125,11 +127,14 @@ pub struct Past {
     job: Job,
     /// `None` unless earlier runs are resumed.
     history: Option<Mutex<History>>,
+    /// Whether outputs may be made again that this run has made.
+    refreshes: bool,
 }
 
 /// The journal of one output folder, open for the outputs of one run.
 #[derive(Debug)]
 pub struct Journal {
+    path: PathBuf,
     pen: Mutex<Pen>,
     past: Past,
     sync: bool,
@@ -140,6 +145,9 @@ struct Pen {
     file: File,
     /// Whether the last line may be incomplete.
     torn: bool,
+    /// Lines added since superfluous ones were last dropped, and lines kept then.
+    added: u64,
+    kept: u64,
 }
 
 impl Past {
@@ -156,7 +164,16 @@ impl Past {
             folder: folder.into(),
             job,
             history,
+            refreshes: false,
         })
+    }
+
+    /// Forgets what was read, after the journals have been replaced.
+    fn forget(&self) {
+        if let Some(history) = &self.history {
+            let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
+            history.forget();
+        }
     }
 
     /// The verdict on an item, from earlier and concurrent runs.
@@ -166,8 +183,9 @@ impl Past {
             return Ok(sight.verdict(overwrite));
         };
         let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
-        if sight.in_place {
-            // A run that replaces an input writes its journal line first.
+        if sight.in_place || self.refreshes && sight.output.is_some() {
+            // A run that replaces an input writes its journal line first, and a watch makes outputs
+            // again.
             history.refresh(&self.job)?;
         }
         Ok(history.verdict(&name, sight, overwrite))
@@ -211,16 +229,21 @@ impl Journal {
         };
         let path = folder.join(name);
         let failed = || format!("cannot write {}", path.display());
-        let flags = OFlags::CREATE | OFlags::APPEND | OFlags::RDWR;
-        let file = open(&path, flags).with_context(failed)?;
+        let file = open_to_append(&path).with_context(failed)?;
         if sync {
             sync_folder(folder).with_context(failed)?;
         }
         let torn = file.metadata().with_context(failed)?.len() > 0;
         let journal = Journal {
-            pen: Mutex::new(Pen { file, torn }),
+            pen: Mutex::new(Pen {
+                file,
+                torn,
+                added: 0,
+                kept: 0,
+            }),
             past: Past::read(folder, job, resume)?,
             sync,
+            path,
         };
         if !resume {
             journal.write(&serde_json::to_string(&Marker::ANEW)?)?;
@@ -268,6 +291,7 @@ impl Journal {
             false => Ok(()),
         });
         pen.torn = written.is_err();
+        pen.added += 1;
         written
             .map_err(plain)
             .context("cannot write the journal of the results")

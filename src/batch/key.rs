@@ -17,6 +17,9 @@ struct Key {
     op: serde_json::Value,
     /// Whether the range in `op` was measured in the inputs themselves.
     across: bool,
+    /// Whether the range is that of a histogram when a file came, which is then no part of the key.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    follow: bool,
     format: Option<&'static str>,
     depth: Option<Depth>,
     auto_orient: bool,
@@ -42,7 +45,12 @@ impl Job {
     ///
     /// # Errors
     /// None in practice: the options are plain numbers and words.
-    pub fn new(op: &dyn Operation, across: bool, files: &Files, common: &Common) -> Result<Job> {
+    pub fn new(
+        op: &dyn Operation,
+        (across, follow): (bool, bool),
+        files: &Files,
+        common: &Common,
+    ) -> Result<Job> {
         // Every option is named here, so that a new one does not compile until it is classified.
         let Files {
             paths: _,
@@ -72,6 +80,7 @@ impl Job {
         let key = Key {
             op: op.options()?,
             across,
+            follow,
             format: format.map(|format| format.id()),
             depth: depth.map(Depth::from),
             auto_orient: *auto_orient,
@@ -105,7 +114,8 @@ mod tests {
             unreachable!()
         };
         let job = |op: &dyn Operation| {
-            let job = Job::new(op, typed.set.across, &typed.files, &cli.common).expect("plain");
+            let job =
+                Job::new(op, (typed.set.across, false), &typed.files, &cli.common).expect("plain");
             serde_json::from_str(job.key.get()).expect("JSON")
         };
         match set {

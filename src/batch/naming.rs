@@ -128,6 +128,17 @@ impl Naming {
         }
     }
 
+    /// Whether results have the names of their inputs, so that no two inputs of one folder have the
+    /// same.
+    pub fn keeps_names(&self) -> bool {
+        match self {
+            Naming::File(_) => false,
+            Naming::Folder {
+                pattern, format, ..
+            } => *pattern == Pattern::default() && format.is_none(),
+        }
+    }
+
     /// Gives every item the path of its result.
     ///
     /// # Errors

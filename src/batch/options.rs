@@ -4,6 +4,7 @@
 use super::inputs::Selection;
 use super::naming::Pattern;
 use super::progress::Verbosity;
+use super::watch::options::Watching;
 use crate::codec::{self, Format, format};
 use crate::image::Depth;
 use crate::limits;
@@ -39,6 +40,10 @@ pub struct Options {
     #[arg(long, help_heading = "Many files")]
     pub dry_run: bool,
 
+    /// Whether and how folders are watched.
+    #[command(flatten)]
+    pub watching: Watching,
+
     /// The verbosity.
     #[command(flatten)]
     pub verbosity: Verbosity,
@@ -60,6 +65,7 @@ impl Options {
             || self.report.is_some()
             || self.resume
             || self.dry_run
+            || self.watching.watch
     }
 
     /// The number of images processed at the same time.

@@ -1,6 +1,8 @@
 //! The progress of a batch, on standard error: a bar on a terminal, and otherwise a line every few
 //! seconds.
 
+use super::item::Item;
+use super::tally::Screen;
 use crate::console;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::env;
@@ -65,28 +67,6 @@ impl Progress {
         }
     }
 
-    /// Counts one finished file: `bytes` of samples, or a failure.
-    pub fn add(&mut self, bytes: u64, failed: bool) {
-        self.done += 1;
-        self.failed += usize::from(failed);
-        self.bytes += bytes;
-        self.bar.set_message(self.rate());
-        self.bar.inc(1);
-        let plain = self.bar.is_hidden() && !self.verbosity.quiet && !self.verbosity.no_progress;
-        if plain && self.told.elapsed() >= PAUSE {
-            self.told = Instant::now();
-            let left = self.begun.elapsed().as_secs_f64() / self.done as f64
-                * (self.files - self.done) as f64;
-            console::tell(&format!(
-                "gpuimg: {} of {} files, {}, {} left",
-                self.done,
-                self.files,
-                self.rate(),
-                HumanDuration(Duration::from_secs_f64(left))
-            ));
-        }
-    }
-
     fn rate(&self) -> String {
         let seconds = self.begun.elapsed().as_secs_f64().max(1e-3);
         let mut text = format!("{:.0} MB/s of pixels", self.bytes as f64 / seconds / 1e6);
@@ -94,18 +74,6 @@ impl Progress {
             text += &format!(", {} failed", self.failed);
         }
         text
-    }
-
-    /// Prints a line on standard error without disturbing the bar.
-    pub fn say(&self, line: &str) {
-        self.bar.suspend(|| console::tell(line));
-    }
-
-    /// As `say`, unless `--quiet`.
-    pub fn mention(&self, line: &str) {
-        if !self.verbosity.quiet {
-            self.say(line);
-        }
     }
 
     /// Removes the bar and prints the summary.
@@ -128,5 +96,38 @@ impl Progress {
             fine as f64 / time,
             self.bytes as f64 / time / 1e6
         ));
+    }
+}
+
+impl Screen for Progress {
+    fn add(&mut self, _: &Item, bytes: u64, failed: bool) {
+        self.done += 1;
+        self.failed += usize::from(failed);
+        self.bytes += bytes;
+        self.bar.set_message(self.rate());
+        self.bar.inc(1);
+        let plain = self.bar.is_hidden() && !self.verbosity.quiet && !self.verbosity.no_progress;
+        if plain && self.told.elapsed() >= PAUSE {
+            self.told = Instant::now();
+            let left = self.begun.elapsed().as_secs_f64() / self.done as f64
+                * (self.files - self.done) as f64;
+            console::tell(&format!(
+                "gpuimg: {} of {} files, {}, {} left",
+                self.done,
+                self.files,
+                self.rate(),
+                HumanDuration(Duration::from_secs_f64(left))
+            ));
+        }
+    }
+
+    fn say(&self, line: &str) {
+        self.bar.suspend(|| console::tell(line));
+    }
+
+    fn mention(&self, line: &str) {
+        if !self.verbosity.quiet {
+            self.say(line);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! `--report`: one JSON object a line for every file of a batch.
 
 use super::item::Item;
+use super::tally::FileTime;
 use crate::pipeline::Done;
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -9,7 +10,6 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 /// Version of the JSON objects.
 const SCHEMA: u32 = 1;
@@ -50,7 +50,7 @@ impl Report {
     }
 
     /// Adds the line of a file that took `time`.
-    pub fn add(&mut self, item: &Item, outcome: &FileOutcome, time: Duration) -> Result<()> {
+    pub fn add(&mut self, item: &Item, outcome: &FileOutcome, time: FileTime) -> Result<()> {
         let line = serde_json::to_string(&Line::new(item, outcome, time))? + "\n";
         self.0
             .write_all(line.as_bytes())
@@ -65,6 +65,9 @@ struct Line<'a> {
     input: Cow<'a, str>,
     output: Option<Cow<'a, str>>,
     seconds: f64,
+    /// Seconds from the moment when the input was whole, of a watch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency: Option<f64>,
     status: Status,
     /// The reason of a failure, or the place of the damage.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +100,7 @@ struct ImageRecord<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn new(item: &'a Item, outcome: &'a FileOutcome, time: Duration) -> Line<'a> {
+    fn new(item: &'a Item, outcome: &'a FileOutcome, time: FileTime) -> Line<'a> {
         let (status, error, image) = match outcome {
             FileOutcome::Skipped => (Status::Skipped, None, None),
             FileOutcome::Failed(error) => (Status::Failed, Some(format!("{error:#}")), None),
@@ -113,7 +116,8 @@ impl<'a> Line<'a> {
             schema: SCHEMA,
             input: item.input.to_string_lossy(),
             output: item.output.as_ref().map(|path| path.to_string_lossy()),
-            seconds: time.as_secs_f64(),
+            seconds: time.work.as_secs_f64(),
+            latency: time.latency.map(|latency| latency.as_secs_f64()),
             status,
             error,
             image,

@@ -6,18 +6,22 @@ use super::journal::{Journal, Sight, Verdict};
 use super::plan;
 use super::progress::Progress;
 use super::report::{FileOutcome, Report};
+use super::tally::{FileTime, Screen, Tally};
 use super::totals::Totals;
-use super::workers::Workers;
+use super::watch::Watched;
+use super::workers::{Cores, Next, Workers};
 use super::{Batch, format_of};
 use crate::console;
-use crate::device::{self, Choice, estimate, visible};
+use crate::device::{self, Choice, Failed, estimate, visible};
 use crate::files::{self, Identity, reason};
+use crate::ops::Operation;
 use crate::options::StatsForm;
 use crate::outcome::Outcome;
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
 use anyhow::{Context, Result, anyhow};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 impl Batch<'_> {
@@ -30,7 +34,7 @@ impl Batch<'_> {
     ) -> Result<Outcome> {
         let items = &self.items.items;
         let workers = self.workers();
-        let mut report = self.open_report()?;
+        let report = self.open_report(self.options.resume)?;
         let unread = &self.items.unread;
         let mut progress = Progress::new(items.len() + unread.len(), self.options.verbosity);
         if self.names_failures {
@@ -38,56 +42,34 @@ impl Batch<'_> {
         }
 
         let begun = Instant::now();
-        let (mut totals, mut skipped, mut failed) = (Totals::default(), 0, unread.len());
-        let mut fatal = None;
+        let told = (self.names_failures, self.common.verbose);
+        let mut tally = Tally::new(&mut progress, report, told);
         for unread in unread {
-            let (path, error) = (unread.path.clone(), unread.error());
-            progress.add(0, true);
-            if self.names_failures {
-                progress.say(&format!("gpuimg: {error:#}"));
-            }
-            if let Some(report) = &mut report {
-                let item = Item::new(path.clone(), path);
-                report.add(&item, &FileOutcome::Failed(error), Duration::ZERO)?;
-            }
+            let item = Item::new(unread.path.clone(), unread.path.clone());
+            let failed = FileOutcome::Failed(unread.error());
+            tally.enter(&item, failed, FileTime::default())?;
         }
+        let mut fatal = None;
+        let threads = workers.threads(items.len());
+        let taken = AtomicUsize::new(0);
         workers.each(
-            items,
-            |item, resources| {
-                let start = Instant::now();
-                (self.one(item, resources, journal), start.elapsed())
+            (threads, Cores::Even),
+            |_| {
+                let index = taken.fetch_add(1, Ordering::Relaxed);
+                items.get(index).map_or(Next::End, |_| Next::Item(index))
             },
-            |index, (outcome, time)| {
-                let item = &items[index];
-                let reported = report
-                    .as_mut()
-                    .map_or(Ok(()), |report| report.add(item, &outcome, time));
-                let taken = match outcome {
-                    FileOutcome::Done(done) => {
-                        totals.add(&done.timeline);
-                        self.mention(item, &done, &progress);
-                        self.consider_gpus(&workers, &done, items.len() - index);
-                        progress.add(done.shape.bytes() as u64, done.damage.is_some());
-                        failed += usize::from(done.damage.is_some());
-                        take(index, Some(*done))
-                    }
-                    FileOutcome::Skipped => {
-                        skipped += 1;
-                        progress.add(0, false);
-                        take(index, None)
-                    }
-                    // Without the requested GPU every other file would fail as well.
-                    FileOutcome::Failed(error) if error.is::<device::Unusable>() => Err(error),
-                    FileOutcome::Failed(error) => {
-                        failed += 1;
-                        progress.add(0, true);
-                        if self.names_failures {
-                            progress.say(&format!("gpuimg: {error:#}"));
-                        }
-                        take(index, None)
-                    }
-                };
-                if let Err(error) = reported.and(taken) {
+            |index, resources| {
+                let start = Instant::now();
+                let outcome = self.one(self.op, &items[index], resources, journal);
+                (index, outcome, start.elapsed())
+            },
+            |(index, outcome, work)| {
+                if let FileOutcome::Done(done) = &outcome {
+                    self.consider_gpus(&workers, done, items.len() - index);
+                }
+                let latency = None;
+                let entered = tally.enter(&items[index], outcome, FileTime { work, latency });
+                if let Err(error) = entered.and_then(|done| take(index, done)) {
                     workers.stop();
                     fatal.get_or_insert(error);
                 }
@@ -95,20 +77,18 @@ impl Batch<'_> {
         )?;
         match fatal {
             // A closed standard output does not hide the failure of earlier files.
-            Some(error) if failed > 0 && error.is::<console::ReaderGone>() => {
+            Some(error) if tally.failed > 0 && error.is::<console::ReaderGone>() => {
                 return Ok(Outcome::SomeFailed);
             }
             Some(error) => return Err(error),
             None => {}
         }
+        let (outcome, skipped, totals) = (tally.outcome(), tally.skipped, tally.totals);
         if self.names_failures {
             progress.finish(skipped);
         }
-        self.tell_times(&totals, begun.elapsed(), workers.threads(items.len()))?;
-        Ok(match failed {
-            0 => Outcome::Done,
-            _ => Outcome::SomeFailed,
-        })
+        self.tell_times(&totals, begun.elapsed(), threads, None)?;
+        Ok(outcome)
     }
 
     /// The threads and the memory of the batch.
@@ -116,6 +96,7 @@ impl Batch<'_> {
         let (options, common) = (self.options, self.common);
         let (jobs, memory) = (options.threads(), options.memory());
         let gpu_times = common.stats.is_some() || options.report.is_some();
+        // A watch finds its items later: one GPU keeps up with more files than come to a folder.
         let len = |item: &Item| fs::metadata(&item.input).map_or(0, |file| file.len());
         let bytes = match visible::several() {
             true => self.items.items.iter().map(len).sum(),
@@ -126,12 +107,21 @@ impl Batch<'_> {
     }
 
     /// Processes one file, unless it is done already.
-    fn one(&self, item: &Item, resources: &Resources, journal: Option<&Journal>) -> FileOutcome {
-        match self.attempt(item, resources, journal) {
+    pub(super) fn one(
+        &self,
+        op: &dyn Operation,
+        item: &Item,
+        resources: &Resources,
+        journal: Option<&Journal>,
+    ) -> FileOutcome {
+        match self.attempt(op, item, resources, journal) {
             Ok(Some(done)) => FileOutcome::Done(Box::new(done)),
             Ok(None) => FileOutcome::Skipped,
             // Another run may be working on the same folder.
             Err(_) if journal.is_some_and(|it| it.was_done_meanwhile(item)) => FileOutcome::Skipped,
+            Err(error) if error.is::<Failed>() => {
+                FileOutcome::Failed(resources.devices.unusable_if_lost(error))
+            }
             Err(error) => FileOutcome::Failed(error),
         }
     }
@@ -139,6 +129,7 @@ impl Batch<'_> {
     /// Processes one file; `None` if it is done already.
     fn attempt(
         &self,
+        op: &dyn Operation,
         item: &Item,
         resources: &Resources,
         journal: Option<&Journal>,
@@ -148,7 +139,7 @@ impl Batch<'_> {
             ..*resources
         };
         let Some((template, path)) = self.template.zip(item.output.as_ref()) else {
-            return one_image(self.op, &item.input, None, resources).map(Some);
+            return one_image(op, &item.input, None, resources).map(Some);
         };
         let sight = Sight::of(item);
         let verdict = match journal {
@@ -182,23 +173,24 @@ impl Batch<'_> {
             }
         };
         let output = Some(&destination);
-        one_image_announced(self.op, &item.input, output, resources, &announce).map(Some)
+        one_image_announced(op, &item.input, output, resources, &announce).map(Some)
     }
 
     /// With `auto`, starts the GPUs once they would save enough time on the remaining images.
-    fn consider_gpus(&self, workers: &Workers, done: &Done, left: usize) {
+    pub(super) fn consider_gpus(&self, workers: &Workers, done: &Done, left: usize) {
         if self.common.device == Choice::Auto {
             let (cpu, gpu) = estimate(&done.work, 1, true);
             let saved = (cpu - gpu) * left as f64 / workers.jobs as f64;
             if saved > device::WORTH_STARTING {
-                workers.gpus.start();
+                workers.gpus().start();
             }
         }
     }
 
-    fn open_report(&self) -> Result<Option<Report>> {
+    /// Opens the file of `--report`; `append` keeps what is in it.
+    pub(super) fn open_report(&self, append: bool) -> Result<Option<Report>> {
         let overwrite = self.template.is_some_and(|template| template.overwrite);
-        let open = |path: &PathBuf| Report::open(path, self.options.resume, overwrite);
+        let open = |path: &PathBuf| Report::open(path, append, overwrite);
         self.options.report.as_ref().map(open).transpose()
     }
 
@@ -214,26 +206,21 @@ impl Batch<'_> {
         self.tell_passed_over(progress);
     }
 
-    fn mention(&self, item: &Item, done: &Done, progress: &Progress) {
-        let input = item.input.display().to_string();
-        for sentence in done.sentences(self.common.verbose) {
-            progress.mention(&format!("gpuimg: {}", sentence.replace("{file}", &input)));
-        }
-        if self.common.verbose {
-            progress.mention(&format!(
-                "gpuimg: {}: {}, {}",
-                item.input.display(),
-                done.shape,
-                done.device
-            ));
-        }
-    }
-
-    fn tell_times(&self, totals: &Totals, wall: Duration, threads: usize) -> Result<()> {
+    /// Prints the time of a run with `--stats`; a watch has its latencies too.
+    pub(super) fn tell_times(
+        &self,
+        totals: &Totals,
+        wall: Duration,
+        threads: usize,
+        watched: Option<&Watched>,
+    ) -> Result<()> {
         match self.common.stats {
             None => {}
-            Some(StatsForm::Text) => console::tell_lines(&totals.text(wall, threads)),
-            Some(StatsForm::Json) => console::tell(&totals.json(wall, threads)?),
+            Some(StatsForm::Text) => {
+                let latency = watched.map(Watched::text).unwrap_or_default();
+                console::tell_lines(&(totals.text(wall, threads) + &latency));
+            }
+            Some(StatsForm::Json) => console::tell(&totals.json(wall, threads, watched)?),
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The time of a batch: the stages of all images added up, and the shared resource that was the
 //! bottleneck.
 
+use super::watch::{WatchRecord, Watched};
 use crate::timing::{Limit, Span, Stretches, Timeline, in_millis, millis};
 use serde::Serialize;
 use std::fmt::Write;
@@ -173,7 +174,12 @@ impl Totals {
     ///
     /// # Errors
     /// None that can occur: all keys are text.
-    pub fn json(&self, wall: Duration, threads: usize) -> serde_json::Result<String> {
+    pub fn json(
+        &self,
+        wall: Duration,
+        threads: usize,
+        watched: Option<&Watched>,
+    ) -> serde_json::Result<String> {
         let stages = self.stages.iter().map(|stage| StageRecord {
             name: &stage.name,
             ms: in_millis(stage.time),
@@ -186,6 +192,7 @@ impl Totals {
             stages: stages.collect(),
             busy: self.shares(wall, threads),
             wall_ms: in_millis(wall),
+            watch: watched.map(Watched::record),
         })
     }
 }
@@ -199,6 +206,8 @@ struct TotalsRecord<'a> {
     stages: Vec<StageRecord<'a>>,
     busy: [Share; 5],
     wall_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    watch: Option<WatchRecord>,
 }
 
 /// The JSON object of a stage.

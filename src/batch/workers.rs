@@ -1,7 +1,6 @@
-//! The worker threads of a batch: each processes one image after another from file to file, so that
-//! reading, decoding, GPU work, encoding and writing of different images overlap.
+//! The worker threads of a batch or a watch: each processes one image after another from file to file,
+//! so that reading, decoding, GPU work, encoding and writing of different images overlap.
 
-use super::item::Item;
 use crate::codec::Reading;
 use crate::device::{Choice, Devices, GpuSet};
 use crate::image::buffer;
@@ -11,9 +10,8 @@ use crate::pipeline::Resources;
 use anyhow::{Result, bail};
 use rayon::ThreadPoolBuilder;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 /// The worker threads of a batch and the resources that they share.
@@ -23,12 +21,33 @@ pub struct Workers {
     /// The number of workers.
     pub jobs: usize,
     /// The GPUs, started when they save time.
-    pub gpus: Arc<GpuSet>,
+    gpus: Mutex<Arc<GpuSet>>,
     budget: MemoryBudget,
     memory: u64,
     reading: Reading,
     gpu_times: bool,
     stopped: AtomicBool,
+}
+
+/// What a worker is to do next.
+#[derive(Debug)]
+pub enum Next<I> {
+    /// This item.
+    Item(I),
+    /// Ask again: there is nothing yet.
+    Idle,
+    /// Nothing: there will be no more.
+    End,
+}
+
+/// How the cores are shared among the workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cores {
+    /// Every worker has the same share: for as many files as there are workers.
+    Even,
+    /// The first worker has all of them, and the others one each: for a file that comes alone, and
+    /// for several at once.
+    AllForFirst,
 }
 
 impl Workers {
@@ -44,7 +63,7 @@ impl Workers {
         Workers {
             choice,
             jobs,
-            gpus: Arc::new(GpuSet::new(choice, gpus)),
+            gpus: Mutex::new(Arc::new(GpuSet::new(choice, gpus))),
             budget: MemoryBudget::new(memory),
             memory,
             reading,
@@ -63,33 +82,56 @@ impl Workers {
         self.jobs.min(count).max(1)
     }
 
-    /// Runs `work` on every item and passes each result with the item's index to `take` on this
-    /// thread, in the order in which they finish.
+    /// The GPUs that are used now.
+    pub fn gpus(&self) -> Arc<GpuSet> {
+        let gpus = self.gpus.lock().unwrap_or_else(PoisonError::into_inner);
+        gpus.clone()
+    }
+
+    /// Gives up the GPUs after a failure: every worker leaves them before its next item, with all
+    /// that it holds on them, so that they can be opened anew.
+    pub fn leave_gpus(&self) {
+        let mut gpus = self.gpus.lock().unwrap_or_else(PoisonError::into_inner);
+        *gpus = Arc::new(gpus.again());
+    }
+
+    /// Starts `threads` workers, which ask `next` for items, giving their worker index, until there
+    /// are no more, and run `work` on each; passes each result to `take` on this thread, in the order
+    /// in which they finish.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn each<R: Send>(
+    pub fn each<I, R: Send>(
         &self,
-        items: &[Item],
-        work: impl Fn(&Item, &Resources) -> R + Sync,
-        mut take: impl FnMut(usize, R),
+        (threads, cores): (usize, Cores),
+        next: impl Fn(usize) -> Next<I> + Sync,
+        work: impl Fn(I, &Resources) -> R + Sync,
+        mut take: impl FnMut(R),
     ) -> Result<()> {
-        let threads = self.threads(items.len());
-        let next = AtomicUsize::new(0);
         let (results, finished) = mpsc::channel();
         thread::scope(|scope| {
             for worker in 0..threads {
                 let (results, next, work) = (results.clone(), &next, &work);
                 let started = thread::Builder::new().spawn_scoped(scope, move || {
-                    self.work_as(worker, threads, |resources| {
-                        while !self.stopped.load(Ordering::Relaxed) {
-                            let index = next.fetch_add(1, Ordering::Relaxed);
-                            let Some(item) = items.get(index) else { break };
-                            let result = work(item, resources);
-                            // The receiver is gone only after a panic, which ends the scope anyway.
-                            let _ = results.send((index, result));
-                        }
-                    });
+                    let mut ended = false;
+                    // Once for each set of GPUs.
+                    while !ended {
+                        let gpus = self.gpus();
+                        self.work_as(worker, (threads, cores), &gpus, |resources| {
+                            while !ended && Arc::ptr_eq(&gpus, &self.gpus()) {
+                                match next(worker) {
+                                    _ if self.stopped.load(Ordering::Relaxed) => ended = true,
+                                    Next::End => ended = true,
+                                    Next::Idle => {}
+                                    // The receiver is gone only after a panic, which ends the
+                                    // scope anyway.
+                                    Next::Item(item) => {
+                                        let _ = results.send(work(item, resources));
+                                    }
+                                }
+                            }
+                        });
+                    }
                 });
                 match started {
                     Ok(_) => {}
@@ -99,22 +141,32 @@ impl Workers {
                 }
             }
             drop(results);
-            for (index, result) in finished {
-                take(index, result);
+            for result in finished {
+                take(result);
             }
             Ok(())
         })
     }
 
     /// Gives this worker its share of the cores, a stream on a GPU, and a buffer pool.
-    fn work_as(&self, worker: usize, threads: usize, work: impl FnOnce(&Resources)) {
+    fn work_as(
+        &self,
+        worker: usize,
+        (threads, cores): (usize, Cores),
+        gpus: &Arc<GpuSet>,
+        work: impl FnOnce(&Resources),
+    ) {
         // One thread for each image wastes nothing; only with fewer images than cores does an image
         // get several threads. If the pool cannot start, rayon's global pool serves all.
-        let _pool = ThreadPoolBuilder::new()
-            .num_threads((self.jobs / threads).max(1))
-            .use_current_thread()
-            .build();
-        let devices = Rc::new(Devices::of_worker(self.choice, &self.gpus, worker));
+        let own = match cores {
+            Cores::Even => Some((self.jobs / threads).max(1)),
+            Cores::AllForFirst => (worker > 0).then_some(1),
+        };
+        let _pool = own.map(|count| {
+            let pool = ThreadPoolBuilder::new().num_threads(count);
+            pool.use_current_thread().build()
+        });
+        let devices = Rc::new(Devices::of_worker(self.choice, gpus, worker));
         let memory = (self.memory / (2 * threads as u64)) as usize;
         let gpus = devices.clone();
         let block = move |bytes| {

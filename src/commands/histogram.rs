@@ -5,7 +5,7 @@ use crate::batch::plan::can_be_written;
 use crate::batch::{inputs as found, measure_set, places};
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use std::path::{Path, PathBuf};
 
 /// Counts all images that `inputs` and the options name, and writes the histogram to `output`. An
@@ -18,6 +18,12 @@ pub fn run(
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
+    if options.watching.watch {
+        let why = "--watch has no end at which all images are counted: count the folder when it is \
+                   complete, or while it grows again and again with --overwrite, for --range-from \
+                   FILE --follow";
+        return Err(usage(anyhow!(why)));
+    }
     let items = found::collect(inputs, &options.selection, None).map_err(usage)?;
     let others = [&options.report, &options.selection.files_from];
     let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();

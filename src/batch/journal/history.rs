@@ -110,6 +110,14 @@ impl History {
         Ok(history)
     }
 
+    /// Forgets all lines: the next refresh reads them again.
+    pub fn forget(&mut self) {
+        self.records = HashMap::new();
+        for journal in &mut self.journals {
+            (journal.read, journal.runs) = (0, 0);
+        }
+    }
+
     /// Reads the lines added to the journals. A line that is incomplete or from another program is
     /// skipped.
     pub fn refresh(&mut self, job: &Job) -> Result<()> {
@@ -207,7 +215,7 @@ fn is_journal(name: &OsStr) -> bool {
 
 /// Passes the lines of a file from offset `start` on to `take`, and returns the end of the last
 /// complete line; the rest after it is passed as well, but may grow later.
-fn lines(file: &mut File, start: u64, mut take: impl FnMut(&[u8])) -> std::io::Result<u64> {
+pub fn lines(file: &mut File, start: u64, mut take: impl FnMut(&[u8])) -> std::io::Result<u64> {
     file.seek(SeekFrom::Start(start))?;
     let mut reader = BufReader::new(file);
     let (mut line, mut end, mut at, mut too_long) = (Vec::new(), start, start, false);

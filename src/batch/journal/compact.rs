@@ -1,0 +1,131 @@
+//! Keeps the journal of a watch short: lines of outputs that are gone, and of files that were made
+//! again since, are dropped. A run that writes to a journal holds a shared lock on it, and only who is
+//! alone with it may replace it.
+
+use super::history::lines;
+use super::line::Line;
+use super::{Journal, Pen, open};
+use crate::files::{Identity, Target};
+use anyhow::{Context, Result};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+/// The lines after which it is worth while at the earliest; more where more outputs are there.
+const LINES: u64 = 100_000;
+
+/// Opens a journal to append to it, with a shared lock: not the file that another run is replacing.
+pub fn open_to_append(path: &Path) -> Result<File> {
+    loop {
+        let file = open(path, OFlags::CREATE | OFlags::APPEND | OFlags::RDWR)?;
+        // On file systems without locks no journal is ever replaced.
+        let _ = flock(&file, FlockOperation::LockShared);
+        let about = file.metadata()?;
+        let there = path.symlink_metadata();
+        if there.is_ok_and(|there| (there.dev(), there.ino()) == (about.dev(), about.ino())) {
+            return Ok(file);
+        }
+    }
+}
+
+impl Journal {
+    /// Prepares the journal for a run that may last for days and makes outputs again.
+    pub fn begin_watch(&mut self) {
+        self.past.refreshes = true;
+        self.compact();
+    }
+
+    /// Drops lines that say nothing any more, if there may be many. What fails is tried again later:
+    /// the journal is as good without.
+    pub fn compact_if_long(&self) {
+        let long = {
+            let pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+            pen.added >= LINES.max(pen.kept)
+        };
+        if long {
+            self.compact();
+        }
+    }
+
+    fn compact(&self) {
+        let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        pen.added = 0;
+        if flock(&pen.file, FlockOperation::NonBlockingLockExclusive).is_ok()
+            && let Ok(Some((file, kept))) = shortened(&mut pen, &self.path, &self.past.folder)
+        {
+            (pen.file, pen.kept) = (file, kept);
+            self.past.forget();
+        } else {
+            let _ = flock(&pen.file, FlockOperation::LockShared);
+        }
+    }
+}
+
+/// Replaces the journal at `path` by one without superfluous lines, if there are any; returns the new
+/// file and the number of its lines.
+fn shortened(pen: &mut Pen, path: &Path, folder: &Path) -> Result<Option<(File, u64)>> {
+    let mut found: HashMap<PathBuf, Vec<(u64, Identity)>> = HashMap::new();
+    let (mut number, mut start) = (0, 0);
+    let mut others = Vec::new();
+    let mut file = open(path, OFlags::RDONLY)?;
+    lines(&mut file, 0, |line| {
+        match Line::parse(line) {
+            Some((name, line)) => found.entry(name).or_default().push((number, line.made)),
+            None => others.push(number),
+        }
+        number += 1;
+    })?;
+    let mut kept = others;
+    for (name, made) in found {
+        let Some(there) = Identity::of(&folder.join(&name)) else {
+            continue;
+        };
+        match made.iter().rev().find(|(_, made)| *made == there) {
+            Some((line, _)) => kept.push(*line),
+            // Somebody has touched it, and what it was may matter.
+            None => kept.extend(made.iter().map(|(line, _)| *line)),
+        }
+    }
+    if kept.len() as u64 == number {
+        pen.kept = number;
+        return Ok(None);
+    }
+    kept.sort_unstable();
+    let target = Target::create(path, true)?;
+    let (mut number, mut keep, mut text) = (0, kept.iter().peekable(), Vec::new());
+    let mut written = Ok(());
+    let mut flush = |text: &mut Vec<u8>| {
+        if written.is_ok() {
+            written = target.write_at(text, start);
+        }
+        start += text.len() as u64;
+        text.clear();
+    };
+    lines(&mut file, 0, |line| {
+        if keep.next_if(|next| **next == number).is_some() {
+            text.extend_from_slice(line.strip_suffix(b"\n").unwrap_or(line));
+            text.push(b'\n');
+        }
+        number += 1;
+        if text.len() > 1 << 20 {
+            flush(&mut text);
+        }
+    })?;
+    flush(&mut text);
+    written.context("the journal")?;
+    target.commit(start)?;
+    let file = open_to_append(path)?;
+    // Its lines are whole: the last byte is a line's end.
+    pen.torn = match start.checked_sub(1) {
+        Some(end) => {
+            let mut last = [0];
+            file.read_exact_at(&mut last, end)?;
+            last != [b'\n']
+        }
+        None => false,
+    };
+    Ok(Some((file, kept.len() as u64)))
+}

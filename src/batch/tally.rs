@@ -1,0 +1,128 @@
+//! What became of the files of a run: each outcome is printed, counted and recorded.
+
+use super::item::Item;
+use super::report::{FileOutcome, Report};
+use super::totals::Totals;
+use crate::device;
+use crate::outcome::Outcome;
+use crate::pipeline::Done;
+use anyhow::Result;
+use std::time::Duration;
+
+/// Where a run shows how far it is, on standard error.
+pub trait Screen {
+    /// Counts one finished file: `bytes` of samples, or a failure.
+    fn add(&mut self, item: &Item, bytes: u64, failed: bool);
+    /// Prints a line.
+    fn say(&self, line: &str);
+    /// As `say`, unless `--quiet`.
+    fn mention(&self, line: &str);
+}
+
+/// The time that one file took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileTime {
+    /// From the beginning of the work on it to its output's name.
+    pub work: Duration,
+    /// From the moment when the input was whole, if it came during the run.
+    pub latency: Option<Duration>,
+}
+
+/// The counts of a run so far, and where each outcome is printed and recorded.
+pub struct Tally<'a, S> {
+    /// The progress on standard error.
+    pub screen: &'a mut S,
+    /// The file of `--report`.
+    pub report: Option<Report>,
+    /// Whether failures are printed.
+    pub names_failures: bool,
+    /// Whether notes and devices are printed.
+    pub verbose: bool,
+    /// The stages of all files.
+    pub totals: Totals,
+    /// Files that were done before.
+    pub skipped: usize,
+    /// Files that failed or are damaged.
+    pub failed: usize,
+}
+
+impl<'a, S: Screen> Tally<'a, S> {
+    /// Starts at 0.
+    pub fn new(
+        screen: &'a mut S,
+        report: Option<Report>,
+        (names_failures, verbose): (bool, bool),
+    ) -> Tally<'a, S> {
+        Tally {
+            screen,
+            report,
+            names_failures,
+            verbose,
+            totals: Totals::default(),
+            skipped: 0,
+            failed: 0,
+        }
+    }
+
+    /// Records the outcome of a file, and returns the result, if there is one.
+    ///
+    /// # Errors
+    /// The report cannot be written, or the requested GPU cannot be used, in which case every other
+    /// file would fail as well.
+    pub fn enter(
+        &mut self,
+        item: &Item,
+        outcome: FileOutcome,
+        time: FileTime,
+    ) -> Result<Option<Done>> {
+        let recorded = match &mut self.report {
+            Some(report) => report.add(item, &outcome, time),
+            None => Ok(()),
+        };
+        let done = match outcome {
+            FileOutcome::Done(done) => {
+                self.totals.add(&done.timeline);
+                self.mention(item, &done);
+                let damaged = done.damage.is_some();
+                self.screen.add(item, done.shape.bytes() as u64, damaged);
+                self.failed += usize::from(damaged);
+                Some(*done)
+            }
+            FileOutcome::Skipped => {
+                self.skipped += 1;
+                self.screen.add(item, 0, false);
+                None
+            }
+            FileOutcome::Failed(error) if error.is::<device::Unusable>() => return Err(error),
+            FileOutcome::Failed(error) => {
+                self.failed += 1;
+                self.screen.add(item, 0, true);
+                if self.names_failures {
+                    self.screen.say(&format!("gpuimg: {error:#}"));
+                }
+                None
+            }
+        };
+        recorded.map(|()| done)
+    }
+
+    fn mention(&self, item: &Item, done: &Done) {
+        let input = item.input.display().to_string();
+        for sentence in done.sentences(self.verbose) {
+            let sentence = sentence.replace("{file}", &input);
+            self.screen.mention(&format!("gpuimg: {sentence}"));
+        }
+        if self.verbose {
+            self.screen
+                .mention(&format!("gpuimg: {input}: {}, {}", done.shape, done.device));
+        }
+    }
+
+    /// Whether every file was done.
+    pub fn outcome(&self) -> Outcome {
+        match self.failed {
+            0 => Outcome::Done,
+            _ => Outcome::SomeFailed,
+        }
+    }
+}

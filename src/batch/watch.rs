@@ -1,0 +1,304 @@
+//! `--watch`: a batch whose files come while it runs. One thread keeps watch over the folders, and the
+//! workers of a batch, which keep their memory and their GPU, process what it finds.
+
+mod admission;
+mod events;
+pub mod follow;
+mod keeper;
+mod latency;
+pub mod options;
+mod queue;
+mod status;
+
+use super::item::Item;
+use super::journal::Journal;
+use super::report::FileOutcome;
+use super::tally::{FileTime, Tally};
+use super::workers::{Cores, Workers};
+use super::{Batch, plan};
+use crate::interrupt::{self, NO_THREAD};
+use crate::outcome::Outcome;
+use crate::pipeline::{Done, Resources};
+use crate::timing::{in_millis, millis};
+use admission::Admission;
+use anyhow::{Result, anyhow};
+use events::Events;
+use keeper::Keeper;
+use latency::Latencies;
+use queue::{Arrival, Arrivals, End};
+use serde::Serialize;
+use status::Status;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long GPUs that have failed are left alone at first; twice as long after every further failure,
+/// up to an hour.
+const REST: Duration = Duration::from_secs(60);
+
+/// What `--stats` has of a watch beside the stages.
+#[derive(Debug)]
+pub struct Watched {
+    latencies: Latencies,
+    most_waiting: usize,
+    left: usize,
+}
+
+/// The same as a JSON object.
+#[derive(Serialize)]
+pub struct WatchRecord {
+    files: u64,
+    p50_ms: Option<f64>,
+    p95_ms: Option<f64>,
+    p99_ms: Option<f64>,
+    max_ms: Option<f64>,
+    most_waiting: usize,
+    left: usize,
+}
+
+/// The GPUs of a watch after a failure: when they may be started again.
+#[derive(Debug)]
+struct Rest {
+    until: Instant,
+    next: Duration,
+}
+
+/// What a worker tells of a file.
+struct Finished {
+    item: Item,
+    outcome: FileOutcome,
+    time: FileTime,
+    /// Whether the outcome counts: not that of a file that is tried again.
+    is_final: bool,
+    news: Vec<String>,
+}
+
+impl Batch<'_> {
+    /// Processes the files of the folders `roots`, and those that come, until the watch ends; calls
+    /// `take` on this thread with each result.
+    ///
+    /// # Errors
+    /// The folders cannot be watched, the requested GPU cannot be used, or an error of `take`.
+    pub(super) fn watch(
+        &self,
+        roots: &[PathBuf],
+        journal: Option<&Journal>,
+        mut take: impl FnMut(&Item, &Done) -> Result<()>,
+    ) -> Result<Outcome> {
+        let watching = &self.options.watching;
+        let admission = Admission::new(roots, &self.options.selection, self.naming)?;
+        let report = self.open_report(true)?;
+        let (status, arrivals) = (
+            &Status::new(self.options.verbosity),
+            &Arrivals::new(watching.settle()),
+        );
+        let events = Events::new();
+        let stopped: &'static AtomicBool = Box::leak(Box::default());
+        let inlet = events.inlet.clone();
+        interrupt::end_in_order(move || {
+            stopped.store(true, Ordering::Relaxed);
+            inlet.wake();
+        });
+        let workers = self.workers();
+        status.mention(&format!(
+            "gpuimg: watching {} on {}, within {} of memory",
+            plan::counted(roots.len(), "folder"),
+            plan::counted(workers.jobs, "thread"),
+            plan::told(self.options.memory())
+        ));
+        let rest = Mutex::new(Rest {
+            until: Instant::now(),
+            next: REST,
+        });
+
+        let begun = Instant::now();
+        let mut screen = status;
+        let mut tally = Tally::new(&mut screen, report, (true, self.common.verbose));
+        let mut fatal = None;
+        thread::scope(|scope| {
+            let keeper = Keeper {
+                arrivals,
+                admission,
+                watching,
+                events,
+                status,
+                journal,
+                stopped,
+            };
+            let keeping = thread::Builder::new()
+                .name("watch".into())
+                .spawn_scoped(scope, || keeper.keep())
+                .map_err(|_| anyhow!(NO_THREAD))?;
+            let worked = workers.each(
+                (workers.jobs, Cores::AllForFirst),
+                |worker| arrivals.next(worker),
+                |arrival, resources| {
+                    self.process(arrival, resources, journal, arrivals, (&workers, &rest))
+                },
+                |finished| {
+                    if let Err(error) =
+                        self.record(finished, &mut tally, (&workers, &rest), status, &mut take)
+                    {
+                        workers.stop();
+                        arrivals.end(End::AtOnce);
+                        stopped.store(true, Ordering::Relaxed);
+                        fatal.get_or_insert(error);
+                    }
+                },
+            );
+            if worked.is_err() {
+                stopped.store(true, Ordering::Relaxed);
+            }
+            let kept = keeping.join().map_err(|_| anyhow!("the watch failed"))?;
+            worked.and(kept)
+        })?;
+        if let Some(error) = fatal {
+            return Err(error);
+        }
+        let (outcome, skipped, totals) = (tally.outcome(), tally.skipped, tally.totals);
+        let watched = Watched {
+            latencies: status.latencies(),
+            most_waiting: arrivals.most(),
+            left: arrivals.waiting(),
+        };
+        status.finish(skipped, watched.left);
+        self.tell_times(&totals, begun.elapsed(), workers.jobs, Some(&watched))?;
+        Ok(outcome)
+    }
+
+    /// Processes one file, on a worker's thread.
+    fn process(
+        &self,
+        arrival: Arrival,
+        resources: &Resources,
+        journal: Option<&Journal>,
+        arrivals: &Arrivals,
+        (workers, rest): (&Workers, &Mutex<Rest>),
+    ) -> Finished {
+        let start = Instant::now();
+        let mut news = Vec::new();
+        let outcome = match &arrival.refusal {
+            Some(why) => FileOutcome::Failed(anyhow!("{why}")),
+            None => {
+                let followed = self.follow.map(|follow| {
+                    let (of_set, replaced) = follow.current();
+                    news.extend(replaced);
+                    of_set
+                });
+                let op = followed.as_deref().unwrap_or(self.op);
+                self.one(op, &arrival.item, resources, journal)
+            }
+        };
+        let latency = arrival.came.and_then(|came| came.elapsed().ok());
+        if resources.devices.has_failed() {
+            news.push(leave_gpus(workers, rest));
+        }
+        let fine = match &outcome {
+            FileOutcome::Done(done) => done.damage.is_none(),
+            FileOutcome::Skipped => true,
+            FileOutcome::Failed(_) => false,
+        };
+        let is_final = arrivals.finished(&arrival, fine);
+        Finished {
+            time: FileTime {
+                work: start.elapsed(),
+                latency,
+            },
+            item: arrival.item,
+            outcome,
+            is_final,
+            news,
+        }
+    }
+
+    /// Records what became of one file.
+    fn record(
+        &self,
+        finished: Finished,
+        tally: &mut Tally<&Status>,
+        (workers, rest): (&Workers, &Mutex<Rest>),
+        status: &Status,
+        mut take: impl FnMut(&Item, &Done) -> Result<()>,
+    ) -> Result<()> {
+        for line in &finished.news {
+            status.mention(line);
+        }
+        let outcome = finished.outcome;
+        let lost = |outcome: &FileOutcome| matches!(outcome, FileOutcome::Failed(error) if error.is::<crate::device::Unusable>());
+        if !finished.is_final && !lost(&outcome) {
+            return Ok(());
+        }
+        if let FileOutcome::Done(done) = &outcome {
+            if let Some(latency) = finished.time.latency {
+                status.took(latency);
+            }
+            let rested = rest.lock().unwrap_or_else(PoisonError::into_inner).until;
+            if rested <= Instant::now() {
+                // A start is paid once, and there is no end to the files.
+                self.consider_gpus(workers, done, usize::MAX);
+            }
+        }
+        match tally.enter(&finished.item, outcome, finished.time)? {
+            Some(done) => take(&finished.item, &done),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Gives up the GPUs for a while; returns a sentence about it.
+fn leave_gpus(workers: &Workers, rest: &Mutex<Rest>) -> String {
+    let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = Instant::now();
+    // Several workers may find the same failure.
+    if rest.until <= now {
+        rest.until = now + rest.next;
+        rest.next = (2 * rest.next).min(60 * REST);
+        workers.leave_gpus();
+    }
+    let seconds = rest.until.saturating_duration_since(now).as_secs();
+    format!(
+        "gpuimg: the GPU has failed; the CPU goes on, and the GPU is tried again in {seconds} s"
+    )
+}
+
+impl Watched {
+    /// The latencies in a line of text.
+    pub fn text(&self) -> String {
+        let Watched {
+            latencies,
+            most_waiting,
+            left,
+        } = self;
+        let [p50, p95, p99] = [50.0, 95.0, 99.0].map(|part| millis(latencies.percentile(part)));
+        let times = match latencies.files() {
+            0 => "no file came while it ran".into(),
+            files => format!(
+                "{files} files, from whole input to named output: p50 {p50}, p95 {p95}, p99 {p99}, max {}",
+                millis(latencies.longest())
+            ),
+        };
+        format!("latency: {times}; backlog: at most {most_waiting} waiting, {left} left\n")
+    }
+
+    /// The same as a JSON object (docs/SCHEMAS.md).
+    pub fn record(&self) -> WatchRecord {
+        let Watched {
+            latencies,
+            most_waiting,
+            left,
+        } = self;
+        let some = latencies.files() > 0;
+        let part = |percent| some.then(|| in_millis(latencies.percentile(percent)));
+        WatchRecord {
+            files: latencies.files(),
+            p50_ms: part(50.0),
+            p95_ms: part(95.0),
+            p99_ms: part(99.0),
+            max_ms: part(100.0),
+            most_waiting: *most_waiting,
+            left: *left,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Which files of watched folders are taken, and where their results go: the same rules as for the
+//! folders of a batch, for one file at a time.
+
+use super::options::resolved;
+use crate::batch::folder::{self, Filter, Sorted};
+use crate::batch::inputs::Selection;
+use crate::batch::item::Item;
+use crate::batch::naming::Naming;
+use crate::batch::places;
+use crate::batch::shard::Shard;
+use crate::files::parent;
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf, absolute};
+
+/// A watched folder.
+#[derive(Clone, Debug)]
+pub struct Root {
+    /// As it was typed.
+    pub path: PathBuf,
+    /// Without links, as it was at the beginning.
+    real: PathBuf,
+    /// As events name it.
+    pub absolute: PathBuf,
+}
+
+/// What to do with a path.
+#[derive(Debug)]
+pub enum Admitted {
+    /// Process the file.
+    File(Item),
+    /// Watch the folder.
+    Folder,
+    /// Nothing: it is gone, no image, or left out.
+    Nothing,
+    /// Report it, for this reason.
+    Refused(Item, String),
+}
+
+/// The rules by which files are taken.
+pub struct Admission<'a> {
+    /// The watched folders.
+    pub roots: Vec<Root>,
+    filter: Filter,
+    shard: Option<Shard>,
+    naming: Option<&'a Naming>,
+    /// The folder of the results, without links.
+    results: Option<PathBuf>,
+    /// Which input has which output, where two inputs could have the same.
+    claims: HashMap<PathBuf, PathBuf>,
+    /// The number of claims after those of missing inputs were last dropped.
+    kept: usize,
+}
+
+impl<'a> Admission<'a> {
+    /// The rules for these folders.
+    ///
+    /// # Errors
+    /// A pattern that is none, or a folder that is gone.
+    pub fn new(
+        roots: &[PathBuf],
+        selection: &Selection,
+        naming: Option<&'a Naming>,
+    ) -> Result<Admission<'a>> {
+        let root = |path: &PathBuf| -> Result<Root> {
+            let unread = || format!("cannot read {}", path.display());
+            Ok(Root {
+                path: path.clone(),
+                real: path.canonicalize().with_context(unread)?,
+                absolute: absolute(path).with_context(unread)?,
+            })
+        };
+        Ok(Admission {
+            roots: roots.iter().map(root).collect::<Result<_>>()?,
+            filter: Filter::new(&selection.include, &selection.exclude)?.by_name(),
+            shard: selection.shard,
+            naming,
+            results: naming.and_then(|naming| resolved(naming.folder())),
+            claims: HashMap::new(),
+            kept: 0,
+        })
+    }
+
+    /// A path as it was typed, for one that an event names.
+    pub fn typed(&self, path: &Path) -> Option<PathBuf> {
+        self.roots.iter().find_map(|root| {
+            let below = path.strip_prefix(&root.absolute).ok()?;
+            // With an empty path a slash would be added.
+            Some(match below == Path::new("") {
+                true => root.path.clone(),
+                false => root.path.join(below),
+            })
+        })
+    }
+
+    /// What to do with a path in a watched folder.
+    pub fn admit(&mut self, path: &Path) -> Admitted {
+        let found = self.roots.iter().find_map(|root| {
+            let below = path.strip_prefix(&root.path).ok()?;
+            Some((root.path.clone(), below.to_path_buf()))
+        });
+        let Some((root, below)) = found else {
+            return Admitted::Nothing;
+        };
+        if below == Path::new("") {
+            return Admitted::Folder;
+        }
+        match folder::look_at(&root, &below, &self.filter, self.results.as_deref()) {
+            Some(sorted) => self.sorted(path, &below, sorted),
+            None => Admitted::Nothing,
+        }
+    }
+
+    /// Calls `see` with every file and folder at or below `start` that is not left out.
+    pub fn visit(&mut self, start: &Path, mut see: impl FnMut(&Path, Admitted)) {
+        if !matches!(self.admit(start), Admitted::Folder) {
+            return;
+        }
+        see(start, Admitted::Folder);
+        let Some(root) = self.roots.iter().find(|root| start.starts_with(&root.path)) else {
+            return;
+        };
+        let (root, mut found) = (root.path.clone(), Vec::new());
+        let results = self.results.as_deref();
+        folder::visit(
+            &root,
+            start,
+            &self.filter,
+            results,
+            |path, below, sorted| {
+                if !matches!(sorted, Sorted::Own | Sorted::PassedOver(_)) {
+                    found.push((path.to_path_buf(), below.to_path_buf(), sorted));
+                }
+            },
+        );
+        for (path, below, sorted) in found {
+            let admitted = self.sorted(&path, &below, sorted);
+            see(&path, admitted);
+        }
+    }
+
+    fn sorted(&mut self, path: &Path, below: &Path, sorted: Sorted) -> Admitted {
+        let mut item = Item::found(path.into(), below.into());
+        let part = self.shard.as_ref();
+        match sorted {
+            Sorted::Entered => return Admitted::Folder,
+            Sorted::Own | Sorted::PassedOver(_) => return Admitted::Nothing,
+            _ if part.is_some_and(|shard| !shard.has(below)) => return Admitted::Nothing,
+            Sorted::Unread(why) => {
+                return Admitted::Refused(item, format!("cannot read {}: {why}", path.display()));
+            }
+            Sorted::Taken => {}
+        }
+        match self.name(&mut item) {
+            Ok(()) => Admitted::File(item),
+            Err(error) => Admitted::Refused(item, format!("{error:#}")),
+        }
+    }
+
+    /// Gives a file the path of its result, and checks it as a batch does before it begins.
+    fn name(&mut self, item: &mut Item) -> Result<()> {
+        let Some(naming) = self.naming else {
+            return Ok(());
+        };
+        naming.name(std::slice::from_mut(item))?;
+        places::check(std::slice::from_ref(item), naming, true)?;
+        let output = item.output.clone().unwrap_or_default();
+        let real = resolved(parent(&output)).unwrap_or_default();
+        let inside = |root: &&Root| real.starts_with(&root.real);
+        let results = self.results.as_deref();
+        let left_out = results.is_some_and(|results| {
+            real.starts_with(results) && self.roots.iter().any(|it| results.starts_with(&it.real))
+        });
+        if let Some(root) = self.roots.iter().find(inside).filter(|_| !left_out) {
+            bail!(
+                "the result of {}, {}, would come in again as an input of {}",
+                item.input.display(),
+                output.display(),
+                root.path.display()
+            );
+        }
+        if self.roots.len() == 1 && naming.keeps_names() {
+            return Ok(());
+        }
+        if self.claims.len() > 2 * self.kept + 1024 {
+            self.claims.retain(|_, input| input.exists());
+            self.kept = self.claims.len();
+        }
+        if let Some(other) = self.claims.get(&output) {
+            ensure!(
+                *other == item.input || !other.exists(),
+                "{} and {} would both become {} (--name tells them apart)",
+                other.display(),
+                item.input.display(),
+                output.display()
+            );
+        }
+        self.claims.insert(output, item.input.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,326 @@
+//! Keeps watch: turns events, scans and the passing of time into files for the workers, until the
+//! watch ends.
+
+use super::admission::{Admission, Admitted};
+use super::events::{Events, Folders, Kind, Notice};
+use super::options::Watching;
+use super::queue::{Arrivals, End};
+use super::status::Status;
+use crate::batch::journal::Journal;
+use crate::files::Identity;
+use anyhow::Result;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The longest time between two looks at the clock.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How long a name that appeared waits for somebody to open it: if nobody does, it is a link to a file
+/// that is whole (`ln`, or a file that was written without a name).
+const LINKED: Duration = Duration::from_millis(100);
+
+/// The thread that keeps watch.
+pub struct Keeper<'a> {
+    /// Where files for the workers go.
+    pub arrivals: &'a Arrivals,
+    /// Which files are taken.
+    pub admission: Admission<'a>,
+    /// The options.
+    pub watching: &'a Watching,
+    /// What happens in the folders.
+    pub events: Events,
+    /// Where it is shown.
+    pub status: &'a Status,
+    /// The journal, which is kept short.
+    pub journal: Option<&'a Journal>,
+    /// Set by a signal.
+    pub stopped: &'a AtomicBool,
+}
+
+/// What is known of the folders themselves.
+struct Sight {
+    /// The events of the folders; `None` where they are polled.
+    folders: Option<Folders>,
+    /// Each root's device and inode, while it is there.
+    roots: Vec<Option<(u64, u64)>>,
+    /// When everything is to be read again.
+    scan: Option<Instant>,
+    /// Whether everything was read once.
+    begun: bool,
+    tick: Instant,
+}
+
+impl Keeper<'_> {
+    /// Keeps watch until the end, and then lets the workers end.
+    ///
+    /// # Errors
+    /// The folders cannot be watched.
+    pub fn keep(mut self) -> Result<()> {
+        let result = self.until_the_end();
+        if result.is_err() {
+            self.arrivals.end(End::AtOnce);
+        }
+        result
+    }
+
+    fn until_the_end(&mut self) -> Result<()> {
+        let folders = match self.watching.poll {
+            None => Some(Folders::new(self.events.inlet.clone())?),
+            Some(_) => None,
+        };
+        let mut sight = Sight {
+            folders,
+            roots: self.ids(),
+            scan: None,
+            begun: false,
+            tick: Instant::now(),
+        };
+        self.scan_all(&mut sight)?;
+        loop {
+            if self.stopped.load(Ordering::Relaxed) {
+                self.arrivals.end(End::AtOnce);
+                return Ok(());
+            }
+            if self.is_asked_to_end() {
+                // What came before the end is done.
+                self.scan_all(&mut sight)?;
+                return self.drain(&mut sight);
+            }
+            let idle = self.arrivals.idle_for();
+            if idle
+                .zip(self.watching.idle)
+                .is_some_and(|(idle, most)| idle >= most)
+            {
+                self.arrivals.end(End::Drained);
+                return Ok(());
+            }
+            self.step(&mut sight)?;
+        }
+    }
+
+    /// Has the workers end when all that has come is done.
+    fn drain(&mut self, sight: &mut Sight) -> Result<()> {
+        while self.arrivals.idle_for().is_none() && !self.stopped.load(Ordering::Relaxed) {
+            self.step(sight)?;
+        }
+        self.arrivals
+            .end(match self.stopped.load(Ordering::Relaxed) {
+                true => End::AtOnce,
+                false => End::Drained,
+            });
+        Ok(())
+    }
+
+    /// Waits for the next thing to do, and does it.
+    fn step(&mut self, sight: &mut Sight) -> Result<()> {
+        let now = Instant::now();
+        let times = [
+            Some(sight.tick),
+            sight.scan,
+            self.arrivals.next_due(),
+            self.idle_end(),
+        ];
+        let next = times.into_iter().flatten().min().unwrap_or(sight.tick);
+        match self
+            .events
+            .notices
+            .recv_timeout(next.saturating_duration_since(now))
+        {
+            Ok(notice) => {
+                self.take(notice, sight)?;
+                while let Ok(notice) = self.events.notices.try_recv() {
+                    self.take(notice, sight)?;
+                }
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+        if self.events.lost() {
+            self.status.mention(
+                "gpuimg: more happened than the system could report: all folders are read again",
+            );
+            sight.scan = Some(Instant::now());
+        }
+        for (path, came) in self.arrivals.settled() {
+            self.admit(&path, came);
+        }
+        let now = Instant::now();
+        if sight.tick <= now {
+            sight.tick = now + TICK;
+            self.look_at_roots(sight);
+            self.status.tick(self.arrivals.waiting());
+            if let Some(journal) = self.journal {
+                journal.compact_if_long();
+            }
+        }
+        if sight.scan.is_some_and(|scan| scan <= now) {
+            self.scan_all(sight)?;
+        }
+        Ok(())
+    }
+
+    /// When the watch may end for want of files.
+    fn idle_end(&self) -> Option<Instant> {
+        let (idle, most) = self.arrivals.idle_for().zip(self.watching.idle)?;
+        Some(Instant::now() + most.saturating_sub(idle))
+    }
+
+    fn is_asked_to_end(&self) -> bool {
+        let name = self.watching.until_file.as_deref();
+        let is_there = |name: &Path| {
+            let roots = self.admission.roots.iter();
+            roots.into_iter().any(|root| root.path.join(name).exists())
+        };
+        name.is_some_and(is_there)
+    }
+
+    /// Whether a path is that of `--until-file`, which is no input.
+    fn is_end(&self, path: &Path) -> bool {
+        let name = self.watching.until_file.as_deref();
+        let is_it = |name| {
+            let mut roots = self.admission.roots.iter();
+            roots.any(|root| path == root.path.join(name))
+        };
+        name.is_some_and(is_it)
+    }
+
+    fn take(&mut self, notice: Notice, sight: &mut Sight) -> Result<()> {
+        let Some(path) = self.admission.typed(&notice.path) else {
+            return Ok(());
+        };
+        match notice.kind {
+            Kind::Whole => {
+                let about = fs::metadata(&path);
+                if about.as_ref().is_ok_and(|about| about.is_dir()) {
+                    return self.scan(&path, sight);
+                }
+                let identity = about.as_ref().ok().map(Identity::from);
+                if identity.is_some_and(|identity| !self.arrivals.knows(&path, &identity)) {
+                    self.admit(&path, Some(notice.at));
+                }
+            }
+            Kind::Appeared => {
+                let linked = LINKED.min(self.arrivals.settle());
+                self.arrivals
+                    .wait_for(&path, Instant::now() + linked, notice.at);
+            }
+            Kind::Opened => self.arrivals.opened(&path),
+            Kind::Gone => {
+                let folder = sight.folders.as_mut().filter(|it| it.has(&notice.path));
+                match folder {
+                    None => self.arrivals.gone(&path),
+                    // Its files are forgotten when everything is read again.
+                    Some(folders) => {
+                        folders.remove(&notice.path);
+                        sight.scan.get_or_insert(Instant::now() + TICK);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands a whole file to the workers, if it is one to take.
+    fn admit(&mut self, path: &Path, came: Option<SystemTime>) {
+        let admitted = self.admission.admit(path);
+        self.admitted(path, admitted, came);
+    }
+
+    fn admitted(&mut self, path: &Path, admitted: Admitted, came: Option<SystemTime>) {
+        match admitted {
+            _ if self.is_end(path) => self.arrivals.gone(path),
+            Admitted::File(item) => self.arrivals.push(item, came),
+            Admitted::Refused(item, why) => self.arrivals.refuse(item, why),
+            Admitted::Folder | Admitted::Nothing => self.arrivals.gone(path),
+        }
+    }
+
+    fn ids(&self) -> Vec<Option<(u64, u64)>> {
+        let roots = self.admission.roots.iter();
+        let id = |path: &Path| Some(fs::metadata(path).ok()?).map(|it| (it.dev(), it.ino()));
+        roots.map(|root| id(&root.path)).collect()
+    }
+
+    /// Notices roots that are gone, or that another folder has taken the place of: no event would
+    /// tell.
+    fn look_at_roots(&mut self, sight: &mut Sight) {
+        let now = self.ids();
+        for (index, root) in self.admission.roots.iter().enumerate() {
+            if now[index] == sight.roots[index] {
+                continue;
+            }
+            let path = root.path.display();
+            self.status.mention(&match now[index] {
+                Some(_) => format!("gpuimg: {path} is there again"),
+                None => format!("gpuimg: {path} is gone; the watch goes on when it is there again"),
+            });
+            if let Some(folders) = &mut sight.folders {
+                folders.remove(&root.absolute);
+            }
+            sight.scan = Some(Instant::now());
+        }
+        sight.roots = now;
+    }
+
+    /// Reads all folders, and forgets the files that are gone.
+    fn scan_all(&mut self, sight: &mut Sight) -> Result<()> {
+        let roots: Vec<PathBuf> = self
+            .admission
+            .roots
+            .iter()
+            .map(|it| it.path.clone())
+            .collect();
+        let mut found = Vec::new();
+        for root in roots {
+            found.extend(self.scan_for(&root, sight)?);
+        }
+        self.arrivals.keep_known(&found);
+        sight.begun = true;
+        sight.scan = self.watching.poll.map(|poll| Instant::now() + poll);
+        Ok(())
+    }
+
+    fn scan(&mut self, start: &Path, sight: &mut Sight) -> Result<()> {
+        self.scan_for(start, sight).map(drop)
+    }
+
+    /// Watches and reads a folder and all folders in it; returns the files that are there.
+    fn scan_for(&mut self, start: &Path, sight: &mut Sight) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        loop {
+            found.clear();
+            let mut folders = Vec::new();
+            self.admission
+                .visit(start, |path, admitted| match admitted {
+                    Admitted::Folder => folders.push(path.to_path_buf()),
+                    admitted => found.push((path.to_path_buf(), admitted)),
+                });
+            let mut is_new = false;
+            if let Some(watched) = &mut sight.folders {
+                for folder in folders {
+                    is_new |= watched.add(&std::path::absolute(folder)?)?;
+                }
+            }
+            // What came into a folder after it was read and before it was watched would be missed.
+            if !is_new {
+                break;
+            }
+        }
+        let always = self.watching.poll.is_some() && sight.begun;
+        let mut paths = Vec::with_capacity(found.len());
+        for (path, admitted) in found {
+            if let (Admitted::File(item), Some(identity)) = (&admitted, Identity::of(&path))
+                && self.arrivals.found(&item.input, &identity, always)
+            {
+                self.admitted(&path, admitted, None);
+            } else if let Admitted::Refused(..) = admitted {
+                self.admitted(&path, admitted, None);
+            }
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+}

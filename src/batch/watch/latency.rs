@@ -1,0 +1,90 @@
+//! Latencies of files: percentiles from counts in classes one percent apart, so that a watch of any
+//! length needs the same memory.
+
+use std::time::Duration;
+
+/// The ratio of a class to the one below it.
+const STEP: f64 = 1.01;
+
+/// The classes: up to 1.01²⁵⁰⁰ µs, more than 17 hours.
+const CLASSES: usize = 2500;
+
+/// How many files had which latency.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    /// Class i: from 1.01ⁱ µs on.
+    counts: Vec<u64>,
+    files: u64,
+    longest: Duration,
+}
+
+impl Default for Latencies {
+    fn default() -> Latencies {
+        Latencies {
+            counts: vec![0; CLASSES],
+            files: 0,
+            longest: Duration::ZERO,
+        }
+    }
+}
+
+impl Latencies {
+    /// Counts one file.
+    pub fn add(&mut self, latency: Duration) {
+        let micros = (latency.as_secs_f64() * 1e6).max(1.0);
+        let class = (micros.ln() / STEP.ln()) as usize;
+        self.counts[class.min(CLASSES - 1)] += 1;
+        self.files += 1;
+        self.longest = self.longest.max(latency);
+    }
+
+    /// The number of files.
+    pub fn files(&self) -> u64 {
+        self.files
+    }
+
+    /// The longest latency.
+    pub fn longest(&self) -> Duration {
+        self.longest
+    }
+
+    /// The latency that `percent` of the files did not exceed, at most 1 % too long; 0 without files.
+    pub fn percentile(&self, percent: f64) -> Duration {
+        let rank = ((percent / 100.0 * self.files as f64).ceil() as u64).max(1);
+        let mut below = 0;
+        let class = self.counts.iter().position(|count| {
+            below += count;
+            below >= rank
+        });
+        let end = |class: usize| STEP.powi(class as i32 + 1) / 1e6;
+        class.map_or(Duration::ZERO, |class| {
+            Duration::from_secs_f64(end(class)).min(self.longest)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_within_a_percent() {
+        let mut latencies = Latencies::default();
+        assert_eq!(latencies.percentile(50.0), Duration::ZERO);
+        for i in 1..=1000 {
+            latencies.add(Duration::from_micros(100 * i));
+        }
+        for (percent, exact) in [(50.0, 50e-3), (95.0, 95e-3), (99.0, 99e-3), (100.0, 0.1)] {
+            let found = latencies.percentile(percent).as_secs_f64();
+            assert!(
+                (exact..exact * 1.0101).contains(&found),
+                "{percent}: {found}"
+            );
+        }
+        assert_eq!(latencies.longest(), Duration::from_millis(100));
+        latencies.add(Duration::ZERO);
+        latencies.add(Duration::from_secs(1 << 40));
+        assert_eq!(latencies.files(), 1002);
+        assert_eq!(latencies.percentile(0.0), Duration::from_secs_f64(1.01e-6));
+    }
+}

@@ -1,0 +1,450 @@
+//! The files that have come to watched folders and are not done: which are whole, which wait for a
+//! worker, which are in progress, and which are known already.
+//!
+//! Every state is a set of paths, so what is held is bounded by the files in the folders: about 200
+//! bytes for each that waits, and 16 for each that is known.
+
+use crate::batch::item::Item;
+use crate::batch::workers::Next;
+use crate::files::Identity;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long a worker without work waits before it asks again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A file for a worker.
+#[derive(Debug)]
+pub struct Arrival {
+    /// The file.
+    pub item: Item,
+    /// When it was whole; `None` of a file that was there before the watch.
+    pub came: Option<SystemTime>,
+    /// Its state before the work on it.
+    pub identity: Option<Identity>,
+    /// Why it cannot be processed, if that is known already.
+    pub refusal: Option<String>,
+    retried: bool,
+}
+
+/// How a watch ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// What waits is done first.
+    Drained,
+    /// What waits is left for the next run.
+    AtOnce,
+}
+
+/// All that is known of the files of a watch.
+#[derive(Debug)]
+pub struct Arrivals {
+    settle: Duration,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    settling: HashMap<PathBuf, Settling>,
+    /// Paths in `active` in the order in which they came, and some that are gone again.
+    waiting: VecDeque<PathBuf>,
+    active: HashMap<PathBuf, Active>,
+    refusals: VecDeque<(Item, String)>,
+    known: Known,
+    /// Active files and refusals that workers have.
+    in_progress: usize,
+    /// Active files that workers have.
+    working: usize,
+    /// Whether the worker with all cores has nothing to do.
+    first_is_idle: bool,
+    /// When a file last came or was finished.
+    last: Instant,
+    most: usize,
+    end: Option<End>,
+}
+
+/// A file that may still grow.
+#[derive(Debug)]
+struct Settling {
+    due: Instant,
+    identity: Option<Identity>,
+    came: Option<SystemTime>,
+    retried: bool,
+}
+
+/// A file that waits or is in progress.
+#[derive(Debug)]
+struct Active {
+    item: Item,
+    came: Option<SystemTime>,
+    retried: bool,
+    working: bool,
+    /// When it was closed again while it was in progress.
+    again: Option<Option<SystemTime>>,
+}
+
+/// The files that are done or have failed, and have not changed since: a hash of each path with one
+/// of its state. Two paths with the same hash and the same state at once are not to be expected.
+#[derive(Debug, Default)]
+struct Known(HashMap<u64, u64>, RandomState);
+
+impl Known {
+    fn add(&mut self, path: &Path, state: impl std::hash::Hash) {
+        let pair = (self.1.hash_one(path), self.1.hash_one(state));
+        self.0.insert(pair.0, pair.1);
+    }
+
+    fn has(&self, path: &Path, state: impl std::hash::Hash) -> bool {
+        self.0.get(&self.1.hash_one(path)) == Some(&self.1.hash_one(state))
+    }
+}
+
+fn state_of(identity: &Identity) -> (u64, (i64, i64), u64) {
+    (identity.size, identity.changed, identity.inode)
+}
+
+/// Whether a file was changed within `settle` before now. One from the future is not known to be at
+/// rest.
+fn is_young(identity: &Identity, settle: Duration) -> bool {
+    let (seconds, nanos) = identity.changed;
+    let since = Duration::new(seconds.max(0) as u64, nanos.clamp(0, 999_999_999) as u32);
+    let changed = SystemTime::UNIX_EPOCH + since;
+    changed.elapsed().map_or(true, |age| age < settle)
+}
+
+impl Arrivals {
+    /// Nothing has come.
+    pub fn new(settle: Duration) -> Arrivals {
+        Arrivals {
+            settle,
+            state: Mutex::new(State {
+                settling: HashMap::new(),
+                waiting: VecDeque::new(),
+                active: HashMap::new(),
+                refusals: VecDeque::new(),
+                known: Known::default(),
+                in_progress: 0,
+                working: 0,
+                first_is_idle: false,
+                last: Instant::now(),
+                most: 0,
+                end: None,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// How long a file must be unchanged where no event tells that it is whole.
+    pub fn settle(&self) -> Duration {
+        self.settle
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a file that a scan has found can be taken now. One that is known, waits or is in
+    /// progress cannot; one that changed lately, and with `always` every other, settles first.
+    pub fn found(&self, path: &Path, identity: &Identity, always: bool) -> bool {
+        let mut state = self.state();
+        if state.active.contains_key(path)
+            || state.settling.contains_key(path)
+            || state.known.has(path, state_of(identity))
+        {
+            return false;
+        }
+        let settles = always || is_young(identity, self.settle);
+        if settles {
+            let due = Instant::now() + self.settle;
+            state.settle(path, due, Some(*identity), None);
+        }
+        !settles
+    }
+
+    /// Whether a file is known in this state: done or failed.
+    pub fn knows(&self, path: &Path, identity: &Identity) -> bool {
+        self.state().known.has(path, state_of(identity))
+    }
+
+    /// Has a file wait until `due`, and from then on until it does not change.
+    pub fn wait_for(&self, path: &Path, due: Instant, came: SystemTime) {
+        let mut state = self.state();
+        if !state.active.contains_key(path) {
+            state.settle(path, due, Identity::of(path), Some(came));
+        }
+    }
+
+    /// Stops waiting for a file that somebody has opened: closing it makes it whole.
+    pub fn opened(&self, path: &Path) {
+        let mut state = self.state();
+        let due = Instant::now() + self.settle;
+        if let Some(settling) = state.settling.get_mut(path) {
+            settling.due = settling.due.max(due);
+        }
+    }
+
+    /// The files that have settled, each with the time when it came; files that have changed since
+    /// they were last looked at go on settling.
+    pub fn settled(&self) -> Vec<(PathBuf, Option<SystemTime>)> {
+        let now = Instant::now();
+        let mut state = self.state();
+        let due = state.settling.iter().filter(|(_, it)| it.due <= now);
+        let due: Vec<PathBuf> = due.map(|(path, _)| path.clone()).collect();
+        let mut settled = Vec::new();
+        for path in due {
+            let identity = Identity::of(&path);
+            match state.settling.get_mut(&path) {
+                Some(settling) if identity.is_some() && settling.identity != identity => {
+                    settling.identity = identity;
+                    settling.retried = false;
+                    settling.due = now + self.settle;
+                }
+                Some(settling) if identity.is_some() => settled.push((path, settling.came)),
+                _ => {
+                    state.settling.remove(&path);
+                }
+            }
+        }
+        settled
+    }
+
+    /// When the next file may have settled.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.state().settling.values().map(|it| it.due).min()
+    }
+
+    /// Hands a whole file to the workers.
+    pub fn push(&self, item: Item, came: Option<SystemTime>) {
+        self.state().push(item, came);
+        self.changed.notify_all();
+    }
+
+    /// Records a file that cannot be processed, unless that is known.
+    pub fn refuse(&self, item: Item, why: String) {
+        let mut state = self.state();
+        state.settling.remove(&item.input);
+        let known = match Identity::of(&item.input) {
+            Some(identity) => {
+                let known = state.known.has(&item.input, state_of(&identity));
+                state.known.add(&item.input, state_of(&identity));
+                known
+            }
+            None => {
+                let known = state.known.has(&item.input, &why);
+                state.known.add(&item.input, &why);
+                known
+            }
+        };
+        if !known {
+            state.refusals.push_back((item, why));
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Forgets a file that is gone.
+    pub fn gone(&self, path: &Path) {
+        let mut state = self.state();
+        state.settling.remove(path);
+        if state.active.get(path).is_some_and(|it| !it.working) {
+            state.active.remove(path);
+        }
+        let hash = state.known.1.hash_one(path);
+        state.known.0.remove(&hash);
+    }
+
+    /// Forgets all known files but those that a scan of everything has found.
+    pub fn keep_known(&self, found: &[PathBuf]) {
+        let mut state = self.state();
+        let Known(known, hasher) = &mut state.known;
+        let found: HashSet<u64> = found.iter().map(|path| hasher.hash_one(path)).collect();
+        known.retain(|hash, _| found.contains(hash));
+        known.shrink_to(2 * found.len());
+    }
+
+    /// The next file for this worker. A file that comes alone goes to the first worker, which has all
+    /// cores, if it has nothing to do.
+    pub fn next(&self, worker: usize) -> Next<Arrival> {
+        let mut state = self.state();
+        if worker == 0 {
+            state.first_is_idle = true;
+        }
+        let kept = |state: &State| usize::from(worker > 0 && state.first_is_idle);
+        let nothing = |state: &mut State| state.todo() <= kept(state) && !state.ended();
+        if nothing(&mut state) {
+            let waited = self.changed.wait_timeout_while(state, PAUSE, nothing);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let next = match state.end {
+            Some(End::AtOnce) => None,
+            _ if state.todo() <= kept(&state) => None,
+            _ => state.take(),
+        };
+        match next {
+            Some(arrival) => {
+                if worker == 0 {
+                    state.first_is_idle = false;
+                }
+                Next::Item(arrival)
+            }
+            None if state.ended() => Next::End,
+            None => Next::Idle,
+        }
+    }
+
+    /// Records the end of the work on a file, and returns whether its outcome is final: a failure of a
+    /// file that is gone is none, and one that may still grow is tried again.
+    pub fn finished(&self, arrival: &Arrival, fine: bool) -> bool {
+        let path = &arrival.item.input;
+        let now = Identity::of(path);
+        let mut state = self.state();
+        state.in_progress -= 1;
+        state.last = Instant::now();
+        if arrival.refusal.is_some() {
+            return true;
+        }
+        state.working -= 1;
+        let again = state.active.remove(path).and_then(|it| it.again);
+        let due = Instant::now() + self.settle;
+        let is_final = match (now, again) {
+            (None, _) => fine,
+            (Some(_), Some(came)) if now != arrival.identity => {
+                state.push(arrival.item.clone(), came);
+                fine
+            }
+            (Some(_), None) if now != arrival.identity => {
+                state.settle(path, due, now, None);
+                fine
+            }
+            (Some(there), _) if !fine && !arrival.retried && is_young(&there, self.settle) => {
+                state.settle(path, due, now, arrival.came);
+                if let Some(settling) = state.settling.get_mut(path) {
+                    settling.retried = true;
+                }
+                false
+            }
+            (Some(there), _) => {
+                state.known.add(path, state_of(&there));
+                true
+            }
+        };
+        drop(state);
+        self.changed.notify_all();
+        is_final
+    }
+
+    /// Takes no more files.
+    pub fn end(&self, how: End) {
+        self.state().end = Some(how);
+        self.changed.notify_all();
+    }
+
+    /// How many files wait for a worker.
+    pub fn waiting(&self) -> usize {
+        self.state().todo()
+    }
+
+    /// The most files that ever waited.
+    pub fn most(&self) -> usize {
+        self.state().most
+    }
+
+    /// How long nothing has come and nothing has been left to do.
+    pub fn idle_for(&self) -> Option<Duration> {
+        let state = self.state();
+        let idle = state.settling.is_empty() && state.todo() == 0 && state.in_progress == 0;
+        idle.then(|| state.last.elapsed())
+    }
+}
+
+impl State {
+    fn settle(
+        &mut self,
+        path: &Path,
+        due: Instant,
+        identity: Option<Identity>,
+        came: Option<SystemTime>,
+    ) {
+        self.last = Instant::now();
+        let settling = Settling {
+            due,
+            identity,
+            came,
+            retried: false,
+        };
+        self.settling.insert(path.into(), settling);
+    }
+
+    fn push(&mut self, item: Item, came: Option<SystemTime>) {
+        self.last = Instant::now();
+        let settled = self.settling.remove(&item.input);
+        let same = |it: &Settling| it.retried && it.identity == Identity::of(&item.input);
+        let retried = settled.as_ref().is_some_and(same);
+        match self.active.get_mut(&item.input) {
+            Some(active) if active.working => active.again = Some(came),
+            Some(active) => active.came = came,
+            None => {
+                self.waiting.push_back(item.input.clone());
+                let active = Active {
+                    came,
+                    retried,
+                    working: false,
+                    again: None,
+                    item,
+                };
+                self.active.insert(active.item.input.clone(), active);
+            }
+        }
+        self.most = self.most.max(self.todo());
+    }
+
+    /// The files that wait: those in progress are active too.
+    fn todo(&self) -> usize {
+        self.active.len() - self.working + self.refusals.len()
+    }
+
+    fn take(&mut self) -> Option<Arrival> {
+        if let Some((item, why)) = self.refusals.pop_front() {
+            self.in_progress += 1;
+            return Some(Arrival {
+                item,
+                came: None,
+                identity: None,
+                refusal: Some(why),
+                retried: false,
+            });
+        }
+        while let Some(path) = self.waiting.pop_front() {
+            // One that was gone and came again is twice in the queue.
+            let Some(active) = self.active.get_mut(&path).filter(|it| !it.working) else {
+                continue;
+            };
+            active.working = true;
+            self.working += 1;
+            self.in_progress += 1;
+            return Some(Arrival {
+                item: active.item.clone(),
+                came: active.came,
+                identity: Identity::of(&path),
+                refusal: None,
+                retried: active.retried,
+            });
+        }
+        None
+    }
+
+    fn ended(&self) -> bool {
+        match self.end {
+            None => false,
+            Some(End::AtOnce) => true,
+            // What is in progress may be tried again.
+            Some(End::Drained) => {
+                self.todo() == 0 && self.in_progress == 0 && self.settling.is_empty()
+            }
+        }
+    }
+}
