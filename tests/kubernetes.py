@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 SAMPLES = HERE / "samples" / "kubernetes"
@@ -39,15 +40,14 @@ def check_schema(document, name):
     return f"{document['kind']} of {name}"
 
 
-def check_safety(job, claims):
+def check_safety(document, claims):
     """The rules of the Pod Security Standards' level "restricted", and that the parts agree."""
-    spec = job["spec"]
+    spec = document["spec"]
     pod = spec["template"]["spec"]
     security = pod["securityContext"]
     assert security["runAsNonRoot"] is True and security["runAsUser"] >= 1000
     assert security["seccompProfile"] == {"type": "RuntimeDefault"}
     assert pod["automountServiceAccountToken"] is False
-    assert pod["restartPolicy"] == "Never"
     (container,) = pod["containers"]
     own = container["securityContext"]
     assert own["allowPrivilegeEscalation"] is False and own["readOnlyRootFilesystem"] is True
@@ -58,6 +58,12 @@ def check_safety(job, claims):
     for volume in pod["volumes"]:
         claim = volume.get("persistentVolumeClaim")
         assert claim is None or "ReadWriteMany" in claims[claim["claimName"]]
+    if document["kind"] == "Deployment":
+        labels = spec["template"]["metadata"]["labels"]
+        assert spec["selector"]["matchLabels"].items() <= labels.items()
+        assert "--watch" in container["args"] and pod["terminationGracePeriodSeconds"] >= 30
+        return
+    assert pod["restartPolicy"] == "Never"
     if spec.get("completionMode") == "Indexed":
         values = {variable["name"]: variable.get("value") for variable in container["env"]}
         assert values["JOB_COMPLETIONS"] == str(spec["completions"])
@@ -68,17 +74,19 @@ def check_safety(job, claims):
 
 
 def check_manifests():
-    checked, jobs, claims = [], [], {}
+    checked, jobs, deployments, claims = [], [], [], {}
     for path in sorted(SAMPLES.glob("*.yaml")):
         for document in documents(path.read_text()):
             checked.append(check_schema(document, path.name))
             if document["kind"] == "Job":
                 jobs.append(document)
+            elif document["kind"] == "Deployment":
+                deployments.append(document)
             else:
                 claims[document["metadata"]["name"]] = document["spec"]["accessModes"]
-    assert len(jobs) == 3 and len(claims) == 1, checked
-    for job in jobs:
-        check_safety(job, claims)
+    assert len(jobs) == 3 and len(deployments) == 1 and len(claims) == 1, checked
+    for document in jobs + deployments:
+        check_safety(document, claims)
     # A checker that takes anything would have passed all this.
     import kubernetes_validate
 
@@ -169,6 +177,26 @@ def images(folder):
     return {path.name: path.read_bytes() for path in folder.glob("*.pgm")}
 
 
+def check_watch(gpuimg):
+    """The Deployment's command does what its comment says, and ends in order."""
+    (deployment,) = documents((SAMPLES / "watch.yaml").read_text())
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    with tempfile.TemporaryDirectory() as data:
+        root = pathlib.Path(data)
+        (root / "in").mkdir()
+        arguments = [re.sub("^/data", data, word) for word in container["args"]]
+        pod = subprocess.Popen([gpuimg, *arguments], stderr=subprocess.PIPE, text=True)
+        assert "watching" in pod.stderr.readline()
+        (root / "in/a.pgm").write_bytes(b"P5 2 1 65535\n\0\1\0\2")
+        patience = time.monotonic() + 60
+        while not (root / "out/a.pgm").exists() and time.monotonic() < patience:
+            time.sleep(0.1)
+        pod.terminate()
+        assert pod.wait(timeout=60) == 0, pod.stderr.read()
+        assert (root / "out/a.pgm").read_bytes().endswith(b"\0\0\xff\xff")
+    print("Kubernetes: the Deployment normalizes an image that comes, and ends in order")
+
+
 def check_run(gpuimg):
     with tempfile.TemporaryDirectory() as temporary:
         root = pathlib.Path(temporary)
@@ -226,7 +254,9 @@ def main():
             return
         sys.exit(subprocess.run([PYTHON, __file__, *sys.argv[1:]]).returncode)
     check_manifests()
-    check_run(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else HERE / "target/release/gpuimg").resolve())
+    gpuimg = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else HERE / "target/release/gpuimg").resolve()
+    check_watch(gpuimg)
+    check_run(gpuimg)
 
 
 if __name__ == "__main__":

@@ -72,3 +72,5 @@ mod sync;
 mod tiff;
 /// Wrong pixels and untrue metadata that once came out.
 mod untrue;
+/// Watched folders.
+mod watch;

@@ -5,12 +5,13 @@ use crate::batch::{JOURNAL, pgm};
 use crate::stacks::stack;
 use crate::support::schema::faults;
 use crate::support::{Kind, folder, image, run};
+use crate::watch::Watch;
 use gpuimg::image::Depth;
 use gpuimg::metadata::Metadata;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const SCHEMAS: [&str; 8] = [
     "batch-stats",
@@ -27,7 +28,14 @@ const SCHEMAS: [&str; 8] = [
 const FREE: [&str; 2] = ["/stages", "/key/op"];
 
 /// Keys that are not always there.
-const OPTIONAL: [(&str, &str); 3] = [("sum", "page"), ("verify", "page"), ("journal", "damaged")];
+const OPTIONAL: [(&str, &str); 6] = [
+    ("sum", "page"),
+    ("verify", "page"),
+    ("journal", "damaged"),
+    ("batch-stats", "watch"),
+    ("report", "latency"),
+    ("journal", "follow"),
+];
 
 fn documents(name: &str) -> String {
     let folder = std::env::var_os("GPUIMG_DOCS");
@@ -64,6 +72,7 @@ fn printed() -> Vec<(&'static str, Value)> {
         ("in/cut.pgm", &pgm(30, 20, 3)[..900]),
         ("in/none.pgm", b"P5\n9 9"),
         ("other.pgm", &other),
+        ("w/a.pgm", &pgm(30, 20, 1)),
         ("tall.pgm", &pgm(20, 30, 1)),
         ("colour.ppm", &[&b"P6\n1 1\n255\n"[..], &[1, 2, 3]].concat()),
         ("two.tif", &pages(&[30, 30])),
@@ -120,13 +129,22 @@ fn printed() -> Vec<(&'static str, Value)> {
     go(0, "histogram in/a.pgm --shard 2/2 -o empty.hist", "", "");
     go(
         0,
+        "normalize w out3 --watch --idle 0 --settle 0 --range-from all.hist --follow --stats=json --report w.jsonl",
+        "",
+        "batch-stats",
+    );
+    go(
+        0,
         "bench transpose --small --device cpu --json",
         "bench",
         "",
     );
+    came(root);
     for (name, file) in [
         ("report", "r.jsonl"),
         ("report", "sums.jsonl"),
+        ("report", "w.jsonl"),
+        ("report", "came.jsonl"),
         ("histogram", "all.hist"),
         ("histogram", "colour.hist"),
         ("histogram", "empty.hist"),
@@ -134,11 +152,20 @@ fn printed() -> Vec<(&'static str, Value)> {
         let objects = objects(&fs::read_to_string(root.join(file)).expect(file));
         all.extend(objects.into_iter().map(|object| (name, object)));
     }
-    for folder in ["out", "out2"] {
+    for folder in ["out", "out2", "out3"] {
         let journal = fs::read_to_string(root.join(folder).join(JOURNAL)).expect("journal");
         all.extend(objects(&journal).into_iter().map(|line| ("journal", line)));
     }
     all
+}
+
+/// Has a watch of `w` report a file that comes while it runs, to `came.jsonl`.
+fn came(root: &Path) {
+    let args = "normalize w out4 --watch --until-file end --report came.jsonl";
+    let watch = Watch::start(root, &args.split(' ').collect::<Vec<_>>());
+    fs::write(root.join("w/b.pgm"), pgm(30, 20, 2)).expect("file");
+    fs::write(root.join("w/end"), b"").expect("file");
+    assert_eq!(watch.ended().code, 0);
 }
 
 /// Of an object and all objects in it: each with a key more, and with each key less in turn.
@@ -193,7 +220,10 @@ fn what_is_printed_fits_its_schema() {
         BTreeSet::from(["damaged", "done", "failed", "skipped"])
     );
     for (name, optional) in OPTIONAL {
-        let has = |(of, object): &(&str, Value)| *of == name && object.get(optional).is_some();
+        let has = |(of, object): &(&str, Value)| {
+            let key = object.get("key").unwrap_or(object);
+            *of == name && (object.get(optional).is_some() || key.get(optional).is_some())
+        };
         assert!(printed.iter().any(has), "{name} with {optional}");
     }
     let mut noticed = 0;

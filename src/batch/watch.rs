@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long GPUs that have failed are left alone at first; twice as long after every further failure,
 /// up to an hour.
@@ -65,7 +65,7 @@ struct Rest {
     next: Duration,
 }
 
-/// What a worker tells of a file.
+/// What a worker reports of a file.
 struct Finished {
     item: Item,
     outcome: FileOutcome,
@@ -102,12 +102,12 @@ impl Batch<'_> {
             inlet.wake();
         });
         let workers = self.workers();
-        status.mention(&format!(
+        let greeting = format!(
             "gpuimg: watching {} on {}, within {} of memory",
             plan::counted(roots.len(), "folder"),
             plan::counted(workers.jobs, "thread"),
             plan::told(self.options.memory())
-        ));
+        );
         let rest = Mutex::new(Rest {
             until: Instant::now(),
             next: REST,
@@ -125,6 +125,8 @@ impl Batch<'_> {
                 events,
                 status,
                 journal,
+                begun: SystemTime::now(),
+                greeting,
                 stopped,
             };
             let keeping = thread::Builder::new()

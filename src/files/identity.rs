@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// A file's length, modification time and inode. Renaming a file changes none of them, so an
 /// output's identity is known before the output appears.
@@ -22,6 +23,13 @@ impl Identity {
     /// The identity of the file at `path`, through links, if there is one.
     pub fn of(path: &Path) -> Option<Identity> {
         fs::metadata(path).ok().as_ref().map(Identity::from)
+    }
+
+    /// When its content was last changed.
+    pub fn changed(&self) -> SystemTime {
+        let (seconds, nanos) = self.changed;
+        let since = Duration::new(seconds.max(0) as u64, nanos.clamp(0, 999_999_999) as u32);
+        SystemTime::UNIX_EPOCH + since
     }
 
     /// Whether length and time are equal: they remain when a folder is copied with its times, or

@@ -113,7 +113,7 @@ impl<'a> Admission<'a> {
 
     /// Calls `see` with every file and folder at or below `start` that is not left out.
     pub fn visit(&mut self, start: &Path, mut see: impl FnMut(&Path, Admitted)) {
-        if !matches!(self.admit(start), Admitted::Folder) {
+        if !start.is_dir() || !matches!(self.admit(start), Admitted::Folder) {
             return;
         }
         see(start, Admitted::Folder);
@@ -146,6 +146,8 @@ impl<'a> Admission<'a> {
             Sorted::Entered => return Admitted::Folder,
             Sorted::Own | Sorted::PassedOver(_) => return Admitted::Nothing,
             _ if part.is_some_and(|shard| !shard.has(below)) => return Admitted::Nothing,
+            // Gone since its folder was read; a link that leads nowhere is still there.
+            Sorted::Unread(_) if path.symlink_metadata().is_err() => return Admitted::Nothing,
             Sorted::Unread(why) => {
                 return Admitted::Refused(item, format!("cannot read {}: {why}", path.display()));
             }

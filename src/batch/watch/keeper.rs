@@ -37,6 +37,10 @@ pub struct Keeper<'a> {
     pub status: &'a Status,
     /// The journal, which is kept short.
     pub journal: Option<&'a Journal>,
+    /// When the watch began.
+    pub begun: SystemTime,
+    /// What is said when the folders are watched.
+    pub greeting: String,
     /// Set by a signal.
     pub stopped: &'a AtomicBool,
 }
@@ -80,6 +84,7 @@ impl Keeper<'_> {
             tick: Instant::now(),
         };
         self.scan_all(&mut sight)?;
+        self.status.mention(&self.greeting);
         loop {
             if self.stopped.load(Ordering::Relaxed) {
                 self.arrivals.end(End::AtOnce);
@@ -203,9 +208,11 @@ impl Keeper<'_> {
                 }
             }
             Kind::Appeared => {
-                let linked = LINKED.min(self.arrivals.settle());
-                self.arrivals
-                    .wait_for(&path, Instant::now() + linked, notice.at);
+                // An empty one was made to be written to.
+                if fs::metadata(&path).is_ok_and(|about| about.is_file() && about.len() > 0) {
+                    let due = Instant::now() + LINKED.min(self.arrivals.settle());
+                    self.arrivals.wait_for(&path, due, notice.at);
+                }
             }
             Kind::Opened => self.arrivals.opened(&path),
             Kind::Gone => {
@@ -311,11 +318,21 @@ impl Keeper<'_> {
         }
         let always = self.watching.poll.is_some() && sight.begun;
         let mut paths = Vec::with_capacity(found.len());
+        let now = SystemTime::now();
         for (path, admitted) in found {
-            if let (Admitted::File(item), Some(identity)) = (&admitted, Identity::of(&path))
-                && self.arrivals.found(&item.input, &identity, always)
+            let identity = Identity::of(&path);
+            let came = identity.as_ref().filter(|_| sight.begun).map(|identity| {
+                // One that is older has been brought here now.
+                let changed = identity.changed();
+                match (self.begun..now).contains(&changed) {
+                    true => changed,
+                    false => now,
+                }
+            });
+            if let (Admitted::File(item), Some(identity)) = (&admitted, identity)
+                && self.arrivals.found(&item.input, &identity, came, always)
             {
-                self.admitted(&path, admitted, None);
+                self.admitted(&path, admitted, came);
             } else if let Admitted::Refused(..) = admitted {
                 self.admitted(&path, admitted, None);
             }

@@ -4,40 +4,25 @@
 //! Every state is a set of paths, so what is held is bounded by the files in the folders: about 200
 //! bytes for each that waits, and 16 for each that is known.
 
+mod state;
+
 use crate::batch::item::Item;
 use crate::batch::workers::Next;
 use crate::files::Identity;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+pub use state::{Arrival, End};
+use state::{Known, State, state_of};
+
+/// How long a file that somebody has opened is left alone, if it is not closed after writing.
+const OPENED: Duration = Duration::from_secs(60);
+
 /// How long a worker without work waits before it asks again.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// A file for a worker.
-#[derive(Debug)]
-pub struct Arrival {
-    /// The file.
-    pub item: Item,
-    /// When it was whole; `None` of a file that was there before the watch.
-    pub came: Option<SystemTime>,
-    /// Its state before the work on it.
-    pub identity: Option<Identity>,
-    /// Why it cannot be processed, if that is known already.
-    pub refusal: Option<String>,
-    retried: bool,
-}
-
-/// How a watch ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// What waits is done first.
-    Drained,
-    /// What waits is left for the next run.
-    AtOnce,
-}
 
 /// All that is known of the files of a watch.
 #[derive(Debug)]
@@ -47,72 +32,10 @@ pub struct Arrivals {
     changed: Condvar,
 }
 
-#[derive(Debug)]
-struct State {
-    settling: HashMap<PathBuf, Settling>,
-    /// Paths in `active` in the order in which they came, and some that are gone again.
-    waiting: VecDeque<PathBuf>,
-    active: HashMap<PathBuf, Active>,
-    refusals: VecDeque<(Item, String)>,
-    known: Known,
-    /// Active files and refusals that workers have.
-    in_progress: usize,
-    /// Active files that workers have.
-    working: usize,
-    /// Whether the worker with all cores has nothing to do.
-    first_is_idle: bool,
-    /// When a file last came or was finished.
-    last: Instant,
-    most: usize,
-    end: Option<End>,
-}
-
-/// A file that may still grow.
-#[derive(Debug)]
-struct Settling {
-    due: Instant,
-    identity: Option<Identity>,
-    came: Option<SystemTime>,
-    retried: bool,
-}
-
-/// A file that waits or is in progress.
-#[derive(Debug)]
-struct Active {
-    item: Item,
-    came: Option<SystemTime>,
-    retried: bool,
-    working: bool,
-    /// When it was closed again while it was in progress.
-    again: Option<Option<SystemTime>>,
-}
-
-/// The files that are done or have failed, and have not changed since: a hash of each path with one
-/// of its state. Two paths with the same hash and the same state at once are not to be expected.
-#[derive(Debug, Default)]
-struct Known(HashMap<u64, u64>, RandomState);
-
-impl Known {
-    fn add(&mut self, path: &Path, state: impl std::hash::Hash) {
-        let pair = (self.1.hash_one(path), self.1.hash_one(state));
-        self.0.insert(pair.0, pair.1);
-    }
-
-    fn has(&self, path: &Path, state: impl std::hash::Hash) -> bool {
-        self.0.get(&self.1.hash_one(path)) == Some(&self.1.hash_one(state))
-    }
-}
-
-fn state_of(identity: &Identity) -> (u64, (i64, i64), u64) {
-    (identity.size, identity.changed, identity.inode)
-}
-
 /// Whether a file was changed within `settle` before now. One from the future is not known to be at
 /// rest.
 fn is_young(identity: &Identity, settle: Duration) -> bool {
-    let (seconds, nanos) = identity.changed;
-    let since = Duration::new(seconds.max(0) as u64, nanos.clamp(0, 999_999_999) as u32);
-    let changed = SystemTime::UNIX_EPOCH + since;
+    let changed = identity.changed();
     changed.elapsed().map_or(true, |age| age < settle)
 }
 
@@ -149,7 +72,13 @@ impl Arrivals {
 
     /// Whether a file that a scan has found can be taken now. One that is known, waits or is in
     /// progress cannot; one that changed lately, and with `always` every other, settles first.
-    pub fn found(&self, path: &Path, identity: &Identity, always: bool) -> bool {
+    pub fn found(
+        &self,
+        path: &Path,
+        identity: &Identity,
+        came: Option<SystemTime>,
+        always: bool,
+    ) -> bool {
         let mut state = self.state();
         if state.active.contains_key(path)
             || state.settling.contains_key(path)
@@ -160,7 +89,7 @@ impl Arrivals {
         let settles = always || is_young(identity, self.settle);
         if settles {
             let due = Instant::now() + self.settle;
-            state.settle(path, due, Some(*identity), None);
+            state.settle(path, due, Some(*identity), came);
         }
         !settles
     }
@@ -175,15 +104,19 @@ impl Arrivals {
         let mut state = self.state();
         if !state.active.contains_key(path) {
             state.settle(path, due, Identity::of(path), Some(came));
+            if let Some(settling) = state.settling.get_mut(path) {
+                settling.appeared = true;
+            }
         }
     }
 
-    /// Stops waiting for a file that somebody has opened: closing it makes it whole.
+    /// Waits longer for a file that has appeared and that somebody has opened: one who writes to it
+    /// will close it.
     pub fn opened(&self, path: &Path) {
         let mut state = self.state();
-        let due = Instant::now() + self.settle;
-        if let Some(settling) = state.settling.get_mut(path) {
-            settling.due = settling.due.max(due);
+        let due = Instant::now() + OPENED;
+        if let Some(settling) = state.settling.get_mut(path).filter(|it| it.appeared) {
+            settling.due = due;
         }
     }
 
@@ -193,7 +126,8 @@ impl Arrivals {
         let now = Instant::now();
         let mut state = self.state();
         let due = state.settling.iter().filter(|(_, it)| it.due <= now);
-        let due: Vec<PathBuf> = due.map(|(path, _)| path.clone()).collect();
+        let mut due: Vec<PathBuf> = due.map(|(path, _)| path.clone()).collect();
+        due.sort_unstable();
         let mut settled = Vec::new();
         for path in due {
             let identity = Identity::of(&path);
@@ -201,6 +135,7 @@ impl Arrivals {
                 Some(settling) if identity.is_some() && settling.identity != identity => {
                     settling.identity = identity;
                     settling.retried = false;
+                    settling.appeared = false;
                     settling.due = now + self.settle;
                 }
                 Some(settling) if identity.is_some() => settled.push((path, settling.came)),
@@ -358,93 +293,5 @@ impl Arrivals {
         let state = self.state();
         let idle = state.settling.is_empty() && state.todo() == 0 && state.in_progress == 0;
         idle.then(|| state.last.elapsed())
-    }
-}
-
-impl State {
-    fn settle(
-        &mut self,
-        path: &Path,
-        due: Instant,
-        identity: Option<Identity>,
-        came: Option<SystemTime>,
-    ) {
-        self.last = Instant::now();
-        let settling = Settling {
-            due,
-            identity,
-            came,
-            retried: false,
-        };
-        self.settling.insert(path.into(), settling);
-    }
-
-    fn push(&mut self, item: Item, came: Option<SystemTime>) {
-        self.last = Instant::now();
-        let settled = self.settling.remove(&item.input);
-        let same = |it: &Settling| it.retried && it.identity == Identity::of(&item.input);
-        let retried = settled.as_ref().is_some_and(same);
-        match self.active.get_mut(&item.input) {
-            Some(active) if active.working => active.again = Some(came),
-            Some(active) => active.came = came,
-            None => {
-                self.waiting.push_back(item.input.clone());
-                let active = Active {
-                    came,
-                    retried,
-                    working: false,
-                    again: None,
-                    item,
-                };
-                self.active.insert(active.item.input.clone(), active);
-            }
-        }
-        self.most = self.most.max(self.todo());
-    }
-
-    /// The files that wait: those in progress are active too.
-    fn todo(&self) -> usize {
-        self.active.len() - self.working + self.refusals.len()
-    }
-
-    fn take(&mut self) -> Option<Arrival> {
-        if let Some((item, why)) = self.refusals.pop_front() {
-            self.in_progress += 1;
-            return Some(Arrival {
-                item,
-                came: None,
-                identity: None,
-                refusal: Some(why),
-                retried: false,
-            });
-        }
-        while let Some(path) = self.waiting.pop_front() {
-            // One that was gone and came again is twice in the queue.
-            let Some(active) = self.active.get_mut(&path).filter(|it| !it.working) else {
-                continue;
-            };
-            active.working = true;
-            self.working += 1;
-            self.in_progress += 1;
-            return Some(Arrival {
-                item: active.item.clone(),
-                came: active.came,
-                identity: Identity::of(&path),
-                refusal: None,
-                retried: active.retried,
-            });
-        }
-        None
-    }
-
-    fn ended(&self) -> bool {
-        match self.end {
-            None => false,
-            Some(End::AtOnce) => true,
-            // What is in progress may be tried again.
-            Some(End::Drained) => {
-                self.todo() == 0 && self.in_progress == 0 && self.settling.is_empty()
-            }
-        }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::latency::Latencies;
 use crate::batch::item::Item;
+use crate::batch::plan;
 use crate::batch::progress::Verbosity;
 use crate::batch::tally::Screen;
 use crate::console;
@@ -115,7 +116,8 @@ impl Status {
     pub fn finish(&self, skipped: usize, left: usize) {
         self.with(|state| {
             state.bar.finish_and_clear();
-            let mut line = format!("gpuimg: {} files done", state.done - skipped as u64);
+            let done = plan::counted(state.done as usize - skipped, "file");
+            let mut line = format!("gpuimg: {done} done");
             for (count, what) in [
                 (skipped as u64, "were done before"),
                 (state.failed, "failed"),
