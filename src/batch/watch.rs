@@ -30,7 +30,7 @@ use serde::Serialize;
 use status::Status;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -95,10 +95,10 @@ impl Batch<'_> {
             &Arrivals::new(watching.settle()),
         );
         let events = Events::new();
-        let stopped: &'static AtomicBool = Box::leak(Box::default());
-        let inlet = events.inlet.clone();
+        let stopped = &Arc::new(AtomicBool::new(false));
+        let (inlet, signalled) = (events.inlet.clone(), stopped.clone());
         interrupt::end_in_order(move || {
-            stopped.store(true, Ordering::Relaxed);
+            signalled.store(true, Ordering::Relaxed);
             inlet.wake();
         });
         let workers = self.workers();

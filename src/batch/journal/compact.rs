@@ -8,21 +8,30 @@ use super::{Journal, Pen, open};
 use crate::files::{Identity, Target};
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
+use std::thread;
+use std::time::Duration;
 
 /// The lines after which it is worth while at the earliest; more where more outputs are there.
 const LINES: u64 = 100_000;
+
+/// The time between two attempts at a journal that is being replaced.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Opens a journal to append to it, with a shared lock: not the file that another run is replacing.
 pub fn open_to_append(path: &Path) -> Result<File> {
     loop {
         let file = open(path, OFlags::CREATE | OFlags::APPEND | OFlags::RDWR)?;
         // On file systems without locks no journal is ever replaced.
-        let _ = flock(&file, FlockOperation::LockShared);
+        if flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK) {
+            thread::sleep(PAUSE);
+            continue;
+        }
         let about = file.metadata()?;
         let there = path.symlink_metadata();
         if there.is_ok_and(|there| (there.dev(), there.ino()) == (about.dev(), about.ino())) {

@@ -39,7 +39,7 @@ pub struct Keeper<'a> {
     pub journal: Option<&'a Journal>,
     /// When the watch began.
     pub begun: SystemTime,
-    /// What is said when the folders are watched.
+    /// The line that says that the folders are watched.
     pub greeting: String,
     /// Set by a signal.
     pub stopped: &'a AtomicBool,
