@@ -110,6 +110,15 @@ fn followed(path: &Path) -> PathBuf {
     }
 }
 
+/// Looks at every item, with all cores if there are many: a single one, as a watch has it, would wait for
+/// another thread longer than it takes.
+fn each<T: Send>(items: &[Item], look: impl Fn(&Item) -> T + Sync + Send) -> Vec<T> {
+    match items.len() {
+        ..100 => items.iter().map(look).collect(),
+        _ => items.par_iter().map(look).collect(),
+    }
+}
+
 /// Checks that every result has a place of its own, below the output folder if `naming` has one,
 /// and, if results replace existing files, that none replaces the input of another item.
 ///
@@ -122,7 +131,7 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
         false => path.clone(),
     };
     let output = |item: &Item| item.output.as_ref().map(follow);
-    let outputs: Vec<Option<PathBuf>> = items.par_iter().map(output).collect();
+    let outputs = each(items, output);
     let mut folders = Folders::default();
     let root = match naming {
         Naming::File(_) => None,
@@ -161,7 +170,7 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
         }
     }
     if replaces {
-        let inputs: Vec<PathBuf> = items.par_iter().map(|item| followed(&item.input)).collect();
+        let inputs = each(items, |item| followed(&item.input));
         for (item, path) in items.iter().zip(&inputs) {
             match taken.get(&folders.place(path).0) {
                 Some(other) if !std::ptr::eq(*other, item) => bail!(

@@ -35,7 +35,6 @@ struct State {
     begun: Instant,
     done: u64,
     failed: u64,
-    bytes: u64,
     waiting: usize,
     last: String,
     /// The files done before each of the last seconds.
@@ -73,7 +72,6 @@ impl Status {
             begun: Instant::now(),
             done: 0,
             failed: 0,
-            bytes: 0,
             waiting: 0,
             last: String::new(),
             seconds: VecDeque::new(),
@@ -151,13 +149,14 @@ impl Status {
 }
 
 impl Screen for &Status {
-    fn add(&mut self, item: &Item, bytes: u64, failed: bool) {
+    fn add(&mut self, item: &Item, _: u64, failed: bool) {
         self.with(|state| {
             match failed {
                 true => state.failed += 1,
                 false => state.done += 1,
             }
-            state.bytes += bytes;
+            // Until the next tick.
+            state.waiting = state.waiting.saturating_sub(1);
             let name = item.input.file_name().unwrap_or_default();
             state.last = console::printable(&name.to_string_lossy()).into_owned();
             state.show();
