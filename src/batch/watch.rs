@@ -304,3 +304,34 @@ impl Watched {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::Reading;
+    use crate::device::Choice;
+
+    #[test]
+    fn gpus_rest_longer_after_every_failure() {
+        let workers = Workers::new(Choice::Auto, 1, 1, Reading::default(), (1, false));
+        let rest = Mutex::new(Rest {
+            until: Instant::now(),
+            next: REST,
+        });
+        let first = workers.gpus();
+        leave_gpus(&workers, &rest);
+        let second = workers.gpus();
+        assert!(!Arc::ptr_eq(&first, &second));
+        // The same failure, found by another worker.
+        leave_gpus(&workers, &rest);
+        assert!(Arc::ptr_eq(&second, &workers.gpus()));
+        for minutes in [2, 4, 8, 16, 32, 60, 60] {
+            let mut state = rest.lock().expect("lock");
+            assert_eq!(state.next, minutes * REST);
+            state.until = Instant::now();
+            drop(state);
+            leave_gpus(&workers, &rest);
+        }
+        assert!(!Arc::ptr_eq(&second, &workers.gpus()));
+    }
+}

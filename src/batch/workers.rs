@@ -186,3 +186,34 @@ impl Workers {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn workers_leave_gpus_that_have_failed() {
+        let workers = Workers::new(Choice::Auto, 1, 1 << 20, Reading::default(), (1, false));
+        let taken = AtomicUsize::new(0);
+        let next = |_| match taken.fetch_add(1, Ordering::Relaxed) {
+            4.. => Next::End,
+            2 => Next::Idle,
+            item => Next::Item(item),
+        };
+        let work = |item, resources: &Resources| {
+            let failed_before = resources.devices.has_failed();
+            if item == 0 {
+                assert!(resources.devices.falls_back());
+            }
+            if item == 1 {
+                workers.leave_gpus();
+            }
+            failed_before
+        };
+        let mut failed = Vec::new();
+        let done = workers.each((1, Cores::AllForFirst), next, work, |it| failed.push(it));
+        done.expect("threads");
+        assert_eq!(failed, [false, true, false]);
+    }
+}

@@ -295,3 +295,86 @@ impl Arrivals {
         idle.then(|| state.last.elapsed())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::thread;
+
+    fn item(folder: &Path, name: &str) -> Item {
+        let path = folder.join(name);
+        fs::write(&path, b"x").expect("file");
+        Item::found(path, name.into())
+    }
+
+    fn taken(arrivals: &Arrivals, worker: usize) -> Option<Arrival> {
+        match arrivals.next(worker) {
+            Next::Item(arrival) => Some(arrival),
+            Next::Idle | Next::End => None,
+        }
+    }
+
+    #[test]
+    fn a_file_that_comes_alone_goes_to_the_first_worker() {
+        let folder = tempfile::tempdir().expect("folder");
+        let arrivals = Arrivals::new(Duration::ZERO);
+        thread::scope(|scope| {
+            let first = scope.spawn(|| {
+                loop {
+                    if let Some(arrival) = taken(&arrivals, 0) {
+                        return arrival;
+                    }
+                }
+            });
+            while !arrivals.state().first_is_idle {
+                thread::yield_now();
+            }
+            arrivals.push(item(folder.path(), "a"), None);
+            let a = first.join().expect("worker");
+            assert_eq!(a.item.key, Path::new("a"));
+            // While it is busy, the others take all, in the order in which they came.
+            arrivals.push(item(folder.path(), "b"), None);
+            arrivals.push(item(folder.path(), "c"), None);
+            for name in ["b", "c"] {
+                let arrival = taken(&arrivals, 1).expect("a file");
+                assert_eq!(arrival.item.key, Path::new(name));
+                assert!(arrivals.finished(&arrival, true));
+            }
+            assert!(arrivals.finished(&a, true));
+        });
+        assert_eq!((arrivals.waiting(), arrivals.most()), (0, 2));
+        assert!(arrivals.idle_for().is_some());
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_processed_comes_again() {
+        let folder = tempfile::tempdir().expect("folder");
+        let arrivals = Arrivals::new(Duration::from_secs(1000));
+        let a = item(folder.path(), "a");
+        arrivals.push(a.clone(), None);
+        let arrival = taken(&arrivals, 0).expect("a file");
+        // Closed again, and it is not what it was: queued at once, however the first attempt ends.
+        fs::write(&a.input, b"more").expect("file");
+        arrivals.push(a.clone(), Some(SystemTime::now()));
+        assert_eq!(arrivals.waiting(), 0);
+        assert!(!arrivals.finished(&arrival, false));
+        assert_eq!(arrivals.waiting(), 1);
+        let arrival = taken(&arrivals, 0).expect("a file");
+        // It has failed, and is young: once more, and then for good.
+        assert!(!arrivals.finished(&arrival, false));
+        arrivals.push(a.clone(), None);
+        let arrival = taken(&arrivals, 0).expect("a file");
+        assert!(arrivals.finished(&arrival, false));
+        let identity = Identity::of(&a.input).expect("file");
+        assert!(arrivals.knows(&a.input, &identity));
+        assert!(!arrivals.found(&a.input, &identity, None, false));
+        arrivals.keep_known(&[]);
+        assert!(!arrivals.knows(&a.input, &identity));
+        // Gone while it waits, it is not taken.
+        arrivals.push(a.clone(), None);
+        arrivals.gone(&a.input);
+        arrivals.end(End::Drained);
+        assert!(matches!(arrivals.next(0), Next::End));
+    }
+}
