@@ -106,7 +106,7 @@ impl Batch<'_> {
             "gpuimg: watching {} on {}, within {} of memory",
             plan::counted(roots.len(), "folder"),
             plan::counted(workers.jobs, "thread"),
-            plan::told(self.options.memory())
+            plan::size(self.options.memory())
         );
         let rest = Mutex::new(Rest {
             until: Instant::now(),
