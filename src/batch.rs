@@ -53,6 +53,8 @@ pub struct Batch<'a> {
     pub options: &'a Options,
     /// The options that every subcommand has.
     pub common: &'a Common,
+    /// Whether results are printed on standard output as they come.
+    pub prints: bool,
     /// Whether failures are printed; not if the same files will be read again.
     pub names_failures: bool,
 }
@@ -74,6 +76,7 @@ pub fn convert(
         naming: Some(naming),
         options,
         common,
+        prints: false,
         names_failures: true,
     };
     let folder = naming.folder();
@@ -128,6 +131,7 @@ pub fn measure(
         naming: None,
         options,
         common,
+        prints: true,
         names_failures: true,
     };
     if options.dry_run {
@@ -171,6 +175,7 @@ pub fn measure_set(
         naming: None,
         options,
         common,
+        prints: false,
         names_failures,
     };
     let mut set = Set::new(options.selection.shard);

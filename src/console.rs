@@ -5,7 +5,9 @@
 use crate::reason;
 use anyhow::{Context, Result, anyhow};
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::fstat;
 use rustix::io::Errno;
+use rustix::termios::{isatty, tcgetwinsize};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
@@ -93,6 +95,23 @@ fn error_bytes(mut bytes: &[u8]) {
             Err(_) => return,
         }
     }
+}
+
+/// The columns of the terminal that standard error is; `None` if it is none.
+pub fn columns() -> Option<usize> {
+    let size = tcgetwinsize(rustix::stdio::stderr()).ok()?;
+    // A terminal that nobody has given a size says 0.
+    Some(match size.ws_col {
+        0 => 80,
+        columns => columns.into(),
+    })
+}
+
+/// Whether both standard streams are the same terminal.
+pub fn is_one_terminal() -> bool {
+    let output = rustix::stdio::stdout();
+    let device = |stream| fstat(stream).map(|about| about.st_rdev).ok();
+    isatty(output) && device(output) == device(rustix::stdio::stderr())
 }
 
 /// Fails if standard output was closed when the process started.

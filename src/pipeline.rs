@@ -136,6 +136,9 @@ fn attempt(
     let (shape, pages) = (surveys[0].0, surveys.len());
     let writer = output.zip(target.as_ref()).map(|(output, target)| {
         let format = output.format.unwrap_or(reader.format());
+        for (shape, _) in &surveys {
+            (format.check_name(&output.path, shape)).with_context(|| unwritten(&output.path))?;
+        }
         let surveys = surveys.into_iter();
         let pages = surveys.map(|(shape, bytes)| (output.grown(shape), bytes));
         let pages: Vec<_> = pages.collect();

@@ -56,6 +56,8 @@ pub struct PassedOver {
 pub enum Why {
     /// Neither its name nor its content is that of an image.
     NoImage,
+    /// An image or an archive of a kind that is not read, by its first bytes.
+    Foreign(&'static str),
     /// Its name begins with a dot.
     Hidden,
     /// Excluded by `--include` or `--exclude`.
@@ -83,6 +85,7 @@ impl Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
+            Why::Foreign(name) => return write!(f, "{name}, not read"),
             Why::NoImage => "no image",
             Why::Hidden => "hidden",
             Why::LeftOut => "left out by --include or --exclude",

@@ -49,6 +49,7 @@ impl Job {
             format,
             depth,
             auto_orient,
+            output: _,
             overwrite: _,
             sync: _,
             // A part of the output's name, which is recorded beside the key.

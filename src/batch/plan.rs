@@ -38,7 +38,7 @@ impl Batch<'_> {
     /// Prints the plan on standard output, and returns the outcome that the run would have.
     pub(super) fn tell_plan(&self, earlier: Option<&Past>) -> Result<Outcome> {
         let items = &self.items.items;
-        self.tell_passed_over(&Progress::new(0, self.options.verbosity));
+        self.tell_passed_over(&Progress::new(0, self.options.verbosity, true));
         let foreseen: Vec<Result<Foreseen>> = items
             .par_iter()
             .map(|item| self.foresee(item, earlier))
@@ -120,6 +120,10 @@ impl Batch<'_> {
         }
         if let Some((template, output)) = result {
             let format = format_of(template, output).unwrap_or(reader.format());
+            for (shape, _) in &pages {
+                (format.check_name(output, shape))
+                    .with_context(|| format!("cannot write {}", output.display()))?;
+            }
             format::check_pages(format, pages.len())
                 .with_context(|| format!("cannot write {}", output.display()))?;
         }

@@ -32,7 +32,11 @@ impl Batch<'_> {
         let workers = self.workers();
         let mut report = self.open_report()?;
         let unread = &self.items.unread;
-        let mut progress = Progress::new(items.len() + unread.len(), self.options.verbosity);
+        let mut progress = Progress::new(
+            items.len() + unread.len(),
+            self.options.verbosity,
+            self.prints,
+        );
         if self.names_failures {
             self.introduce(&progress, &workers);
         }
@@ -122,7 +126,7 @@ impl Batch<'_> {
             false => 0,
         };
         let gpus = (visible::worth(bytes), gpu_times);
-        Workers::new(common.device, jobs, memory, common.reading, gpus)
+        Workers::new(common.device.choice, jobs, memory, common.reading, gpus)
     }
 
     /// Processes one file, unless it is done already.
@@ -187,7 +191,7 @@ impl Batch<'_> {
 
     /// With `auto`, starts the GPUs once they would save enough time on the remaining images.
     fn consider_gpus(&self, workers: &Workers, done: &Done, left: usize) {
-        if self.common.device == Choice::Auto {
+        if self.common.device.choice == Choice::Auto {
             let (cpu, gpu) = estimate(&done.work, 1, true);
             let saved = (cpu - gpu) * left as f64 / workers.jobs as f64;
             if saved > device::WORTH_STARTING {

@@ -21,7 +21,7 @@ pub fn single(
     common: &Common,
     quiet: bool,
 ) -> Result<Done> {
-    let devices = Devices::new(common.device);
+    let devices = Devices::new(common.device.choice);
     let resources = Resources {
         devices: &devices,
         budget: None,
