@@ -16,7 +16,6 @@ mod progress;
 pub mod report;
 mod run;
 pub mod shard;
-mod totals;
 mod workers;
 
 use crate::codec::{Format, format};
@@ -35,6 +34,7 @@ use key::Job;
 use naming::Naming;
 use options::Options;
 use progress::Progress;
+use report::FileOutcome;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -114,16 +114,19 @@ pub fn convert(
 }
 
 /// Measures all inputs that `paths` and the options name; calls `print` with the results in the
-/// order of the names, each as early as that order allows.
+/// order of the names, each as early as that order allows; for a file that failed, with the reason.
 pub fn measure(
     op: &dyn Operation,
     paths: &[PathBuf],
     options: &Options,
     common: &Common,
-    print: impl Fn(&Path, &Done) -> Result<()>,
+    print: impl Fn(&Path, Result<&Done, &str>) -> Result<()>,
 ) -> Result<Outcome> {
     let items = &inputs::collect(paths, &options.selection, None).map_err(usage)?;
-    keep_off_report(options, items)?;
+    options
+        .report_beside("the results")
+        .map_err(usage)
+        .and_then(|()| keep_off_report(options, items))?;
     let batch = Batch {
         op,
         items,
@@ -137,13 +140,19 @@ pub fn measure(
     if options.dry_run {
         return batch.tell_plan(None);
     }
+    for unread in &items.unread {
+        print(&unread.path, Err(&format!("{:#}", unread.error())))?;
+    }
     let mut early = BTreeMap::new();
     let mut turn = 0;
-    batch.run(None, |index, done| {
-        early.insert(index, done);
-        while let Some(done) = early.remove(&turn) {
-            if let Some(done) = done {
-                print(&batch.items.items[turn].input, &done)?;
+    batch.run(None, |index, outcome| {
+        early.insert(index, outcome);
+        while let Some(outcome) = early.remove(&turn) {
+            let input = &batch.items.items[turn].input;
+            match outcome {
+                FileOutcome::Done(done) => print(input, Ok(&done))?,
+                FileOutcome::Failed(error) => print(input, Err(&format!("{error:#}")))?,
+                FileOutcome::Skipped => {}
             }
             turn += 1;
         }
@@ -183,8 +192,12 @@ pub fn measure_set(
     if options.dry_run {
         return Ok((set, batch.tell_plan(None)?));
     }
-    let outcome = batch.run(None, |index, done| {
-        match done.and_then(|done| done.found.counts) {
+    let outcome = batch.run(None, |index, outcome| {
+        let counts = match outcome {
+            FileOutcome::Done(done) => done.found.counts,
+            FileOutcome::Skipped | FileOutcome::Failed(_) => None,
+        };
+        match counts {
             Some(counts) => set.add(&counts, 1).with_context(|| {
                 format!("cannot count {}", batch.items.items[index].input.display())
             }),

@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 pub use images::Images;
-pub use mistakes::{PATHS, sentence};
+pub use mistakes::sentence;
 
 /// Normalize, turn and sum 16-bit images on an NVIDIA GPU or on the CPU: the same bytes from both
 ///

@@ -40,11 +40,7 @@ pub struct Options {
     pub png: png::Mode,
 
     /// How TIFF files are compressed
-    #[arg(
-        long,
-        value_name = "COMPRESSION",
-        default_value = "none"
-    )]
+    #[arg(long, value_name = "COMPRESSION", default_value = "none")]
     pub tiff: tiff::Compression,
 }
 

@@ -40,6 +40,11 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
+/// Lines of text with all other control characters escaped.
+pub fn printable_lines(text: &str) -> Cow<'_, str> {
+    escaped(text, is_layout)
+}
+
 fn escaped(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     let escapes = |c: char| c.is_control() && !kept(c);
     if !text.contains(escapes) {

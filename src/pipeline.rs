@@ -26,7 +26,7 @@ use std::path::Path;
 use std::time::Instant;
 
 pub use destination::Destination;
-pub use done::{Done, Found};
+pub use done::{Done, Found, FoundPage};
 
 /// What the processing of an image may use: devices and memory.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,7 @@ fn attempt(
     resources: &Resources,
     announce: Announce,
 ) -> Result<Done> {
-    let (since, mut timeline) = (Instant::now(), Timeline::default());
+    let (mut since, mut timeline) = (Instant::now(), Timeline::default());
     timeline.gpu_times = resources.gpu_times;
     let sentences = Sentences {
         verb: op.name(),
@@ -147,7 +147,13 @@ fn attempt(
     });
     let writer = writer.transpose()?;
     let mut executor = Executor::new(resources.devices, timeline);
-    let stack = StackStatistics::measure(op, &sentences, &mut reader, &mut executor)?;
+    let stack = StackStatistics::measure(
+        op,
+        (&sentences, &source),
+        &mut reader,
+        &mut executor,
+        &mut since,
+    )?;
 
     // A scope of its own: at its end nothing borrows the target any more.
     let (length, reader, mut executor, diagnostics, found, since, last) = {

@@ -198,7 +198,7 @@ fn a_report_destroyed_an_input_or_an_output() {
     refused(
         root.path(),
         &["sum", "in", "--report", "-"],
-        "and - is a stream",
+        "would share standard output",
     );
     // A link to what will be an output.
     symlink("o/new.pgm", at("dangling")).expect("link");
@@ -434,7 +434,7 @@ fn tiff_was_written_under_the_name_of_png() {
         ),
         (
             &["normalize", "in/t.tif", "r.tif", "--name", "{stem}.png"],
-            "--name is for results in a folder, and r.tif is called like one image",
+            "--name names results in a folder, and r.tif is the name of one image",
         ),
         (
             &["normalize", "in", "r", "--name", "{stem}_{page}.tif"],

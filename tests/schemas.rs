@@ -12,8 +12,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-const SCHEMAS: [&str; 8] = [
-    "batch-stats",
+const SCHEMAS: [&str; 7] = [
     "bench",
     "histogram",
     "journal",
@@ -24,10 +23,10 @@ const SCHEMAS: [&str; 8] = [
 ];
 
 /// Objects with keys that are not the schema's business.
-const FREE: [&str; 2] = ["/stages", "/key/op"];
+const FREE: [&str; 1] = ["/key/op"];
 
 /// Keys that are not always there.
-const OPTIONAL: [(&str, &str); 3] = [("sum", "page"), ("verify", "page"), ("journal", "damaged")];
+const OPTIONAL: [(&str, &str); 2] = [("verify", "page"), ("journal", "damaged")];
 
 fn documents(name: &str) -> String {
     let folder = std::env::var_os("GPUIMG_DOCS");
@@ -93,8 +92,17 @@ fn printed() -> Vec<(&'static str, Value)> {
         1,
         "normalize in out --keep-going --report r.jsonl --stats=json",
         "",
-        "batch-stats",
+        "stats",
     );
+    go(0, "normalize two.tif deep.tif --stats=json", "", "stats");
+    go(
+        0,
+        "normalize colour.ppm two.tif out3 --report - --per-channel",
+        "report",
+        "",
+    );
+    go(1, "sum in --json", "sum", "");
+    go(1, "sum in/none.pgm --json", "sum", "");
     go(
         1,
         "normalize in out --keep-going --report r.jsonl --resume",

@@ -49,6 +49,9 @@ impl Conversion {
         let mut items = inputs::collect(inputs, &files.batch.selection, Some(naming.folder()))?;
         naming.name(&mut items.items)?;
         places::check(&items.items, &naming, files.overwrite || files.batch.resume)?;
+        if output == Path::new("-") {
+            files.batch.report_beside("the image")?;
+        }
         if let Some(report) = &files.batch.report {
             let journal = naming.folder().join(JOURNAL);
             let others = [Some(&journal), list.as_ref()];
@@ -93,7 +96,8 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
         );
         ensure!(
             named_folder || told.is_err(),
-            "{why}, and {shown} is the name of one image: give a folder for them last, as {shown}/"
+            "{why}, and {shown} is the name of one image: give a folder for them last, as {}/",
+            output.with_extension("").display()
         );
     } else if !output.is_dir() {
         let asked = files.format.is_some() || is_file;

@@ -106,7 +106,7 @@ mod tests {
             unreachable!()
         };
         let job = |op: &dyn Operation| {
-            let job = Job::new(op, typed.set.across, &typed.files, &cli.common).expect("plain");
+            let job = Job::new(op, typed.set.across, &typed.files, &typed.common).expect("plain");
             serde_json::from_str(job.key.get()).expect("JSON")
         };
         match set {

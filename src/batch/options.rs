@@ -4,14 +4,14 @@
 use super::inputs::Selection;
 use super::naming::Pattern;
 use super::progress::Verbosity;
-use crate::cli::PATHS;
 use crate::codec::{self, Format, format};
 use crate::image::Depth;
 use crate::limits;
 use crate::memory_budget;
+use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How a batch is done.
 #[derive(Args, Clone, Debug, Default)]
@@ -46,7 +46,7 @@ pub struct Options {
 }
 
 /// Parses a number of images.
-fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+fn jobs(text: &str) -> std::result::Result<NonZeroUsize, String> {
     let number = text.parse().ok();
     number.ok_or_else(|| "expected a whole number from 1 on, as 4".into())
 }
@@ -69,6 +69,18 @@ impl Options {
             || self.dry_run
     }
 
+    /// Refuses a report on standard output beside `what`, which is written there.
+    ///
+    /// # Errors
+    /// What to do instead.
+    pub fn report_beside(&self, what: &str) -> Result<()> {
+        ensure!(
+            self.report.as_deref() != Some(Path::new("-")),
+            "--report - and {what} would share standard output: give the report a file"
+        );
+        Ok(())
+    }
+
     /// The number of images processed at the same time.
     pub fn threads(&self) -> usize {
         match self.jobs {
@@ -88,7 +100,7 @@ impl Options {
 #[derive(Args, Clone, Debug)]
 pub struct Files {
     /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write, which is made; - is a standard stream
-    #[arg(required_unless_present = "output", value_name = PATHS)]
+    #[arg(required_unless_present = "output", value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
     /// The image or the folder to write, instead of naming it last

@@ -249,14 +249,10 @@ pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Re
     }
 }
 
-/// As `keep_off`, for a `--report`, which needs a name.
+/// As `keep_off`, for a `--report`.
 ///
 /// # Errors
 /// Names the file.
 pub fn keep_report_off(path: &Path, items: &[Item], others: &[&Path]) -> Result<()> {
-    ensure!(
-        path != Path::new("-"),
-        "the report needs the name of a file, and - is a stream"
-    );
     keep_off("the report", path, items, others)
 }

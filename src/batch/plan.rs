@@ -4,6 +4,7 @@
 use super::journal::{Past, Sight, Verdict};
 use super::naming::Naming;
 use super::progress::Progress;
+use super::report::is_report;
 use super::{Batch, Item, format_of};
 use crate::codec::{Reader, format};
 use crate::console;
@@ -136,7 +137,7 @@ impl Batch<'_> {
             return Ok(());
         };
         let overwrite = self.template.is_some_and(|template| template.overwrite);
-        let goes_on = overwrite || self.options.resume;
+        let goes_on = overwrite || self.options.resume || is_report(path);
         // Reports may be written into the output folder.
         let makes_folders = match self.naming {
             Some(naming) => path.starts_with(naming.folder()),

@@ -6,7 +6,6 @@ use super::journal::{Journal, Sight, Verdict};
 use super::plan;
 use super::progress::Progress;
 use super::report::{FileOutcome, Report};
-use super::totals::Totals;
 use super::workers::Workers;
 use super::{Batch, format_of};
 use crate::console;
@@ -15,34 +14,35 @@ use crate::files::{self, Identity, reason};
 use crate::options::StatsForm;
 use crate::outcome::Outcome;
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
+use crate::timing::{FileCounts, Report as Times};
 use anyhow::{Context, Result, anyhow};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 impl Batch<'_> {
-    /// Processes every file; calls `take` on this thread with each result, or nothing for a skipped
-    /// file, as soon as it is ready.
+    /// Processes every file; calls `take` on this thread with each outcome, as soon as it is ready.
     pub fn run(
         &self,
         journal: Option<&Journal>,
-        mut take: impl FnMut(usize, Option<Done>) -> Result<()>,
+        mut take: impl FnMut(usize, FileOutcome) -> Result<()>,
     ) -> Result<Outcome> {
         let items = &self.items.items;
         let workers = self.workers();
         let mut report = self.open_report()?;
+        let to_output = self.options.report.as_deref() == Some(Path::new("-"));
         let unread = &self.items.unread;
         let mut progress = Progress::new(
             items.len() + unread.len(),
             self.options.verbosity,
-            self.prints,
+            self.prints || to_output,
         );
         if self.names_failures {
             self.introduce(&progress, &workers);
         }
 
         let begun = Instant::now();
-        let (mut totals, mut skipped, mut failed) = (Totals::default(), 0, unread.len());
+        let (mut times, mut skipped, mut failed) = (Times::default(), 0, unread.len());
         let mut fatal = None;
         for unread in unread {
             let (path, error) = (unread.path.clone(), unread.error());
@@ -68,17 +68,18 @@ impl Batch<'_> {
                     .map_or(Ok(()), |report| report.add(item, &outcome, time));
                 let taken = match outcome {
                     FileOutcome::Done(done) => {
-                        totals.add(&done.timeline);
+                        times.add(&done.timeline, &done.device, done.found.pages.len());
+                        times.files.done += 1;
                         self.mention(item, &done, &progress);
                         self.consider_gpus(&workers, &done, items.len() - index);
                         progress.add(done.shape.bytes() as u64, done.damage.is_some());
                         failed += usize::from(done.damage.is_some());
-                        take(index, Some(*done))
+                        take(index, FileOutcome::Done(done))
                     }
                     FileOutcome::Skipped => {
                         skipped += 1;
                         progress.add(0, false);
-                        take(index, None)
+                        take(index, FileOutcome::Skipped)
                     }
                     // Without the requested GPU every other file would fail as well.
                     FileOutcome::Failed(error) if error.is::<device::Unusable>() => Err(error),
@@ -88,7 +89,7 @@ impl Batch<'_> {
                         if self.names_failures {
                             progress.say(&format!("gpuimg: {error:#}"));
                         }
-                        take(index, None)
+                        take(index, FileOutcome::Failed(error))
                     }
                 };
                 if let Err(error) = reported.and(taken) {
@@ -108,7 +109,29 @@ impl Batch<'_> {
         if self.names_failures {
             progress.finish(skipped);
         }
-        self.tell_times(&totals, begun.elapsed(), workers.threads(items.len()))?;
+        if let Some(form) = self.common.stats {
+            let files = items.len() + unread.len();
+            times.files = FileCounts {
+                files,
+                skipped,
+                failed,
+                ..times.files
+            };
+            times.verb = self.op.name();
+            times.threads = workers.threads(items.len());
+            times.title = format!(
+                "{}: {} on {}",
+                times.verb,
+                plan::counted(files, "file"),
+                plan::counted(times.threads, "thread")
+            );
+            times.peaks = workers.gpus.peaks();
+            times.wall = begun.elapsed();
+            match form {
+                StatsForm::Text => console::tell_lines(&times.text()),
+                StatsForm::Json => console::tell(&times.json()?),
+            }
+        }
         Ok(match failed {
             0 => Outcome::Done,
             _ => Outcome::SomeFailed,
@@ -231,14 +254,5 @@ impl Batch<'_> {
                 done.device
             ));
         }
-    }
-
-    fn tell_times(&self, totals: &Totals, wall: Duration, threads: usize) -> Result<()> {
-        match self.common.stats {
-            None => {}
-            Some(StatsForm::Text) => console::tell_lines(&totals.text(wall, threads)),
-            Some(StatsForm::Json) => console::tell(&totals.json(wall, threads)?),
-        }
-        Ok(())
     }
 }

@@ -50,7 +50,10 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
         &["suffix", "prefix", "rename"],
         "--name PATTERN names results, as --name '{stem}_n.png'",
     ),
-    (&["angle", "degrees"], "the angle is the first word: gpuimg rotate 90 IN OUT"),
+    (
+        &["angle", "degrees"],
+        "the angle is the first word: gpuimg rotate 90 IN OUT",
+    ),
     (
         &["horizontal", "vertical", "axis"],
         "the axis is the first word: gpuimg flip horizontal IN OUT",
@@ -60,11 +63,20 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
 /// Verbs that other programs have, and what does their work here.
 const FOREIGN_VERBS: &[(&[&str], &str)] = &[
     (
-        &["stats", "stat", "info", "identify", "minmax", "mean", "range"],
+        &[
+            "stats", "stat", "info", "identify", "minmax", "mean", "range",
+        ],
         "gpuimg sum --all IN tells sum, minimum, maximum and mean",
     ),
     (
-        &["stretch", "contrast", "autocontrast", "rescale", "scale", "window"],
+        &[
+            "stretch",
+            "contrast",
+            "autocontrast",
+            "rescale",
+            "scale",
+            "window",
+        ],
         "gpuimg normalize IN OUT stretches values",
     ),
     (&["mirror", "flop"], "gpuimg flip horizontal IN OUT mirrors"),
@@ -183,7 +195,10 @@ impl Mistake<'_> {
         }
         let here = foreign(FOREIGN_OPTIONS, bare).map(String::from);
         let similar = self.text(ContextKind::SuggestedArg);
-        let near = || alike(similar.trim_start_matches('-'), bare).then(|| format!("{similar} is the nearest"));
+        let near = || {
+            alike(similar.trim_start_matches('-'), bare)
+                .then(|| format!("{similar} is the nearest"))
+        };
         let elsewhere = || {
             let other = self.whole.get_subcommands().find(long)?;
             Some(format!("{} has it", other.get_name()))
@@ -198,7 +213,7 @@ impl Mistake<'_> {
         let known = self.texts(ContextKind::ValidValue);
         let known = match known[..] {
             [] => String::new(),
-            _ => format!(": {}", listed(&known)),
+            _ => format!(": {}", listed(&known, "or")),
         };
         match option.split_once(' ') {
             Some((name, placeholder)) => {
@@ -210,11 +225,21 @@ impl Mistake<'_> {
     }
 
     fn unknown_value(&self, value: &str) -> String {
-        let known = listed(&self.texts(ContextKind::ValidValue));
+        let known = listed(&self.texts(ContextKind::ValidValue), "and");
         let option = self.text(ContextKind::InvalidArg);
         match option.starts_with('-') {
             true => format!("{}: known are {known}", self.option(value)),
-            false => format!("{} wants {known} first, and '{value}' is none of them", self.name()),
+            false => {
+                let first = self
+                    .verb
+                    .is_some_and(|verb| verb.get_positionals().count() > 1);
+                let first = if first { " first" } else { "" };
+                let known = listed(&self.texts(ContextKind::ValidValue), "or");
+                format!(
+                    "{} wants {known}{first}, and '{value}' is none of them",
+                    self.name()
+                )
+            }
         }
     }
 
@@ -240,9 +265,12 @@ impl Mistake<'_> {
         let named: Vec<&str> = named
             .iter()
             .map(|name| match name.as_str() {
-                PATHS => "an input and an output",
+                "PATH" => "an input and an output",
                 "INPUT" => "an input",
                 "IMAGE" => "two images",
+                "FOLDER" => "a folder",
+                "AXIS" => "horizontal or vertical",
+                "90|180|270" => "90, 180 or 270",
                 name => name,
             })
             .collect();
@@ -253,22 +281,29 @@ impl Mistake<'_> {
             Some(command.split("  ").next().unwrap_or(command))
         });
         let example = example.map_or(String::new(), |example| format!(", as {example}"));
-        format!("{} needs {}{example}", self.name(), named.join(" and "))
+        format!("{} needs {}{example}", self.name(), listed(&named, "and"))
     }
 
     fn conflict(&self) -> String {
-        let bare = |option: String| option.split([' ', '[']).next().unwrap_or_default().to_owned();
+        let bare = |option: String| {
+            option
+                .split([' ', '['])
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        };
         let one = bare(self.text(ContextKind::InvalidArg));
-        let others: Vec<String> = self.texts(ContextKind::PriorArg).into_iter().map(bare).collect();
+        let others: Vec<String> = self
+            .texts(ContextKind::PriorArg)
+            .into_iter()
+            .map(bare)
+            .collect();
         match &others[..] {
             [other] if *other == one => format!("{one} is given twice"),
             others => format!("{one} and {} do not go together", others.join(", ")),
         }
     }
 }
-
-/// The placeholder of inputs and output.
-pub const PATHS: &str = "INPUT… OUTPUT";
 
 fn foreign(table: &[(&[&str], &'static str)], word: &str) -> Option<&'static str> {
     let word = word.to_lowercase();
@@ -281,9 +316,13 @@ fn alike(suggested: &str, word: &str) -> bool {
     suggested.chars().next() == word.chars().next() || suggested.contains(word)
 }
 
-fn listed(values: &[String]) -> String {
-    match values {
-        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        _ => values.concat(),
+/// `a, b and c`, or with another `word`.
+fn listed<T: AsRef<str>>(values: &[T], word: &str) -> String {
+    let texts: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
+    match texts[..] {
+        [ref first @ .., last] if !first.is_empty() => {
+            format!("{} {word} {last}", first.join(", "))
+        }
+        _ => texts.concat(),
     }
 }

@@ -19,7 +19,8 @@ pub struct Foreign {
 }
 
 const EIGHT_BITS: &str = "convert it to PNG or TIFF first (magick in out.png); most hold 8 bits";
-const MICROSCOPE: &str = "save it as TIFF first, with Fiji's Bio-Formats or bfconvert in out.ome.tif";
+const MICROSCOPE: &str =
+    "save it as TIFF first, with Fiji's Bio-Formats or bfconvert in out.ome.tif";
 const VOLUME: &str = "save its slices as a TIFF stack first, with Fiji or ITK-SNAP";
 const NUMBERS: &str = "save it as 16-bit TIFF first, with tifffile.imwrite in Python";
 const UNPACK: &str = "unpack it first";
