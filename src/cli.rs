@@ -34,7 +34,7 @@ pub enum Verb {
     #[command(flatten)]
     Images(Images),
     /// Add up the samples, exactly, in each channel and together
-    #[command(after_help = Sum::EXAMPLES)]
+    #[command(after_help = Sum::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)))]
     Sum {
         /// The operation's options.
         #[command(flatten)]
@@ -53,7 +53,7 @@ pub enum Verb {
         common: Common,
     },
     /// Count how often each value occurs in a whole set of images, for `normalize --range-from`
-    #[command(after_help = Counting::EXAMPLES)]
+    #[command(after_help = Counting::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)))]
     Histogram {
         /// Images to count together, or folders of them
         #[arg(required_unless_present = "files_from", value_name = "INPUT")]

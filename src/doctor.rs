@@ -41,7 +41,7 @@ pub fn run(choice: Choice) -> Result<Outcome> {
         }
     }
     match (choice, &healthy) {
-        (Choice::Cpu, _) => {}
+        (Choice::Cpu, _) => line(&mut out, "auto", "the CPU, as asked"),
         (_, Ok(())) => decisions(&mut out)?,
         // An estimate for a GPU that is not there helps nobody.
         (_, Err(_)) => line(&mut out, "auto", "the CPU, for every image"),

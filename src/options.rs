@@ -1,8 +1,12 @@
 //! The options that several verbs share, as they are typed.
 
 use crate::codec;
+use crate::console;
 use crate::device::Choice;
-use clap::{Args, ValueEnum};
+use crate::timing::{Report, page};
+use clap::Args;
+use std::path::PathBuf;
+use std::str::FromStr;
 
 /// The options of every verb that reads images and works on them.
 #[derive(Args, Debug)]
@@ -11,7 +15,7 @@ pub struct Common {
     #[command(flatten)]
     pub device: DeviceOption,
 
-    /// Tell where the time went, on standard error: as text, or as one JSON object
+    /// Tell where the time went: as a table on standard error, as one JSON object there (--stats=json), or drawn as a page (--stats=FILE.html)
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
     pub stats: Option<StatsForm>,
 
@@ -39,10 +43,58 @@ pub struct DeviceOption {
 }
 
 /// The forms of `--stats`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatsForm {
-    /// A table
+    /// A table.
     Text,
-    /// One JSON object
+    /// One JSON object.
     Json,
+    /// A page, in this file.
+    Page(PathBuf),
+}
+
+impl FromStr for StatsForm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StatsForm, String> {
+        match text {
+            "text" => Ok(StatsForm::Text),
+            "json" => Ok(StatsForm::Json),
+            name if name.len() > 5 && name.ends_with(".html") => Ok(StatsForm::Page(name.into())),
+            _ => Err("expected text, json or the name of a page, as timeline.html".into()),
+        }
+    }
+}
+
+impl StatsForm {
+    /// Prints or writes what `--stats` asked for.
+    ///
+    /// # Errors
+    /// A page that cannot be written.
+    pub fn deliver(&self, report: &Report) -> anyhow::Result<()> {
+        match self {
+            StatsForm::Text => console::tell_lines(&report.text()),
+            StatsForm::Json => console::tell(&report.json()?),
+            StatsForm::Page(path) => page::write(report, path)?,
+        }
+        Ok(())
+    }
+}
+
+impl Common {
+    /// Refuses what would only fail when the work is done.
+    ///
+    /// # Errors
+    /// A page of `--stats` that would replace another file.
+    pub fn check(&self) -> anyhow::Result<()> {
+        match &self.stats {
+            Some(StatsForm::Page(path)) => page::check(path),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether `--stats` draws a page, which needs the timeline of every file.
+    pub fn draws(&self) -> bool {
+        matches!(self.stats, Some(StatsForm::Page(_)))
+    }
 }

@@ -1,6 +1,7 @@
 //! The time of each stage: spans in the order of their start, with bytes, GB/s, and the share of
 //! the peak rate of the resource that they use; as text and as one JSON object.
 
+pub mod page;
 mod report;
 mod totals;
 

@@ -1,14 +1,15 @@
 //! Reports, statistics and sums as programs read them.
 
 use crate::batch::pgm;
-use crate::stacks::stack;
-use crate::support::{Kind, Run, folder, image, run, sample};
-use gpuimg::image::Depth;
+use crate::stacks::{range, stack};
+use crate::support::{Kind, Run, folder, image, run, sample, skipped};
+use gpuimg::image::{Depth, Image, Samples};
 use gpuimg::metadata::Metadata;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 fn lines(text: &str) -> Vec<Value> {
     let lines = text.lines().filter(|line| line.starts_with('{'));
@@ -21,11 +22,13 @@ fn report(folder: &Path, name: &str) -> Vec<Value> {
     lines(&fs::read_to_string(folder.join(name)).expect(name))
 }
 
+fn pages() -> [Image; 3] {
+    [30, 31, 32].map(|width| image(width, 20, 1, Depth::Sixteen, Kind::Narrow))
+}
+
 /// A stack whose pages have ranges of their own.
 fn three_pages() -> Vec<u8> {
-    let kinds = [Kind::Noise, Kind::Narrow, Kind::Extremes];
-    let images = kinds.map(|kind| image(30, 20, 1, Depth::Sixteen, kind));
-    stack(&images, &Metadata::default())
+    stack(&pages(), &Metadata::default())
 }
 
 #[test]
@@ -51,18 +54,17 @@ fn a_report_lost_all_pages_but_the_last() {
         let pages: Vec<u64> = named.filter_map(|span| span["page"].as_u64()).collect();
         assert_eq!(pages, [1, 2, 3], "{stage}");
     }
-    let pages = line["pages"].as_array().expect("pages");
-    assert_eq!(pages.len(), 3);
-    assert_eq!(pages[1]["page"], 2);
-    // Values of `Kind::Narrow`.
-    assert_eq!(
-        pages[1]["ranges"],
-        json!([{"channel": "grey", "min": 90, "max": 206}])
-    );
-    assert_eq!(
-        pages[2]["ranges"],
-        json!([{"channel": "grey", "min": 0, "max": 65535}])
-    );
+    let found = line["pages"].as_array().expect("pages");
+    assert_eq!(found.len(), 3);
+    assert_eq!(found[1]["page"], 2);
+    for (page, image) in found.iter().zip(pages()) {
+        let Samples::U16(values) = image.samples() else {
+            panic!("16 bits");
+        };
+        let (min, max) = range(values);
+        let ranges = json!([{"channel": "grey", "min": min, "max": max}]);
+        assert_eq!(page["ranges"], ranges);
+    }
 }
 
 #[test]
@@ -121,7 +123,7 @@ fn a_report_is_continued_and_another_file_is_not() {
     assert_eq!(text.lines().count(), 3, "{text}");
     assert!(text.lines().last().expect("a line").contains("o3/a.pgm"));
     let Run { code, stderr, .. } = go("o4", "notes", &[]);
-    let told = "gpuimg: cannot write notes: it exists and is no report (--overwrite replaces it)\n";
+    let told = "gpuimg: cannot write notes: it exists and is no report: give another name\n";
     assert_eq!((code, stderr.as_str()), (1, told));
     let plan = go("o5", "notes", &["--dry-run"]);
     assert_eq!(plan.code, 1, "{}", plan.stdout);
@@ -253,4 +255,79 @@ fn sums_have_schema_sign_page_and_a_line_for_a_failure() {
     assert_eq!((code, &lines(&stdout)[0]["status"]), (1, &json!("failed")));
     let nuclei = sample("nuclei.tif").to_string_lossy().into_owned();
     assert_eq!(lines(&go(&[&nuclei]).stdout)[0]["page"], 1);
+}
+
+/// What a test asks the page about itself, once it is laid out.
+const PROBE: &str = "<script>addEventListener('load', () => {
+  const boxes = [...document.querySelectorAll('.track i')];
+  document.title = JSON.stringify({ wide: document.documentElement.scrollWidth, window: innerWidth,
+    boxes: boxes.length, flat: boxes.filter(box => box.getBoundingClientRect().width < 1).length });
+})</script></head>";
+
+#[test]
+fn the_page_of_a_run_has_a_lane_for_each_worker_and_needs_no_network() {
+    let files: Vec<(String, Vec<u8>)> = (0..6)
+        .map(|index| (format!("in/<{index}>.pgm"), pgm(300, 200, index)))
+        .collect();
+    let files: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+        .collect();
+    let root = folder(&files);
+    let go = |args: &[&str]| {
+        let Run { code, stderr, .. } = run(root.path(), args, &[]);
+        assert_eq!(code, 0, "{stderr}");
+    };
+    go(&["normalize", "in", "out", "-j", "2", "--stats=many.html"]);
+    go(&["sum", "in/<1>.pgm", "--stats=one.html"]);
+    let page = |name: &str| fs::read_to_string(root.path().join(name)).expect(name);
+    for (name, boxes) in [("many.html", 6 * 6), ("one.html", 3)] {
+        let page = page(name);
+        assert_eq!(page.matches("<i class=").count(), boxes, "{name}");
+        for fetched in ["http://", "https://", "src=", "@import", "<script", "<1>"] {
+            assert!(!page.contains(fetched), "{name} has {fetched}");
+        }
+        for there in [
+            "&lt;1&gt;.pgm",
+            ">host",
+            "wall clock",
+            "<td>decode</td>",
+            "</html>",
+        ] {
+            assert!(page.contains(there), "{name} has no {there}");
+        }
+        // Boxes stay within their lanes.
+        for place in page.split("left:").skip(1) {
+            let left: f64 = place.split('%').next().unwrap().parse().unwrap();
+            assert!((0.0..=100.0).contains(&left), "{name}: {left}");
+        }
+    }
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let there = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    match names.into_iter().find(there) {
+        None => skipped("the page of --stats in a browser: no Chromium is installed"),
+        Some(browser) => {
+            let many = page("many.html").replace("</head>", PROBE);
+            fs::write(root.path().join("page.html"), many).expect("page");
+            for width in [400, 1200] {
+                let seen = crate::bench::looked_at(browser, root.path(), width);
+                let wide = |key: &str| seen[key].as_u64().unwrap();
+                assert!(wide("wide") <= wide("window"), "scrolls sideways: {seen}");
+                assert_eq!((wide("boxes"), wide("flat")), (36, 0), "{seen}");
+            }
+        }
+    }
+    // A page is drawn anew; another file is not touched, and nothing is done before that is said.
+    go(&["sum", "in/<1>.pgm", "--stats=one.html"]);
+    let mine = root.path().join("mine.html");
+    fs::write(&mine, "precious").expect("a file");
+    let args = ["normalize", "in", "other", "--stats=mine.html"];
+    let Run { code, stderr, .. } = run(root.path(), &args, &[]);
+    assert_eq!(code, 1, "{stderr}");
+    assert!(
+        stderr.contains("it exists and is no page of --stats"),
+        "{stderr}"
+    );
+    assert_eq!(fs::read(&mine).expect("a file"), b"precious");
+    assert!(!root.path().join("other").exists());
 }

@@ -9,7 +9,7 @@
 use crate::support::{binary, sample};
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 const SAMPLES: [&str; 4] = [
@@ -19,10 +19,8 @@ const SAMPLES: [&str; 4] = [
     "nuclei-stack.tif",
 ];
 
-fn beside(name: &str, variable: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    std::env::var_os(variable).map_or_else(|| root.join(name), PathBuf::from)
-}
+/// Part of the test, so that it can be run where there is no source.
+const TRANSCRIPT: &str = include_str!("transcript.txt");
 
 fn fresh() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("folder");
@@ -34,6 +32,7 @@ fn fresh() -> tempfile::TempDir {
     for name in SAMPLES {
         fs::copy(sample(name), work.join(name)).expect("sample");
     }
+    fs::write(work.join("ct.tif"), crate::contract::signed()).expect("a signed image");
     folder
 }
 
@@ -95,12 +94,10 @@ fn all_fit(expected: &[&str], found: &[&str]) -> bool {
 
 #[test]
 fn the_transcript_is_true() {
-    let path = beside("tests/transcript.txt", "GPUIMG_TRANSCRIPT");
-    let text = fs::read_to_string(&path).expect("the transcript");
     let mut now = String::new();
     let mut wrong = String::new();
     let mut folder = fresh();
-    let mut lines = text.lines().peekable();
+    let mut lines = TRANSCRIPT.lines().peekable();
     let mut commands = 0;
     while let Some(line) = lines.next() {
         let _ = writeln!(now, "{line}");
@@ -131,7 +128,8 @@ fn the_transcript_is_true() {
         }
     }
     if std::env::var_os("TRANSCRIPT").is_some_and(|value| value == "write") {
-        return fs::write(&path, now).expect("the transcript");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transcript.txt");
+        return fs::write(path, now).expect("the transcript");
     }
     assert!(wrong.is_empty(), "{wrong}");
     assert!(commands > 80, "{commands}");
@@ -139,13 +137,15 @@ fn the_transcript_is_true() {
 
 #[test]
 fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
-    let text = fs::read_to_string(beside("tests/transcript.txt", "GPUIMG_TRANSCRIPT"));
-    let text = text.expect("the transcript");
-    let run: Vec<&str> = text
+    let run: Vec<&str> = TRANSCRIPT
         .lines()
         .filter_map(|line| line.strip_prefix("$ "))
         .collect();
-    let readme = fs::read_to_string(beside("README.md", "GPUIMG_README")).expect("the README");
+    let documents = [
+        include_str!("../README.md"),
+        include_str!("../docs/BATCH.md"),
+        include_str!("../docs/CLUSTER.md"),
+    ];
     let mut shown: Vec<String> = Vec::new();
     let mut example = |line: &str| {
         let line = line.trim_start();
@@ -156,7 +156,7 @@ fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
         }
     };
     let mut inside = false;
-    for line in readme.lines() {
+    for line in documents.iter().flat_map(|document| document.lines()) {
         match line.strip_prefix("```") {
             Some(kind) => inside = kind == "text",
             None if inside => example(line),

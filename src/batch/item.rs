@@ -1,5 +1,6 @@
 //! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
 
+use crate::files::Source;
 use anyhow::{Result, anyhow, ensure};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -154,6 +155,17 @@ impl Item {
         Item {
             listed: true,
             ..Item::new(input, key)
+        }
+    }
+
+    /// Opens it, as a regular file if it was found or listed as one.
+    ///
+    /// # Errors
+    /// The reason why it cannot be opened.
+    pub fn source(&self) -> Result<Source> {
+        match self.listed {
+            true => Source::open_file(&self.input),
+            false => Source::open(&self.input),
         }
     }
 

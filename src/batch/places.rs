@@ -185,7 +185,7 @@ fn twice(one: &Item, other: &Item) -> anyhow::Error {
         false => format!(", which is {} too", second.display()),
     };
     anyhow::anyhow!(
-        "{} and {} would both become {}{same} (--name tells them apart)",
+        "{} and {} would both become {}{same} (--name tells them apart; a folder or a list keeps the folders of its files)",
         one.input.display(),
         other.input.display(),
         first.display()

@@ -8,7 +8,7 @@ use super::report::is_report;
 use super::{Batch, Item, format_of};
 use crate::codec::{Reader, format};
 use crate::console;
-use crate::files::{Source, reason};
+use crate::files::reason;
 use crate::image::Shape;
 use crate::outcome::Outcome;
 use crate::pipeline::memory;
@@ -108,11 +108,7 @@ impl Batch<'_> {
             let pages = Vec::new();
             return Ok(Foreseen::Done { pages, replaces });
         }
-        let open = match item.listed {
-            true => Source::open_file,
-            false => Source::open,
-        };
-        let source = open(&item.input).with_context(unread)?;
+        let source = item.source().with_context(unread)?;
         let reader = Reader::open(&source, &self.common.reading).with_context(unread)?;
         let pages = reader.surveys().with_context(unread)?;
         for (shape, _) in &pages {

@@ -52,7 +52,7 @@ impl Progress {
         };
         let bar = ProgressBar::with_draw_target(Some(files as u64), target);
         let now = Instant::now();
-        Progress {
+        let mut progress = Progress {
             verbosity,
             bar,
             wide: None,
@@ -62,7 +62,12 @@ impl Progress {
             done: 0,
             failed: 0,
             bytes: 0,
+        };
+        // Before anything is printed above it, which draws it again.
+        if !progress.bar.is_hidden() {
+            progress.draw(console::columns().unwrap_or(80));
         }
+        progress
     }
 
     /// Counts one finished file: `bytes` of samples, or a failure.
@@ -88,8 +93,11 @@ impl Progress {
         if self.failed > 0 {
             parts.push(format!("{} failed", self.failed));
         }
+        if self.done == 0 {
+            return parts;
+        }
         if self.done < self.files {
-            let each = seconds / self.done.max(1) as f64;
+            let each = seconds / self.done as f64;
             let left = each * (self.files - self.done) as f64;
             parts.push(format!("{} left", duration(left)));
         }

@@ -53,7 +53,7 @@ impl Report {
         let open = || -> Result<File> {
             let mut file = options.open(path).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => {
-                    anyhow!("it exists and is no report (--overwrite replaces it)")
+                    anyhow!("it exists and is no report: give another name")
                 }
                 _ => plain(error),
             })?;

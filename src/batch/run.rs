@@ -8,12 +8,13 @@ use super::progress::Progress;
 use super::report::{FileOutcome, Report};
 use super::workers::Workers;
 use super::{Batch, format_of};
+use crate::codec::Reader;
 use crate::console;
 use crate::device::{self, Choice, estimate, visible};
 use crate::files::{self, Identity, reason};
-use crate::options::StatsForm;
 use crate::outcome::Outcome;
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
+use crate::timing::page::Track;
 use crate::timing::{FileCounts, Report as Times};
 use anyhow::{Context, Result, anyhow};
 use std::fs;
@@ -70,6 +71,12 @@ impl Batch<'_> {
                     FileOutcome::Done(done) => {
                         times.add(&done.timeline, &done.device, done.found.pages.len());
                         times.files.done += 1;
+                        if self.common.draws() {
+                            times.tracks.push(Track {
+                                name: item.input.display().to_string(),
+                                timeline: done.timeline.clone(),
+                            });
+                        }
                         self.mention(item, &done, &progress);
                         self.consider_gpus(&workers, &done, items.len() - index);
                         progress.add(done.shape.bytes() as u64, done.damage.is_some());
@@ -109,7 +116,7 @@ impl Batch<'_> {
         if self.names_failures {
             progress.finish(skipped);
         }
-        if let Some(form) = self.common.stats {
+        if let Some(form) = &self.common.stats {
             let files = items.len() + unread.len();
             times.files = FileCounts {
                 files,
@@ -127,10 +134,7 @@ impl Batch<'_> {
             );
             times.peaks = workers.gpus.peaks();
             times.wall = begun.elapsed();
-            match form {
-                StatsForm::Text => console::tell_lines(&times.text()),
-                StatsForm::Json => console::tell(&times.json()?),
-            }
+            form.deliver(&times)?;
         }
         Ok(match failed {
             0 => Outcome::Done,
@@ -199,7 +203,14 @@ impl Batch<'_> {
                 .map_err(|error| anyhow!(reason(&error)))
                 .with_context(|| format!("cannot read {}", item.input.display()))?;
         }
-        files::make_folder(files::parent(path), template.sync)
+        let folder = files::parent(path);
+        if !folder.is_dir() && !item.is_stream() {
+            // No folder is made for a file that is no image.
+            let unread = || format!("cannot read {}", item.input.display());
+            let source = item.source().with_context(unread)?;
+            Reader::open(&source, &resources.reading).with_context(unread)?;
+        }
+        files::make_folder(folder, template.sync)
             .with_context(|| format!("cannot write {}", path.display()))?;
         let announce = |made: Identity, damaged: bool| {
             replaced.check(path)?;

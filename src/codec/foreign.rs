@@ -111,10 +111,9 @@ pub fn of_head(head: &[u8]) -> Option<&'static Foreign> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::FORMATS;
 
     #[test]
-    fn every_kind_is_found_by_its_own_marks_and_is_no_format_that_is_read() {
+    fn every_kind_is_found_by_its_own_marks() {
         for kind in KINDS {
             let mut head = vec![b' '; HEAD];
             for (at, mark) in kind.marks {
@@ -122,8 +121,6 @@ mod tests {
             }
             let found = of_head(&head).map(|found| found.name);
             assert_eq!(found, Some(kind.name));
-            let is_read = FORMATS.iter().any(|format| format.sniff(&head[..8]));
-            assert!(!is_read, "{} is read", kind.name);
             for length in 0..8 {
                 assert!(of_head(&head[..length]).is_none_or(|found| found.name == kind.name));
             }

@@ -25,6 +25,7 @@ pub fn run(images: &Images) -> Result<Outcome> {
         files,
         common,
     } = images;
+    common.check()?;
     let conversion = Conversion::of(files).map_err(usage)?;
     let batch = &files.batch;
     if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {

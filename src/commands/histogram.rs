@@ -18,6 +18,7 @@ pub fn run(
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
+    common.check()?;
     let items = found::collect(inputs, &options.selection, None).map_err(usage)?;
     let others = [&options.report, &options.selection.files_from];
     let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();

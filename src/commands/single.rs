@@ -3,8 +3,9 @@
 use crate::console;
 use crate::device::Devices;
 use crate::ops::Operation;
-use crate::options::{Common, StatsForm};
+use crate::options::Common;
 use crate::pipeline::{Destination, Done, Resources, one_image};
+use crate::timing::page::Track;
 use crate::timing::{FileCounts, Report};
 use anyhow::Result;
 use std::path::Path;
@@ -39,7 +40,7 @@ pub fn single(
             console::tell(&format!("gpuimg: {file}: {}", done.device));
         }
     }
-    let Some(form) = common.stats else {
+    let Some(form) = &common.stats else {
         return Ok(done);
     };
     let arrow = output
@@ -62,9 +63,12 @@ pub fn single(
         ..Report::default()
     };
     report.add(&done.timeline, &done.device, done.found.pages.len());
-    match form {
-        StatsForm::Text => console::tell_lines(&report.text()),
-        StatsForm::Json => console::tell(&report.json()?),
+    if common.draws() {
+        report.tracks.push(Track {
+            name: input.display().to_string(),
+            timeline: done.timeline.clone(),
+        });
     }
+    form.deliver(&report)?;
     Ok(done)
 }

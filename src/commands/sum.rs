@@ -20,6 +20,7 @@ pub fn run(
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
+    common.check()?;
     let print = |input: &Path, done: Result<&Done, &str>| -> Result<()> {
         let done = match done {
             Ok(done) => done,

@@ -25,8 +25,8 @@ pub enum Axis {
 impl Verb for Flip {
     const NAME: &'static str = "flip";
     const EXAMPLES: &'static str = "Examples:\n\
-\x20 gpuimg flip horizontal in.png out.png           left and right change places\n\
-\x20 gpuimg flip v in/ out/                          every image below in/, top to bottom";
+\x20 gpuimg flip horizontal in.png out.png  left and right change places\n\
+\x20 gpuimg flip v in/ out/                 every image below in/, top to bottom";
 
     fn operation(self) -> Box<dyn Operation> {
         Box::new(match self.axis {

@@ -235,9 +235,9 @@ struct RangeRecord {
 impl Verb for Sum {
     const NAME: &'static str = "sum";
     const EXAMPLES: &'static str = "Examples:\n\
-\x20 gpuimg sum in.tif                               the exact sum of the samples\n\
-\x20 gpuimg sum --all *.tif                          minimum, maximum and mean too\n\
-\x20 gpuimg sum --all --json in/ > sums.jsonl        a JSON object for each page";
+\x20 gpuimg sum in.tif                         the exact sum of the samples\n\
+\x20 gpuimg sum --all *.tif                    minimum, maximum and mean too\n\
+\x20 gpuimg sum --all --json in/ > sums.jsonl  a JSON object for each page";
     const MAKES_IMAGES: bool = false;
 
     fn operation(self) -> Box<dyn Operation> {

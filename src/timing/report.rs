@@ -1,6 +1,7 @@
 //! A finished run for people, as a table, and for programs, as one JSON object: the same for one file and
 //! for a batch.
 
+use super::page::Track;
 use super::totals::{Share, StageRecord, Totals};
 use super::{Peaks, Span, Timeline, in_millis, millis};
 use serde::Serialize;
@@ -29,6 +30,8 @@ pub struct Report {
     pub totals: Totals,
     /// The timeline of the only file; none of a batch.
     pub timeline: Option<Timeline>,
+    /// The timelines of all files, where a page is wanted.
+    pub tracks: Vec<Track>,
     /// The peaks that rates are compared with.
     pub peaks: Peaks,
     /// The elapsed time of the whole work.
@@ -81,25 +84,35 @@ impl Report {
     /// each of its spans, a stack and a batch one for each stage.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n", self.title);
-        for DeviceShare {
-            name,
-            files,
-            reason,
-        } in &self.devices
-        {
-            let _ = match &self.timeline {
-                Some(_) => writeln!(out, "{name}, {reason}"),
-                None => writeln!(out, "{name}: {files} of {} files", self.files.files),
-            };
+        for line in self.device_lines() {
+            let _ = writeln!(out, "{line}");
         }
-        match &self.timeline {
-            Some(timeline) if self.pages == 1 => out += &self.spans(timeline),
-            Some(_) => out += &self.totals.table("page", self.pages, &self.peaks),
-            None => {
-                out += &self.totals.table("file", self.files.done, &self.peaks);
-                return out + &self.totals.limit(self.wall, self.threads);
-            }
+        out += &match &self.timeline {
+            Some(timeline) if self.pages == 1 => self.spans(timeline),
+            Some(_) => self.totals.table("page", self.pages, &self.peaks),
+            None => self.totals.table("file", self.files.done, &self.peaks),
+        };
+        out + &self.conclusion()
+    }
+
+    /// A line for each device: why it was chosen, or its share of the files.
+    pub(super) fn device_lines(&self) -> Vec<String> {
+        let line = |device: &DeviceShare| match &self.timeline {
+            Some(_) => format!("{}, {}", device.name, device.reason),
+            None => format!(
+                "{}: {} of {} files",
+                device.name, device.files, self.files.files
+            ),
+        };
+        self.devices.iter().map(line).collect()
+    }
+
+    /// Of one file how its stages fill the time, and the largest; of a batch the bottleneck.
+    pub(super) fn conclusion(&self) -> String {
+        if self.timeline.is_none() {
+            return self.totals.limit(self.wall, self.threads);
         }
+        let mut out = String::new();
         let (sum, wall) = (self.totals.sum(), self.wall);
         let difference = if sum > wall {
             format!("{} of it side by side", millis(sum - wall))

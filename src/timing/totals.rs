@@ -197,6 +197,20 @@ impl Totals {
         )
     }
 
+    /// Of each stage its name, number of spans, time, bytes and GB/s.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (&str, usize, Duration, u64, Option<f64>)> {
+        self.stages.iter().map(|stage| {
+            let Stage {
+                name,
+                count,
+                time,
+                bytes,
+                ..
+            } = stage;
+            (name.as_str(), *count, *time, *bytes, stage.rate())
+        })
+    }
+
     /// The stages as JSON objects.
     pub(super) fn records(&self, peaks: &Peaks) -> Vec<StageRecord<'_>> {
         let record = |stage| StageRecord::of(stage, peaks);
