@@ -297,7 +297,7 @@ fn the_page_of_a_run_has_a_lane_for_each_worker_and_needs_no_network() {
             assert!(page.contains(there), "{name} has no {there}");
         }
         // Boxes stay within their lanes.
-        for place in page.split("left:").skip(1) {
+        for place in page.split("style=\"left:").skip(1) {
             let left: f64 = place.split('%').next().unwrap().parse().unwrap();
             assert!((0.0..=100.0).contains(&left), "{name}: {left}");
         }

@@ -99,7 +99,9 @@ impl Progress {
         if self.done < self.files {
             let each = seconds / self.done as f64;
             let left = each * (self.files - self.done) as f64;
-            parts.push(format!("{} left", duration(left)));
+            if left >= 1.0 {
+                parts.push(format!("{} left", duration(left)));
+            }
         }
         let rate = self.bytes as f64 / seconds / 1e6;
         parts.push(format!("{rate:.0} MB/s of pixels"));

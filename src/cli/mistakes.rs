@@ -247,6 +247,10 @@ impl Mistake<'_> {
     fn option(&self, value: &str) -> String {
         let option = self.text(ContextKind::InvalidArg);
         let name = option.split([' ', '[', '=']).next().unwrap_or_default();
+        let joined = format!("{name}={value}");
+        if self.typed.contains(&joined) {
+            return joined;
+        }
         match self.typed.iter().any(|word| word.starts_with(name)) || name != "--device" {
             true => format!("{name} {value}"),
             false => format!("GPUIMG_DEVICE={value}"),
