@@ -17,7 +17,6 @@ pub mod report;
 mod run;
 pub mod shard;
 mod tally;
-mod totals;
 pub mod watch;
 mod workers;
 
@@ -37,6 +36,7 @@ use key::Job;
 use naming::Naming;
 use options::Options;
 use progress::Progress;
+use report::FileOutcome;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tally::Screen;
@@ -59,6 +59,8 @@ pub struct Batch<'a> {
     pub common: &'a Common,
     /// The histogram whose range is taken as it is when a file comes.
     pub follow: Option<&'a dyn Current>,
+    /// Whether results are printed on standard output as they come.
+    pub prints: bool,
     /// Whether failures are printed; not if the same files will be read again.
     pub names_failures: bool,
 }
@@ -86,6 +88,7 @@ pub fn convert(
         options,
         common,
         follow,
+        prints: false,
         names_failures: true,
     };
     let folder = naming.folder();
@@ -133,13 +136,13 @@ pub fn convert(
 
 /// Measures all inputs that `paths` and the options name; calls `print` with the results in the
 /// order of the names, each as early as that order allows, or of a watch in the order in which they
-/// are done.
+/// are done; for a file that failed, with the reason.
 pub fn measure(
     op: &dyn Operation,
     paths: &[PathBuf],
     options: &Options,
     common: &Common,
-    print: impl Fn(&Path, &Done) -> Result<()>,
+    print: impl Fn(&Path, Result<&Done, &str>) -> Result<()>,
 ) -> Result<Outcome> {
     let watches = options.watching.watch;
     let items = &match watches {
@@ -149,7 +152,10 @@ pub fn measure(
         }
         false => inputs::collect(paths, &options.selection, None).map_err(usage)?,
     };
-    keep_off_report(options, items)?;
+    options
+        .report_beside("the results")
+        .map_err(usage)
+        .and_then(|()| keep_off_report(options, items))?;
     let batch = Batch {
         op,
         items,
@@ -158,26 +164,44 @@ pub fn measure(
         options,
         common,
         follow: None,
+        prints: true,
         names_failures: true,
     };
     if watches {
-        return batch.watch(paths, None, |item, done| print(&item.input, done));
+        return batch.watch(paths, None, |item, outcome| {
+            print_outcome(&print, &item.input, outcome)
+        });
     }
     if options.dry_run {
         return batch.tell_plan(None);
     }
+    for unread in &items.unread {
+        print(&unread.path, Err(&format!("{:#}", unread.error())))?;
+    }
     let mut early = BTreeMap::new();
     let mut turn = 0;
-    batch.run(None, |index, done| {
-        early.insert(index, done);
-        while let Some(done) = early.remove(&turn) {
-            if let Some(done) = done {
-                print(&batch.items.items[turn].input, &done)?;
-            }
+    batch.run(None, |index, outcome| {
+        early.insert(index, outcome);
+        while let Some(outcome) = early.remove(&turn) {
+            let input = &batch.items.items[turn].input;
+            print_outcome(&print, input, outcome)?;
             turn += 1;
         }
         Ok(())
     })
+}
+
+/// Prints the result of a file, or the reason why there is none.
+fn print_outcome(
+    print: impl Fn(&Path, Result<&Done, &str>) -> Result<()>,
+    input: &Path,
+    outcome: FileOutcome,
+) -> Result<()> {
+    match outcome {
+        FileOutcome::Done(done) => print(input, Ok(&done)),
+        FileOutcome::Failed(error) => print(input, Err(&format!("{error:#}"))),
+        FileOutcome::Skipped => Ok(()),
+    }
 }
 
 /// Refuses a report that would overwrite an input or the list of inputs.
@@ -205,6 +229,7 @@ pub fn measure_set(
         options,
         common,
         follow: None,
+        prints: false,
         names_failures,
     };
     let mut set = Set::new(options.selection.shard);
@@ -212,8 +237,12 @@ pub fn measure_set(
     if options.dry_run {
         return Ok((set, batch.tell_plan(None)?));
     }
-    let outcome = batch.run(None, |index, done| {
-        match done.and_then(|done| done.found.counts) {
+    let outcome = batch.run(None, |index, outcome| {
+        let counts = match outcome {
+            FileOutcome::Done(done) => done.found.counts,
+            FileOutcome::Skipped | FileOutcome::Failed(_) => None,
+        };
+        match counts {
             Some(counts) => set.add(&counts, 1).with_context(|| {
                 format!("cannot count {}", batch.items.items[index].input.display())
             }),

@@ -1,29 +1,30 @@
 //! The command line: clap types only.
 
+mod examples;
 mod images;
+mod mistakes;
 
 use crate::batch::options::{Counted, Options};
 use crate::bench;
+use crate::ops::Verb as _;
+use crate::ops::histogram::Histogram as Counting;
 use crate::ops::sum::Sum;
-use crate::options::Common;
+use crate::options::{Common, DeviceOption};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 pub use images::Images;
+pub use mistakes::sentence;
 
 /// Normalize, turn and sum 16-bit images on an NVIDIA GPU or on the CPU: the same bytes from both
 ///
-/// Exit status: 0 done; 1 a file failed; 2 wrong usage; 3 the GPU asked for cannot be used.
+/// Exit status: 0 done; 1 a file failed; 2 wrong usage; 3 the GPU asked for cannot be used; 130, 143 and 129 after SIGINT, SIGTERM and SIGHUP.
 #[derive(Parser, Debug)]
-#[command(version, about, max_term_width = 100)]
+#[command(version, about, max_term_width = 100, after_help = examples::ALL)]
 pub struct Cli {
     /// The subcommand.
     #[command(subcommand)]
     pub verb: Verb,
-
-    /// The options that every subcommand has.
-    #[command(flatten)]
-    pub common: Common,
 }
 
 /// The subcommands.
@@ -33,6 +34,7 @@ pub enum Verb {
     #[command(flatten)]
     Images(Images),
     /// Add up the samples, exactly, in each channel and together
+    #[command(after_help = Sum::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)))]
     Sum {
         /// The operation's options.
         #[command(flatten)]
@@ -41,16 +43,20 @@ pub enum Verb {
         #[arg(long)]
         json: bool,
         /// Images to add up, each by itself, or folders of them; - is standard input
-        #[arg(required_unless_present = "files_from")]
+        #[arg(required_unless_present = "files_from", value_name = "INPUT")]
         inputs: Vec<PathBuf>,
         /// The options of a batch.
         #[command(flatten)]
         batch: Options,
+        /// The options of every verb that reads images.
+        #[command(flatten)]
+        common: Common,
     },
     /// Count how often each value occurs in a whole set of images, for `normalize --range-from`
+    #[command(after_help = Counting::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)))]
     Histogram {
         /// Images to count together, or folders of them
-        #[arg(required_unless_present = "files_from")]
+        #[arg(required_unless_present = "files_from", value_name = "INPUT")]
         inputs: Vec<PathBuf>,
         /// The output.
         #[command(flatten)]
@@ -58,17 +64,22 @@ pub enum Verb {
         /// The options of a batch.
         #[command(flatten)]
         batch: Options,
+        /// The options of every verb that reads images.
+        #[command(flatten)]
+        common: Common,
     },
     /// Join the histograms of the parts of a set
+    #[command(after_help = examples::MERGE)]
     Merge {
         /// Files of `gpuimg histogram`, one of each part, or folders of them
-        #[arg(required = true)]
+        #[arg(required = true, value_name = "INPUT")]
         inputs: Vec<PathBuf>,
         /// The output.
         #[command(flatten)]
         output: Counted,
     },
     /// Compare two images sample by sample, or one image's results on the CPU and on a GPU
+    #[command(visible_alias = "compare", after_help = examples::VERIFY)]
     Verify {
         /// The images; their formats and metadata may differ
         #[arg(required = true, num_args = 1..=2, value_name = "IMAGE")]
@@ -79,23 +90,37 @@ pub enum Verb {
         /// Print one JSON object
         #[arg(long, conflicts_with = "devices")]
         json: bool,
+        /// The GPU for --devices.
+        #[command(flatten)]
+        device: DeviceOption,
     },
     /// Measure the papers' kernels and the program's own on this machine, beside the published figures
+    #[command(after_help = examples::BENCH)]
     Bench {
         /// The tables to run, and the form of the report.
         #[command(flatten)]
         options: bench::Options,
+        /// The device.
+        #[command(flatten)]
+        device: DeviceOption,
     },
     /// Tell what this machine has, and what `auto` makes of it
-    Doctor,
+    #[command(after_help = examples::DOCTOR)]
+    Doctor {
+        /// The device.
+        #[command(flatten)]
+        device: DeviceOption,
+    },
     /// Print the completions for a shell
+    #[command(alias = "completion", after_help = examples::COMPLETIONS)]
     Completions {
         /// For which: bash, zsh, fish, …
         shell: clap_complete::Shell,
     },
     /// Write the man pages, one for each verb, to a folder
+    #[command(after_help = examples::MAN)]
     Man {
-        /// The folder, which must exist
+        /// The folder, which is made if it is missing
         folder: PathBuf,
     },
 }

@@ -4,6 +4,7 @@
 
 pub mod deflated;
 pub mod error_policy;
+pub mod foreign;
 pub mod format;
 pub mod item;
 pub mod metadata;
@@ -35,16 +36,11 @@ pub static FORMATS: &[&dyn Format] = &[&png::Png, &tiff::Tiff, &pnm::Pnm];
 #[group(skip)]
 pub struct Options {
     /// How PNG files are compressed
-    #[arg(long, value_name = "MODE", default_value = "fast", global = true)]
+    #[arg(long, value_name = "MODE", default_value = "fast")]
     pub png: png::Mode,
 
     /// How TIFF files are compressed
-    #[arg(
-        long,
-        value_name = "COMPRESSION",
-        default_value = "none",
-        global = true
-    )]
+    #[arg(long, value_name = "COMPRESSION", default_value = "none")]
     pub tiff: tiff::Compression,
 }
 
@@ -53,16 +49,22 @@ pub struct Options {
 #[group(skip)]
 pub struct Reading {
     /// Refuse images of more pixels than this, before memory is taken for them
-    #[arg(long, value_name = "N", default_value_t = 1 << 33, global = true)]
+    #[arg(long, value_name = "N", default_value_t = 1 << 33, value_parser = whole_number)]
     pub max_pixels: u64,
 
     /// Of a damaged file take what can be read, the rest being 0; the exit status is 1 all the same
-    #[arg(long, global = true)]
+    #[arg(long)]
     pub keep_going: bool,
 
     /// Take these pages of a stack alone, counted from 1: one (3), or the first and the last (2-9)
-    #[arg(long, value_name = "A-B", global = true)]
+    #[arg(long, value_name = "A-B", visible_alias = "page")]
     pub pages: Option<Pages>,
+}
+
+/// Parses a number of things from 1 on.
+fn whole_number(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| "expected a whole number from 1 on, as 100000000".into())
 }
 
 impl Default for Reading {

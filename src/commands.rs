@@ -20,28 +20,30 @@ use anyhow::Result;
 /// The cause that stopped the whole command; a single bad file among many is printed and counted in
 /// the outcome.
 pub fn run(cli: &Cli) -> Result<Outcome> {
-    let common = &cli.common;
     match &cli.verb {
-        Verb::Images(images) => convert::run(images, common),
+        Verb::Images(images) => convert::run(images),
         Verb::Sum {
             op,
             json,
             inputs,
             batch,
+            common,
         } => sum::run(op, inputs, *json, batch, common),
         Verb::Histogram {
             inputs,
             output,
             batch,
+            common,
         } => histogram::run(inputs, output, batch, common),
         Verb::Merge { inputs, output } => merge::run(inputs, output),
         Verb::Verify {
             images,
             devices,
             json,
-        } => verify::run(images, *devices, *json, common),
-        Verb::Bench { options } => bench::run(options, common.device),
-        Verb::Doctor => doctor::run(common.device),
+            device,
+        } => verify::run(images, *devices, *json, device.choice),
+        Verb::Bench { options, device } => bench::run(options, device.choice),
+        Verb::Doctor { device } => doctor::run(device.choice),
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Man { folder } => man::run(folder),
     }

@@ -5,7 +5,9 @@
 use crate::reason;
 use anyhow::{Context, Result, anyhow};
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::fstat;
 use rustix::io::Errno;
+use rustix::termios::{isatty, tcgetwinsize};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
@@ -36,6 +38,11 @@ pub struct ReaderGone;
 /// A text with its control characters escaped as in JSON, so that a JSON object remains one.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
+}
+
+/// Lines of text with all other control characters escaped.
+pub fn printable_lines(text: &str) -> Cow<'_, str> {
+    escaped(text, is_layout)
 }
 
 fn escaped(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
@@ -93,6 +100,23 @@ fn error_bytes(mut bytes: &[u8]) {
             Err(_) => return,
         }
     }
+}
+
+/// The columns of the terminal that standard error is; `None` if it is none.
+pub fn columns() -> Option<usize> {
+    let size = tcgetwinsize(rustix::stdio::stderr()).ok()?;
+    // A terminal that nobody has given a size says 0.
+    Some(match size.ws_col {
+        0 => 80,
+        columns => columns.into(),
+    })
+}
+
+/// Whether both standard streams are the same terminal.
+pub fn is_one_terminal() -> bool {
+    let output = rustix::stdio::stdout();
+    let device = |stream| fstat(stream).map(|about| about.st_rdev).ok();
+    isatty(output) && device(output) == device(rustix::stdio::stderr())
 }
 
 /// Fails if standard output was closed when the process started.

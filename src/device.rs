@@ -14,7 +14,7 @@ pub mod visible;
 pub use estimate::{WORTH_STARTING, Work, estimate};
 
 use crate::image::buffer;
-use crate::timing::{Limit, Peaks, Timeline};
+use crate::timing::{self, Limit, Peaks, Timeline};
 use anyhow::{Result, anyhow};
 use choice::Situation;
 use cuda::Gpu;
@@ -260,6 +260,13 @@ impl GpuSet {
         self.wait().is_ok()
     }
 
+    /// The peaks of the first GPU, if it has been started.
+    pub fn peaks(&self) -> Peaks {
+        let opened = self.gpus.get().and_then(|gpus| gpus.as_ref().ok());
+        let first = opened.and_then(|gpus| gpus.first());
+        first.map(Gpu::peaks).unwrap_or_default()
+    }
+
     fn wait(&self) -> Result<&[Gpu], &anyhow::Error> {
         let gpus = self.gpus.get_or_init(|| {
             self.start();
@@ -283,7 +290,7 @@ impl GpuSet {
         let gpu = &gpus[worker.unwrap_or(0) % gpus.len()];
         if worker.is_none_or(|worker| worker == 0) {
             let (start, time) = gpu.opened;
-            timeline.push("device start", start, time, 0, Limit::Host);
+            timeline.push(timing::START, start, time, 0, Limit::Host);
         }
         gpu.with_stream(worker.is_some())
             .map_err(|error| error.context(Unusable))

@@ -40,7 +40,12 @@ pub fn run(choice: Choice) -> Result<Outcome> {
             );
         }
     }
-    decisions(&mut out, choice)?;
+    match (choice, &healthy) {
+        (Choice::Cpu, _) => line(&mut out, "auto", "the CPU, as asked"),
+        (_, Ok(())) => decisions(&mut out)?,
+        // An estimate for a GPU that is not there helps nobody.
+        (_, Err(_)) => line(&mut out, "auto", "the CPU, for every image"),
+    }
     console::print_lines(&out)?;
     match (choice, healthy) {
         (Choice::Gpu(_), Err(error)) => Err(error),
@@ -285,7 +290,7 @@ fn pinned(out: &mut String, gpu: &Gpu) -> Result<()> {
 }
 
 /// The choices of `auto` for three images, by the same code that decides in a run.
-fn decisions(out: &mut String, choice: Choice) -> Result<()> {
+fn decisions(out: &mut String) -> Result<()> {
     for (width, height) in [(1024, 1024), (8192, 8192), (32768, 32768)] {
         let shape = Shape {
             width,
@@ -294,12 +299,8 @@ fn decisions(out: &mut String, choice: Choice) -> Result<()> {
             depth: Depth::Sixteen,
         };
         let work = ops::work(&Normalize::default(), &shape);
-        let why = if choice == Choice::Cpu {
-            "CPU, as asked".into()
-        } else {
-            let devices = Devices::new(Choice::Auto);
-            devices.choose(&work, &mut Timeline::default())?.1
-        };
+        let devices = Devices::new(Choice::Auto);
+        let why = devices.choose(&work, &mut Timeline::default())?.1;
         line(out, "auto", &format!("normalize {shape}: {why}"));
     }
     Ok(())

@@ -182,6 +182,16 @@ impl Shape {
     pub fn kind(&self) -> &'static str {
         ["grey", "grey + alpha", "RGB", "RGB + alpha"][(self.channels - 1).min(3)]
     }
+
+    /// The names of the channels, in order.
+    pub fn channel_names(&self) -> &'static [&'static str] {
+        match self.channels {
+            1 => &["grey"],
+            2 => &["grey", "alpha"],
+            3 => &["red", "green", "blue"],
+            _ => &["red", "green", "blue", "alpha"],
+        }
+    }
 }
 
 impl fmt::Display for Shape {

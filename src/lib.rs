@@ -29,6 +29,7 @@ pub mod device;
 pub mod doctor;
 pub mod exec;
 pub mod files;
+mod html;
 pub mod image;
 mod interrupt;
 mod limits;

@@ -1,8 +1,10 @@
 //! The command: a result becomes an exit status, an error is printed once.
 
 use clap::Parser;
-use gpuimg::cli::Cli;
+use clap::error::ErrorKind;
+use gpuimg::cli::{self, Cli};
 use gpuimg::{Outcome, console, print_error, run, status};
+use std::env;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
@@ -23,11 +25,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints clap's message: help and the version on standard output, wrong usage on standard error.
+/// Prints help and the version on standard output, and what is wrong with the command line on standard
+/// error, in one sentence; the help too if nothing was typed.
 fn not_run(said: &clap::Error) -> ExitCode {
     let text = said.render().to_string();
     if said.use_stderr() {
-        console::tell_lines(&text);
+        match said.kind() {
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => console::tell_lines(&text),
+            _ => {
+                let typed = env::args_os().skip(1);
+                let typed: Vec<String> = typed.map(|word| word.to_string_lossy().into()).collect();
+                console::tell(&format!("gpuimg: {}", cli::sentence(said, &typed)));
+            }
+        }
         return ExitCode::from(2);
     }
     // Colours only on a terminal.

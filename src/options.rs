@@ -1,28 +1,26 @@
-//! The options of every verb, as they are typed.
+//! The options that several verbs share, as they are typed.
 
 use crate::codec;
+use crate::console;
 use crate::device::Choice;
-use clap::{Args, ValueEnum};
+use crate::timing::{Report, page};
+use clap::Args;
+use std::path::PathBuf;
+use std::str::FromStr;
 
-/// The options that every subcommand has.
+/// The options of every verb that reads images and works on them.
 #[derive(Args, Debug)]
 pub struct Common {
-    /// Where to work: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead); GPUIMG_DEVICE_MEMORY=2G bounds what is taken of its memory
-    #[arg(
-        long,
-        global = true,
-        env = "GPUIMG_DEVICE",
-        default_value = "auto",
-        value_name = "DEVICE"
-    )]
-    pub device: Choice,
+    /// The device.
+    #[command(flatten)]
+    pub device: DeviceOption,
 
-    /// Tell where the time went, on standard error: as text, or as one JSON object
-    #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
+    /// Tell where the time went: as a table on standard error, as one JSON object there (--stats=json), or drawn as a page (--stats=FILE.html)
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
     pub stats: Option<StatsForm>,
 
     /// Say which device does the work, and why, and which metadata are not carried on
-    #[arg(short, long, global = true)]
+    #[arg(short, long)]
     pub verbose: bool,
 
     /// How inputs are read.
@@ -30,11 +28,73 @@ pub struct Common {
     pub reading: codec::Reading,
 }
 
+/// The device, for every verb that computes.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct DeviceOption {
+    /// Where to work: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead); GPUIMG_DEVICE_MEMORY=2G bounds what is taken of its memory
+    #[arg(
+        id = "device",
+        long = "device",
+        env = "GPUIMG_DEVICE",
+        default_value = "auto",
+        value_name = "DEVICE"
+    )]
+    pub choice: Choice,
+}
+
 /// The forms of `--stats`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatsForm {
-    /// A table
+    /// A table.
     Text,
-    /// One JSON object
+    /// One JSON object.
     Json,
+    /// A page, in this file.
+    Page(PathBuf),
+}
+
+impl FromStr for StatsForm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StatsForm, String> {
+        match text {
+            "text" => Ok(StatsForm::Text),
+            "json" => Ok(StatsForm::Json),
+            name if name.len() > 5 && name.ends_with(".html") => Ok(StatsForm::Page(name.into())),
+            _ => Err("expected text, json or the name of a page, as timeline.html".into()),
+        }
+    }
+}
+
+impl StatsForm {
+    /// Prints or writes what `--stats` asked for.
+    ///
+    /// # Errors
+    /// A page that cannot be written.
+    pub fn deliver(&self, report: &Report) -> anyhow::Result<()> {
+        match self {
+            StatsForm::Text => console::tell_lines(&report.text()),
+            StatsForm::Json => console::tell(&report.json()?),
+            StatsForm::Page(path) => page::write(report, path)?,
+        }
+        Ok(())
+    }
+}
+
+impl Common {
+    /// Refuses what would only fail when the work is done.
+    ///
+    /// # Errors
+    /// A page of `--stats` that would replace another file.
+    pub fn check(&self) -> anyhow::Result<()> {
+        match &self.stats {
+            Some(StatsForm::Page(path)) => page::check(path),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether `--stats` draws a page, which needs the timeline of every file.
+    pub fn draws(&self) -> bool {
+        matches!(self.stats, Some(StatsForm::Page(_)))
+    }
 }

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::time::Instant;
 
 pub use destination::Destination;
-pub use done::{Done, Found};
+pub use done::{Done, Found, FoundPage};
 
 /// What the processing of an image may use: devices and memory.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,7 @@ fn attempt(
     resources: &Resources,
     announce: Announce,
 ) -> Result<Done> {
-    let (since, mut timeline) = (Instant::now(), Timeline::default());
+    let (mut since, mut timeline) = (Instant::now(), Timeline::default());
     timeline.gpu_times = resources.gpu_times;
     let sentences = Sentences {
         verb: op.name(),
@@ -136,6 +136,9 @@ fn attempt(
     let (shape, pages) = (surveys[0].0, surveys.len());
     let writer = output.zip(target.as_ref()).map(|(output, target)| {
         let format = output.format.unwrap_or(reader.format());
+        for (shape, _) in &surveys {
+            (format.check_name(&output.path, shape)).with_context(|| unwritten(&output.path))?;
+        }
         let surveys = surveys.into_iter();
         let pages = surveys.map(|(shape, bytes)| (output.grown(shape), bytes));
         let pages: Vec<_> = pages.collect();
@@ -144,7 +147,13 @@ fn attempt(
     });
     let writer = writer.transpose()?;
     let mut executor = Executor::new(resources.devices, timeline);
-    let stack = StackStatistics::measure(op, &sentences, &mut reader, &mut executor)?;
+    let stack = StackStatistics::measure(
+        op,
+        (&sentences, &source),
+        &mut reader,
+        &mut executor,
+        &mut since,
+    )?;
 
     // A scope of its own: at its end nothing borrows the target any more.
     let (length, reader, mut executor, diagnostics, found, since, last) = {

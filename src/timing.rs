@@ -1,10 +1,14 @@
 //! The time of each stage: spans in the order of their start, with bytes, GB/s, and the share of
 //! the peak rate of the resource that they use; as text and as one JSON object.
 
+mod latency;
+pub mod page;
 mod report;
+mod totals;
 
 use crate::files::Traffic;
-pub use report::Report;
+pub use latency::{Latencies, Watched};
+pub use report::{FileCounts, Report};
 use std::time::{Duration, Instant};
 
 /// The resource that limits a span, and so the peak that its rate is compared with.
@@ -18,11 +22,20 @@ pub enum Limit {
     DeviceMemory,
 }
 
+/// The name of the stage in which a GPU is started.
+pub const START: &str = "device start";
+
+/// What the names of stages begin with in the pass that measures the range of a stack.
+const MEASURING: &str = "measure ";
+
 /// One stage of the processing of an image.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// Its name: `read`, `decode`, `upload`, a kernel's name, …
+    /// Its name: `read`, `decode`, `upload`, a kernel's name, …; with `measure` before it in the pass
+    /// that measures the range of a stack.
     pub name: String,
+    /// The page that it processed, counted from 1 in the file; `None` outside a file.
+    pub page: Option<usize>,
     /// Its start, counted from the timeline's origin.
     pub start: Duration,
     /// Its duration; for copies and kernels on the GPU's own clock (CUDA events).
@@ -39,9 +52,19 @@ impl Span {
     /// GB/s: 10⁹ bytes a second, over all the time in which it may have run. `None` if nothing
     /// measurable was moved.
     fn rate(&self) -> Option<f64> {
-        let seconds = (self.time + self.beside).as_secs_f64();
-        (self.bytes > 0 && seconds > 0.0).then(|| self.bytes as f64 / seconds / 1e9)
+        rate(self.bytes, self.time + self.beside)
     }
+
+    /// Its name without the pass.
+    fn bare(&self) -> &str {
+        self.name.strip_prefix(MEASURING).unwrap_or(&self.name)
+    }
+}
+
+/// GB/s: 10⁹ bytes a second; `None` if nothing measurable was moved.
+fn rate(bytes: u64, time: Duration) -> Option<f64> {
+    let seconds = time.as_secs_f64();
+    (bytes > 0 && seconds > 0.0).then(|| bytes as f64 / seconds / 1e9)
 }
 
 /// The theoretical peaks of a GPU, from the properties that it reports.
@@ -68,11 +91,13 @@ impl Peaks {
 pub struct Timeline {
     origin: Instant,
     spans: Vec<Span>,
-    /// Set if a GPU did the work.
-    pub peaks: Peaks,
     /// Whether copies and kernels on a GPU are timed too. That takes four calls of the driver for
     /// each, so it is left out where nobody reads the times.
     pub gpu_times: bool,
+    /// The page that is processed, counted from 1.
+    pub page: Option<usize>,
+    /// Whether the range of a stack is being measured.
+    pub measuring: bool,
 }
 
 impl Default for Timeline {
@@ -87,8 +112,9 @@ impl Timeline {
         Timeline {
             origin,
             spans: Vec::new(),
-            peaks: Peaks::default(),
             gpu_times: true,
+            page: None,
+            measuring: false,
         }
     }
 
@@ -104,15 +130,23 @@ impl Timeline {
     pub fn push(&mut self, name: &str, start: Instant, time: Duration, bytes: u64, limit: Limit) {
         let start = start.saturating_duration_since(self.origin);
         let beside = Duration::ZERO;
-        let name = name.into();
         self.spans.push(Span {
-            name,
+            name: self.name(name),
+            page: self.page,
             start,
             time,
             beside,
             bytes,
             limit,
         });
+    }
+
+    /// The name of a span that begins now.
+    fn name(&self, name: &str) -> String {
+        match self.measuring && name != START {
+            true => format!("{MEASURING}{name}"),
+            false => name.into(),
+        }
     }
 
     /// Adds the spans of a decoder that read a file from `start` until now and made `bytes` of
@@ -179,7 +213,12 @@ impl Timeline {
         }
         for (span, stretches) in joined {
             let time = stretches.time();
-            self.spans.push(Span { time, ..span });
+            self.spans.push(Span {
+                name: self.name(&span.name),
+                page: self.page,
+                time,
+                ..span
+            });
         }
     }
 

@@ -246,7 +246,7 @@ fn bad_files_are_named_and_the_rest_goes_on() {
         .collect();
     assert_eq!(lines.len(), 40);
     for line in &lines {
-        assert_eq!(line["schema"], 1);
+        assert_eq!(line["schema"], 2);
         match line["status"].as_str() {
             Some("failed") => assert!(line["error"].as_str().expect("why").contains("truncated")),
             Some("done") => {
@@ -254,8 +254,11 @@ fn bad_files_are_named_and_the_rest_goes_on() {
                     (&line["width"], &line["height"]),
                     (&160.into(), &120.into())
                 );
-                assert_eq!(line["ranges"], serde_json::json!([[0, 16191]]));
-                assert!(line["stages"]["decode"].as_f64().expect("seconds") > 0.0);
+                let range = serde_json::json!([{"channel": "grey", "min": 0, "max": 16191}]);
+                assert_eq!(line["pages"][0]["ranges"], range);
+                let decode = &line["stages"][1];
+                assert_eq!(decode["name"], "decode");
+                assert!(decode["seconds"].as_f64().expect("seconds") > 0.0);
             }
             other => panic!("{other:?}"),
         }
@@ -382,7 +385,7 @@ fn one_file_takes_the_options_of_many() {
         ["a.pgm", "alone.png", "b.png", "bytes", "r.jsonl"]
     );
     let resumed = ["normalize", "a.pgm", "c.tif", "--resume", "--no-progress"];
-    assert!(go(&resumed).stderr.contains("1 of 1 files done;"));
+    assert!(go(&resumed).stderr.contains("1 of 1 file done;"));
     assert!(go(&resumed).stderr.contains("1 were done before"));
     // The format that is asked for, whatever the name; and the plan.
     let args = [

@@ -86,7 +86,7 @@ fn a_directory_does_not_become_a_file() {
         &[("in/x", b"")],
         &["normalize", "in", "out.png"],
         2,
-        "several inputs, and out.png is called like one image",
+        "in is a folder of images, and out.png is the name of one image: give a folder for them last, as out/",
     );
 }
 
@@ -194,7 +194,7 @@ fn wrong_values_are_wrong_usage() {
         &files,
         &["rotate", "45", "in.png", "out.png"],
         2,
-        "[possible values: 90, 180, 270]",
+        "rotate wants 90, 180 or 270 first, and '45' is none of them",
     );
     refused(
         &files,
@@ -519,7 +519,7 @@ fn stats_name_every_station() {
     let Run { code, stderr, .. } = run(folder.path(), &args, &[]);
     assert_eq!(code, 0, "{stderr}");
     let stats: serde_json::Value = serde_json::from_str(&stderr).expect("JSON");
-    assert_eq!(stats["schema"], 1);
+    assert_eq!(stats["schema"], 2);
     let names: Vec<&str> = stats["spans"]
         .as_array()
         .expect("spans")

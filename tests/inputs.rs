@@ -198,7 +198,7 @@ fn a_report_destroyed_an_input_or_an_output() {
     refused(
         root.path(),
         &["sum", "in", "--report", "-"],
-        "and - is a stream",
+        "would share standard output",
     );
     // A link to what will be an output.
     symlink("o/new.pgm", at("dangling")).expect("link");
@@ -434,7 +434,7 @@ fn tiff_was_written_under_the_name_of_png() {
         ),
         (
             &["normalize", "in/t.tif", "r.tif", "--name", "{stem}.png"],
-            "--name is for results in a folder, and r.tif is called like one image",
+            "--name names results in a folder, and r.tif is the name of one image",
         ),
         (
             &["normalize", "in", "r", "--name", "{stem}_{page}.tif"],
@@ -618,12 +618,12 @@ fn the_wrong_argument_was_blamed() {
         ),
         (
             &["normalize", "in", "file"],
-            "several inputs, and file is a file",
+            "in is a folder of images, and file is a file",
         ),
         (&["normalize", "in/a.pgm", "file/"], "file/ is a file"),
         (
             &["normalize", "in", "-"],
-            "several inputs, and - is one stream",
+            "in is a folder of images, and - is one stream",
         ),
         (
             &["normalize", "in/a.pgm", "x.jpg"],
@@ -825,4 +825,45 @@ fn names_that_are_no_text_were_changed() {
         }
         assert_eq!(listing(&root.path().join(out)).len(), 5, "with the journal");
     }
+}
+
+#[test]
+fn a_file_that_was_no_image_left_an_empty_folder() {
+    let root = folder(&[
+        ("in/a/fine.pgm", &pgm(3, 2, 1)),
+        ("in/b/words.dat", b"only words"),
+        ("in/c/d/cut.pgm", b"P5\n9"),
+    ]);
+    let args = [
+        "flip",
+        "v",
+        "in",
+        "out",
+        "--include",
+        "*.pgm",
+        "--include",
+        "*.dat",
+    ];
+    let Run { code, stderr, .. } = run(root.path(), &args, &[]);
+    assert_eq!(code, 1, "{stderr}");
+    let made = listing(&root.path().join("out"));
+    assert_eq!(made, [JOURNAL, "a"]);
+}
+
+#[test]
+fn a_list_is_a_folder_spelled_out_and_a_named_file_is_not() {
+    let root = folder(&[("in/a/x.pgm", &pgm(3, 2, 1)), ("list", b"in/a/x.pgm\n")]);
+    done(
+        root.path(),
+        &["flip", "v", "--files-from", "list", "listed/"],
+    );
+    done(root.path(), &["flip", "v", "in/a/x.pgm", "named/"]);
+    done(root.path(), &["flip", "v", "in", "walked/"]);
+    for result in ["listed/in/a/x.pgm", "named/x.pgm", "walked/a/x.pgm"] {
+        assert!(root.path().join(result).is_file(), "{result}");
+    }
+    let help = run(root.path(), &["flip", "--help"], &[]).stdout;
+    let words: Vec<&str> = help.split_whitespace().collect();
+    let told = words.join(" ").contains("A list is a folder spelled out");
+    assert!(told, "{help}");
 }

@@ -175,10 +175,11 @@ fn control_characters_in_names_reached_the_terminal() {
         assert!(plain(&stdout) && plain(&stderr), "{stdout:?} {stderr:?}");
         assert!((stdout + &stderr).contains("\\u001b"), "{args:?}");
     }
-    // One line an image, and JSON that names it.
+    // One line an image, that which failed among them, and JSON that names it.
     let Run { stdout, .. } = run(root.path(), &["sum", "in", "--json"], &[]);
-    assert_eq!(stdout.lines().count(), 1);
-    let object: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!(stdout.lines().count(), 2);
+    let first = stdout.lines().next().expect("a line");
+    let object: serde_json::Value = serde_json::from_str(first).expect("JSON");
     assert_eq!(object["file"], name);
     let report = fs::read_to_string(root.path().join("r.jsonl")).expect("report");
     let lines = report

@@ -50,6 +50,8 @@ mod pnm;
 mod pretended_gpu;
 /// Ranges of values: signed ones, and such as go with another depth.
 mod ranges;
+/// Reports, statistics and sums as programs read them.
+mod records;
 /// Memory that one image leaves to the next.
 mod recycled;
 /// Files that once went wrong, each named after what happened.
@@ -68,8 +70,12 @@ mod signals;
 mod stacks;
 /// What is on the disk, and when, with `--sync`.
 mod sync;
+/// What a terminal shows: bars that fit, and lines that stay.
+mod terminal;
 /// TIFF read and written, and hostile files.
 mod tiff;
+/// Commands and what they print, from `tests/transcript.txt`.
+mod transcript;
 /// Wrong pixels and untrue metadata that once came out.
 mod untrue;
 /// Watched folders.

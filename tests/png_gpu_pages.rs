@@ -102,7 +102,7 @@ fn pages_decoded_on_the_gpu_give_the_bytes_of_the_cpu() {
                 );
                 let expected = processed(op, &input, &outputs[1], &on_cpu).expect(&what);
                 assert_eq!(done.warnings, expected.warnings, "{what}");
-                assert_eq!(done.found.ranges, expected.found.ranges, "{what}");
+                assert_eq!(done.found.pages, expected.found.pages, "{what}");
                 let [found, expected] = outputs.map(|path| fs::read(path).unwrap());
                 assert!(found == expected, "{what}");
             }

@@ -111,7 +111,8 @@ fn signed_ranges_are_told_and_handed_on() {
     let out = go(&["normalize", "in", "out", "--report", "r.jsonl"]);
     assert_eq!(out.code, 0, "{}", out.stderr);
     let report: serde_json::Value = serde_json::from_slice(&read("r.jsonl")).unwrap();
-    assert_eq!(report["ranges"], serde_json::json!([[-32768, 300]]));
+    let range = serde_json::json!([{"channel": "grey", "min": -32768, "max": 300}]);
+    assert_eq!(report["pages"][0]["ranges"], range);
     let out = go(&["histogram", "in", "-o", "a.hist"]);
     assert_eq!(out.code, 0, "{}", out.stderr);
     let counted: serde_json::Value = serde_json::from_slice(&read("a.hist")).unwrap();

@@ -13,8 +13,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SCHEMAS: [&str; 8] = [
-    "batch-stats",
+const SCHEMAS: [&str; 7] = [
     "bench",
     "histogram",
     "journal",
@@ -25,16 +24,15 @@ const SCHEMAS: [&str; 8] = [
 ];
 
 /// Objects with keys that are not the schema's business.
-const FREE: [&str; 2] = ["/stages", "/key/op"];
+const FREE: [&str; 1] = ["/key/op"];
 
 /// Keys that are not always there.
-const OPTIONAL: [(&str, &str); 6] = [
-    ("sum", "page"),
+const OPTIONAL: [(&str, &str); 5] = [
     ("verify", "page"),
     ("journal", "damaged"),
-    ("batch-stats", "watch"),
-    ("report", "latency"),
     ("journal", "follow"),
+    ("report", "latency"),
+    ("stats", "watch"),
 ];
 
 fn documents(name: &str) -> String {
@@ -102,8 +100,17 @@ fn printed() -> Vec<(&'static str, Value)> {
         1,
         "normalize in out --keep-going --report r.jsonl --stats=json",
         "",
-        "batch-stats",
+        "stats",
     );
+    go(0, "normalize two.tif deep.tif --stats=json", "", "stats");
+    go(
+        0,
+        "normalize colour.ppm two.tif out3 --report - --per-channel",
+        "report",
+        "",
+    );
+    go(1, "sum in --json", "sum", "");
+    go(1, "sum in/none.pgm --json", "sum", "");
     go(
         1,
         "normalize in out --keep-going --report r.jsonl --resume",
@@ -131,7 +138,7 @@ fn printed() -> Vec<(&'static str, Value)> {
         0,
         "normalize w out3 --watch --idle 0 --settle 0 --range-from all.hist --follow --stats=json --report w.jsonl",
         "",
-        "batch-stats",
+        "stats",
     );
     go(
         0,

@@ -30,11 +30,14 @@ impl Conversion {
     /// # Errors
     /// Wrong usage: names the argument and its fault.
     pub fn of(files: &Files) -> Result<Conversion> {
-        let (output, inputs) = files.paths.split_last().context("no output is given")?;
+        let (output, inputs) = match &files.output {
+            Some(output) => (output, files.paths.as_slice()),
+            None => files.paths.split_last().context("no output is given")?,
+        };
         let list = &files.batch.selection.files_from;
         ensure!(
             !inputs.is_empty() || list.is_some(),
-            "an input and an output are needed, and only {} is given",
+            "an input and an output are needed, and only {} is given: the output comes last",
             output.display()
         );
         let naming = naming(files, inputs, output)?;
@@ -54,6 +57,9 @@ impl Conversion {
         };
         naming.name(&mut items.items)?;
         places::check(&items.items, &naming, files.overwrite || files.batch.resume)?;
+        if output == Path::new("-") {
+            files.batch.report_beside("the image")?;
+        }
         if let Some(report) = &files.batch.report {
             let journal = naming.folder().join(JOURNAL);
             let others = [Some(&journal), list.as_ref()];
@@ -78,30 +84,38 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     let plain: PathBuf = output.components().collect();
     let is_file = plain.exists() && !plain.is_dir();
     let told = format::of_extension(output);
-    let why = match (several, &files.name) {
-        (true, _) => "several inputs",
-        (false, Some(_)) => "--name is for results in a folder",
-        (false, None) if named_folder => "the / at its end says that it is a folder",
-        (false, None) => "",
+    let why = match (inputs, &files.name) {
+        (_, Some(_)) => "--name names results in a folder",
+        _ if files.batch.selection.files_from.is_some() => "each image of the list has a result",
+        ([folder], None) if several => &format!("{} is a folder of images", folder.display()),
+        (more, None) if several => &format!("{} inputs have {0} results", more.len()),
+        _ if named_folder => "the / at its end says that it is a folder",
+        _ => "",
     };
+    let shown = output.display();
+    let stream = output == Path::new("-");
     if !output.is_dir() && !why.is_empty() {
         ensure!(
-            output != Path::new("-"),
-            "{why}, and - is one stream; a folder is needed"
+            !stream,
+            "{why}, and - is one stream: give a folder for them last"
         );
         ensure!(
             !is_file,
-            "{why}, and {} is a file; the folder for the results comes last",
-            output.display()
+            "{why}, and {shown} is a file: give a folder for them last"
         );
         ensure!(
             named_folder || told.is_err(),
-            "{why}, and {} is called like one image; a folder is needed",
-            output.display()
+            "{why}, and {shown} is the name of one image: give a folder for them last, as {}/",
+            output.with_extension("").display()
         );
     } else if !output.is_dir() {
-        let asked = files.format.is_some() || output == Path::new("-") || is_file;
+        let asked = files.format.is_some() || is_file;
         match told {
+            _ if stream && files.format.is_none() => bail!(
+                "cannot write to standard output: it has no name to tell the format by: \
+                 --format png says it"
+            ),
+            _ if stream => return Ok(Naming::File(output.into())),
             Err(error) if !asked && output.extension().is_some() => bail!(
                 "cannot write {}: {error}; a / at its end would make it a folder",
                 output.display()

@@ -2,7 +2,7 @@
 //! should be images are reported.
 
 use super::item::{Item, Items, PassedOver, Unread, Why, summary};
-use crate::codec::format;
+use crate::codec::{foreign, format};
 use crate::files::{Source, reason};
 use anyhow::Result;
 use globset::{Glob, GlobSet, GlobSetBuilder};
@@ -241,9 +241,9 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
     match by_name || format::of_extension(path).is_ok() {
         true => Sorted::Taken,
         false if !filter.by_content => Sorted::PassedOver(Why::NoImage),
-        false => match is_image(path) {
-            Ok(true) => Sorted::Taken,
-            Ok(false) => Sorted::PassedOver(Why::NoImage),
+        false => match no_image(path) {
+            Ok(None) => Sorted::Taken,
+            Ok(Some(why)) => Sorted::PassedOver(why),
             Err(error) => Sorted::Unread(reason(&error)),
         },
     }
@@ -264,9 +264,14 @@ fn no_file(kind: FileType) -> Option<Why> {
     }
 }
 
-/// Whether a file is an image by its first bytes.
-fn is_image(path: &Path) -> io::Result<bool> {
-    let mut magic = Vec::new();
-    File::open(path)?.take(8).read_to_end(&mut magic)?;
-    Ok(format::of_content(&Source::memory(magic)).is_ok())
+/// Why a file is no image that is read, by its first bytes; `None` for an image.
+fn no_image(path: &Path) -> io::Result<Option<Why>> {
+    let mut head = Vec::new();
+    let most = foreign::HEAD as u64;
+    File::open(path)?.take(most).read_to_end(&mut head)?;
+    let foreign = foreign::of_head(&head);
+    Ok(match format::of_content(&Source::memory(head)) {
+        Ok(_) => None,
+        Err(_) => Some(foreign.map_or(Why::NoImage, |foreign| Why::Foreign(foreign.name))),
+    })
 }

@@ -64,7 +64,7 @@ impl Set {
         };
         let kind = |counts: &Counts| {
             let (channels, values) = counts.kind();
-            format!("{channels} channels of {values}")
+            format!("{} of {values}", counted(channels, "channel"))
         };
         ensure!(
             all.kind() == counts.kind(),

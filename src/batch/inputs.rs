@@ -22,7 +22,7 @@ pub struct Selection {
     #[arg(long, value_name = "GLOB", help_heading = "Many files")]
     pub exclude: Vec<String>,
 
-    /// Take inputs from a list too, one a line or NUL-separated; - is standard input
+    /// Take inputs from a list too, one a line or NUL-separated; - is standard input. A list is a folder spelled out: results keep the folders of its relative names. A file that is named on the command line gives its name alone, as with cp
     #[arg(long, value_name = "FILE", help_heading = "Many files")]
     pub files_from: Option<PathBuf>,
 

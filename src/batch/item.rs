@@ -1,5 +1,6 @@
 //! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
 
+use crate::files::Source;
 use anyhow::{Result, anyhow, ensure};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -56,6 +57,8 @@ pub struct PassedOver {
 pub enum Why {
     /// Neither its name nor its content is that of an image.
     NoImage,
+    /// An image or an archive of a kind that is not read, by its first bytes.
+    Foreign(&'static str),
     /// Its name begins with a dot.
     Hidden,
     /// Excluded by `--include` or `--exclude`.
@@ -83,6 +86,7 @@ impl Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
+            Why::Foreign(name) => return write!(f, "{name}, not read"),
             Why::NoImage => "no image",
             Why::Hidden => "hidden",
             Why::LeftOut => "left out by --include or --exclude",
@@ -151,6 +155,17 @@ impl Item {
         Item {
             listed: true,
             ..Item::new(input, key)
+        }
+    }
+
+    /// Opens it, as a regular file if it was found or listed as one.
+    ///
+    /// # Errors
+    /// The reason why it cannot be opened.
+    pub fn source(&self) -> Result<Source> {
+        match self.listed {
+            true => Source::open_file(&self.input),
+            false => Source::open(&self.input),
         }
     }
 

@@ -57,6 +57,7 @@ impl Job {
             format,
             depth,
             auto_orient,
+            output: _,
             overwrite: _,
             sync: _,
             // A part of the output's name, which is recorded beside the key.
@@ -114,8 +115,8 @@ mod tests {
             unreachable!()
         };
         let job = |op: &dyn Operation| {
-            let job =
-                Job::new(op, (typed.set.across, false), &typed.files, &cli.common).expect("plain");
+            let across = (typed.set.across, false);
+            let job = Job::new(op, across, &typed.files, &typed.common).expect("plain");
             serde_json::from_str(job.key.get()).expect("JSON")
         };
         match set {

@@ -9,9 +9,10 @@ use crate::codec::{self, Format, format};
 use crate::image::Depth;
 use crate::limits;
 use crate::memory_budget;
+use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How a batch is done.
 #[derive(Args, Clone, Debug, Default)]
@@ -21,14 +22,14 @@ pub struct Options {
     pub selection: Selection,
 
     /// Images worked on at the same time; without it one for each core
-    #[arg(short, long, value_name = "N", help_heading = "Many files")]
+    #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Many files")]
     pub jobs: Option<NonZeroUsize>,
 
     /// Memory that the images under way may take together, as 8G or 500M; without it half of what is free
     #[arg(long, value_name = "SIZE", value_parser = memory_budget::size, help_heading = "Many files")]
     pub mem_limit: Option<u64>,
 
-    /// Write a line of JSON for every file to FILE
+    /// Write a line of JSON for every file to FILE, behind those of earlier runs; - is standard output
     #[arg(long, value_name = "FILE", help_heading = "Many files")]
     pub report: Option<PathBuf>,
 
@@ -47,6 +48,12 @@ pub struct Options {
     /// The verbosity.
     #[command(flatten)]
     pub verbosity: Verbosity,
+}
+
+/// Parses a number of images.
+fn jobs(text: &str) -> std::result::Result<NonZeroUsize, String> {
+    let number = text.parse().ok();
+    number.ok_or_else(|| "expected a whole number from 1 on, as 4".into())
 }
 
 impl Options {
@@ -68,6 +75,18 @@ impl Options {
             || self.watching.watch
     }
 
+    /// Refuses a report on standard output beside `what`, which is written there.
+    ///
+    /// # Errors
+    /// What to do instead.
+    pub fn report_beside(&self, what: &str) -> Result<()> {
+        ensure!(
+            self.report.as_deref() != Some(Path::new("-")),
+            "--report - and {what} would share standard output: give the report a file"
+        );
+        Ok(())
+    }
+
     /// The number of images processed at the same time.
     pub fn threads(&self) -> usize {
         match self.jobs {
@@ -87,11 +106,15 @@ impl Options {
 #[derive(Args, Clone, Debug)]
 pub struct Files {
     /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write, which is made; - is a standard stream
-    #[arg(required = true, value_name = "INPUT… OUTPUT")]
+    #[arg(required_unless_present = "output", value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
-    /// Format of the output, where its name does not tell, or of all outputs of a batch
-    #[arg(long, value_parser = format::argument())]
+    /// The image or the folder to write, instead of naming it last
+    #[arg(short, long, value_name = "OUTPUT")]
+    pub output: Option<PathBuf>,
+
+    /// Format of the output, where its name does not tell, or of all outputs of a batch; an extension means its format
+    #[arg(long, value_parser = format::argument(), ignore_case = true)]
     pub format: Option<&'static dyn Format>,
 
     /// Bits a sample of the output; without it they are the input's
@@ -104,7 +127,7 @@ pub struct Files {
     pub auto_orient: bool,
 
     /// Replace the output if it exists; it may be the input itself
-    #[arg(long)]
+    #[arg(long, short_alias = 'f', visible_alias = "force")]
     pub overwrite: bool,
 
     /// Have every output on the disk itself before it gets its name, and the name before it is done
@@ -152,7 +175,7 @@ pub struct Counted {
     pub output: PathBuf,
 
     /// Replace the output if it exists
-    #[arg(long)]
+    #[arg(long, short_alias = 'f', visible_alias = "force")]
     pub overwrite: bool,
 
     /// Have the output on the disk itself before it gets its name, and the name when this ends

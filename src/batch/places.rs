@@ -194,7 +194,7 @@ fn twice(one: &Item, other: &Item) -> anyhow::Error {
         false => format!(", which is {} too", second.display()),
     };
     anyhow::anyhow!(
-        "{} and {} would both become {}{same} (--name tells them apart)",
+        "{} and {} would both become {}{same} (--name tells them apart; a folder or a list keeps the folders of its files)",
         one.input.display(),
         other.input.display(),
         first.display()
@@ -258,14 +258,10 @@ pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Re
     }
 }
 
-/// As `keep_off`, for a `--report`, which needs a name.
+/// As `keep_off`, for a `--report`.
 ///
 /// # Errors
 /// Names the file.
 pub fn keep_report_off(path: &Path, items: &[Item], others: &[&Path]) -> Result<()> {
-    ensure!(
-        path != Path::new("-"),
-        "the report needs the name of a file, and - is a stream"
-    );
     keep_off("the report", path, items, others)
 }

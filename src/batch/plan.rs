@@ -4,10 +4,11 @@
 use super::journal::{Past, Sight, Verdict};
 use super::naming::Naming;
 use super::progress::Progress;
+use super::report::is_report;
 use super::{Batch, Item, format_of};
 use crate::codec::{Reader, format};
 use crate::console;
-use crate::files::{Source, reason};
+use crate::files::reason;
 use crate::image::Shape;
 use crate::outcome::Outcome;
 use crate::pipeline::memory;
@@ -38,7 +39,7 @@ impl Batch<'_> {
     /// Prints the plan on standard output, and returns the outcome that the run would have.
     pub(super) fn tell_plan(&self, earlier: Option<&Past>) -> Result<Outcome> {
         let items = &self.items.items;
-        self.tell_passed_over(&Progress::new(0, self.options.verbosity));
+        self.tell_passed_over(&Progress::new(0, self.options.verbosity, true));
         let foreseen: Vec<Result<Foreseen>> = items
             .par_iter()
             .map(|item| self.foresee(item, earlier))
@@ -107,11 +108,7 @@ impl Batch<'_> {
             let pages = Vec::new();
             return Ok(Foreseen::Done { pages, replaces });
         }
-        let open = match item.listed {
-            true => Source::open_file,
-            false => Source::open,
-        };
-        let source = open(&item.input).with_context(unread)?;
+        let source = item.source().with_context(unread)?;
         let reader = Reader::open(&source, &self.common.reading).with_context(unread)?;
         let pages = reader.surveys().with_context(unread)?;
         for (shape, _) in &pages {
@@ -120,6 +117,10 @@ impl Batch<'_> {
         }
         if let Some((template, output)) = result {
             let format = format_of(template, output).unwrap_or(reader.format());
+            for (shape, _) in &pages {
+                (format.check_name(output, shape))
+                    .with_context(|| format!("cannot write {}", output.display()))?;
+            }
             format::check_pages(format, pages.len())
                 .with_context(|| format!("cannot write {}", output.display()))?;
         }
@@ -132,7 +133,7 @@ impl Batch<'_> {
             return Ok(());
         };
         let overwrite = self.template.is_some_and(|template| template.overwrite);
-        let goes_on = overwrite || self.options.resume;
+        let goes_on = overwrite || self.options.resume || is_report(path);
         // Reports may be written into the output folder.
         let makes_folders = match self.naming {
             Some(naming) => path.starts_with(naming.folder()),

@@ -1,12 +1,13 @@
 //! The progress of a batch, on standard error: a bar on a terminal, and otherwise a line every few
-//! seconds.
+//! seconds. A bar is never wider than the terminal, whose lines above would be lost when it is drawn
+//! again; and there is none where results are printed on the same terminal.
 
 use super::item::Item;
+use super::plan::counted;
 use super::tally::Screen;
 use crate::console;
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::env;
-use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 /// The interval between lines if standard error is no terminal.
@@ -29,6 +30,8 @@ pub struct Verbosity {
 pub struct Progress {
     verbosity: Verbosity,
     bar: ProgressBar,
+    /// The bar's width in columns, for which its style was made.
+    wide: Option<usize>,
     begun: Instant,
     told: Instant,
     files: usize,
@@ -38,42 +41,85 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts at 0 of `files` files.
-    pub fn new(files: usize, verbosity: Verbosity) -> Progress {
-        let hidden = verbosity.quiet || verbosity.no_progress || !stderr().is_terminal();
+    /// Starts at 0 of `files` files; `prints` says that results are printed on standard output
+    /// meanwhile.
+    pub fn new(files: usize, verbosity: Verbosity, prints: bool) -> Progress {
+        let hidden = verbosity.quiet
+            || verbosity.no_progress
+            || console::columns().is_none()
+            || prints && console::is_one_terminal();
         let target = match hidden {
             true => ProgressDrawTarget::hidden(),
             false => ProgressDrawTarget::stderr(),
         };
         let bar = ProgressBar::with_draw_target(Some(files as u64), target);
-        let bars = match env::var_os("NO_COLOR").is_some() {
-            true => "{bar:30}",
-            false => "{bar:30.cyan}",
-        };
-        let template = format!("{bars} {{pos}} of {{len}} files, {{msg}}, {{eta}} left");
-        if let Ok(style) = ProgressStyle::with_template(&template) {
-            bar.set_style(style);
-        }
         let now = Instant::now();
-        Progress {
+        let mut progress = Progress {
             verbosity,
             bar,
+            wide: None,
             begun: now,
             told: now,
             files,
             done: 0,
             failed: 0,
             bytes: 0,
+        };
+        // Before anything is printed above it, which draws it again.
+        if !progress.bar.is_hidden() {
+            progress.draw(console::columns().unwrap_or(80));
         }
+        progress
     }
 
-    fn rate(&self) -> String {
+    /// The state in parts, the most important first.
+    fn state(&self) -> Vec<String> {
         let seconds = self.begun.elapsed().as_secs_f64().max(1e-3);
-        let mut text = format!("{:.0} MB/s of pixels", self.bytes as f64 / seconds / 1e6);
+        let files = counted(self.files, "file");
+        let mut parts = vec![format!("{} of {files}", self.done)];
         if self.failed > 0 {
-            text += &format!(", {} failed", self.failed);
+            parts.push(format!("{} failed", self.failed));
         }
-        text
+        if self.done == 0 {
+            return parts;
+        }
+        if self.done < self.files {
+            let each = seconds / self.done as f64;
+            let left = each * (self.files - self.done) as f64;
+            if left >= 1.0 {
+                parts.push(format!("{} left", duration(left)));
+            }
+        }
+        let rate = self.bytes as f64 / seconds / 1e6;
+        parts.push(format!("{rate:.0} MB/s of pixels"));
+        parts
+    }
+
+    /// Draws the bar, and of the state as many parts as fit beside it in one line of so many
+    /// `columns`, the last of which stays free.
+    fn draw(&mut self, columns: usize) {
+        let room = columns.saturating_sub(1);
+        let mut parts = self.state();
+        while parts.len() > 1 && parts.join(", ").chars().count() > room {
+            parts.pop();
+        }
+        let text: String = parts.join(", ").chars().take(room).collect();
+        let left = room.saturating_sub(text.chars().count() + 1);
+        // A bar of a few columns shows nothing.
+        let wide = if left < 8 { 0 } else { left.min(30) };
+        if self.wide != Some(wide) {
+            self.wide = Some(wide);
+            let template = match (wide, env::var_os("NO_COLOR").is_some()) {
+                (0, _) => "{msg}".into(),
+                (_, true) => format!("{{bar:{wide}}} {{msg}}"),
+                (_, false) => format!("{{bar:{wide}.cyan}} {{msg}}"),
+            };
+            if let Ok(style) = ProgressStyle::with_template(&template) {
+                self.bar.set_style(style);
+            }
+        }
+        self.bar.set_message(text);
+        self.bar.set_position(self.done as u64);
     }
 
     /// Removes the bar and prints the summary.
@@ -84,7 +130,7 @@ impl Progress {
         }
         let time = self.begun.elapsed().as_secs_f64().max(1e-9);
         let fine = self.done - self.failed - skipped;
-        let mut line = format!("gpuimg: {fine} of {} files done", self.files);
+        let mut line = format!("gpuimg: {fine} of {} done", counted(self.files, "file"));
         if skipped > 0 {
             line += &format!(", {skipped} were done before");
         }
@@ -104,20 +150,13 @@ impl Screen for Progress {
         self.done += 1;
         self.failed += usize::from(failed);
         self.bytes += bytes;
-        self.bar.set_message(self.rate());
-        self.bar.inc(1);
+        if !self.bar.is_hidden() {
+            self.draw(console::columns().unwrap_or(80));
+        }
         let plain = self.bar.is_hidden() && !self.verbosity.quiet && !self.verbosity.no_progress;
         if plain && self.told.elapsed() >= PAUSE {
             self.told = Instant::now();
-            let left = self.begun.elapsed().as_secs_f64() / self.done as f64
-                * (self.files - self.done) as f64;
-            console::tell(&format!(
-                "gpuimg: {} of {} files, {}, {} left",
-                self.done,
-                self.files,
-                self.rate(),
-                HumanDuration(Duration::from_secs_f64(left))
-            ));
+            console::tell(&format!("gpuimg: {}", self.state().join(", ")));
         }
     }
 
@@ -129,5 +168,14 @@ impl Screen for Progress {
         if !self.verbosity.quiet {
             self.say(line);
         }
+    }
+}
+
+/// Seconds in the unit that suits them.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
     }
 }

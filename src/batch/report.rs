@@ -1,18 +1,20 @@
-//! `--report`: one JSON object a line for every file of a batch.
+//! `--report`: one JSON object a line for every file of a batch. A report that exists is appended to, as
+//! a log is, and with `--overwrite` replaced; another file is not touched.
 
 use super::item::Item;
 use super::tally::FileTime;
-use crate::pipeline::Done;
-use anyhow::{Context, Result};
+use crate::console;
+use crate::pipeline::{Done, FoundPage};
+use crate::reason::plain;
+use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// Version of the JSON objects.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// The outcome for one file.
 #[derive(Debug)]
@@ -25,37 +27,87 @@ pub enum FileOutcome {
     Failed(anyhow::Error),
 }
 
-/// The open report file.
+/// An open report.
 #[derive(Debug)]
-pub struct Report(File);
+pub enum Report {
+    /// A file.
+    File(File),
+    /// Standard output.
+    Output,
+}
 
 impl Report {
-    /// Creates a report at `path`, or appends to it.
+    /// Creates a report at `path`, `-` being standard output, or appends to one that is there, as
+    /// `append` and `overwrite` say.
     pub fn open(path: &Path, append: bool, overwrite: bool) -> Result<Report> {
+        if path == Path::new("-") {
+            return Ok(Report::Output);
+        }
         let mut options = OpenOptions::new();
+        let append = append || !overwrite && is_report(path);
         match (append, overwrite) {
             (true, _) => options.create(true).append(true),
             (false, true) => options.create(true).write(true).truncate(true),
             (false, false) => options.create_new(true).write(true),
         };
-        let file = options.open(path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                anyhow::anyhow!("it exists already (--overwrite replaces it, --resume goes on)")
+        let open = || -> Result<File> {
+            let mut file = options.open(path).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => {
+                    anyhow!("it exists and is no report: give another name")
+                }
+                _ => plain(error),
+            })?;
+            if append && is_cut(path) {
+                file.write_all(b"\n").map_err(plain)?;
             }
-            _ => error.into(),
-        });
-        Ok(Report(file.with_context(|| {
-            format!("cannot write {}", path.display())
-        })?))
+            Ok(file)
+        };
+        let file = open().with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Report::File(file))
     }
 
     /// Adds the line of a file that took `time`.
     pub fn add(&mut self, item: &Item, outcome: &FileOutcome, time: FileTime) -> Result<()> {
         let line = serde_json::to_string(&Line::new(item, outcome, time))? + "\n";
-        self.0
-            .write_all(line.as_bytes())
-            .context("cannot write the report")
+        let written = match self {
+            Report::File(file) => file.write_all(line.as_bytes()),
+            Report::Output => console::output_bytes(console::printable_lines(&line).as_bytes()),
+        };
+        written.map_err(plain).context("cannot write the report")
     }
+}
+
+/// Whether a file is a report, to which lines may be added: its first line is one, or it is empty.
+pub fn is_report(path: &Path) -> bool {
+    let first = || -> io::Result<Vec<u8>> {
+        let mut head = Vec::new();
+        if fs::metadata(path)?.is_file() {
+            let most = File::open(path)?.take(1 << 20);
+            BufReader::new(most).read_until(b'\n', &mut head)?;
+        }
+        Ok(head)
+    };
+    let is_line = |line: &[u8]| {
+        let line = serde_json::from_slice::<serde_json::Value>(line);
+        line.is_ok_and(|line| {
+            let keys = ["schema", "input", "status"];
+            keys.iter().all(|key| line.get(key).is_some())
+        })
+    };
+    first().is_ok_and(|line| line.is_empty() || is_line(&line))
+}
+
+/// Whether the last line of a file has no end, as a killed run may leave it.
+fn is_cut(path: &Path) -> bool {
+    let last = || -> io::Result<u8> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::End(-1))?;
+        let mut last = [0];
+        file.read_exact(&mut last)?;
+        Ok(last[0])
+    };
+    // A pipe has no end to look at, and an empty file no line.
+    fs::metadata(path).is_ok_and(|about| about.is_file()) && last().is_ok_and(|last| last != b'\n')
 }
 
 /// The JSON object of a file.
@@ -85,18 +137,47 @@ enum Status {
     Failed,
 }
 
-/// The fields of a processed file: the shape of its first page, and the ranges of all pages.
+/// The fields of a processed file: the shape of its first page, then of every page.
 #[derive(Serialize)]
 struct ImageRecord<'a> {
     width: usize,
     height: usize,
     channels: usize,
     depth: u32,
-    ranges: &'a [(i32, i32)],
+    signed: bool,
+    pages: Vec<PageRecord>,
     device: &'a str,
     warnings: &'a [String],
-    /// Seconds by the stage's name.
-    stages: BTreeMap<&'a str, f64>,
+    stages: Vec<StageRecord<'a>>,
+}
+
+/// A page, and the ranges that its values were stretched from.
+#[derive(Serialize)]
+struct PageRecord {
+    page: usize,
+    width: usize,
+    height: usize,
+    channels: usize,
+    depth: u32,
+    signed: bool,
+    ranges: Vec<RangeRecord>,
+}
+
+#[derive(Serialize)]
+struct RangeRecord {
+    channel: &'static str,
+    min: i32,
+    max: i32,
+}
+
+/// A stage of a page, its times in seconds from when the file was begun.
+#[derive(Serialize)]
+struct StageRecord<'a> {
+    name: &'a str,
+    page: Option<usize>,
+    began: f64,
+    seconds: f64,
+    bytes: u64,
 }
 
 impl<'a> Line<'a> {
@@ -133,11 +214,45 @@ impl ImageRecord<'_> {
             height: done.shape.height,
             channels: done.shape.channels,
             depth: done.shape.depth.bits(),
-            ranges: &done.found.ranges,
+            signed: done.found.pages.first().is_some_and(|page| page.signed),
+            pages: done.found.pages.iter().map(PageRecord::of).collect(),
             device: &done.device,
             warnings: &done.warnings,
             stages: spans
-                .map(|span| (span.name.as_str(), span.time.as_secs_f64()))
+                .map(|span| StageRecord {
+                    name: &span.name,
+                    page: span.page,
+                    began: span.start.as_secs_f64(),
+                    seconds: span.time.as_secs_f64(),
+                    bytes: span.bytes,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl PageRecord {
+    fn of(found: &FoundPage) -> PageRecord {
+        let FoundPage {
+            page,
+            shape,
+            signed,
+            ranges,
+        } = found;
+        let names = match ranges.len() {
+            1 if shape.colours() > 1 => &["all"],
+            _ => shape.channel_names(),
+        };
+        let ranges = names.iter().zip(ranges);
+        PageRecord {
+            page: *page,
+            width: shape.width,
+            height: shape.height,
+            channels: shape.channels,
+            depth: shape.depth.bits(),
+            signed: *signed,
+            ranges: ranges
+                .map(|(&channel, &(min, max))| RangeRecord { channel, min, max })
                 .collect(),
         }
     }

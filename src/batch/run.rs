@@ -7,17 +7,16 @@ use super::plan;
 use super::progress::Progress;
 use super::report::{FileOutcome, Report};
 use super::tally::{FileTime, Screen, Tally};
-use super::totals::Totals;
-use super::watch::Watched;
 use super::workers::{Cores, Next, Workers};
 use super::{Batch, format_of};
+use crate::codec::Reader;
 use crate::console;
 use crate::device::{self, Choice, Failed, estimate, visible};
 use crate::files::{self, Identity, reason};
 use crate::ops::Operation;
-use crate::options::StatsForm;
 use crate::outcome::Outcome;
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
+use crate::timing::{Report as Times, Watched};
 use anyhow::{Context, Result, anyhow};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,25 +24,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 impl Batch<'_> {
-    /// Processes every file; calls `take` on this thread with each result, or nothing for a skipped
-    /// file, as soon as it is ready.
+    /// Processes every file; calls `take` on this thread with each outcome, as soon as it is ready.
     pub fn run(
         &self,
         journal: Option<&Journal>,
-        mut take: impl FnMut(usize, Option<Done>) -> Result<()>,
+        mut take: impl FnMut(usize, FileOutcome) -> Result<()>,
     ) -> Result<Outcome> {
         let items = &self.items.items;
         let workers = self.workers();
         let report = self.open_report(self.options.resume)?;
+        let to_output = self.options.report.as_deref() == Some(Path::new("-"));
         let unread = &self.items.unread;
-        let mut progress = Progress::new(items.len() + unread.len(), self.options.verbosity);
+        let mut progress = Progress::new(
+            items.len() + unread.len(),
+            self.options.verbosity,
+            self.prints || to_output,
+        );
         if self.names_failures {
             self.introduce(&progress, &workers);
         }
 
         let begun = Instant::now();
         let told = (self.names_failures, self.common.verbose);
-        let mut tally = Tally::new(&mut progress, report, told);
+        let mut tally = Tally::new(&mut progress, report, told, self.common.draws());
         for unread in unread {
             let item = Item::new(unread.path.clone(), unread.path.clone());
             let failed = FileOutcome::Failed(unread.error());
@@ -69,7 +72,7 @@ impl Batch<'_> {
                 }
                 let latency = None;
                 let entered = tally.enter(&items[index], outcome, FileTime { work, latency });
-                if let Err(error) = entered.and_then(|done| take(index, done)) {
+                if let Err(error) = entered.and_then(|outcome| take(index, outcome)) {
                     workers.stop();
                     fatal.get_or_insert(error);
                 }
@@ -77,17 +80,19 @@ impl Batch<'_> {
         )?;
         match fatal {
             // A closed standard output does not hide the failure of earlier files.
-            Some(error) if tally.failed > 0 && error.is::<console::ReaderGone>() => {
+            Some(error) if tally.times.files.failed > 0 && error.is::<console::ReaderGone>() => {
                 return Ok(Outcome::SomeFailed);
             }
             Some(error) => return Err(error),
             None => {}
         }
-        let (outcome, skipped, totals) = (tally.outcome(), tally.skipped, tally.totals);
+        let (outcome, times) = (tally.outcome(), tally.times);
+        let skipped = times.files.skipped;
         if self.names_failures {
             progress.finish(skipped);
         }
-        self.tell_times(&totals, begun.elapsed(), threads, None)?;
+        let files = items.len() + unread.len();
+        self.tell_times(times, files, &workers, (threads, begun.elapsed()), None)?;
         Ok(outcome)
     }
 
@@ -103,7 +108,7 @@ impl Batch<'_> {
             false => 0,
         };
         let gpus = (visible::worth(bytes), gpu_times);
-        Workers::new(common.device, jobs, memory, common.reading, gpus)
+        Workers::new(common.device.choice, jobs, memory, common.reading, gpus)
     }
 
     /// Processes one file, unless it is done already.
@@ -163,7 +168,14 @@ impl Batch<'_> {
                 .map_err(|error| anyhow!(reason(&error)))
                 .with_context(|| format!("cannot read {}", item.input.display()))?;
         }
-        files::make_folder(files::parent(path), template.sync)
+        let folder = files::parent(path);
+        if !folder.is_dir() && !item.is_stream() {
+            // No folder is made for a file that is no image.
+            let unread = || format!("cannot read {}", item.input.display());
+            let source = item.source().with_context(unread)?;
+            Reader::open(&source, &resources.reading).with_context(unread)?;
+        }
+        files::make_folder(folder, template.sync)
             .with_context(|| format!("cannot write {}", path.display()))?;
         let announce = |made: Identity, damaged: bool| {
             replaced.check(path)?;
@@ -178,7 +190,7 @@ impl Batch<'_> {
 
     /// With `auto`, starts the GPUs once they would save enough time on the remaining images.
     pub(super) fn consider_gpus(&self, workers: &Workers, done: &Done, left: usize) {
-        if self.common.device == Choice::Auto {
+        if self.common.device.choice == Choice::Auto {
             let (cpu, gpu) = estimate(&done.work, 1, true);
             let saved = (cpu - gpu) * left as f64 / workers.jobs as f64;
             if saved > device::WORTH_STARTING {
@@ -206,22 +218,30 @@ impl Batch<'_> {
         self.tell_passed_over(progress);
     }
 
-    /// Prints the time of a run with `--stats`; a watch has its latencies too.
+    /// Prints the times of a run with `--stats`; a watch has its latencies too.
     pub(super) fn tell_times(
         &self,
-        totals: &Totals,
-        wall: Duration,
-        threads: usize,
-        watched: Option<&Watched>,
+        mut times: Times,
+        files: usize,
+        workers: &Workers,
+        (threads, wall): (usize, Duration),
+        watch: Option<Watched>,
     ) -> Result<()> {
-        match self.common.stats {
-            None => {}
-            Some(StatsForm::Text) => {
-                let latency = watched.map(Watched::text).unwrap_or_default();
-                console::tell_lines(&(totals.text(wall, threads) + &latency));
-            }
-            Some(StatsForm::Json) => console::tell(&totals.json(wall, threads, watched)?),
-        }
-        Ok(())
+        let Some(form) = &self.common.stats else {
+            return Ok(());
+        };
+        times.files.files = files;
+        times.verb = self.op.name();
+        times.threads = threads;
+        times.title = format!(
+            "{}: {} on {}",
+            times.verb,
+            plan::counted(files, "file"),
+            plan::counted(threads, "thread")
+        );
+        times.peaks = workers.gpus().peaks();
+        times.wall = wall;
+        times.watch = watch;
+        form.deliver(&times)
     }
 }

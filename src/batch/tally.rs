@@ -2,10 +2,11 @@
 
 use super::item::Item;
 use super::report::{FileOutcome, Report};
-use super::totals::Totals;
 use crate::device;
 use crate::outcome::Outcome;
 use crate::pipeline::Done;
+use crate::timing::Report as Times;
+use crate::timing::page::Track;
 use anyhow::Result;
 use std::time::Duration;
 
@@ -38,12 +39,10 @@ pub struct Tally<'a, S> {
     pub names_failures: bool,
     /// Whether notes and devices are printed.
     pub verbose: bool,
-    /// The stages of all files.
-    pub totals: Totals,
-    /// Files that were done before.
-    pub skipped: usize,
-    /// Files that failed or are damaged.
-    pub failed: usize,
+    /// The stages of all files, and how many were done, skipped, or failed.
+    pub times: Times,
+    /// Whether the timeline of every file is kept, for a page.
+    draws: bool,
 }
 
 impl<'a, S: Screen> Tally<'a, S> {
@@ -52,19 +51,19 @@ impl<'a, S: Screen> Tally<'a, S> {
         screen: &'a mut S,
         report: Option<Report>,
         (names_failures, verbose): (bool, bool),
+        draws: bool,
     ) -> Tally<'a, S> {
         Tally {
             screen,
             report,
             names_failures,
             verbose,
-            totals: Totals::default(),
-            skipped: 0,
-            failed: 0,
+            times: Times::default(),
+            draws,
         }
     }
 
-    /// Records the outcome of a file, and returns the result, if there is one.
+    /// Records the outcome of a file, and gives it back.
     ///
     /// # Errors
     /// The report cannot be written, or the requested GPU cannot be used, in which case every other
@@ -74,36 +73,49 @@ impl<'a, S: Screen> Tally<'a, S> {
         item: &Item,
         outcome: FileOutcome,
         time: FileTime,
-    ) -> Result<Option<Done>> {
+    ) -> Result<FileOutcome> {
         let recorded = match &mut self.report {
             Some(report) => report.add(item, &outcome, time),
             None => Ok(()),
         };
-        let done = match outcome {
+        let files = &mut self.times.files;
+        match &outcome {
             FileOutcome::Done(done) => {
-                self.totals.add(&done.timeline);
-                self.mention(item, &done);
                 let damaged = done.damage.is_some();
+                files.done += 1;
+                files.failed += usize::from(damaged);
+                self.time(item, done);
+                self.mention(item, done);
                 self.screen.add(item, done.shape.bytes() as u64, damaged);
-                self.failed += usize::from(damaged);
-                Some(*done)
             }
             FileOutcome::Skipped => {
-                self.skipped += 1;
+                files.skipped += 1;
                 self.screen.add(item, 0, false);
-                None
             }
-            FileOutcome::Failed(error) if error.is::<device::Unusable>() => return Err(error),
+            FileOutcome::Failed(error) if error.is::<device::Unusable>() => {}
             FileOutcome::Failed(error) => {
-                self.failed += 1;
+                files.failed += 1;
                 self.screen.add(item, 0, true);
                 if self.names_failures {
                     self.screen.say(&format!("gpuimg: {error:#}"));
                 }
-                None
             }
-        };
-        recorded.map(|()| done)
+        }
+        match outcome {
+            FileOutcome::Failed(error) if error.is::<device::Unusable>() => Err(error),
+            outcome => recorded.map(|()| outcome),
+        }
+    }
+
+    fn time(&mut self, item: &Item, done: &Done) {
+        let pages = done.found.pages.len();
+        self.times.add(&done.timeline, &done.device, pages);
+        if self.draws {
+            self.times.tracks.push(Track {
+                name: item.input.display().to_string(),
+                timeline: done.timeline.clone(),
+            });
+        }
     }
 
     fn mention(&self, item: &Item, done: &Done) {
@@ -120,7 +132,7 @@ impl<'a, S: Screen> Tally<'a, S> {
 
     /// Whether every file was done.
     pub fn outcome(&self) -> Outcome {
-        match self.failed {
+        match self.times.files.failed {
             0 => Outcome::Done,
             _ => Outcome::SomeFailed,
         }

@@ -5,7 +5,6 @@ mod admission;
 mod events;
 pub mod follow;
 mod keeper;
-mod latency;
 pub mod options;
 mod queue;
 mod status;
@@ -18,15 +17,13 @@ use super::workers::{Cores, Workers};
 use super::{Batch, plan};
 use crate::interrupt::{self, NO_THREAD};
 use crate::outcome::Outcome;
-use crate::pipeline::{Done, Resources};
-use crate::timing::{in_millis, millis};
+use crate::pipeline::Resources;
+use crate::timing::Watched;
 use admission::Admission;
 use anyhow::{Result, anyhow};
 use events::Events;
 use keeper::Keeper;
-use latency::Latencies;
 use queue::{Arrival, Arrivals, End};
-use serde::Serialize;
 use status::Status;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,26 +34,6 @@ use std::time::{Duration, Instant, SystemTime};
 /// How long GPUs that have failed are left alone at first; twice as long after every further failure,
 /// up to an hour.
 const REST: Duration = Duration::from_secs(60);
-
-/// What `--stats` has of a watch beside the stages.
-#[derive(Debug)]
-pub struct Watched {
-    latencies: Latencies,
-    most_waiting: usize,
-    left: usize,
-}
-
-/// The same as a JSON object.
-#[derive(Serialize)]
-pub struct WatchRecord {
-    files: u64,
-    p50_ms: Option<f64>,
-    p95_ms: Option<f64>,
-    p99_ms: Option<f64>,
-    max_ms: Option<f64>,
-    most_waiting: usize,
-    left: usize,
-}
 
 /// The GPUs of a watch after a failure: when they may be started again.
 #[derive(Debug)]
@@ -85,7 +62,7 @@ impl Batch<'_> {
         &self,
         roots: &[PathBuf],
         journal: Option<&Journal>,
-        mut take: impl FnMut(&Item, &Done) -> Result<()>,
+        mut take: impl FnMut(&Item, FileOutcome) -> Result<()>,
     ) -> Result<Outcome> {
         let watching = &self.options.watching;
         let admission = Admission::new(roots, &self.options.selection, self.naming)?;
@@ -115,7 +92,12 @@ impl Batch<'_> {
 
         let begun = Instant::now();
         let mut screen = status;
-        let mut tally = Tally::new(&mut screen, report, (true, self.common.verbose));
+        let mut tally = Tally::new(
+            &mut screen,
+            report,
+            (true, self.common.verbose),
+            self.common.draws(),
+        );
         let mut fatal = None;
         thread::scope(|scope| {
             let keeper = Keeper {
@@ -159,14 +141,16 @@ impl Batch<'_> {
         if let Some(error) = fatal {
             return Err(error);
         }
-        let (outcome, skipped, totals) = (tally.outcome(), tally.skipped, tally.totals);
+        let (outcome, times) = (tally.outcome(), tally.times);
         let watched = Watched {
             latencies: status.latencies(),
             most_waiting: arrivals.most(),
             left: arrivals.waiting(),
         };
-        status.finish(skipped, watched.left);
-        self.tell_times(&totals, begun.elapsed(), workers.jobs, Some(&watched))?;
+        status.finish(times.files.skipped, watched.left);
+        let files = times.files.done + times.files.skipped + times.files.failed;
+        let spent = (workers.jobs, begun.elapsed());
+        self.tell_times(times, files, &workers, spent, Some(watched))?;
         Ok(outcome)
     }
 
@@ -222,7 +206,7 @@ impl Batch<'_> {
         tally: &mut Tally<&Status>,
         (workers, rest): (&Workers, &Mutex<Rest>),
         status: &Status,
-        mut take: impl FnMut(&Item, &Done) -> Result<()>,
+        mut take: impl FnMut(&Item, FileOutcome) -> Result<()>,
     ) -> Result<()> {
         for line in &finished.news {
             status.mention(line);
@@ -242,10 +226,8 @@ impl Batch<'_> {
                 self.consider_gpus(workers, done, usize::MAX);
             }
         }
-        match tally.enter(&finished.item, outcome, finished.time)? {
-            Some(done) => take(&finished.item, &done),
-            None => Ok(()),
-        }
+        let outcome = tally.enter(&finished.item, outcome, finished.time)?;
+        take(&finished.item, outcome)
     }
 }
 
@@ -263,46 +245,6 @@ fn leave_gpus(workers: &Workers, rest: &Mutex<Rest>) -> String {
     format!(
         "gpuimg: the GPU has failed; the CPU goes on, and the GPU is tried again in {seconds} s"
     )
-}
-
-impl Watched {
-    /// The latencies in a line of text.
-    pub fn text(&self) -> String {
-        let Watched {
-            latencies,
-            most_waiting,
-            left,
-        } = self;
-        let [p50, p95, p99] = [50.0, 95.0, 99.0].map(|part| millis(latencies.percentile(part)));
-        let times = match latencies.files() {
-            0 => "no file came while it ran".into(),
-            files => format!(
-                "{files} files, from whole input to named output: p50 {p50}, p95 {p95}, p99 {p99}, max {}",
-                millis(latencies.longest())
-            ),
-        };
-        format!("latency: {times}; backlog: at most {most_waiting} waiting, {left} left\n")
-    }
-
-    /// The same as a JSON object (docs/SCHEMAS.md).
-    pub fn record(&self) -> WatchRecord {
-        let Watched {
-            latencies,
-            most_waiting,
-            left,
-        } = self;
-        let some = latencies.files() > 0;
-        let part = |percent| some.then(|| in_millis(latencies.percentile(percent)));
-        WatchRecord {
-            files: latencies.files(),
-            p50_ms: part(50.0),
-            p95_ms: part(95.0),
-            p99_ms: part(99.0),
-            max_ms: part(100.0),
-            most_waiting: *most_waiting,
-            left: *left,
-        }
-    }
 }
 
 #[cfg(test)]

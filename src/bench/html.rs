@@ -8,6 +8,7 @@ use super::papers::Topic;
 use super::report::{Report, readable};
 use super::table::Table;
 use super::transpose::{GEFORCE, QUADRO, rate_of_ms};
+use crate::html::escaped;
 use std::fmt::Write;
 
 const STYLE: &str = "
@@ -245,11 +246,4 @@ fn map(out: &mut String, name: &str, cells: &[(u32, u32, Option<f64>)]) {
         }
     }
     out.push_str("</tr></table></div>\n");
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }

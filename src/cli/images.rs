@@ -3,6 +3,7 @@
 use super::WholeSet;
 use crate::batch::options::Files;
 use crate::ops::{Entry, OPS, Operation};
+use crate::options::Common;
 use clap::error::{Error, ErrorKind};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
@@ -15,6 +16,8 @@ pub struct Images {
     pub set: WholeSet,
     /// The inputs and the output.
     pub files: Files,
+    /// The options of every verb that reads images.
+    pub common: Common,
 }
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
@@ -28,7 +31,20 @@ fn subcommand(entry: &Entry) -> Command {
         true => WholeSet::augment_args(own),
         false => own,
     };
-    Files::augment_args(own).about(about)
+    let whole = Common::augment_args(Files::augment_args(own));
+    let inputs = whole
+        .get_positionals()
+        .filter(|positional| positional.get_id() != "paths")
+        .map(|own| format!("<{}> ", own.get_id().as_str().to_uppercase()))
+        .collect::<String>();
+    whole
+        .override_usage(format!(
+            "gpuimg {} [OPTIONS] {inputs}INPUT... OUTPUT",
+            entry.name
+        ))
+        .about(about)
+        .aliases(entry.aliases)
+        .after_help(entry.shown)
 }
 
 impl FromArgMatches for Images {
@@ -45,6 +61,7 @@ impl FromArgMatches for Images {
                 false => WholeSet::default(),
             },
             files: Files::from_arg_matches(matches)?,
+            common: Common::from_arg_matches(matches)?,
         })
     }
 

@@ -5,7 +5,7 @@ use super::deflated::Deflated;
 use super::error_policy::ErrorPolicy;
 use super::item::Item;
 use super::packed::{Packed, Unsuited};
-use super::{FORMATS, Options};
+use super::{FORMATS, Options, foreign};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
 use crate::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
@@ -31,6 +31,14 @@ pub trait Format: fmt::Debug + Sync {
 
     /// Whether a file that begins with these bytes, up to 8, is of this format.
     fn sniff(&self, head: &[u8]) -> bool;
+
+    /// Refuses a file name that would be untrue of an image of this shape.
+    ///
+    /// # Errors
+    /// The name that would be true.
+    fn check_name(&self, _path: &Path, _shape: &Shape) -> Result<()> {
+        Ok(())
+    }
 
     /// The capabilities of its files.
     fn capabilities(&self) -> Capabilities;
@@ -209,7 +217,7 @@ pub fn of_extension(path: &Path) -> Result<&'static dyn Format> {
     let extension = extension.to_lowercase();
     ensure!(
         !extension.is_empty(),
-        "its name has no extension to tell the format by (--format says it)"
+        "its name has no extension to tell the format by: give it one, as .png, or say --format png"
     );
     let format = find(|format| format.extensions().contains(&&*extension));
     format.with_context(|| {
@@ -231,19 +239,31 @@ pub fn of_content(source: &Source) -> Result<&'static dyn Format> {
     let mut head = [0; 8];
     let length = source.read_up_to(&mut head, 0)?;
     let format = find(|format| format.sniff(&head[..length]));
-    format.with_context(|| {
-        let names = FORMATS.iter().map(|format| format.name()).collect();
-        format!("it is not a {} image", listed(names, "or"))
-    })
+    if let Some(format) = format {
+        return Ok(format);
+    }
+    let names = FORMATS.iter().map(|format| format.name()).collect();
+    match foreign::of(source)? {
+        Some(foreign) => bail!(
+            "it is {}, which is not read ({} are): {}",
+            foreign.name,
+            listed(names, "and"),
+            foreign.advice
+        ),
+        None => bail!("it is not a {} image", listed(names, "or")),
+    }
 }
 
-/// Reads the value of `--format`.
+/// Reads the value of `--format`: a format's name or one of its extensions, in any case.
 pub fn argument() -> impl TypedValueParser<Value = &'static dyn Format> {
-    let values = FORMATS
-        .iter()
-        .map(|format| PossibleValue::new(format.id()).help(format.title()));
-    PossibleValuesParser::new(values).try_map(|id| {
-        let found = find(|format| format.id() == id);
+    let values = FORMATS.iter().map(|format| {
+        PossibleValue::new(format.id())
+            .aliases(format.extensions())
+            .help(format.title())
+    });
+    PossibleValuesParser::new(values).try_map(|word| {
+        let word = word.to_lowercase();
+        let found = find(|format| format.id() == word || format.extensions().contains(&&*word));
         found.context("no format of this name")
     })
 }

@@ -12,6 +12,7 @@ use crate::image::{Depth, Image, Samples, Shape};
 use crate::metadata::{Diagnostics, Metadata};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::borrow::Cow;
+use std::path::Path;
 
 /// Portable anymap: P5 and P6.
 #[derive(Debug)]
@@ -36,6 +37,16 @@ impl Format for Pnm {
 
     fn sniff(&self, head: &[u8]) -> bool {
         matches!(head, [b'P', b'1'..=b'7', ..])
+    }
+
+    fn check_name(&self, path: &Path, shape: &Shape) -> Result<()> {
+        let extension = path.extension().unwrap_or_default();
+        ensure!(
+            !extension.eq_ignore_ascii_case("pgm") || shape.colours() == 1,
+            "a .pgm is grey, and the image has colours: call it {}",
+            path.with_extension("ppm").display()
+        );
+        Ok(())
     }
 
     fn capabilities(&self) -> Capabilities {

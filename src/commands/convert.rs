@@ -19,8 +19,14 @@ use anyhow::{Context, Result, anyhow};
 use std::path::{Path, PathBuf};
 
 /// Runs an operation on each image, with its own statistic or with that of a whole set.
-pub fn run(images: &Images, common: &Common) -> Result<Outcome> {
-    let Images { op, set, files } = images;
+pub fn run(images: &Images) -> Result<Outcome> {
+    let Images {
+        op,
+        set,
+        files,
+        common,
+    } = images;
+    common.check()?;
     let conversion = Conversion::of(files).map_err(usage)?;
     let batch = &files.batch;
     if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {

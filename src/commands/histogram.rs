@@ -24,10 +24,14 @@ pub fn run(
                    FILE --follow";
         return Err(usage(anyhow!(why)));
     }
+    common.check()?;
     let items = found::collect(inputs, &options.selection, None).map_err(usage)?;
     let others = [&options.report, &options.selection.files_from];
     let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
     let path = &output.output;
+    if path == Path::new("-") {
+        options.report_beside("the histogram").map_err(usage)?;
+    }
     places::keep_off("the histogram", path, &items.items, &others).map_err(usage)?;
     // Checked here, and not after hours of counting.
     can_be_written(path, output.overwrite, true)

@@ -3,9 +3,10 @@
 use crate::console;
 use crate::device::Devices;
 use crate::ops::Operation;
-use crate::options::{Common, StatsForm};
+use crate::options::Common;
 use crate::pipeline::{Destination, Done, Resources, one_image};
-use crate::timing::Report;
+use crate::timing::page::Track;
+use crate::timing::{FileCounts, Report};
 use anyhow::Result;
 use std::path::Path;
 
@@ -21,7 +22,7 @@ pub fn single(
     common: &Common,
     quiet: bool,
 ) -> Result<Done> {
-    let devices = Devices::new(common.device);
+    let devices = Devices::new(common.device.choice);
     let resources = Resources {
         devices: &devices,
         budget: None,
@@ -39,25 +40,35 @@ pub fn single(
             console::tell(&format!("gpuimg: {file}: {}", done.device));
         }
     }
-    let wall = done.timeline.wall();
-    let Some(form) = common.stats else {
+    let Some(form) = &common.stats else {
         return Ok(done);
     };
-    let mut timeline = done.timeline.clone();
-    timeline.peaks = devices.peaks();
     let arrow = output
         .map(|output| format!(" → {}", output.path.display()))
         .unwrap_or_default();
     let title = format!("{} {}{arrow}: {}", op.name(), input.display(), done.shape);
-    let report = Report {
-        title: &console::printable(&title),
-        device: &done.device,
-        timeline: &timeline,
-        wall,
+    let mut report = Report {
+        verb: op.name(),
+        title: console::printable(&title).into(),
+        files: FileCounts {
+            files: 1,
+            done: 1,
+            failed: done.damage.is_some().into(),
+            ..FileCounts::default()
+        },
+        threads: 1,
+        timeline: Some(done.timeline.clone()),
+        peaks: devices.peaks(),
+        wall: done.timeline.wall(),
+        ..Report::default()
     };
-    match form {
-        StatsForm::Text => console::tell_lines(&report.text()),
-        StatsForm::Json => console::tell(&report.json()?),
+    report.add(&done.timeline, &done.device, done.found.pages.len());
+    if common.draws() {
+        report.tracks.push(Track {
+            name: input.display().to_string(),
+            timeline: done.timeline.clone(),
+        });
     }
+    form.deliver(&report)?;
     Ok(done)
 }

@@ -4,7 +4,8 @@
 use super::single::single;
 use crate::batch::{self, options::Options};
 use crate::console;
-use crate::ops::sum::Sum;
+use crate::device::Unusable;
+use crate::ops::sum::{self, Sum};
 use crate::options::Common;
 use crate::outcome::Outcome;
 use crate::pipeline::Done;
@@ -19,7 +20,14 @@ pub fn run(
     options: &Options,
     common: &Common,
 ) -> Result<Outcome> {
-    let print = |input: &Path, done: &Done| -> Result<()> {
+    common.check()?;
+    let print = |input: &Path, done: Result<&Done, &str>| -> Result<()> {
+        let done = match done {
+            Ok(done) => done,
+            Err(error) if json => return console::print(&sum::failure(input, error)?),
+            // It is named on standard error.
+            Err(_) => return Ok(()),
+        };
         for totals in &done.found.totals {
             let line = match json {
                 true => totals.json(input)?,
@@ -31,8 +39,14 @@ pub fn run(
     };
     match inputs {
         [input] if !input.is_dir() && !options.wanted() => {
-            let done = single(op, input, None, common, options.verbosity.quiet)?;
-            print(input, &done)?;
+            let done = single(op, input, None, common, options.verbosity.quiet);
+            if let Err(error) = &done
+                && !error.is::<Unusable>()
+            {
+                print(input, Err(&format!("{error:#}")))?;
+            }
+            let done = done?;
+            print(input, Ok(&done))?;
             Ok(done.outcome())
         }
         _ => batch::measure(op, inputs, options, common, print),

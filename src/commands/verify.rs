@@ -1,16 +1,16 @@
 //! `verify`: compares two images, or the results of both devices for one image.
 
-use crate::options::Common;
+use crate::device::Choice;
 use crate::outcome::{Outcome, usage};
 use crate::verify;
 use anyhow::{Result, anyhow};
 use std::path::PathBuf;
 
 /// Compares the given images, or the devices.
-pub fn run(images: &[PathBuf], devices: bool, json: bool, common: &Common) -> Result<Outcome> {
+pub fn run(images: &[PathBuf], devices: bool, json: bool, choice: Choice) -> Result<Outcome> {
     match (images, devices) {
         ([a, b], false) => verify::files(a, b, json),
-        ([image], true) => verify::devices(image, common.device.ordinal()),
+        ([image], true) => verify::devices(image, choice.ordinal()),
         _ => Err(usage(anyhow!(
             "two images are compared, or one with --devices"
         ))),

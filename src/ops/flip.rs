@@ -15,13 +15,18 @@ pub struct Flip {
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Axis {
     /// Left and right change places
+    #[value(alias = "h")]
     Horizontal,
     /// Top and bottom change places
+    #[value(alias = "v")]
     Vertical,
 }
 
 impl Verb for Flip {
     const NAME: &'static str = "flip";
+    const EXAMPLES: &'static str = "Examples:\n\
+\x20 gpuimg flip horizontal in.png out.png  left and right change places\n\
+\x20 gpuimg flip v in/ out/                 every image below in/, top to bottom";
 
     fn operation(self) -> Box<dyn Operation> {
         Box::new(match self.axis {

@@ -249,6 +249,10 @@ impl Histogram {
 
 impl Verb for Histogram {
     const NAME: &'static str = "histogram";
+    const EXAMPLES: &'static str = "Examples:\n\
+\x20 gpuimg histogram in/ -o all.hist                  of the whole set\n\
+\x20 gpuimg histogram in/ --shard 1/3 -o parts/1.hist  the first of three machines\n\
+\x20 gpuimg normalize in/ out/ --range-from all.hist   what it is for";
     const MAKES_IMAGES: bool = false;
 
     fn operation(self) -> Box<dyn Operation> {

@@ -57,6 +57,14 @@ pub struct Normalize {
 
 impl Verb for Normalize {
     const NAME: &'static str = "normalize";
+    const ALIASES: &'static [&'static str] = &["normalise"];
+    const EXAMPLES: &'static str = "Examples:\n\
+\x20 gpuimg normalize in.png out.png                   its range to 0…65535\n\
+\x20 gpuimg normalize in.tif preview.png --depth 8     a preview for a screen\n\
+\x20 gpuimg normalize --clip 0.1:99.9 in.tif out.tif   without the outliers\n\
+\x20 gpuimg normalize --range 400:3700 in.tif out.tif  a window of your own\n\
+\x20 gpuimg normalize series/ out/ --across            one contrast for a series\n\
+\x20 gpuimg normalize - - --format png < in.tif > out.png";
     const MEASURES: bool = true;
 
     fn operation(self) -> Box<dyn Operation> {

@@ -28,6 +28,10 @@ pub enum Angle {
 
 impl Verb for Rotate {
     const NAME: &'static str = "rotate";
+    const EXAMPLES: &'static str = "Examples:\n\
+\x20 gpuimg rotate 90 in.tif out.tif              a quarter turn clockwise\n\
+\x20 gpuimg rotate 270 in/ out/ --format png      every image below in/\n\
+\x20 gpuimg rotate 180 in.tif in.tif --overwrite  in place";
 
     fn operation(self) -> Box<dyn Operation> {
         Box::new(match self.angle {

@@ -28,6 +28,9 @@ pub struct Sum {
     pub all: bool,
 }
 
+/// Version of the JSON objects.
+const SCHEMA: u32 = 2;
+
 /// The total of one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Total {
@@ -53,8 +56,10 @@ pub struct Totals {
     pub shape: Shape,
     /// A total for each channel.
     pub channels: Vec<Total>,
-    /// The page's number in its file, counted from 1; `None` for a file of one page.
-    pub page: Option<usize>,
+    /// The page's number in its file, counted from 1.
+    pub page: usize,
+    /// Whether other pages of the file are added up too, so that the page is named.
+    pub one_of_several: bool,
     /// The sample that stands for 0: the middle of the range if samples are signed.
     pub zero: u16,
 }
@@ -79,11 +84,14 @@ impl Totals {
 
     /// One line of text: the file, the total of its colours, and the total of each channel.
     pub fn text(&self, input: &Path) -> String {
-        let page = self.page.map(|page| format!(", page {page}"));
+        let page = match self.one_of_several {
+            true => format!(", page {}", self.page),
+            false => String::new(),
+        };
         let mut line = format!(
             "{}{}: {}",
             input.display(),
-            page.unwrap_or_default(),
+            page,
             self.figures(&self.together(), self.shape.colours())
         );
         if self.shape.channels > 1 {
@@ -105,11 +113,14 @@ impl Totals {
             total: self.record(total, 1),
         });
         serde_json::to_string(&TotalsRecord {
+            schema: SCHEMA,
+            status: "done",
             file: input.to_string_lossy(),
             page: self.page,
             width: self.shape.width,
             height: self.shape.height,
             depth: self.shape.depth.bits(),
+            signed: self.zero != 0,
             total: self.record(&self.together(), self.shape.colours()),
             channels: channels.collect(),
         })
@@ -127,13 +138,8 @@ impl Totals {
     }
 
     fn named(&self) -> impl Iterator<Item = (&'static str, &Total)> {
-        let names: &[&str] = match self.shape.channels {
-            1 => &["grey"],
-            2 => &["grey", "alpha"],
-            3 => &["red", "green", "blue"],
-            _ => &["red", "green", "blue", "alpha"],
-        };
-        names.iter().copied().zip(&self.channels)
+        let names = self.shape.channel_names().iter();
+        names.copied().zip(&self.channels)
     }
 
     fn mean(&self, total: &Total, channels: usize) -> f64 {
@@ -169,16 +175,39 @@ impl Totals {
 /// What `sum --json` prints of a page.
 #[derive(Serialize)]
 struct TotalsRecord<'a> {
+    schema: u32,
+    status: &'static str,
     file: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    page: Option<usize>,
+    page: usize,
     width: usize,
     height: usize,
     depth: u32,
+    signed: bool,
     /// All colours together.
     #[serde(flatten)]
     total: TotalRecord,
     channels: Vec<ChannelRecord>,
+}
+
+/// The line of `sum --json` for a file that failed.
+///
+/// # Errors
+/// None that can occur: all keys are text.
+pub fn failure(input: &Path, error: &str) -> serde_json::Result<String> {
+    serde_json::to_string(&FailureRecord {
+        schema: SCHEMA,
+        status: "failed",
+        file: input.to_string_lossy(),
+        error,
+    })
+}
+
+#[derive(Serialize)]
+struct FailureRecord<'a> {
+    schema: u32,
+    status: &'static str,
+    file: Cow<'a, str>,
+    error: &'a str,
 }
 
 #[derive(Serialize)]
@@ -205,6 +234,10 @@ struct RangeRecord {
 
 impl Verb for Sum {
     const NAME: &'static str = "sum";
+    const EXAMPLES: &'static str = "Examples:\n\
+\x20 gpuimg sum in.tif                         the exact sum of the samples\n\
+\x20 gpuimg sum --all *.tif                    minimum, maximum and mean too\n\
+\x20 gpuimg sum --all --json in/ > sums.jsonl  a JSON object for each page";
     const MAKES_IMAGES: bool = false;
 
     fn operation(self) -> Box<dyn Operation> {
@@ -331,7 +364,8 @@ fn finished<I>(shape: Shape, channels: Vec<Total>) -> OpResult<I> {
     let totals = Totals {
         shape,
         channels,
-        page: None,
+        page: 1,
+        one_of_several: false,
         zero: 0,
     };
     OpResult::Totals(totals)

@@ -10,6 +10,9 @@ pub struct Transpose;
 
 impl Verb for Transpose {
     const NAME: &'static str = "transpose";
+    const EXAMPLES: &'static str = "Examples:\n\
+\x20 gpuimg transpose in.pgm out.png         rows become columns\n\
+\x20 gpuimg transpose in/ out/ --format tif  every image below in/";
 
     fn operation(self) -> Box<dyn Operation> {
         Box::new(Symmetry::Transpose)

@@ -9,6 +9,10 @@ use clap::{ArgMatches, Args, Command};
 pub trait Verb: Args {
     /// The subcommand's name.
     const NAME: &'static str;
+    /// Other spellings of the name.
+    const ALIASES: &'static [&'static str] = &[];
+    /// Commands that a newcomer can copy, for the end of the help.
+    const EXAMPLES: &'static str;
     /// Whether it makes images; the subcommands of operations that give numbers are in `cli.rs`.
     const MAKES_IMAGES: bool = true;
     /// Whether it may need a statistic, which `--across` and `--range-from` measure over a whole
@@ -27,6 +31,10 @@ pub trait Verb: Args {
 pub struct Entry {
     /// The name that a user types.
     pub name: &'static str,
+    /// Other spellings of it.
+    pub aliases: &'static [&'static str],
+    /// The examples at the end of its help.
+    pub shown: &'static str,
     /// Whether it makes images.
     pub makes_images: bool,
     /// Whether it may need a statistic.
@@ -42,6 +50,8 @@ impl Entry {
     pub(super) const fn of<V: Verb>() -> Entry {
         Entry {
             name: V::NAME,
+            aliases: V::ALIASES,
+            shown: V::EXAMPLES,
             makes_images: V::MAKES_IMAGES,
             measures: V::MEASURES,
             augment: V::augment_args,

@@ -37,8 +37,21 @@ pub struct Found {
     pub totals: Vec<Totals>,
     /// The counts of all pages, for `histogram`.
     pub counts: Option<Counts>,
-    /// The input ranges that values were stretched from, of every page: one range a page, or one
-    /// for each colour channel.
+    /// The pages that were processed, in order.
+    pub pages: Vec<FoundPage>,
+}
+
+/// What was found in a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundPage {
+    /// Its number in the file, from 1.
+    pub page: usize,
+    /// Its shape as it was read.
+    pub shape: Shape,
+    /// Whether its samples are signed.
+    pub signed: bool,
+    /// The input ranges that values were stretched from: one of all colours, or one for each colour
+    /// channel; none if nothing was stretched.
     pub ranges: Vec<(i32, i32)>,
 }
 

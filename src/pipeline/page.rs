@@ -10,7 +10,7 @@ mod write;
 
 use super::destination::Destination;
 use super::diagnostics::FileDiagnostics;
-use super::done::Found;
+use super::done::{Found, FoundPage};
 use super::errors::Sentences;
 use super::stack::StackStatistics;
 use crate::codec::{Reader, Writer};
@@ -72,6 +72,7 @@ impl PageProcessor<'_, '_> {
         if index > 0 {
             write::tell_written(self);
         }
+        self.executor.timeline.page = Some(self.reader.pages()[index] + 1);
         let mut diagnostics = Diagnostics::default();
         let page = read::decode(self, op, index, &mut diagnostics)?;
         let read = page.pixels.shape();
@@ -88,6 +89,7 @@ impl PageProcessor<'_, '_> {
             types: operate::sample_types(self, &metadata, read, pixels.shape().depth),
             statistics: stack.of(&read, &metadata),
         };
+        let signed = task.types.read.signed;
         let Executed { result, summary } = operate::run(self, &task, pixels)?;
         diagnostics.warnings.extend(summary.warnings);
         self.since = Instant::now();
@@ -95,7 +97,8 @@ impl PageProcessor<'_, '_> {
             OpResult::Totals(found) => {
                 let pages = self.reader.pages().len();
                 let found = Totals {
-                    page: (pages > 1).then_some(index + 1),
+                    page: index + 1,
+                    one_of_several: pages > 1,
                     zero: metadata.zero(found.shape.depth),
                     ..found
                 };
@@ -118,7 +121,12 @@ impl PageProcessor<'_, '_> {
                 write::encode(self, page, op.effect(), &mut diagnostics)?;
             }
         }
-        self.found.ranges.extend(summary.ranges);
+        self.found.pages.push(FoundPage {
+            page: index + 1,
+            shape: read,
+            signed,
+            ranges: summary.ranges,
+        });
         self.diagnostics.add(index + 1, diagnostics);
         Ok(())
     }

@@ -1,77 +1,123 @@
-//! A finished timeline for people, as a table, and for programs, as one JSON object.
+//! A finished run for people, as a table, and for programs, as one JSON object: the same for one file and
+//! for a batch.
 
-use super::{Span, Timeline, in_millis, millis};
+use super::latency::{WatchRecord, Watched};
+use super::page::Track;
+use super::totals::{Share, StageRecord, Totals};
+use super::{Peaks, Span, Timeline, in_millis, millis};
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
 
 /// Version of the object.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
-/// A finished piece of work, for printing.
-#[derive(Debug)]
-pub struct Report<'a> {
-    /// A title in one line: subcommand, input, output, image.
-    pub title: &'a str,
-    /// The device, and why it was chosen.
-    pub device: &'a str,
-    /// The spans.
-    pub timeline: &'a Timeline,
+/// A finished run of one or of many files.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// The operation.
+    pub verb: &'static str,
+    /// A title in one line: verb, input, output and image, or the number of files.
+    pub title: String,
+    /// How many files it has, and what became of them.
+    pub files: FileCounts,
+    /// How many threads shared the files.
+    pub threads: usize,
+    /// Pages of all files.
+    pub pages: usize,
+    /// The devices that did the work.
+    pub devices: Vec<DeviceShare>,
+    /// The stages of all files.
+    pub totals: Totals,
+    /// The timeline of the only file; none of a batch.
+    pub timeline: Option<Timeline>,
+    /// The timelines of all files, where a page is wanted.
+    pub tracks: Vec<Track>,
+    /// The peaks that rates are compared with.
+    pub peaks: Peaks,
     /// The elapsed time of the whole work.
     pub wall: Duration,
+    /// Of a watch: how long files waited.
+    pub watch: Option<Watched>,
 }
 
-impl Report<'_> {
-    fn sum(&self) -> Duration {
-        self.timeline.spans.iter().map(|span| span.time).sum()
-    }
+/// The number of files, and of those that were processed, skipped, or not processed.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct FileCounts {
+    /// All of them.
+    pub files: usize,
+    /// Processed, damaged ones among them.
+    pub done: usize,
+    /// Done by an earlier run.
+    pub skipped: usize,
+    /// Failed, damaged ones among them.
+    pub failed: usize,
+}
 
-    fn largest(&self) -> Option<&Span> {
-        self.timeline.spans.iter().max_by_key(|span| span.time)
+/// A device and its share of the files.
+#[derive(Debug, Serialize)]
+pub struct DeviceShare {
+    name: String,
+    files: usize,
+    /// Why it was chosen for the first of them.
+    reason: String,
+}
+
+impl Report {
+    /// Adds a file that was processed on `device`, a name followed by a comma and the reason.
+    pub fn add(&mut self, timeline: &Timeline, device: &str, pages: usize) {
+        self.totals.add(timeline);
+        self.pages += pages;
+        let (name, reason) = device.split_once(", ").unwrap_or((device, ""));
+        match self.devices.iter_mut().find(|known| known.name == name) {
+            Some(known) => known.files += 1,
+            None => self.devices.push(DeviceShare {
+                name: name.into(),
+                files: 1,
+                reason: reason.into(),
+            }),
+        }
     }
 
     fn share(&self, time: Duration) -> f64 {
         100.0 * time.as_secs_f64() / self.wall.as_secs_f64().max(1e-9)
     }
 
-    /// The timeline as a table, followed by a sentence that names the largest part.
+    /// A table, and a sentence that names the largest part or the bottleneck. One image has a line for
+    /// each of its spans, a stack and a batch one for each stage.
     pub fn text(&self) -> String {
-        let mut out = format!("{}\n{}\n", self.title, self.device);
-        let _ = writeln!(
-            out,
-            "{:<14}{:>12}{:>12}{:>14}{:>10}  ceiling",
-            "stage", "began", "time", "bytes", "GB/s"
-        );
-        for span in self.timeline.spans() {
-            let rate = span
-                .rate()
-                .map_or(String::new(), |rate| format!("{rate:.2}"));
-            let bytes = if span.bytes > 0 {
-                span.bytes.to_string()
-            } else {
-                String::new()
-            };
-            let ceiling = match (span.rate(), self.timeline.peaks.of(span.limit)) {
-                (Some(rate), Some((peak, what))) => {
-                    format!("{:3.0} % of {peak:.0} ({what})", 100.0 * rate / peak)
-                }
-                _ if span.beside > (span.time + span.beside) / 20 => {
-                    format!("counting {} of files beside it", millis(span.beside))
-                }
-                _ => String::new(),
-            };
-            let line = format!(
-                "{:<14}{:>12}{:>12}{:>14}{:>10}  {}",
-                span.name,
-                millis(span.start),
-                millis(span.time),
-                bytes,
-                rate,
-                ceiling
-            );
-            let _ = writeln!(out, "{}", line.trim_end());
+        let mut out = format!("{}\n", self.title);
+        for line in self.device_lines() {
+            let _ = writeln!(out, "{line}");
         }
-        let (sum, wall) = (self.sum(), self.wall);
+        out += &match &self.timeline {
+            Some(timeline) if self.pages == 1 => self.spans(timeline),
+            Some(_) => self.totals.table("page", self.pages, &self.peaks),
+            None => self.totals.table("file", self.files.done, &self.peaks),
+        };
+        let watch = self.watch.as_ref().map(Watched::text);
+        out + &self.conclusion() + &watch.unwrap_or_default()
+    }
+
+    /// A line for each device: why it was chosen, or its share of the files.
+    pub(super) fn device_lines(&self) -> Vec<String> {
+        let line = |device: &DeviceShare| match &self.timeline {
+            Some(_) => format!("{}, {}", device.name, device.reason),
+            None => format!(
+                "{}: {} of {} files",
+                device.name, device.files, self.files.files
+            ),
+        };
+        self.devices.iter().map(line).collect()
+    }
+
+    /// Of one file how its stages fill the time, and the largest; of a batch the bottleneck.
+    pub(super) fn conclusion(&self) -> String {
+        if self.timeline.is_none() {
+            return self.totals.limit(self.wall, self.threads);
+        }
+        let mut out = String::new();
+        let (sum, wall) = (self.totals.sum(), self.wall);
         let difference = if sum > wall {
             format!("{} of it side by side", millis(sum - wall))
         } else {
@@ -83,13 +129,50 @@ impl Report<'_> {
             millis(sum),
             millis(wall)
         );
-        if let Some(span) = self.largest() {
+        if let Some((name, time)) = self.totals.largest() {
             let _ = writeln!(
                 out,
-                "The largest part is {}: {:.0} % of the wall clock.",
-                span.name,
-                self.share(span.time)
+                "The largest part is {name}: {:.0} % of the wall clock.",
+                self.share(time)
             );
+        }
+        out
+    }
+
+    /// The spans of an image as a table.
+    fn spans(&self, timeline: &Timeline) -> String {
+        let mut out = format!(
+            "{:<14}{:>12}{:>12}{:>14}{:>10}  ceiling\n",
+            "stage", "began", "time", "bytes", "GB/s"
+        );
+        for span in timeline.spans() {
+            let rate = span
+                .rate()
+                .map_or(String::new(), |rate| format!("{rate:.2}"));
+            let bytes = if span.bytes > 0 {
+                span.bytes.to_string()
+            } else {
+                String::new()
+            };
+            let ceiling = match (span.rate(), self.peaks.of(span.limit)) {
+                (Some(rate), Some((peak, what))) => {
+                    format!("{:3.0} % of {peak:.0} ({what})", 100.0 * rate / peak)
+                }
+                _ if span.beside > (span.time + span.beside) / 20 => {
+                    format!("counting {} of files beside it", millis(span.beside))
+                }
+                _ => String::new(),
+            };
+            let line = format!(
+                "{:<14}{:>12}{:>12}{:>14}{:>10}  {}",
+                &span.name,
+                millis(span.start),
+                millis(span.time),
+                bytes,
+                rate,
+                ceiling
+            );
+            let _ = writeln!(out, "{}", line.trim_end());
         }
         out
     }
@@ -99,58 +182,68 @@ impl Report<'_> {
     /// # Errors
     /// None that can occur: all keys are text.
     pub fn json(&self) -> serde_json::Result<String> {
-        let spans = self.timeline.spans().into_iter();
+        let spans = self.timeline.iter().flat_map(Timeline::spans);
         serde_json::to_string(&ReportRecord {
             schema: SCHEMA,
-            title: self.title,
-            device: self.device,
-            spans: spans.map(|span| self.record(span)).collect(),
-            sum_ms: in_millis(self.sum()),
+            verb: self.verb,
+            title: &self.title,
+            files: self.files,
+            pages: self.pages,
+            threads: self.threads,
+            devices: &self.devices,
+            stages: self.totals.records(&self.peaks),
+            spans: spans.map(SpanRecord::of).collect(),
+            busy: self.totals.shares(self.wall, self.threads),
+            sum_ms: in_millis(self.totals.sum()),
             wall_ms: in_millis(self.wall),
-            largest: self.largest().map(|span| span.name.as_str()),
+            largest: self.totals.largest().map(|(name, _)| name),
+            watch: self.watch.as_ref().map(Watched::record),
         })
-    }
-
-    fn record<'a>(&self, span: &'a Span) -> SpanRecord<'a> {
-        let (rate, peak) = (span.rate(), self.timeline.peaks.of(span.limit));
-        let (peak, ceiling) = peak.unzip();
-        SpanRecord {
-            name: &span.name,
-            start_ms: in_millis(span.start),
-            time_ms: in_millis(span.time),
-            beside_ms: in_millis(span.beside),
-            bytes: span.bytes,
-            gb_per_s: rate,
-            ceiling_gb_per_s: peak,
-            ceiling,
-            percent_of_ceiling: rate.zip(peak).map(|(rate, peak)| 100.0 * rate / peak),
-        }
     }
 }
 
-/// The JSON object of one image.
+/// The JSON object of a run.
 #[derive(Serialize)]
 struct ReportRecord<'a> {
     schema: u32,
+    verb: &'a str,
     title: &'a str,
-    device: &'a str,
+    #[serde(flatten)]
+    files: FileCounts,
+    pages: usize,
+    threads: usize,
+    devices: &'a [DeviceShare],
+    stages: Vec<StageRecord<'a>>,
     spans: Vec<SpanRecord<'a>>,
+    busy: [Share; 5],
     sum_ms: f64,
     wall_ms: f64,
-    /// The name of the span that took the longest.
+    /// The name of the stage that took the longest.
     largest: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    watch: Option<WatchRecord>,
 }
 
 /// The JSON object of a span.
 #[derive(Serialize)]
 struct SpanRecord<'a> {
     name: &'a str,
+    page: Option<usize>,
     start_ms: f64,
     time_ms: f64,
     beside_ms: f64,
     bytes: u64,
-    gb_per_s: Option<f64>,
-    ceiling_gb_per_s: Option<f64>,
-    ceiling: Option<String>,
-    percent_of_ceiling: Option<f64>,
+}
+
+impl SpanRecord<'_> {
+    fn of(span: &Span) -> SpanRecord<'_> {
+        SpanRecord {
+            name: &span.name,
+            page: span.page,
+            start_ms: in_millis(span.start),
+            time_ms: in_millis(span.time),
+            beside_ms: in_millis(span.beside),
+            bytes: span.bytes,
+        }
+    }
 }

@@ -191,7 +191,11 @@ fn refusals() {
         (&colour, build().tag(262, 3, &[8]), "Lab"),
         (&grey, build().tag(262, 3, &[32803]), "interpretation 32803"),
         (&grey, build().tag(266, 3, &[2]), "fill order 2"),
-        (&alpha, build().tag(262, 3, &[1]), "3 channels beside"),
+        (
+            &alpha,
+            build().tag(262, 3, &[1]),
+            "1 of grey, and 3 more channels",
+        ),
         (&grey, build().tag(277, 3, &[5]), "4 channels beside"),
         (&grey, build().tag(262, 3, &[2]), "1 samples a pixel"),
         (&grey, build().tag(259, 3, &[7]), "JPEG"),

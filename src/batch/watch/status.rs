@@ -1,12 +1,12 @@
 //! The status of a watch, on standard error: a line that stays on a terminal, and otherwise a line a
 //! minute in which something happened, with the time, as logs of services have it.
 
-use super::latency::Latencies;
 use crate::batch::item::Item;
 use crate::batch::plan;
 use crate::batch::progress::Verbosity;
 use crate::batch::tally::Screen;
 use crate::console;
+use crate::timing::Latencies;
 use crate::timing::millis;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::VecDeque;

@@ -87,7 +87,10 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
             other => bail!("an extra channel of meaning {other} (ExtraSamples) is not supported"),
         },
         more => bail!(
-            "{more} channels beside the {colours} of its colours are not supported (write each as a page)"
+            "each pixel has {channels} samples: {colours} of {}, and {more} more channels, where one \
+             (alpha) is supported: write each channel as a page of its own, as ImageJ does with \
+             Split Channels",
+            if colours == 1 { "grey" } else { "colour" }
         ),
     };
     let planar = match ifd.value(tag::PLANAR_CONFIGURATION)?.unwrap_or(1) {

@@ -1,6 +1,8 @@
 //! Latencies of files: percentiles from counts in classes one percent apart, so that a watch of any
 //! length needs the same memory.
 
+use super::{in_millis, millis};
+use serde::Serialize;
 use std::time::Duration;
 
 /// The ratio of a class to the one below it.
@@ -60,6 +62,69 @@ impl Latencies {
         class.map_or(Duration::ZERO, |class| {
             Duration::from_secs_f64(end(class)).min(self.longest)
         })
+    }
+}
+
+/// What `--stats` has of a watch beside the stages.
+#[derive(Debug)]
+pub struct Watched {
+    /// The latencies of the files that came while it ran.
+    pub latencies: Latencies,
+    /// The most files that waited at once.
+    pub most_waiting: usize,
+    /// Files left for the next run.
+    pub left: usize,
+}
+
+/// The same as a JSON object.
+#[derive(Serialize)]
+pub struct WatchRecord {
+    files: u64,
+    p50_ms: Option<f64>,
+    p95_ms: Option<f64>,
+    p99_ms: Option<f64>,
+    max_ms: Option<f64>,
+    most_waiting: usize,
+    left: usize,
+}
+
+impl Watched {
+    /// The latencies in a line of text.
+    pub fn text(&self) -> String {
+        let Watched {
+            latencies,
+            most_waiting,
+            left,
+        } = self;
+        let [p50, p95, p99] = [50.0, 95.0, 99.0].map(|part| millis(latencies.percentile(part)));
+        let times = match latencies.files() {
+            0 => "no file came while it ran".into(),
+            files => format!(
+                "{files} files, from whole input to named output: p50 {p50}, p95 {p95}, p99 {p99}, max {}",
+                millis(latencies.longest())
+            ),
+        };
+        format!("latency: {times}; backlog: at most {most_waiting} waiting, {left} left\n")
+    }
+
+    /// The same as a JSON object (docs/SCHEMAS.md).
+    pub fn record(&self) -> WatchRecord {
+        let Watched {
+            latencies,
+            most_waiting,
+            left,
+        } = self;
+        let some = latencies.files() > 0;
+        let part = |percent| some.then(|| in_millis(latencies.percentile(percent)));
+        WatchRecord {
+            files: latencies.files(),
+            p50_ms: part(50.0),
+            p95_ms: part(95.0),
+            p99_ms: part(99.0),
+            max_ms: part(100.0),
+            most_waiting: *most_waiting,
+            left: *left,
+        }
     }
 }
 

@@ -1,0 +1,33 @@
+//! Commands that a newcomer can copy, for the end of the help of each verb that is no operation.
+//! Lines have at most 80 columns.
+
+pub const ALL: &str = "Examples:\n\
+\x20 gpuimg normalize in.png out.png         stretch minimum…maximum to the full depth\n\
+\x20 gpuimg normalize in/ out/               every image below in/, the tree kept\n\
+\x20 gpuimg rotate 90 in.tif out.tif         a quarter turn clockwise\n\
+\x20 gpuimg sum --all in.tif                 sum, minimum, maximum and mean\n\
+gpuimg VERB --help has the options and more examples of each.";
+
+pub const MERGE: &str = "Examples:\n\
+\x20 gpuimg merge parts -o all.hist                  every .hist file of a folder\n\
+\x20 gpuimg merge 1.hist 2.hist 3.hist -o all.hist   or each by its name";
+
+pub const VERIFY: &str = "Examples:\n\
+\x20 gpuimg verify a.png b.tif                       equal samples? status 0, else 1\n\
+\x20 gpuimg verify --devices in.png                  the CPU's bytes against the GPU's";
+
+pub const BENCH: &str = "Examples:\n\
+\x20 gpuimg bench                                    every table\n\
+\x20 gpuimg bench transpose reduce --html bench.html two of them, and a page with charts\n\
+\x20 gpuimg bench --json > now.json                  for a later --compare now.json";
+
+pub const DOCTOR: &str = "Examples:\n\
+\x20 gpuimg doctor                                   processor, memory, GPU and link\n\
+\x20 gpuimg doctor --device gpu:1                    the second GPU, or status 3";
+
+pub const COMPLETIONS: &str = "Examples:\n\
+\x20 gpuimg completions bash > /etc/bash_completion.d/gpuimg\n\
+\x20 gpuimg completions zsh > ~/.zfunc/_gpuimg";
+
+pub const MAN: &str = "Examples:\n\
+\x20 gpuimg man ~/.local/share/man/man1              then: man gpuimg";

@@ -1,0 +1,251 @@
+//! Stages added up, over the pages of a stack or the files of a batch, and the shares of the time in which
+//! each shared part of the machine was busy.
+
+use super::{Limit, Peaks, START, Span, Stretches, Timeline, in_millis, millis};
+use serde::Serialize;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// One stage, summed over all pages and files.
+#[derive(Debug)]
+struct Stage {
+    name: String,
+    limit: Limit,
+    count: usize,
+    time: Duration,
+    beside: Duration,
+    bytes: u64,
+}
+
+impl Stage {
+    /// GB/s over all the time in which it may have run.
+    fn rate(&self) -> Option<f64> {
+        super::rate(self.bytes, self.time + self.beside)
+    }
+}
+
+/// The stages of all pages and files, in the order in which the first of them passed them.
+#[derive(Debug, Default)]
+pub struct Totals {
+    stages: Vec<Stage>,
+    /// The time intervals in which uploads, downloads and kernels ran, for any image.
+    device: [Stretches; 3],
+}
+
+/// A resource of the GPU that all images share.
+#[derive(Clone, Copy)]
+struct Part {
+    what: &'static str,
+    limit: Limit,
+    /// The prefix of the names of its stages.
+    begins: &'static str,
+}
+
+const UP: Part = Part {
+    what: "the link to the GPU",
+    limit: Limit::Pcie,
+    begins: "upload",
+};
+const DOWN: Part = Part {
+    what: "the link from the GPU",
+    limit: Limit::Pcie,
+    begins: "download",
+};
+const GPU: Part = Part {
+    what: "the GPU",
+    limit: Limit::DeviceMemory,
+    begins: "",
+};
+
+impl Part {
+    fn does(&self, span: &Span) -> bool {
+        span.limit == self.limit && span.bare().starts_with(self.begins)
+    }
+}
+
+/// The share of the time in which a resource was busy.
+#[derive(Debug, Serialize)]
+pub(super) struct Share {
+    /// The resource.
+    pub what: &'static str,
+    /// Its busy time as a part of the wall clock; 1 is all of it.
+    pub busy: f64,
+}
+
+impl Totals {
+    /// Adds the stages of an image.
+    pub fn add(&mut self, timeline: &Timeline) {
+        for span in timeline.spans() {
+            let label = span.name.as_str();
+            let known = self.stages.iter().position(|stage| stage.name == label);
+            let index = known.unwrap_or_else(|| {
+                self.stages.push(Stage {
+                    name: label.to_owned(),
+                    limit: span.limit,
+                    count: 0,
+                    time: Duration::ZERO,
+                    beside: Duration::ZERO,
+                    bytes: 0,
+                });
+                self.stages.len() - 1
+            });
+            let parts = [UP, DOWN, GPU].iter().zip(&mut self.device);
+            for (_, stretches) in parts.filter(|(part, _)| part.does(span)) {
+                stretches.add(timeline.began(span), span.time);
+            }
+            let stage = &mut self.stages[index];
+            stage.count += 1;
+            stage.time += span.time;
+            stage.beside += span.beside;
+            stage.bytes += span.bytes;
+        }
+    }
+
+    /// The time of all stages.
+    pub(super) fn sum(&self) -> Duration {
+        self.stages.iter().map(|stage| stage.time).sum()
+    }
+
+    /// The name and time of the stage that took the longest.
+    pub(super) fn largest(&self) -> Option<(&str, Duration)> {
+        let longest = self.stages.iter().max_by_key(|stage| stage.time);
+        longest.map(|stage| (stage.name.as_str(), stage.time))
+    }
+
+    /// The busy share of each resource, from 0 to 1: the `threads` of the host, each direction of
+    /// the link, the GPU; and the share that its start took.
+    pub(super) fn shares(&self, wall: Duration, threads: usize) -> [Share; 5] {
+        let wall = wall.as_secs_f64().max(1e-9);
+        let on_host = |stage: &&Stage| stage.limit == Limit::Host && stage.name != START;
+        let host: Duration = self.stages.iter().filter(on_host).map(|s| s.time).sum();
+        // GPUs start concurrently, once.
+        let starts = self.stages.iter().find(|stage| stage.name == START);
+        let start = starts.map_or(Duration::ZERO, |stage| stage.time);
+        let [up, down, gpu] = &self.device;
+        let device = |part: Part, stretches: &Stretches| Share {
+            what: part.what,
+            busy: stretches.time().as_secs_f64() / wall,
+        };
+        [
+            Share {
+                what: "the host's threads",
+                busy: host.as_secs_f64() / threads.max(1) as f64 / wall,
+            },
+            device(UP, up),
+            device(DOWN, down),
+            device(GPU, gpu),
+            Share {
+                what: "the GPU's start",
+                busy: start.as_secs_f64() / wall,
+            },
+        ]
+    }
+
+    /// A table, a line a stage, with the time of each of so many `each` things.
+    pub(super) fn table(&self, each: &str, count: usize, peaks: &Peaks) -> String {
+        let mut out = format!(
+            "{:<20}{:>12}{:>16}{:>16}{:>10}  ceiling",
+            "stage",
+            "time",
+            format!("a {each}"),
+            "bytes",
+            "GB/s"
+        );
+        if peaks.memory.is_none() {
+            out.truncate(out.len() - "  ceiling".len());
+        }
+        out.push('\n');
+        for stage in &self.stages {
+            let bytes = match stage.bytes {
+                0 => String::new(),
+                bytes => bytes.to_string(),
+            };
+            let rate = stage.rate().map(|rate| format!("{rate:.2}"));
+            let ceiling = stage.rate().zip(peaks.of(stage.limit));
+            let ceiling = ceiling.map(|(rate, (peak, what))| {
+                format!("  {:3.0} % of {peak:.0} ({what})", 100.0 * rate / peak)
+            });
+            let line = format!(
+                "{:<20}{:>12}{:>16}{:>16}{:>10}{}",
+                stage.name,
+                millis(stage.time),
+                millis(stage.time / count.max(1) as u32),
+                bytes,
+                rate.unwrap_or_default(),
+                ceiling.unwrap_or_default()
+            );
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+        out
+    }
+
+    /// A sentence that names the bottleneck of a batch.
+    pub(super) fn limit(&self, wall: Duration, threads: usize) -> String {
+        let mut shares = self.shares(wall, threads);
+        shares.sort_by(|a, b| b.busy.total_cmp(&a.busy));
+        let used: Vec<String> = shares
+            .iter()
+            .filter(|share| share.busy > 0.0)
+            .map(|share| format!("{} {:.0} %", share.what, 100.0 * share.busy))
+            .collect();
+        format!(
+            "{} wall clock; busy: {}. The limit is {}, {:.2} × its busy time.\n",
+            millis(wall),
+            used.join(", "),
+            shares[0].what,
+            1.0 / shares[0].busy.max(1e-9)
+        )
+    }
+
+    /// Of each stage its name, number of spans, time, bytes and GB/s.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (&str, usize, Duration, u64, Option<f64>)> {
+        self.stages.iter().map(|stage| {
+            let Stage {
+                name,
+                count,
+                time,
+                bytes,
+                ..
+            } = stage;
+            (name.as_str(), *count, *time, *bytes, stage.rate())
+        })
+    }
+
+    /// The stages as JSON objects.
+    pub(super) fn records(&self, peaks: &Peaks) -> Vec<StageRecord<'_>> {
+        let record = |stage| StageRecord::of(stage, peaks);
+        self.stages.iter().map(record).collect()
+    }
+}
+
+/// The JSON object of a stage.
+#[derive(Debug, Serialize)]
+pub(super) struct StageRecord<'a> {
+    name: &'a str,
+    count: usize,
+    ms: f64,
+    beside_ms: f64,
+    bytes: u64,
+    gb_per_s: Option<f64>,
+    ceiling_gb_per_s: Option<f64>,
+    ceiling: Option<String>,
+    percent_of_ceiling: Option<f64>,
+}
+
+impl StageRecord<'_> {
+    fn of<'a>(stage: &'a Stage, peaks: &Peaks) -> StageRecord<'a> {
+        let (rate, peak) = (stage.rate(), peaks.of(stage.limit));
+        let (peak, ceiling) = peak.unzip();
+        StageRecord {
+            name: &stage.name,
+            count: stage.count,
+            ms: in_millis(stage.time),
+            beside_ms: in_millis(stage.beside),
+            bytes: stage.bytes,
+            gb_per_s: rate,
+            ceiling_gb_per_s: peak,
+            ceiling,
+            percent_of_ceiling: rate.zip(peak).map(|(rate, peak)| 100.0 * rate / peak),
+        }
+    }
+}

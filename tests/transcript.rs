@@ -1,0 +1,193 @@
+//! Commands and what they print, from `tests/transcript.txt`: the README's examples, every sentence for a
+//! mistake, and every alias. `TRANSCRIPT=write cargo test transcript` writes what is printed now, to be
+//! read before it is kept.
+//!
+//! The file is read as a session: after a line `# NAME` a fresh folder with the samples; `$ COMMAND` is run
+//! by `sh`; below stand the lines of both streams, and `[status N]` if N is not 0. `[..]` stands for any
+//! text in a line, and a line `...` for any lines.
+
+use crate::support::{binary, sample};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const SAMPLES: [&str; 4] = [
+    "photo-rgb16.png",
+    "thermal.tif",
+    "nuclei.tif",
+    "nuclei-stack.tif",
+];
+
+/// Part of the test, so that it can be run where there is no source.
+const TRANSCRIPT: &str = include_str!("transcript.txt");
+
+fn fresh() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("folder");
+    let bin = folder.path().join("bin");
+    fs::create_dir(&bin).expect("folder");
+    std::os::unix::fs::symlink(binary(), bin.join("gpuimg")).expect("link");
+    let work = folder.path().join("work");
+    fs::create_dir(&work).expect("folder");
+    for name in SAMPLES {
+        fs::copy(sample(name), work.join(name)).expect("sample");
+    }
+    fs::write(work.join("ct.tif"), crate::contract::signed()).expect("a signed image");
+    folder
+}
+
+/// What a command prints on both streams, and its status.
+fn session(folder: &Path, command: &str) -> String {
+    let path = format!(
+        "{}:{}",
+        folder.join("bin").display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    let output = Command::new("bash")
+        .args(["-c", &format!("exec 2>&1; {command}")])
+        .current_dir(folder.join("work"))
+        .env("PATH", path)
+        .env("HOME", folder.join("work"))
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .env("RAYON_NUM_THREADS", "2")
+        .env_remove("GPUIMG_DEVICE")
+        .output()
+        .expect("a shell");
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let code = output.status.code().expect("a status");
+    if code != 0 {
+        let _ = writeln!(text, "[status {code}]");
+    }
+    text
+}
+
+/// Whether a line is as expected, where `[..]` stands for anything.
+fn fits(expected: &str, found: &str) -> bool {
+    let mut pieces = expected.split("[..]");
+    let Some(mut rest) = found.strip_prefix(pieces.next().unwrap_or_default()) else {
+        return false;
+    };
+    let pieces: Vec<&str> = pieces.collect();
+    let Some((last, middle)) = pieces.split_last() else {
+        return rest.is_empty();
+    };
+    for piece in middle {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// Whether lines are as expected, where `...` stands for any.
+fn all_fit(expected: &[&str], found: &[&str]) -> bool {
+    match expected {
+        [] => found.is_empty(),
+        ["...", rest @ ..] => (0..=found.len()).any(|at| all_fit(rest, &found[at..])),
+        [first, rest @ ..] => match found {
+            [line, others @ ..] => fits(first, line) && all_fit(rest, others),
+            [] => false,
+        },
+    }
+}
+
+#[test]
+fn the_transcript_is_true() {
+    let mut now = String::new();
+    let mut wrong = String::new();
+    let mut folder = fresh();
+    let mut lines = TRANSCRIPT.lines().peekable();
+    let mut commands = 0;
+    while let Some(line) = lines.next() {
+        let _ = writeln!(now, "{line}");
+        if line.starts_with("# ") {
+            folder = fresh();
+        }
+        let Some(command) = line.strip_prefix("$ ") else {
+            continue;
+        };
+        let is_output = |line: &&str| {
+            !line.is_empty() && !["# ", "$ "].iter().any(|mark| line.starts_with(mark))
+        };
+        let mut expected = Vec::new();
+        while let Some(line) = lines.next_if(is_output) {
+            expected.push(line);
+        }
+        let printed = session(folder.path(), command);
+        let found: Vec<&str> = printed.lines().collect();
+        commands += 1;
+        if all_fit(&expected, &found) {
+            expected.iter().for_each(|line| {
+                let _ = writeln!(now, "{line}");
+            });
+        } else {
+            now += &printed;
+            let expected = expected.join("\n");
+            let _ = writeln!(wrong, "$ {command}\n{printed}instead of\n{expected}\n");
+        }
+    }
+    if std::env::var_os("TRANSCRIPT").is_some_and(|value| value == "write") {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transcript.txt");
+        return fs::write(path, now).expect("the transcript");
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(commands > 80, "{commands}");
+}
+
+#[test]
+fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
+    let run: Vec<&str> = TRANSCRIPT
+        .lines()
+        .filter_map(|line| line.strip_prefix("$ "))
+        .collect();
+    let documents = [
+        include_str!("../README.md"),
+        include_str!("../docs/BATCH.md"),
+        include_str!("../docs/CLUSTER.md"),
+    ];
+    let mut shown: Vec<String> = Vec::new();
+    let mut example = |line: &str| {
+        let line = line.trim_start();
+        if line.starts_with("gpuimg ") {
+            // A remark stands behind two spaces.
+            let command = line.split("  ").next().unwrap_or(line);
+            shown.push(command.trim_end().into());
+        }
+    };
+    let mut inside = false;
+    for line in documents.iter().flat_map(|document| document.lines()) {
+        match line.strip_prefix("```") {
+            Some(kind) => inside = kind == "text",
+            None if inside => example(line),
+            None => {}
+        }
+    }
+    let verbs = [
+        "normalize",
+        "transpose",
+        "rotate",
+        "flip",
+        "sum",
+        "histogram",
+        "merge",
+        "verify",
+    ];
+    for verb in verbs {
+        let help = Command::new(binary())
+            .args([verb, "-h"])
+            .output()
+            .expect("help");
+        let help = String::from_utf8(help.stdout).expect("text");
+        let (_, examples) = help.split_once("Examples:\n").expect("examples");
+        examples.lines().for_each(&mut example);
+    }
+    assert!(shown.len() > 20, "{shown:?}");
+    for command in shown {
+        // The shell's own lines, as a redirection before it, are not part of the example.
+        assert!(
+            run.iter().any(|line| line.contains(&command)),
+            "not in the transcript: {command}"
+        );
+    }
+}
