@@ -80,6 +80,12 @@ pub enum Verb {
         #[arg(long, conflicts_with = "devices")]
         json: bool,
     },
+    /// List the formats that are read and written, and what their files can hold
+    Formats {
+        /// Print one JSON object for each format
+        #[arg(long)]
+        json: bool,
+    },
     /// Measure the papers' kernels and the program's own on this machine, beside the published figures
     Bench {
         /// The tables to run, and the form of the report.

@@ -2,6 +2,7 @@
 
 mod completions;
 mod convert;
+mod formats;
 mod histogram;
 mod man;
 mod merge;
@@ -40,6 +41,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             devices,
             json,
         } => verify::run(images, *devices, *json, common),
+        Verb::Formats { json } => formats::run(*json),
         Verb::Bench { options } => bench::run(options, common.device),
         Verb::Doctor => doctor::run(common.device),
         Verb::Completions { shell } => completions::run(*shell),

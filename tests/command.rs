@@ -56,7 +56,7 @@ fn a_text_file_is_no_image() {
         &[("in.png", b"not pixels")],
         &args,
         1,
-        "gpuimg: cannot read in.png: it is not a PNG, TIFF or PNM image",
+        "gpuimg: cannot read in.png: it is no image of a format that is read (`gpuimg formats` lists them)",
     );
 }
 
@@ -223,7 +223,7 @@ fn several_pages_go_into_no_png() {
         &[("in.tif", &stack)],
         &["normalize", "in.tif", "out.png"],
         1,
-        "pages do not go into one PNG file: --pages N takes one, and TIFF holds all",
+        "pages do not go into one PNG file: --pages N takes one, and TIFF, NumPy and FITS hold all",
     );
 }
 

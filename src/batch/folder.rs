@@ -197,6 +197,7 @@ fn no_file(kind: FileType) -> Option<Why> {
 /// Whether a file is an image by its first bytes.
 fn is_image(path: &Path) -> io::Result<bool> {
     let mut magic = Vec::new();
-    File::open(path)?.take(8).read_to_end(&mut magic)?;
+    let most = format::HEAD as u64;
+    File::open(path)?.take(most).read_to_end(&mut magic)?;
     Ok(format::of_content(&Source::memory(magic)).is_ok())
 }

@@ -80,7 +80,7 @@ impl Options {
 /// The inputs and the output of a subcommand that makes images.
 #[derive(Args, Clone, Debug)]
 pub struct Files {
-    /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write, which is made; - is a standard stream
+    /// Images to read, of any format that `gpuimg formats` lists, told by their content, or folders of them, and last the image or the folder to write, which is made; - is a standard stream
     #[arg(required = true, value_name = "INPUT… OUTPUT")]
     pub paths: Vec<PathBuf>,
 

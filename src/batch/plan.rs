@@ -120,7 +120,10 @@ impl Batch<'_> {
         }
         if let Some((template, output)) = result {
             let format = format_of(template, output).unwrap_or(reader.format());
-            format::check_pages(format, pages.len())
+            let shapes: Vec<Shape> = (pages.iter())
+                .map(|(shape, _)| template.grown(*shape))
+                .collect();
+            format::check_output(format, &shapes)
                 .with_context(|| format!("cannot write {}", output.display()))?;
         }
         Ok(Foreseen::Done { pages, replaces })

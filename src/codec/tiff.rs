@@ -74,12 +74,23 @@ impl Format for Tiff {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            written: true,
+            lossless: true,
             pages: true,
+            channels: &[1, 2, 3, 4],
             depths: &[Depth::Eight, Depth::Sixteen],
             signed: true,
             white_is_zero: true,
             alpha: &[Alpha::Independent, Alpha::Associated, Alpha::Unspecified],
-            fields: &[Field::Maxval, Field::Orientation, Field::Resolution],
+            fields: &[
+                Field::Maxval,
+                Field::Orientation,
+                Field::Resolution,
+                Field::Texts,
+                Field::Exif,
+                Field::Profile,
+                Field::Xmp,
+            ],
         }
     }
 
