@@ -148,9 +148,9 @@ fn a_missing_folder_is_named() {
 fn an_unknown_extension_is_wrong_usage() {
     refused(
         &[("in.png", &png())],
-        &["normalize", "in.png", "out.jpg"],
+        &["normalize", "in.png", "out.xyz"],
         2,
-        ".jpg stands for no format that is written",
+        ".xyz stands for no format that is written",
     );
 }
 

@@ -9,6 +9,7 @@ mod records;
 
 use super::Options;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::item::Item;
 use super::raster::{self, Form, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
 use crate::files::{Source, Target};
@@ -86,6 +87,14 @@ impl Format for Fits {
     ) {
         if let Own::Fits(records) = &mut metadata.own {
             records::follow(records, transform, diagnostics);
+        }
+    }
+
+    /// No other format has a place for a record.
+    fn items(&self, own: &Own) -> Vec<Item> {
+        match own {
+            Own::Fits(_) => own.names().into_iter().map(Item::Own).collect(),
+            _ => Vec::new(),
         }
     }
 

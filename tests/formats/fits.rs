@@ -221,7 +221,7 @@ fn refusals() {
     refused(
         &other(
             "NAXIS1  =                    3",
-            "NAXIS1  =  99999999999999999",
+            "NAXIS1  =  9223372036854775807",
         ),
         "do not fit",
     );

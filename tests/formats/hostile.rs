@@ -63,7 +63,7 @@ pub fn small_files() -> Vec<(String, Vec<u8>)> {
             "metaimage",
             volumes::metaimage("ElementType = MET_SHORT\n", b"abcdefghijkl"),
         ),
-        ("pnm-ascii", b"P3 2 1 300 1 2 3 4 5 300".to_vec()),
+        ("pnm-ascii", b"P3 2 1 300 1 2 300 4 5 6".to_vec()),
         ("pnm-bitmap", b"P4 9 2 \x01\x02\x03\x04".to_vec()),
     ] {
         files.push((id.into(), file));

@@ -15,7 +15,7 @@ fn smooth(width: u64, height: u64, channels: usize) -> Image {
         .map(|i| {
             let (pixel, channel) = (i / channels, i % channels);
             let (x, y) = (pixel % shape.width, pixel / shape.width);
-            (x * 2 + y + 40 * channel) as u8
+            (x * 2 + y + 40 * channel).min(255) as u8
         })
         .collect();
     Image::new(shape, samples.into())

@@ -5,6 +5,7 @@ mod fits;
 mod hostile;
 mod literals;
 mod lossy;
+mod met;
 mod raw;
 mod volumes;
 

@@ -1,7 +1,7 @@
-"""NumPy arrays, FITS, JPEG, BMP, GIF, WebP, TGA, QOI and PNM of other programs through gpuimg, and gpuimg's
+"""NumPy arrays, FITS, JPEG, BMP, GIF, WebP, TGA, QOI, PNM, MetaImage, NRRD and palette TIFFs of other programs through gpuimg, and gpuimg's
 through other programs.
 
-Needs numpy, astropy and Pillow. Usage:
+Needs numpy, astropy, Pillow and SimpleITK. Usage:
     python tests/interop/foreign_formats.py path/to/gpuimg
 Writes each kind of file with the program that knows it best, has gpuimg flip it (to .npy, so that NumPy reads
 the samples themselves), and compares with NumPy's flip of what that program reads.
@@ -14,6 +14,7 @@ import tempfile
 
 import numpy as np
 import PIL.Image
+import SimpleITK
 from astropy.io import fits
 
 gpuimg = pathlib.Path(sys.argv[1]).resolve()
@@ -158,8 +159,36 @@ def pillow():
             counts["metadata of a JPEG"] = counts.get("metadata of a JPEG", 0) + 1
 
 
+def volumes():
+    """ITK's MetaImage and NRRD, attached and detached."""
+    out = folder / "out.npy"
+    shapes = ((67, 53), (4, 20, 30))
+    for dtype, shape, name in itertools.product(("u1", "i1", "u2", "i2"), shapes, ("a.mha", "a.mhd", "a.nrrd", "a.nhdr")):
+        image = picture(shape, np.dtype(dtype))
+        SimpleITK.WriteImage(SimpleITK.GetImageFromArray(image), str(folder / name), useCompression=False)
+        flip(folder / name, out)
+        check("ITK → gpuimg", np.load(out), np.flip(image, len(shape) - 2), (dtype, shape, name))
+    for dtype, name in itertools.product(("u1", "u2"), ("a.mha", "a.nrrd")):
+        image = picture((67, 53, 3), np.dtype(dtype))
+        SimpleITK.WriteImage(SimpleITK.GetImageFromArray(image, isVector=True), str(folder / name), useCompression=False)
+        flip(folder / name, out)
+        check("ITK → gpuimg: vectors", np.load(out), image[::-1], (dtype, name))
+
+
+def palettes():
+    """TIFFs with a palette, and with their bits from the other end."""
+    out = folder / "out.npy"
+    for colours, compression in itertools.product((2, 16, 200), ("raw", "tiff_lzw", "packbits")):
+        image = PIL.Image.fromarray(picture((67, 53, 3), np.uint8)).quantize(colours)
+        image.save(folder / "a.tif", compression=compression)
+        flip(folder / "a.tif", out)
+        check("Pillow → gpuimg: palette", np.load(out), np.asarray(image.convert("RGB"))[::-1], (colours, compression))
+
+
 arrays()
 fits_files()
 pillow()
+volumes()
+palettes()
 for name, count in sorted(counts.items()):
     print(f"{count:5} {name}")
