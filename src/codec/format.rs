@@ -315,8 +315,7 @@ fn find(is_it: impl Fn(&dyn Format) -> bool) -> Option<&'static dyn Format> {
 pub fn check_output(format: &dyn Format, shapes: &[Shape]) -> Result<()> {
     check_written(format)?;
     check_pages(format, shapes.len())?;
-    let depths = shapes.iter().map(|shape| shape.depth);
-    depths.map(|depth| check_depth(format, depth)).collect()
+    (shapes.iter()).try_for_each(|shape| check_depth(format, shape.depth))
 }
 
 /// Refuses a number of pages that one file of a format cannot hold.

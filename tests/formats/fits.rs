@@ -306,7 +306,7 @@ fn records_are_kept_while_they_are_true() {
             .map(|record| String::from_utf8_lossy(record).into())
             .collect();
         let has = |name: &&str| found.iter().any(|record| record.starts_with(*name));
-        assert!(kept.iter().all(|name| has(name)), "{line}: {found:?}");
-        assert!(!left.iter().any(|name| has(name)), "{line}: {found:?}");
+        assert!(kept.iter().all(has), "{line}: {found:?}");
+        assert!(!left.iter().any(has), "{line}: {found:?}");
     }
 }

@@ -69,10 +69,11 @@ fn npy_of_every_type() {
         // -32768, -1, 0, 1, 2, 32767
         let stored = [0x8000, 0xFFFF, 0, 1, 2, 0x7FFF];
         let sorted = [0, 0x7FFF, 0x8000, 0x8001, 0x8002, 0xFFFF];
-        let orders: [(&str, fn(u16) -> [u8; 2]); 2] =
-            [("<i2", u16::to_le_bytes), (">i2", u16::to_be_bytes)];
-        for (descr, order) in orders {
-            let (image, metadata, _) = read(descr, &two(order, stored));
+        for (descr, samples) in [
+            ("<i2", two(u16::to_le_bytes, stored)),
+            (">i2", two(u16::to_be_bytes, stored)),
+        ] {
+            let (image, metadata, _) = read(descr, &samples);
             assert_eq!((words(&image), metadata.signed), (&sorted[..], true));
         }
         let (image, ..) = read("|u1", &[0, 1, 2, 3, 254, 255]);

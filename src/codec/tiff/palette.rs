@@ -39,8 +39,8 @@ impl Palette {
             3 * count
         );
         // Colours have 16 bits. Most writers have 8 and multiply them by 256 or 257, some by nothing.
-        let step = [256, 257, 1].into_iter().find(|step| {
-            let eight = |value: &u64| value % step == 0 && value / step <= 255;
+        let step = [256u64, 257, 1].into_iter().find(|step| {
+            let eight = |value: &u64| value.is_multiple_of(*step) && value / step <= 255;
             map.iter().all(eight)
         });
         let depth = step.map_or(Depth::Sixteen, |_| Depth::Eight);
