@@ -75,6 +75,11 @@ fn main() {
             "", "encode", "decode", "MB/s on cores:", 1, cores, 1, cores, "size"
         );
         for &format in formats.clone() {
+            let (can, shape) = (format.capabilities(), image.shape());
+            let takes = can.channels.contains(&shape.channels) && can.depths.contains(&shape.depth);
+            if !takes || !can.written {
+                continue;
+            }
             bench.format(&image, format);
             if !words.names("own") {
                 libraries::rows(&bench, &image, format);
@@ -86,7 +91,11 @@ fn main() {
 impl Bench {
     /// Our own codec of a format, in all its modes.
     fn format(&self, image: &Image, format: &'static dyn Format) {
-        let with = |png, tiff| Options { png, tiff };
+        let with = |png, tiff| Options {
+            png,
+            tiff,
+            ..Options::default()
+        };
         let (fast, none) = (png::Mode::Fast, tiff::Compression::None);
         let modes = match format.id() {
             "png" => [fast, png::Mode::Small, png::Mode::Store]

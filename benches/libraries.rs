@@ -11,7 +11,8 @@ pub fn rows(bench: &Bench, image: &Image, format: &dyn Format) {
     match format.id() {
         "png" => png(bench, image),
         "tiff" => tiff(bench, image),
-        _ => pnm(bench, image),
+        "pnm" => pnm(bench, image),
+        _ => {}
     }
 }
 

@@ -94,6 +94,12 @@ pub enum Verb {
         #[command(flatten)]
         device: DeviceOption,
     },
+    /// List the formats that are read and written, and what their files can hold
+    Formats {
+        /// Print one JSON object for each format
+        #[arg(long)]
+        json: bool,
+    },
     /// Measure the papers' kernels and the program's own on this machine, beside the published figures
     #[command(after_help = examples::BENCH)]
     Bench {

@@ -3,18 +3,32 @@
 //! `FORMATS`; no codec knows a device.
 
 pub mod deflated;
+mod embedded;
+mod encoded;
 pub mod error_policy;
+pub mod farbfeld;
+pub mod fits;
 pub mod foreign;
 pub mod format;
+pub mod gif;
+pub mod headerless;
 pub mod item;
+pub mod jpeg;
+pub mod library;
 pub mod metadata;
+pub mod metaimage;
+pub mod npy;
+pub mod nrrd;
 pub mod ordered;
 pub mod packed;
+pub mod pam;
 pub mod png;
 pub mod pnm;
+mod raster;
 mod raw;
 mod reader;
 pub mod tiff;
+mod volume;
 mod writer;
 mod xmp;
 
@@ -25,11 +39,29 @@ use anyhow::Result;
 use std::borrow::Cow;
 
 pub use format::{Decoder, Encoder, Format};
+pub use headerless::Headerless;
 pub use reader::{Pages, Reader};
 pub use writer::Writer;
 
 /// The formats that are read and written, in the order in which help and messages list them.
-pub static FORMATS: &[&dyn Format] = &[&png::Png, &tiff::Tiff, &pnm::Pnm];
+pub static FORMATS: &[&dyn Format] = &[
+    &png::Png,
+    &tiff::Tiff,
+    &pnm::Pnm,
+    &pam::Pam,
+    &npy::Npy,
+    &fits::Fits,
+    &nrrd::Nrrd,
+    &metaimage::MetaImage,
+    &farbfeld::Farbfeld,
+    &jpeg::Jpeg,
+    &library::bmp::Bmp,
+    &library::webp::WebP,
+    &gif::Gif,
+    &library::qoi::Qoi,
+    // Last, since a TGA is only known by a header that makes sense.
+    &library::tga::Tga,
+];
 
 /// The compression of outputs, format by format.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -42,6 +74,10 @@ pub struct Options {
     /// How TIFF files are compressed
     #[arg(long, value_name = "COMPRESSION", default_value = "none")]
     pub tiff: tiff::Compression,
+
+    /// How near to the image JPEG files are, from 1 to 100
+    #[arg(long, value_name = "1-100", default_value_t, global = true)]
+    pub quality: jpeg::Quality,
 }
 
 /// Limits and choices for reading inputs.
@@ -59,6 +95,10 @@ pub struct Reading {
     /// Take these pages of a stack alone, counted from 1: one (3), or the first and the last (2-9)
     #[arg(long, value_name = "A-B", visible_alias = "page")]
     pub pages: Option<Pages>,
+
+    /// Take every input for samples without a header: its size, type (u8, i8, u16le, u16be, i16le, i16be), number of pages and bytes to skip
+    #[arg(long, value_name = "WxH:TYPE[:PAGES][+SKIP]", global = true)]
+    pub raw: Option<Headerless>,
 }
 
 /// Parses a number of things from 1 on.
@@ -73,6 +113,7 @@ impl Default for Reading {
             max_pixels: 1 << 33,
             keep_going: false,
             pages: None,
+            raw: None,
         }
     }
 }

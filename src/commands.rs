@@ -2,6 +2,7 @@
 
 mod completions;
 mod convert;
+mod formats;
 mod histogram;
 mod man;
 mod merge;
@@ -42,6 +43,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             json,
             device,
         } => verify::run(images, *devices, *json, device.choice),
+        Verb::Formats { json } => formats::run(*json),
         Verb::Bench { options, device } => bench::run(options, device.choice),
         Verb::Doctor { device } => doctor::run(device.choice),
         Verb::Completions { shell } => completions::run(*shell),

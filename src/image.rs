@@ -2,7 +2,6 @@
 //! on its own submodules.
 
 pub mod buffer;
-#[cfg(any(test, feature = "image"))]
 mod dynamic;
 
 use buffer::Buffer;

@@ -79,7 +79,14 @@ pub enum Own {
         /// The fields, sorted by tag.
         fields: Vec<Field>,
     },
+    /// Whole blocks, as JPEG has them.
+    Embedded(Embedded),
+    /// Keyword records of a FITS header, in order.
+    Fits(Vec<Record>),
 }
+
+/// A keyword record of a FITS header: 80 characters, of which the first 8 are the keyword.
+pub type Record = [u8; 80];
 
 impl Own {
     /// The names of all parts for messages: `chunk iCCP`, `tag 270`.
@@ -92,7 +99,44 @@ impl Own {
             Own::Tiff { fields, .. } => (fields.iter())
                 .map(|field| format!("tag {}", field.tag))
                 .collect(),
+            Own::Fits(records) => (records.iter())
+                .map(|record| {
+                    format!(
+                        "the record {:?}",
+                        String::from_utf8_lossy(record).trim_end()
+                    )
+                })
+                .collect(),
+            Own::Embedded(Embedded { profile, exif, xmp }) => [
+                (profile, "the ICC profile"),
+                (exif, "the Exif data"),
+                (xmp, "the XMP packet"),
+            ]
+            .into_iter()
+            .filter(|(block, _)| block.is_some())
+            .map(|(_, name)| name.into())
+            .collect(),
         }
+    }
+}
+
+/// Metadata that a file holds as whole blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Embedded {
+    /// An ICC profile.
+    pub profile: Option<Vec<u8>>,
+    /// Exif data: a small TIFF file without an image.
+    pub exif: Option<Vec<u8>>,
+    /// An XMP packet.
+    pub xmp: Option<Vec<u8>>,
+}
+
+impl Embedded {
+    /// Bytes of all blocks.
+    pub fn size(&self) -> u64 {
+        let Embedded { profile, exif, xmp } = self;
+        let blocks = [profile, exif, xmp].into_iter().flatten();
+        blocks.map(|block| block.len() as u64).sum()
     }
 }
 

@@ -626,8 +626,8 @@ fn the_wrong_argument_was_blamed() {
             "in is a folder of images, and - is one stream",
         ),
         (
-            &["normalize", "in/a.pgm", "x.jpg"],
-            ".jpg stands for no format that is written",
+            &["normalize", "in/a.pgm", "x.xyz"],
+            ".xyz stands for no format that is written",
         ),
         (
             &["normalize", "--files-from", "none", "o"],

@@ -22,6 +22,8 @@ mod command;
 mod contract;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
+/// Every format of the list: laws, literals, hostile files, sentences.
+mod formats;
 /// What is taken, where results go, and what is refused before anything is touched.
 mod inputs;
 /// The journal: what it takes for done, whose files it replaces, and that it can be trusted.

@@ -13,8 +13,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SCHEMAS: [&str; 7] = [
+const SCHEMAS: [&str; 8] = [
     "bench",
+    "formats",
     "histogram",
     "journal",
     "report",
@@ -126,6 +127,7 @@ fn printed() -> Vec<(&'static str, Value)> {
     );
     go(0, "sum in/a.pgm colour.ppm --json -q", "sum", "");
     go(0, "sum two.tif --all --json", "sum", "");
+    go(0, "formats --json", "formats", "");
     go(0, "verify --json in/a.pgm in/a.pgm", "verify", "");
     go(1, "verify --json in/a.pgm other.pgm", "verify", "");
     go(1, "verify --json in/a.pgm tall.pgm", "verify", "");

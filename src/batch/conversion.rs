@@ -43,7 +43,8 @@ impl Conversion {
         let naming = naming(files, inputs, output)?;
         let format = match &naming {
             Naming::File(path) if files.format.is_none() => {
-                let told = format::of_extension(path);
+                let told = format::of_extension(path)
+                    .and_then(|format| format::check_written(format).map(|()| format));
                 Some(told.with_context(|| format!("cannot write {}", path.display()))?)
             }
             _ => files.format,

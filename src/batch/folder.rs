@@ -267,7 +267,7 @@ fn no_file(kind: FileType) -> Option<Why> {
 /// Why a file is no image that is read, by its first bytes; `None` for an image.
 fn no_image(path: &Path) -> io::Result<Option<Why>> {
     let mut head = Vec::new();
-    let most = foreign::HEAD as u64;
+    let most = foreign::HEAD.max(format::HEAD) as u64;
     File::open(path)?.take(most).read_to_end(&mut head)?;
     let foreign = foreign::of_head(&head);
     Ok(match format::of_content(&Source::memory(head)) {

@@ -2,7 +2,7 @@
 //! only if all of them are the same.
 
 use super::options::Files;
-use crate::codec::{self, Pages, Reading, png, tiff};
+use crate::codec::{self, Pages, Reading, jpeg, png, tiff};
 use crate::image::Depth;
 use crate::ops::Operation;
 use crate::options::Common;
@@ -25,8 +25,10 @@ struct Key {
     auto_orient: bool,
     png: png::Mode,
     tiff: tiff::Compression,
+    quality: jpeg::Quality,
     keep_going: bool,
     pages: Option<Pages>,
+    raw: Option<String>,
 }
 
 /// The operation and options of a batch.
@@ -63,7 +65,7 @@ impl Job {
             // A part of the output's name, which is recorded beside the key.
             name: _,
             batch: _,
-            options: codec::Options { png, tiff },
+            options: codec::Options { png, tiff, quality },
         } = files;
         let Common {
             // Every device gives the same bytes.
@@ -76,6 +78,7 @@ impl Job {
                     max_pixels: _,
                     keep_going,
                     pages,
+                    raw,
                 },
         } = common;
         let key = Key {
@@ -87,8 +90,10 @@ impl Job {
             auto_orient: *auto_orient,
             png: *png,
             tiff: *tiff,
+            quality: *quality,
             keep_going: *keep_going,
             pages: *pages,
+            raw: raw.map(|raw| raw.to_string()),
         };
         Ok(Job {
             verb: op.name(),
@@ -132,7 +137,7 @@ mod tests {
             (counts.bins[0], counts.bins[most]) = (1, 1);
             Some(counts)
         };
-        let options: [&[&str]; 13] = [
+        let options: [&[&str]; 15] = [
             &["--range", "1:9"],
             &["--to", "1:9"],
             &["--per-channel"],
@@ -144,8 +149,10 @@ mod tests {
             &["--auto-orient"],
             &["--png", "small"],
             &["--tiff", "lzw"],
+            &["--quality", "75"],
             &["--keep-going"],
             &["--pages", "2-3"],
+            &["--raw", "3x2:u16le"],
         ];
         let keys: Vec<_> = options.iter().map(|options| key(options, None)).collect();
         let plain = key(&[], None);

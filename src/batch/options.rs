@@ -105,7 +105,7 @@ impl Options {
 /// The inputs and the output of a subcommand that makes images.
 #[derive(Args, Clone, Debug)]
 pub struct Files {
-    /// Images to read (PNG, TIFF or PNM, told by their content) or folders of them, and last the image or the folder to write, which is made; - is a standard stream
+    /// Images to read, of any format that `gpuimg formats` lists, told by their content, or folders of them, and last the image or the folder to write, which is made; - is a standard stream
     #[arg(required_unless_present = "output", value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 

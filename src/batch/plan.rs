@@ -117,11 +117,14 @@ impl Batch<'_> {
         }
         if let Some((template, output)) = result {
             let format = format_of(template, output).unwrap_or(reader.format());
-            for (shape, _) in &pages {
+            let shapes: Vec<Shape> = (pages.iter())
+                .map(|(shape, _)| template.grown(*shape))
+                .collect();
+            for shape in &shapes {
                 (format.check_name(output, shape))
                     .with_context(|| format!("cannot write {}", output.display()))?;
             }
-            format::check_pages(format, pages.len())
+            format::check_output(format, &shapes)
                 .with_context(|| format!("cannot write {}", output.display()))?;
         }
         Ok(Foreseen::Done { pages, replaces })

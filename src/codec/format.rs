@@ -15,6 +15,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
+/// Bytes at the beginning of a file by which its format is recognised.
+pub const HEAD: usize = 32;
+
 /// A format of image files.
 pub trait Format: fmt::Debug + Sync {
     /// The format's name in sentences: `PNG`.
@@ -29,7 +32,7 @@ pub trait Format: fmt::Debug + Sync {
     /// The extensions of its file names, in lower case; new files get the first one.
     fn extensions(&self) -> &'static [&'static str];
 
-    /// Whether a file that begins with these bytes, up to 8, is of this format.
+    /// Whether a file that begins with these bytes, up to `HEAD`, is of this format.
     fn sniff(&self, head: &[u8]) -> bool;
 
     /// Refuses a file name that would be untrue of an image of this shape.
@@ -50,16 +53,19 @@ pub trait Format: fmt::Debug + Sync {
     /// A damaged file, or a kind of file that the format's decoder does not support.
     fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>>;
 
-    /// Creates an encoder for pages of these shapes and bytes of metadata.
+    /// Creates an encoder for pages of these shapes and bytes of metadata. By default the format is
+    /// only read.
     ///
     /// # Errors
     /// A file that cannot be written, or shapes that the format cannot hold.
     fn encoder<'a>(
         &self,
-        target: &'a Target,
-        options: &Options,
-        pages: &[(Shape, u64)],
-    ) -> Result<Box<dyn Encoder + 'a>>;
+        _target: &'a Target,
+        _options: &Options,
+        _pages: &[(Shape, u64)],
+    ) -> Result<Box<dyn Encoder + 'a>> {
+        bail!("{} is only read", self.name())
+    }
 
     /// Keeps the metadata of this format's own kind true after an operation; what cannot be kept true is
     /// left out, and `diagnostics` says so.
@@ -87,8 +93,14 @@ impl PartialEq for dyn Format {
 /// The capabilities of a format's files.
 #[derive(Clone, Copy, Debug)]
 pub struct Capabilities {
+    /// Whether files are written; all formats are read.
+    pub written: bool,
+    /// Whether samples come back from a file as they were written.
+    pub lossless: bool,
     /// Whether a file can hold several images.
     pub pages: bool,
+    /// The channels that a pixel can have.
+    pub channels: &'static [usize],
     /// The depths of samples.
     pub depths: &'static [Depth],
     /// Whether samples can be signed.
@@ -102,8 +114,9 @@ pub struct Capabilities {
     pub fields: &'static [Field],
 }
 
-/// A neutral metadata field that some formats cannot store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Metadata that some formats cannot store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Field {
     /// The largest value that samples can have.
     Maxval,
@@ -113,6 +126,16 @@ pub enum Field {
     Orientation,
     /// Pixels in a unit of length.
     Resolution,
+    /// Texts, as a description.
+    Texts,
+    /// Exif data.
+    Exif,
+    /// An ICC profile.
+    Profile,
+    /// An XMP packet.
+    Xmp,
+    /// Keyword records of a FITS header.
+    Records,
 }
 
 /// Decodes a file whose header has been read.
@@ -221,7 +244,7 @@ pub fn of_extension(path: &Path) -> Result<&'static dyn Format> {
     );
     let format = find(|format| format.extensions().contains(&&*extension));
     format.with_context(|| {
-        let known = FORMATS.iter().flat_map(|format| format.extensions());
+        let known = written().flat_map(|format| format.extensions());
         let known: Vec<String> = known.map(|extension| format!(".{extension}")).collect();
         format!(
             "the extension .{extension} stands for no format that is written: {} (or say --format)",
@@ -236,27 +259,25 @@ pub fn of_extension(path: &Path) -> Result<&'static dyn Format> {
 /// A file of no known format, an empty file, or one that cannot be read.
 pub fn of_content(source: &Source) -> Result<&'static dyn Format> {
     ensure!(!source.is_empty(), "the file is empty");
-    let mut head = [0; 8];
+    let mut head = [0; HEAD];
     let length = source.read_up_to(&mut head, 0)?;
     let format = find(|format| format.sniff(&head[..length]));
     if let Some(format) = format {
         return Ok(format);
     }
-    let names = FORMATS.iter().map(|format| format.name()).collect();
     match foreign::of(source)? {
         Some(foreign) => bail!(
-            "it is {}, which is not read ({} are): {}",
+            "it is {}, which is not read (`gpuimg formats` lists what is): {}",
             foreign.name,
-            listed(names, "and"),
             foreign.advice
         ),
-        None => bail!("it is not a {} image", listed(names, "or")),
+        None => bail!("it is no image of a format that is read (`gpuimg formats` lists them)"),
     }
 }
 
 /// Reads the value of `--format`: a format's name or one of its extensions, in any case.
 pub fn argument() -> impl TypedValueParser<Value = &'static dyn Format> {
-    let values = FORMATS.iter().map(|format| {
+    let values = written().map(|format| {
         PossibleValue::new(format.id())
             .aliases(format.extensions())
             .help(format.title())
@@ -268,8 +289,56 @@ pub fn argument() -> impl TypedValueParser<Value = &'static dyn Format> {
     })
 }
 
+fn written() -> impl Iterator<Item = &'static dyn Format> {
+    let formats = FORMATS.iter().copied();
+    formats.filter(|format| format.capabilities().written)
+}
+
+/// Refuses to write a format that is only read.
+///
+/// # Errors
+/// A sentence that names the formats that are written.
+pub fn check_written(format: &dyn Format) -> Result<()> {
+    ensure!(
+        format.capabilities().written,
+        "{} is only read (--format says another: {})",
+        format.name(),
+        listed(written().map(|format| format.id()).collect(), "or")
+    );
+    Ok(())
+}
+
+/// Refuses a depth that the format cannot hold.
+///
+/// # Errors
+/// A sentence that names the formats that can, and the other depth.
+pub fn check_depth(format: &dyn Format, depth: Depth) -> Result<()> {
+    let other = match depth {
+        Depth::Eight => 16,
+        Depth::Sixteen => 8,
+    };
+    ensure!(
+        format.capabilities().depths.contains(&depth),
+        "{} has no samples of {} bits (--depth {other} makes them {other} bits; {})",
+        format.name(),
+        depth.bits(),
+        those(|can| can.depths.contains(&depth), "has", "have")
+    );
+    Ok(())
+}
+
 fn find(is_it: impl Fn(&dyn Format) -> bool) -> Option<&'static dyn Format> {
     FORMATS.iter().copied().find(|format| is_it(*format))
+}
+
+/// Refuses pages of these shapes where the format cannot hold them, before anything is decoded.
+///
+/// # Errors
+/// Those of `check_written`, `check_pages` and `check_depth`.
+pub fn check_output(format: &dyn Format, shapes: &[Shape]) -> Result<()> {
+    check_written(format)?;
+    check_pages(format, shapes.len())?;
+    (shapes.iter()).try_for_each(|shape| check_depth(format, shape.depth))
 }
 
 /// Refuses a number of pages that one file of a format cannot hold.
@@ -320,17 +389,17 @@ pub fn check(format: &dyn Format, shape: &Shape, metadata: &Metadata) -> Result<
         those(|can| !can.alpha.is_empty(), "has", "have")
     );
     ensure!(
-        can.depths.contains(&shape.depth),
-        "{name} has no samples of {} bits ({})",
-        shape.depth.bits(),
-        those(|can| can.depths.contains(&shape.depth), "has", "have")
+        can.channels.contains(&shape.channels),
+        "{name} has no images of {} ({})",
+        shape.kind(),
+        those(|can| can.channels.contains(&shape.channels), "has", "have")
     );
-    Ok(())
+    check_depth(format, shape.depth)
 }
 
 /// The formats with a capability, followed by the matching verb: `PNG and TIFF have`.
 fn those(can: impl Fn(&Capabilities) -> bool, has: &str, have: &str) -> String {
-    let formats = FORMATS.iter().filter(|format| can(&format.capabilities()));
+    let formats = written().filter(|format| can(&format.capabilities()));
     let names: Vec<&str> = formats.map(|format| format.name()).collect();
     let verb = if names.len() == 1 { has } else { have };
     format!("{} {verb}", listed(names, "and"))
@@ -368,6 +437,18 @@ mod tests {
             (b"II*\0\x08\0\0\0", "tiff"),
             (b"MM\0+\0\x08\0\0", "tiff"),
             (b"P5 1 1 1", "pnm"),
+            (b"P7\nWIDTH", "pam"),
+            (b"\x93NUMPY\x01\0", "npy"),
+            (b"SIMPLE  =      T", "fits"),
+            (b"NRRD0004\n", "nrrd"),
+            (b"ObjectType = Image", "metaimage"),
+            (b"farbfeld\0\0\0\x01", "farbfeld"),
+            (b"\xFF\xD8\xFF\xE0", "jpeg"),
+            (b"BM\x46\0\0\0", "bmp"),
+            (b"RIFF\x24\0\0\0WEBPVP8 ", "webp"),
+            (b"GIF89a\x01\0", "gif"),
+            (b"qoif\0\0\0\x01", "qoi"),
+            (b"\0\0\x02\0\0\0\0\0\0\0\0\0\x01\0\x01\0\x18\x20", "tga"),
         ] {
             let sniffing = FORMATS.iter().filter(|format| format.sniff(head));
             let found: Vec<&str> = sniffing.map(|format| format.id()).collect();
@@ -388,7 +469,7 @@ mod tests {
         let plain = Metadata::default();
         assert_eq!(
             told(check(pnm, &shape(4), &plain)).as_deref(),
-            Some("PNM has no alpha channel (PNG and TIFF have)")
+            Some("PNM has no alpha channel (PNG, TIFF, PAM, NumPy, farbfeld and BMP have)")
         );
         let signed = Metadata {
             signed: true,
@@ -396,12 +477,16 @@ mod tests {
         };
         assert_eq!(
             told(check(png, &shape(1), &signed)).as_deref(),
-            Some("PNG has no signed samples (TIFF has; normalize makes them unsigned)")
+            Some(
+                "PNG has no signed samples (TIFF, NumPy and FITS have; normalize makes them unsigned)"
+            )
         );
         assert_eq!(told(check(png, &shape(4), &plain)), None);
         assert_eq!(
             told(check_pages(pnm, 2)).as_deref(),
-            Some("2 pages do not go into one PNM file: --pages N takes one, and TIFF holds all")
+            Some(
+                "2 pages do not go into one PNM file: --pages N takes one, and TIFF, NumPy and FITS hold all"
+            )
         );
         assert_eq!(told(check_pages(&crate::codec::tiff::Tiff, 2)), None);
     }

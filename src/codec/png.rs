@@ -45,12 +45,23 @@ impl Format for Png {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            written: true,
+            lossless: true,
             pages: false,
+            channels: &[1, 2, 3, 4],
             depths: &[Depth::Eight, Depth::Sixteen],
             signed: false,
             white_is_zero: false,
             alpha: &[Alpha::Independent],
-            fields: &[Field::Significant, Field::Orientation, Field::Resolution],
+            fields: &[
+                Field::Significant,
+                Field::Orientation,
+                Field::Resolution,
+                Field::Texts,
+                Field::Exif,
+                Field::Profile,
+                Field::Xmp,
+            ],
         }
     }
 

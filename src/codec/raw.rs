@@ -37,6 +37,20 @@ pub fn reorder(bytes: &mut [u8], depth: Depth, order: Order) {
     }
 }
 
+/// Flips the top bit of each sample, in the machine's byte order. This turns signed samples (two's
+/// complement) into unsigned ones in the same order, or back: half the range is added, which modulo
+/// the range is the same as subtracting it.
+pub fn toggle(bytes: &mut [u8], depth: Depth) {
+    match depth {
+        Depth::Eight => bytes.iter_mut().for_each(|sample| *sample ^= 0x80),
+        Depth::Sixteen => {
+            for pair in bytes.as_chunks_mut::<2>().0 {
+                *pair = (u16::from_ne_bytes(*pair) ^ 0x8000).to_ne_bytes();
+            }
+        }
+    }
+}
+
 /// Fills each destination from its offset in the source, in parallel pieces, and runs `then` on
 /// every piece while it is in cache. A piece never splits a sample of a destination that starts
 /// with a whole one. Of several errors the earliest in the list is returned.
@@ -66,6 +80,17 @@ pub fn read<'a>(
 
 /// Writes all samples to the target from `offset` on, in the given byte order, in parallel.
 pub fn write(target: &Target, offset: u64, samples: &Samples, order: Order) -> Result<()> {
+    write_as(target, offset, samples, order, false)
+}
+
+/// As `write`; with `toggled`, the top bit of every sample is flipped.
+pub fn write_as(
+    target: &Target,
+    offset: u64,
+    samples: &Samples,
+    order: Order,
+    toggled: bool,
+) -> Result<()> {
     let depth = samples.depth();
     let at = |piece: usize| offset + (piece * PIECE) as u64;
     samples
@@ -73,25 +98,22 @@ pub fn write(target: &Target, offset: u64, samples: &Samples, order: Order) -> R
         .par_chunks(PIECE)
         .enumerate()
         .try_for_each_init(Vec::new, |turned: &mut Vec<u8>, (i, piece)| {
-            if depth == Depth::Eight || order == Order::NATIVE {
+            if !toggled && (depth == Depth::Eight || order == Order::NATIVE) {
                 return target.write_at(piece, at(i));
             }
             turned.clear();
             turned.extend_from_slice(piece);
+            if toggled {
+                toggle(turned, depth);
+            }
             reorder(turned, depth, order);
             target.write_at(turned, at(i))
         })
 }
 
-/// Converts signed samples to unsigned ones in the same order, or back: half the range is added,
-/// which modulo the range is the same as subtracting it.
+/// As `toggle`, for all samples, in parallel.
 pub fn toggle_signs(samples: &mut Samples) {
-    match samples {
-        Samples::U8(samples) => samples
-            .par_chunks_mut(PIECE)
-            .for_each(|piece| piece.iter_mut().for_each(|sample| *sample ^= 0x80)),
-        Samples::U16(samples) => samples
-            .par_chunks_mut(PIECE)
-            .for_each(|piece| piece.iter_mut().for_each(|sample| *sample ^= 0x8000)),
-    }
+    let depth = samples.depth();
+    let pieces = samples.as_bytes_mut().par_chunks_mut(PIECE);
+    pieces.for_each(|piece| toggle(piece, depth));
 }

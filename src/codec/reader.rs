@@ -3,6 +3,7 @@
 use super::Reading;
 use super::error_policy::ErrorPolicy;
 use super::format::{self, Decoder, Format};
+use super::headerless::Raw;
 use super::packed::{Packed, Unsuited};
 use crate::files::Source;
 use crate::image::{Image, Shape};
@@ -50,8 +51,13 @@ impl<'a> Reader<'a> {
     /// Recognises the format, reads the header and selects the first requested page. Errors name
     /// the cause only; the caller adds the file's name.
     pub fn open(source: &'a Source, reading: &Reading) -> Result<Reader<'a>> {
-        let format = format::of_content(source)?;
-        let decoder = format.decoder(source, reading.keep_going)?;
+        let (format, decoder): (&'static dyn Format, _) = match reading.raw {
+            Some(raw) => (&Raw, raw.decoder(source, reading.keep_going)?),
+            None => {
+                let format = format::of_content(source)?;
+                (format, format.decoder(source, reading.keep_going)?)
+            }
+        };
         let count = decoder.pages();
         let selected = reading.pages.unwrap_or(Pages {
             first: 1,

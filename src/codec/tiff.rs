@@ -22,6 +22,7 @@ mod ome;
 mod pack;
 mod packed;
 mod page;
+mod palette;
 mod predictor;
 mod shape;
 mod unpack;
@@ -39,6 +40,7 @@ use crate::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
 use anyhow::{Result, bail, ensure};
 use ifd::{Chain, Ifd, tag};
 use page::Page;
+use palette::Palette;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -74,12 +76,23 @@ impl Format for Tiff {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            written: true,
+            lossless: true,
             pages: true,
+            channels: &[1, 2, 3, 4],
             depths: &[Depth::Eight, Depth::Sixteen],
             signed: true,
             white_is_zero: true,
             alpha: &[Alpha::Independent, Alpha::Associated, Alpha::Unspecified],
-            fields: &[Field::Maxval, Field::Orientation, Field::Resolution],
+            fields: &[
+                Field::Maxval,
+                Field::Orientation,
+                Field::Resolution,
+                Field::Texts,
+                Field::Exif,
+                Field::Profile,
+                Field::Xmp,
+            ],
         }
     }
 
@@ -236,7 +249,9 @@ impl Decoder for TiffDecoder<'_> {
             planes <= 1 || self.frames > 1,
             "{planes} planes behind one directory (ImageDepth) are not supported: write each as a page"
         );
-        Ok((form.shape, ifd.weight()))
+        let palette = Palette::read(&ifd, &form)?;
+        let shape = palette.map_or(form.shape, |palette| palette.shape(form.shape));
+        Ok((shape, ifd.weight()))
     }
 
     fn is_reduced(&self, index: usize) -> Result<bool> {
@@ -259,7 +274,8 @@ impl Decoder for TiffDecoder<'_> {
     }
 
     fn shape(&self) -> Shape {
-        self.page.form.shape
+        let (shape, palette) = (self.page.form.shape, self.page.palette.as_ref());
+        palette.map_or(shape, |palette| palette.shape(shape))
     }
 
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
@@ -287,7 +303,11 @@ impl Decoder for TiffDecoder<'_> {
         if form.signed {
             raw::toggle_signs(&mut samples);
         }
-        Ok(Image::new(form.shape, samples))
+        let image = Image::new(form.shape, samples);
+        match &self.page.palette {
+            Some(palette) => palette.expand(&image),
+            None => Ok(image),
+        }
     }
 }
 

@@ -19,14 +19,16 @@ impl<'a> Writer<'a> {
     /// Creates a file of a format for pages of these shapes and bytes of metadata.
     ///
     /// # Errors
-    /// More pages than a file of the format holds.
+    /// A format that is only read, more pages than a file of the format holds, and a depth that it
+    /// does not have.
     pub fn new(
         format: &'static dyn Format,
         options: &Options,
         target: &'a Target,
         pages: &[(Shape, u64)],
     ) -> Result<Writer<'a>> {
-        format::check_pages(format, pages.len())?;
+        let shapes: Vec<Shape> = pages.iter().map(|(shape, _)| *shape).collect();
+        format::check_output(format, &shapes)?;
         let encoder = format.encoder(target, options, pages)?;
         Ok(Writer { format, encoder })
     }

@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, FileTypeExt};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// An input file, or all of standard input.
@@ -16,6 +16,8 @@ use std::sync::atomic::Ordering;
 pub struct Source {
     data: Data,
     len: u64,
+    /// The file's path, if it has one.
+    path: Option<PathBuf>,
     /// Bytes and time of reading so far.
     pub traffic: Traffic,
 }
@@ -68,6 +70,7 @@ impl Source {
         Ok(Source {
             data: Data::File(file),
             len: about.len(),
+            path: Some(path.into()),
             traffic: Traffic::default(),
         })
     }
@@ -77,8 +80,29 @@ impl Source {
         Source {
             len: bytes.len() as u64,
             data: Data::Memory(bytes),
+            path: None,
             traffic: Traffic::default(),
         }
+    }
+
+    /// Opens another file of the same folder, which this one names.
+    ///
+    /// # Errors
+    /// A source without a path, a name that leads out of the folder, and those of `open_file`.
+    pub fn beside(&self, name: &str) -> Result<Source> {
+        let path = self.path.as_ref();
+        let path = path.with_context(|| {
+            format!("its samples are in the file {name}, to which a stream does not lead")
+        })?;
+        let mut parts = Path::new(name).components();
+        ensure!(
+            matches!(
+                (parts.next(), parts.next()),
+                (Some(Component::Normal(_)), None)
+            ),
+            "its samples are in the file {name}, which is not in its folder"
+        );
+        Source::open_file(&path.with_file_name(name)).with_context(|| name.to_owned())
     }
 
     fn drain(stream: impl Read) -> Result<Source> {
@@ -96,6 +120,7 @@ impl Source {
         Ok(Source {
             len: bytes.len() as u64,
             data: Data::Memory(bytes),
+            path: None,
             traffic,
         })
     }

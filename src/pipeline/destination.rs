@@ -28,7 +28,7 @@ pub struct Destination {
 
 impl Destination {
     /// The largest shape that this destination can make of an image of the given shape.
-    pub(super) fn grown(&self, shape: Shape) -> Shape {
+    pub fn grown(&self, shape: Shape) -> Shape {
         Shape {
             depth: self.depth.unwrap_or(shape.depth),
             ..shape

@@ -190,7 +190,7 @@ fn refusals() {
         (&colour, build().tag(262, 3, &[6]), "YCbCr"),
         (&colour, build().tag(262, 3, &[8]), "Lab"),
         (&grey, build().tag(262, 3, &[32803]), "interpretation 32803"),
-        (&grey, build().tag(266, 3, &[2]), "fill order 2"),
+        (&grey, build().tag(266, 3, &[3]), "fill order 3"),
         (
             &alpha,
             build().tag(262, 3, &[1]),

@@ -75,10 +75,17 @@ impl Decoder for PngDecoder<'_> {
                 .then(|| vec![bits; self.shape.channels]),
             ..Metadata::default()
         };
+        if self.prelude.animated {
+            let warning = "it is an animation, of which the first image is taken";
+            diagnostics.warnings.push(warning.into());
+        }
         let mut chunks = Chunks::new(self.source);
         let behind = chunks.behind(self.prelude.data).unwrap_or_default();
         let before = self.prelude.others.iter().map(|chunk| (false, chunk));
-        for (behind, chunk) in before.chain(behind.iter().map(|chunk| (true, chunk))) {
+        let all = before.chain(behind.iter().map(|chunk| (true, chunk)));
+        // The images of an animation are chunks as others are, and large.
+        let frames = |chunk: &chunks::Chunk| matches!(&chunk.kind, b"fcTL" | b"fdAT");
+        for (behind, chunk) in all.filter(|(_, chunk)| !frames(chunk)) {
             if let Ok(data) = chunks.data(chunk) {
                 let chunk = metadata::Chunk {
                     kind: chunk.kind,

@@ -48,7 +48,7 @@ pub fn take(
         }
         b"tIME" => return leave("it tells when the image was changed last, which is now"),
         b"hIST" => return leave("it belongs to a palette"),
-        b"acTL" | b"fcTL" | b"fdAT" => return leave("the output is a still image"),
+        b"acTL" => return leave("the output is a still image"),
         b"bKGD" if !plain => return leave("it is told in colours that the output does not have"),
         b"eXIf" => metadata.orientation = exif::orientation(&chunk.data),
         b"bKGD" | b"sPLT" | b"pCAL" | b"sCAL" | b"oFFs" | b"sTER" => {}

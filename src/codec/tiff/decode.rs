@@ -16,7 +16,7 @@ use rayon::prelude::*;
 /// unchanged.
 pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], policy: &ErrorPolicy) -> Result<()> {
     let straight = page.form.is_plain() && !page.grid.tiled;
-    if straight && page.method == Method::None && !policy.goes_on() {
+    if straight && page.method == Method::None && !page.reversed && !policy.goes_on() {
         return stored(source, page, bytes);
     }
     let failure = if straight {
@@ -135,9 +135,11 @@ impl<'a> Worker<'a> {
         }
         self.packed.resize(len as usize, 0);
         let chunk_bytes = self.page.grid.height * self.page.row();
-        let unpacked = self
-            .source
-            .read_at(&mut self.packed, offset)
+        let read = self.source.read_at(&mut self.packed, offset);
+        if self.page.reversed {
+            (self.packed.iter_mut()).for_each(|byte| *byte = byte.reverse_bits());
+        }
+        let unpacked = read
             .and_then(|()| self.unpacker.unpack(&self.packed, out, chunk_bytes))
             .map_err(|error| anyhow!("{} {i}: {error}", self.page.grid.noun()));
         self.policy.take(unpacked)?;

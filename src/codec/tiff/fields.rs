@@ -43,7 +43,7 @@ fn holder_of_places(tag: u16) -> Option<&'static str> {
 
 /// The meaning of the samples, without any descriptive field.
 pub fn meaning(form: &Form) -> Metadata {
-    let scaled = form.bits < 8;
+    let scaled = form.bits < 8 && !form.palette;
     let short = form.bits > 8 && form.bits < 16;
     Metadata {
         signed: form.signed,
@@ -67,7 +67,8 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
     // section 8, MaxSampleValue).
     let below_full = |max: &u64| (1..form.shape.depth.full().into()).contains(max);
     let most = number(tag::MAX_SAMPLE_VALUE).filter(below_full);
-    let most = most.filter(|_| !form.signed && metadata.maxval.is_none());
+    let stated = !form.signed && !form.palette && metadata.maxval.is_none();
+    let most = most.filter(|_| stated);
     metadata.maxval = metadata.maxval.or(most
         .filter(|max| (max + 1).is_power_of_two())
         .map(|max| max as u16));

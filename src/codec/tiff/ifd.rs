@@ -32,6 +32,7 @@ pub mod tag {
     pub const PLANAR_CONFIGURATION: u16 = 284;
     pub const RESOLUTION_UNIT: u16 = 296;
     pub const PREDICTOR: u16 = 317;
+    pub const COLOR_MAP: u16 = 320;
     pub const TILE_WIDTH: u16 = 322;
     pub const TILE_LENGTH: u16 = 323;
     pub const TILE_OFFSETS: u16 = 324;

@@ -2,6 +2,7 @@
 //! its division into chunks, their compression, and whether the file is long enough to hold it.
 
 use super::ifd::{Ifd, tag};
+use super::palette::Palette;
 use super::shape::{Form, form};
 use super::unpack::Method;
 use crate::codec::raw::Order;
@@ -12,8 +13,12 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 pub struct Page {
     /// The type of its samples.
     pub form: Form,
+    /// The colours of its samples, if they are indices.
+    pub palette: Option<Palette>,
     /// The byte order of 16-bit samples.
     pub order: Order,
+    /// Whether the bits of every byte in the file are in the opposite order (FillOrder 2).
+    pub reversed: bool,
     /// The compression of each chunk.
     pub method: Method,
     /// Whether samples are differences from their left neighbour (Predictor 2).
@@ -71,8 +76,10 @@ impl Page {
         );
         let (grid, spans) = grid(ifd, &form, method)?;
         let page = Page {
+            palette: Palette::read(ifd, &form)?,
             form,
             order: ifd.order(),
+            reversed: ifd.value(tag::FILL_ORDER)? == Some(2),
             method,
             predictor,
             grid,

@@ -21,6 +21,8 @@ pub struct Form {
     pub white_is_zero: bool,
     /// The meaning of the last channel, if it is not a colour.
     pub alpha: Alpha,
+    /// Whether samples are indices of a palette.
+    pub palette: bool,
 }
 
 impl Form {
@@ -64,9 +66,8 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
     let height = needed(tag::IMAGE_LENGTH, "ImageLength")?;
     let photometric = needed(tag::PHOTOMETRIC, "PhotometricInterpretation")?;
     let colours = match photometric {
-        0 | 1 => 1,
+        0 | 1 | 3 => 1,
         2 => 3,
-        3 => bail!("palette colours are not supported (convert it to RGB first)"),
         4 => bail!("transparency masks are not supported"),
         5 => bail!("CMYK colours are not supported (convert it to RGB first)"),
         6 => bail!("YCbCr colours are not supported (convert it to RGB first)"),
@@ -99,7 +100,10 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         other => bail!("planar configuration {other} is not supported"),
     };
     let fill = ifd.value(tag::FILL_ORDER)?.unwrap_or(1);
-    ensure!(fill == 1, "fill order {fill} is not supported (1 is)");
+    ensure!(
+        matches!(fill, 1 | 2),
+        "fill order {fill} is not supported (1 and 2 are)"
+    );
 
     let bits = ifd.values(tag::BITS_PER_SAMPLE, channels)?;
     let bits = bits.filter(|bits| !bits.is_empty()).unwrap_or(vec![1]);
@@ -125,6 +129,7 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         signed,
         white_is_zero: photometric == 0,
         alpha,
+        palette: photometric == 3,
     })
 }
 
@@ -171,6 +176,7 @@ mod tests {
                 signed: false,
                 white_is_zero: false,
                 alpha: Alpha::Independent,
+                palette: false,
             };
             form.row(width)
         };

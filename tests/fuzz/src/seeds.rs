@@ -4,8 +4,9 @@
 use crate::png_files::{self, Plain};
 use crate::recipe::{self, written};
 use crate::tiff_files::Build;
-use gpuimg::codec::{png, pnm, tiff};
+use gpuimg::codec::{FORMATS, encode, png, pnm, tiff};
 use gpuimg::image::{Depth, Image};
+use std::io::Cursor;
 use std::path::Path;
 
 /// Writes seeds if that was asked for, and ends the process.
@@ -159,5 +160,41 @@ pub fn of_pnm() -> Vec<Vec<u8>> {
     all.push(b"P6\r2\t1\n#a\n#b\n4095\n\0\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b".to_vec());
     all.push(b"P5\n1 1\n65535\n\xFF\xFFP5\n1 1\n255\n\0".to_vec());
     all.push(b"P2 1 1 1 1".to_vec());
+    all
+}
+
+/// Files of every other format: those that are written, and those that the image crate writes.
+pub fn of_formats() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for image in images() {
+        let shape = image.shape();
+        for format in FORMATS {
+            let can = format.capabilities();
+            let takes = can.channels.contains(&shape.channels) && can.depths.contains(&shape.depth);
+            if takes && can.written && !["png", "tiff", "pnm"].contains(&format.id()) {
+                let options = Default::default();
+                all.push(written(|target| encode(&image, *format, &options, target)));
+            }
+        }
+        use image::ImageFormat::{Bmp, Jpeg, Qoi, Tga, WebP};
+        for format in [Bmp, Jpeg, Qoi, Tga, WebP] {
+            let mut file = Cursor::new(Vec::new());
+            let image = image::DynamicImage::try_from(&image).expect("a small image");
+            if image.write_to(&mut file, format).is_ok() {
+                all.push(file.into_inner());
+            }
+        }
+    }
+    let gif = b"GIF89a\x03\0\x02\0\xF0\0\0\x0a\x14\x1e\x28\x32\x3c!\xF9\x04\x01\0\0\x01\0,\0\0\0\0\x03\0\x02\0\0\x02\x03\x44\x34\x05\0;";
+    all.push(gif.to_vec());
+    let dictionary = |descr, shape| {
+        let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+        [b"\x93NUMPY\x01\0", &(text.len() as u16).to_le_bytes()[..], text.as_bytes(), &[7; 96]].concat()
+    };
+    for descr in ["|u1", "|i1", "|b1", "<u2", ">i2", "<f4"] {
+        for shape in ["(4, 3)", "(4, 3, 2)", "(2, 2, 3, 4)", "(2, 3, 7)"] {
+            all.push(dictionary(descr, shape));
+        }
+    }
     all
 }

@@ -140,6 +140,8 @@ pub struct Prelude {
     pub transparent: bool,
     /// The data of the private chunk with the segment lengths.
     pub index: Option<Vec<u8>>,
+    /// Whether it is the first image of an animation (section 11.3.4.1, acTL).
+    pub animated: bool,
     /// The other ancillary chunks.
     pub others: Vec<Chunk>,
     /// Offset of the first IDAT chunk.
@@ -167,6 +169,7 @@ impl Prelude {
             header,
             transparent: false,
             index: None,
+            animated: false,
             others: Vec::new(),
             data: 0,
         };
@@ -187,10 +190,7 @@ impl Prelude {
                 }
                 b"acTL" if chunk.len == 8 => {
                     let frames = u32::from_be_bytes(chunks.window.array(chunk.data())?);
-                    ensure!(
-                        frames <= 1,
-                        "an animation of {frames} frames; only still images are supported"
-                    );
+                    prelude.animated = frames > 1;
                 }
                 b"tRNS" => {
                     let values = chunks.data(&chunk)?;

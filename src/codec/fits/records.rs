@@ -1,0 +1,101 @@
+//! The kinds of records, by what makes them untrue.
+
+use super::header::keyword;
+use crate::metadata::{Diagnostics, Effect, Record, Transform};
+
+/// What a record describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The layout of the data, which the output has anew.
+    Layout,
+    /// How values follow from samples: BSCALE and BZERO.
+    Scale,
+    /// Values: their unit, their range.
+    Values,
+    /// Where pixels lie: in the sky, on the detector.
+    Places,
+    /// Anything else.
+    Other,
+}
+
+/// Keywords of the layout (standard, section 4.4), and sums over the file.
+const LAYOUT: [&str; 12] = [
+    "SIMPLE", "XTENSION", "BITPIX", "NAXIS", "EXTEND", "PCOUNT", "GCOUNT", "GROUPS", "BLOCKED",
+    "CHECKSUM", "DATASUM", "ZIMAGE",
+];
+
+const VALUES: [&str; 7] = [
+    "BUNIT", "BLANK", "DATAMIN", "DATAMAX", "SATURATE", "GAIN", "RDNOISE",
+];
+
+/// What keywords of places begin with (section 8; detector sections by the NOAO convention). A digit
+/// follows, or the indices of a matrix.
+const PLACES: [&str; 19] = [
+    "CTYPE", "CUNIT", "CRVAL", "CRPIX", "CDELT", "CROTA", "CD", "PC", "PV", "PS", "CRDER", "CSYER",
+    "LTV", "LTM", "A_", "B_", "AP_", "BP_", "WAT",
+];
+
+const SECTIONS: [&str; 8] = [
+    "WCSAXES", "LONPOLE", "LATPOLE", "DATASEC", "TRIMSEC", "BIASSEC", "CCDSEC", "DETSEC",
+];
+
+/// The kind of a record.
+pub fn kind(record: &Record) -> Kind {
+    let keyword = keyword(record);
+    let axis = keyword.strip_prefix("NAXIS");
+    if LAYOUT.contains(&keyword) || axis.is_some_and(|axis| axis.parse::<u16>().is_ok()) {
+        return Kind::Layout;
+    }
+    if matches!(keyword, "BSCALE" | "BZERO") {
+        return Kind::Scale;
+    }
+    if VALUES.contains(&keyword) {
+        return Kind::Values;
+    }
+    let indexed = |name: &str| {
+        let rest = keyword.strip_prefix(name);
+        rest.is_some_and(|rest| {
+            rest.starts_with(|first: char| first.is_ascii_digit())
+                || matches!(rest, "ORDER" | "DMAX")
+        })
+    };
+    match SECTIONS.contains(&keyword) || PLACES.iter().any(|name| indexed(name)) {
+        true => Kind::Places,
+        false => Kind::Other,
+    }
+}
+
+/// Leaves out the records that an operation makes untrue, and says which.
+pub fn follow(records: &mut Vec<Record>, transform: &Transform, diagnostics: &mut Diagnostics) {
+    let moves = matches!(transform.effect, Effect::Moves(_));
+    for (kinds, untrue, why) in [
+        (
+            &[Kind::Scale, Kind::Values][..],
+            transform.changes_values(),
+            "values as they were",
+        ),
+        (&[Kind::Places], moves, "places as they were"),
+    ] {
+        if !untrue {
+            continue;
+        }
+        let mut names: Vec<String> = Vec::new();
+        records.retain(|record| {
+            let left = kinds.contains(&kind(record));
+            if left {
+                names.push(keyword(record).into());
+            }
+            !left
+        });
+        if let Some(first) = names.first() {
+            let more = if names.len() > 1 { ", …" } else { "" };
+            diagnostics.warnings.push(format!(
+                "{} of the header describe {why} and are left out ({first}{more})",
+                match names.len() {
+                    1 => "1 record".into(),
+                    count => format!("{count} records"),
+                }
+            ));
+        }
+    }
+}

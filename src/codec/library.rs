@@ -1,0 +1,210 @@
+//! Formats that the `image` crate reads: WebP, QOI, TGA and BMP. Each is a file below; what they
+//! share is here. The shape is known from the header, before memory is taken.
+
+pub mod bmp;
+pub mod qoi;
+pub mod tga;
+pub mod webp;
+
+use super::embedded;
+use super::error_policy::ErrorPolicy;
+use super::format::Decoder;
+use crate::files::Source;
+use crate::image::{Depth, Image, Samples, Shape};
+use crate::metadata::{Diagnostics, Embedded, Metadata};
+use ::image::{ColorType, ImageDecoder, ImageError, ImageResult, Limits};
+use anyhow::{Error, Result, anyhow, bail, ensure};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+
+/// The bytes of a source as a stream, which is what libraries read.
+pub type Stream<'a> = BufReader<Bytes<'a>>;
+
+/// A decoder of the library, its header read.
+pub type Opened<'a> = Box<dyn ImageDecoder + 'a>;
+
+/// Bytes that a library may take beside the image: its tables, and the metadata.
+const BESIDE: u64 = 64 << 20;
+
+/// A position in a source.
+#[derive(Debug)]
+pub struct Bytes<'a> {
+    source: &'a Source,
+    at: u64,
+}
+
+/// A stream from the beginning of the source.
+pub fn stream(source: &Source) -> Stream<'_> {
+    BufReader::with_capacity(64 << 10, Bytes { source, at: 0 })
+}
+
+impl Read for Bytes<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read_up_to(buffer, self.at);
+        let read = read.map_err(io::Error::other)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for Bytes<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.source.len().checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
+/// Decodes a file with the library; opened anew for each decoding.
+pub struct LibraryDecoder<'a> {
+    source: &'a Source,
+    open: for<'s> fn(Stream<'s>) -> ImageResult<Opened<'s>>,
+    shape: Shape,
+    embedded: Embedded,
+    /// Bytes of metadata.
+    size: u64,
+    /// Sentences about what is not read.
+    warnings: Vec<String>,
+    /// Whether the library gives RGB although all pixels are grey.
+    grey: bool,
+}
+
+impl<'a> LibraryDecoder<'a> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// What the library does not read, and samples that are neither of 8 nor of 16 bits.
+    pub fn open(
+        source: &'a Source,
+        open: for<'s> fn(Stream<'s>) -> ImageResult<Opened<'s>>,
+    ) -> Result<LibraryDecoder<'a>> {
+        let said = |error| cause(error, source);
+        let mut decoder = open(stream(source)).map_err(said)?;
+        let (width, height) = decoder.dimensions();
+        let (channels, depth) = match decoder.color_type() {
+            ColorType::L8 => (1, Depth::Eight),
+            ColorType::La8 => (2, Depth::Eight),
+            ColorType::Rgb8 => (3, Depth::Eight),
+            ColorType::Rgba8 => (4, Depth::Eight),
+            ColorType::L16 => (1, Depth::Sixteen),
+            ColorType::La16 => (2, Depth::Sixteen),
+            ColorType::Rgb16 => (3, Depth::Sixteen),
+            ColorType::Rgba16 => (4, Depth::Sixteen),
+            other => bail!("samples of {other:?} are not supported (8 and 16 bits are)"),
+        };
+        let shape = Shape::checked(width.into(), height.into(), channels, depth)?;
+        let embedded = Embedded {
+            profile: decoder.icc_profile().map_err(said)?,
+            exif: decoder.exif_metadata().map_err(said)?,
+            xmp: decoder.xmp_metadata().map_err(said)?,
+        };
+        drop(decoder);
+        Ok(LibraryDecoder {
+            source,
+            open,
+            shape,
+            size: embedded.size(),
+            embedded,
+            warnings: Vec::new(),
+            grey: false,
+        })
+    }
+
+    /// Refuses a file that is too short for its pixels, before memory is taken: a byte makes at most
+    /// `pixels` of them.
+    ///
+    /// # Errors
+    /// Such a file.
+    pub fn at_most(self, pixels: u64) -> Result<Self> {
+        check_length(self.source, &self.shape, pixels)?;
+        Ok(self)
+    }
+
+    /// The decoder with a warning about the file.
+    pub fn with_warning(mut self, warning: Option<String>) -> Self {
+        self.warnings.extend(warning);
+        self
+    }
+
+    /// The decoder for an RGB file whose pixels are all grey if `grey`: one channel is kept.
+    pub fn with_grey(mut self, grey: bool) -> Self {
+        self.grey = grey && self.shape.channels == 3;
+        if self.grey {
+            self.shape.channels = 1;
+        }
+        self
+    }
+}
+
+/// Refuses a file that is too short for its pixels, of which a byte makes at most `pixels`.
+///
+/// # Errors
+/// Such a file.
+pub fn check_length(source: &Source, shape: &Shape, pixels: u64) -> Result<()> {
+    let len = source.len();
+    ensure!(
+        shape.pixels() as u64 <= len.saturating_mul(pixels),
+        "truncated: {len} bytes are too few for {}×{} pixels",
+        shape.width,
+        shape.height
+    );
+    Ok(())
+}
+
+impl Decoder for LibraryDecoder<'_> {
+    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
+        Ok((self.shape, self.size))
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
+        diagnostics.warnings.extend_from_slice(&self.warnings);
+        Ok(embedded::metadata(self.embedded.clone()))
+    }
+
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
+        let said = |error| cause(error, self.source);
+        let mut shape = self.shape;
+        if self.grey {
+            shape.channels = 3;
+        }
+        let mut decoder = (self.open)(stream(self.source)).map_err(said)?;
+        let mut limits = Limits::no_limits();
+        limits.max_alloc = Some(
+            (shape.bytes() as u64)
+                .saturating_mul(2)
+                .saturating_add(BESIDE),
+        );
+        decoder.set_limits(limits).map_err(said)?;
+        // Zeros, since not every decoder writes the pixels that a file leaves out.
+        let mut samples = Samples::zeroed(&shape)?;
+        let read = decoder.read_image_boxed(samples.as_bytes_mut());
+        policy.take(read.map_err(said))?;
+        if let (true, Samples::U8(pixels)) = (self.grey, &samples) {
+            let grey = pixels.iter().step_by(3).copied().collect();
+            samples = Samples::U8(grey);
+        }
+        Ok(Image::new(self.shape, samples))
+    }
+}
+
+/// An error of the library in a sentence.
+fn cause(error: ImageError, source: &Source) -> Error {
+    match error {
+        ImageError::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            anyhow!("truncated at byte {}", source.len())
+        }
+        ImageError::Decoding(error) => match std::error::Error::source(&error) {
+            Some(inner) => anyhow!("{inner}"),
+            None => anyhow!("{error}"),
+        },
+        ImageError::Unsupported(error) => anyhow!("{error}"),
+        other => anyhow!("{other}"),
+    }
+}

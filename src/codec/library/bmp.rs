@@ -1,0 +1,111 @@
+//! BMP, read and written by the `image` crate. Grey is written with a palette of greys, and a file
+//! with such a palette is read as grey.
+
+use super::{LibraryDecoder, Opened, Stream};
+use crate::codec::Options;
+use crate::codec::encoded::Encoded;
+use crate::codec::format::{Capabilities, Decoder, Encoder, Format};
+use crate::files::{Source, Target};
+use crate::image::{Depth, Image, Shape};
+use crate::metadata::Alpha;
+use ::image::codecs::bmp::{BmpDecoder, BmpEncoder};
+use ::image::{ExtendedColorType, ImageResult};
+use anyhow::{Context, Result};
+
+/// Windows bitmap.
+#[derive(Debug)]
+pub struct Bmp;
+
+impl Format for Bmp {
+    fn name(&self) -> &'static str {
+        "BMP"
+    }
+
+    fn id(&self) -> &'static str {
+        "bmp"
+    }
+
+    fn title(&self) -> &'static str {
+        "Windows bitmap"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["bmp", "dib"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        head.starts_with(b"BM")
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            written: true,
+            lossless: true,
+            pages: false,
+            channels: &[1, 3, 4],
+            depths: &[Depth::Eight],
+            signed: false,
+            white_is_zero: false,
+            alpha: &[Alpha::Independent],
+            fields: &[],
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        let decoder = LibraryDecoder::open(source, open)?;
+        Ok(Box::new(decoder.with_grey(has_greys(source)?)))
+    }
+
+    fn encoder<'a>(
+        &self,
+        target: &'a Target,
+        _options: &Options,
+        _pages: &[(Shape, u64)],
+    ) -> Result<Box<dyn Encoder + 'a>> {
+        Ok(Box::new(Encoded::new(target, |image, _| encode(image))))
+    }
+}
+
+fn open(stream: Stream) -> ImageResult<Opened> {
+    Ok(Box::new(BmpDecoder::new(stream)?))
+}
+
+fn encode(image: &Image) -> Result<Vec<u8>> {
+    let shape = image.shape();
+    let colours = match shape.channels {
+        1 => ExtendedColorType::L8,
+        3 => ExtendedColorType::Rgb8,
+        _ => ExtendedColorType::Rgba8,
+    };
+    let side = |side: usize| i32::try_from(side).ok().map(i32::unsigned_abs);
+    let (width, height) = (side(shape.width).zip(side(shape.height)))
+        .with_context(|| format!("{shape} is more than BMP holds"))?;
+    let mut file = Vec::new();
+    let mut encoder = BmpEncoder::new(&mut file);
+    let written = encoder.encode(image.samples().as_bytes(), width, height, colours);
+    written.with_context(|| format!("{shape} is more than BMP holds"))?;
+    Ok(file)
+}
+
+/// Whether a file has a palette and all of its colours are grey (BITMAPINFOHEADER and later).
+fn has_greys(source: &Source) -> Result<bool> {
+    let mut head = [0; 54];
+    if source.read_up_to(&mut head, 0)? < head.len() {
+        return Ok(false);
+    }
+    let number =
+        |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let (size, bits, colours) = (number(14), head[28], number(46));
+    if size < 40 || !matches!(bits, 1 | 4 | 8) || colours > 256 {
+        return Ok(false);
+    }
+    let colours = if colours == 0 { 1 << bits } else { colours };
+    let mut palette = vec![0; 4 * colours as usize];
+    let read = source.read_up_to(&mut palette, 14 + u64::from(size))?;
+    let greys = palette
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .all(|[b, g, r, _]| b == g && g == r);
+    Ok(read == palette.len() && greys)
+}

@@ -1,0 +1,113 @@
+//! MetaImage (ITK's MetaIO documentation): raw samples of 8 and 16 bits behind the header (`.mha`) or
+//! in a file beside it (`.mhd`). Axes behind the second make pages.
+
+use super::format::{Capabilities, Decoder, Format};
+use super::raw::Order;
+use super::volume::{Lines, Volume, numbers};
+use crate::files::Source;
+use crate::image::Depth;
+use crate::metadata::Alpha;
+use anyhow::{Context, Result, bail, ensure};
+
+/// MetaImage.
+#[derive(Debug)]
+pub struct MetaImage;
+
+impl Format for MetaImage {
+    fn name(&self) -> &'static str {
+        "MetaImage"
+    }
+
+    fn id(&self) -> &'static str {
+        "metaimage"
+    }
+
+    fn title(&self) -> &'static str {
+        "MetaImage, not compressed"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["mha", "mhd"]
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        [&b"ObjectType ="[..], b"NDims ="]
+            .iter()
+            .any(|first| head.starts_with(first))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            written: false,
+            lossless: true,
+            pages: true,
+            channels: &[1, 2, 3, 4],
+            depths: &[Depth::Eight, Depth::Sixteen],
+            signed: true,
+            white_is_zero: false,
+            alpha: &[Alpha::Independent],
+            fields: &[],
+        }
+    }
+
+    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        let mut lines = Lines::read(source)?;
+        let mut volume = Volume {
+            skip: Some(0),
+            // What ITK takes where nothing is said.
+            order: Some(Order::Little),
+            ..Volume::default()
+        };
+        while let Some(line) = Iterator::next(&mut lines) {
+            let Some((name, value)) = line.split_once('=') else {
+                bail!("a line of the header is no field: {line:?}");
+            };
+            let (name, value) = (name.trim(), value.trim());
+            match name {
+                "DimSize" => volume.axes = numbers(name, value)?,
+                "ElementType" => volume.samples = Some(samples(value)?),
+                "ElementNumberOfChannels" => {
+                    volume.channels = numbers(name, value)?.first().copied();
+                }
+                "ElementByteOrderMSB" | "BinaryDataByteOrderMSB" => {
+                    volume.order = Some(match is_true(value) {
+                        true => Order::Big,
+                        false => Order::Little,
+                    });
+                }
+                "HeaderSize" if value == "-1" => volume.skip = None,
+                "HeaderSize" => volume.skip = numbers(name, value)?.first().copied(),
+                "CompressedData" => {
+                    ensure!(!is_true(value), "compressed samples are not supported");
+                }
+                "BinaryData" => ensure!(is_true(value), "samples in text are not supported"),
+                "ObjectType" | "NDims" | "CompressedDataSize" => {}
+                "ElementDataFile" => {
+                    if value != "LOCAL" {
+                        volume.file = Some(value.into());
+                    }
+                    return volume.decoder(source, lines.next as u64, damaged);
+                }
+                other => volume.left_out.push(other.into()),
+            }
+        }
+        None.with_context(|| format!("truncated at byte {}, within the header", source.len()))
+    }
+}
+
+fn is_true(value: &str) -> bool {
+    value.eq_ignore_ascii_case("true") || value == "1"
+}
+
+fn samples(kind: &str) -> Result<(Depth, bool)> {
+    Ok(match kind {
+        "MET_UCHAR" => (Depth::Eight, false),
+        "MET_CHAR" => (Depth::Eight, true),
+        "MET_USHORT" => (Depth::Sixteen, false),
+        "MET_SHORT" => (Depth::Sixteen, true),
+        other => bail!(
+            "samples of the type {other} are not supported (8- and 16-bit integers are): convert \
+             them to 16 bits with a scale of your choice"
+        ),
+    })
+}

@@ -1,0 +1,285 @@
+//! Files whose samples lie uncompressed, one page behind the other: NumPy, FITS, PAM, farbfeld and
+//! their like. Each format parses or writes its header; the samples are copied here.
+
+use super::error_policy::ErrorPolicy;
+use super::format::{Decoder, Encoder};
+use super::raw::{self, Order};
+use crate::files::{Source, Target};
+use crate::image::{Depth, Image, Samples, Shape};
+use crate::metadata::{Diagnostics, Metadata};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::borrow::Cow;
+
+/// What a header says of the samples behind it.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// The shape of each page.
+    pub shape: Shape,
+    /// How many pages follow one another, at least 1.
+    pub pages: usize,
+    /// Offset of the first sample in the file, in bytes.
+    pub start: u64,
+    /// The byte order of 16-bit samples.
+    pub order: Order,
+    /// Whether the top bit of samples is flipped in memory: that of signed samples, or of unsigned
+    /// ones that the file has with half their range subtracted.
+    pub toggled: bool,
+    /// The metadata of each page. A maxval is checked.
+    pub metadata: Metadata,
+    /// Sentences about what is not as the file has it.
+    pub diagnostics: Diagnostics,
+}
+
+impl Layout {
+    /// One page of unsigned samples with the most significant byte first and no metadata.
+    pub fn new(shape: Shape, start: u64) -> Layout {
+        Layout {
+            shape,
+            pages: 1,
+            start,
+            order: Order::Big,
+            toggled: false,
+            metadata: Metadata::default(),
+            diagnostics: Diagnostics::default(),
+        }
+    }
+
+    /// Offset of the first byte behind the last sample.
+    ///
+    /// # Errors
+    /// More bytes than a file can have.
+    pub fn end(&self) -> Result<u64> {
+        (self.shape.bytes() as u64)
+            .checked_mul(self.pages as u64)
+            .and_then(|bytes| bytes.checked_add(self.start))
+            .with_context(|| {
+                format!(
+                    "{} pages of {} do not fit in a file",
+                    self.pages, self.shape
+                )
+            })
+    }
+}
+
+/// Decodes the pages of a layout.
+pub struct RasterDecoder<'a> {
+    source: Data<'a>,
+    layout: Layout,
+    page: usize,
+}
+
+/// The file of the samples.
+enum Data<'a> {
+    /// The one with the header.
+    Same(&'a Source),
+    /// One beside it, which the header names.
+    Other(Source),
+}
+
+impl Data<'_> {
+    fn source(&self) -> &Source {
+        match self {
+            Data::Same(source) => source,
+            Data::Other(source) => source,
+        }
+    }
+}
+
+impl<'a> RasterDecoder<'a> {
+    /// Checks that all samples are in the file, unless it may be damaged.
+    ///
+    /// # Errors
+    /// A truncated file.
+    pub fn new(source: &'a Source, layout: Layout, damaged: bool) -> Result<RasterDecoder<'a>> {
+        RasterDecoder::of(Data::Same(source), layout, damaged)
+    }
+
+    /// As `new`, for samples in a file of their own.
+    ///
+    /// # Errors
+    /// A truncated file.
+    pub fn detached(source: Source, layout: Layout, damaged: bool) -> Result<RasterDecoder<'a>> {
+        RasterDecoder::of(Data::Other(source), layout, damaged)
+    }
+
+    fn of(source: Data<'a>, layout: Layout, damaged: bool) -> Result<RasterDecoder<'a>> {
+        let (end, len) = (layout.end()?, source.source().len());
+        ensure!(damaged || end <= len, "truncated at byte {len} of {end}");
+        Ok(RasterDecoder {
+            source,
+            layout,
+            page: 0,
+        })
+    }
+
+    /// Decodes the selected page.
+    ///
+    /// # Errors
+    /// Damage, unless the policy is to go on.
+    pub fn read(&self, policy: &ErrorPolicy) -> Result<Image> {
+        let Layout {
+            shape,
+            order,
+            toggled,
+            ..
+        } = self.layout;
+        let source = self.source.source();
+        let start = self.layout.start + (self.page * shape.bytes()) as u64;
+        let there = source.len().saturating_sub(start).min(shape.bytes() as u64) as usize;
+        let mut samples = match there == shape.bytes() {
+            true => policy.samples(&shape)?,
+            false => Samples::zeroed(&shape)?,
+        };
+        let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
+        // Only complete samples.
+        let whole = there / shape.depth.bytes() * shape.depth.bytes();
+        let place = (start, &mut samples.as_bytes_mut()[..whole]);
+        let read = raw::read(source, [place], |piece| {
+            raw::reorder(piece, shape.depth, order);
+            if toggled {
+                raw::toggle(piece, shape.depth);
+            }
+            check(piece, shape.depth, maxval)
+        });
+        policy.take(read)?;
+        if there < shape.bytes() {
+            policy.take(Err(anyhow!(
+                "truncated at byte {} of {}",
+                source.len(),
+                self.layout.end()?
+            )))?;
+        }
+        Ok(Image::new(shape, samples))
+    }
+}
+
+impl Decoder for RasterDecoder<'_> {
+    fn pages(&self) -> usize {
+        self.layout.pages
+    }
+
+    fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
+        Ok((self.layout.shape, 0))
+    }
+
+    fn turn_to(&mut self, page: usize) -> Result<()> {
+        self.page = page;
+        Ok(())
+    }
+
+    fn shape(&self) -> Shape {
+        self.layout.shape
+    }
+
+    fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
+        let Diagnostics { warnings, notes } = &self.layout.diagnostics;
+        diagnostics.warnings.extend_from_slice(warnings);
+        diagnostics.notes.extend_from_slice(notes);
+        Ok(self.layout.metadata.clone())
+    }
+
+    fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
+        self.read(policy)
+    }
+}
+
+/// Refuses samples, in the machine's byte order, above `maxval`.
+fn check(bytes: &[u8], depth: Depth, maxval: u16) -> Result<()> {
+    if maxval == depth.full() {
+        return Ok(());
+    }
+    let top = match depth {
+        Depth::Eight => bytes.iter().copied().max().map(u16::from),
+        Depth::Sixteen => bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&pair| u16::from_ne_bytes(pair))
+            .max(),
+    };
+    match top {
+        Some(top) if top > maxval => bail!("a sample of {top} is above the maxval {maxval}"),
+        _ => Ok(()),
+    }
+}
+
+/// How a format writes pages of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// The file's first bytes, up to the first sample.
+    pub header: Vec<u8>,
+    /// The byte order of 16-bit samples.
+    pub order: Order,
+    /// Whether the top bit of samples is flipped in the file.
+    pub toggled: bool,
+    /// The file's length is a multiple of this, filled up with zeros.
+    pub block: u64,
+}
+
+/// A format whose files are a header and samples.
+pub trait Header {
+    /// The form of a file with so many pages, all like this one.
+    ///
+    /// # Errors
+    /// A page that the format cannot hold.
+    fn form(&self, shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form>;
+}
+
+/// Encodes pages of one shape behind a header, which the first page decides.
+pub struct RasterEncoder<'a, H> {
+    target: &'a Target,
+    header: H,
+    /// The pages of the file, and those written so far.
+    pages: usize,
+    done: usize,
+    /// The first page's shape, and whether its samples are toggled.
+    first: Option<(Shape, bool)>,
+    length: u64,
+}
+
+impl<'a, H: Header> RasterEncoder<'a, H> {
+    /// An encoder for so many pages.
+    pub fn new(target: &'a Target, header: H, pages: usize) -> RasterEncoder<'a, H> {
+        RasterEncoder {
+            target,
+            header,
+            pages,
+            done: 0,
+            first: None,
+            length: 0,
+        }
+    }
+}
+
+impl<H: Header> Encoder for RasterEncoder<'_, H> {
+    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        let shape = image.shape();
+        let form = self.header.form(&shape, metadata, self.pages)?;
+        let (first, toggled) = *self.first.get_or_insert((shape, form.toggled));
+        ensure!(
+            (first, toggled) == (shape, form.toggled),
+            "page {} is {shape}, and the first is {first}: this format holds pages of one kind",
+            self.done + 1
+        );
+        if self.done == 0 {
+            let bytes = (shape.bytes() * self.pages + form.header.len()) as u64;
+            self.target.reserve(bytes.next_multiple_of(form.block))?;
+            self.target.write_at(&form.header, 0)?;
+            self.length = form.header.len() as u64;
+        }
+        let samples = image.samples();
+        raw::write_as(self.target, self.length, samples, form.order, toggled)?;
+        self.length += shape.bytes() as u64;
+        self.done += 1;
+        let rest = self.length.next_multiple_of(form.block) - self.length;
+        if self.done == self.pages && rest > 0 {
+            self.target.write_at(&vec![0; rest as usize], self.length)?;
+            self.length += rest;
+        }
+        Ok(())
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+}

@@ -1,0 +1,252 @@
+//! Files that lie, that end early and that are damaged: an error or the image, never a panic, and
+//! never memory for pixels that are not there.
+
+use super::{format, literals, read, refused, volumes, written};
+use crate::support::{Kind, folder, image, run};
+use gpuimg::codec::FORMATS;
+use gpuimg::image::{Depth, Image};
+use gpuimg::metadata::Metadata;
+use std::collections::BTreeSet;
+
+/// A WebP of 5 × 4 pixels, from the image crate.
+pub fn webp(channels: usize) -> Vec<u8> {
+    let image = image(5, 4, channels, Depth::Eight, Kind::Noise);
+    let colours = match channels {
+        3 => image::ExtendedColorType::Rgb8,
+        _ => image::ExtendedColorType::Rgba8,
+    };
+    let mut file = Vec::new();
+    let encoder = image::codecs::webp::WebPEncoder::new_lossless(&mut file);
+    encoder
+        .encode(image.samples().as_bytes(), 5, 4, colours)
+        .unwrap();
+    file
+}
+
+/// At least one small file of every format of the list, with the format's id.
+pub fn small_files() -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    for format in FORMATS {
+        let can = format.capabilities();
+        if can.written {
+            let page = |channels| {
+                image(
+                    5,
+                    4,
+                    channels,
+                    can.depths[can.depths.len() - 1],
+                    Kind::Noise,
+                )
+            };
+            let channels = can.channels[can.channels.len() - 1];
+            let file = written(*format, &[page(channels)], &Metadata::default()).unwrap();
+            files.push((format.id().into(), file));
+        }
+    }
+    for (id, file) in [
+        ("webp", webp(3)),
+        ("webp-alpha", webp(4)),
+        ("gif", literals::gif(true, 0, 3)),
+        (
+            "tga",
+            b"\0\0\x0A\0\0\0\0\0\0\0\0\0\x03\0\x02\0\x18\x20\x83\x01\x02\x03\x01abcdef".to_vec(),
+        ),
+        (
+            "qoi",
+            b"qoif\0\0\0\x03\0\0\0\x02\x03\0\xFE\x0a\x14\x1e\xC4\0\0\0\0\0\0\0\x01".to_vec(),
+        ),
+        (
+            "nrrd",
+            volumes::nrrd("type: ushort\nendian: big\n", b"abcdefghijkl"),
+        ),
+        (
+            "metaimage",
+            volumes::metaimage("ElementType = MET_SHORT\n", b"abcdefghijkl"),
+        ),
+        ("pnm-ascii", b"P3 2 1 300 1 2 300 4 5 6".to_vec()),
+        ("pnm-bitmap", b"P4 9 2 \x01\x02\x03\x04".to_vec()),
+    ] {
+        files.push((id.into(), file));
+    }
+    let ids: BTreeSet<&str> = files
+        .iter()
+        .map(|(id, _)| id.split('-').next().unwrap())
+        .collect();
+    let list: BTreeSet<&str> = FORMATS.iter().map(|format| format.id()).collect();
+    assert_eq!(ids, list, "a small file of every format");
+    files
+}
+
+/// Every prefix is an error, or has lost nothing but what follows the samples.
+#[test]
+fn truncated_at_every_byte() {
+    for (id, file) in small_files() {
+        let (whole, ..) = read(&file).unwrap_or_else(|error| panic!("{id}: {error:#}"));
+        let mut errors = 0;
+        for size in 0..file.len() {
+            match read(&file[..size]) {
+                Ok((image, ..)) => assert_eq!(image, whole, "{id} cut at {size}"),
+                Err(_) => errors += 1,
+            }
+        }
+        assert!(errors > 10, "{id}: {errors}");
+    }
+    for id in ["npy", "fits", "pam", "farbfeld", "jpeg"] {
+        let (_, file) = small_files()
+            .into_iter()
+            .find(|(name, _)| name == id)
+            .unwrap();
+        // FITS is padded behind its samples.
+        let samples = if id == "fits" {
+            2880 + 39
+        } else {
+            file.len() - 1
+        };
+        for size in 60..=samples {
+            match read(&file[..size]) {
+                Ok(_) => panic!("{id} cut at {size}"),
+                Err(error) => {
+                    let error = format!("{error:#}");
+                    assert!(error.contains("truncated"), "{id} cut at {size}: {error}");
+                }
+            }
+        }
+    }
+}
+
+/// Every byte of every small file with other values: an error or an image.
+#[test]
+fn damaged_at_every_byte() {
+    let mut cases = 0;
+    for (_, file) in small_files() {
+        for at in 0..file.len().min(400) {
+            for value in [
+                0,
+                1,
+                0x20,
+                0x39,
+                0x7F,
+                0x80,
+                0xFF,
+                file[at] ^ 1,
+                file[at] ^ 0x80,
+            ] {
+                let mut damaged = file.clone();
+                damaged[at] = value;
+                let _ = read(&damaged);
+                cases += 1;
+            }
+        }
+    }
+    assert!(cases > 10_000, "{cases}");
+}
+
+/// Headers that promise more than there is, in the words of the user; none takes memory for it.
+#[test]
+fn sizes_that_are_not_there() {
+    let tall = |id| {
+        let page = image(3, 2, 1, Depth::Eight, Kind::Noise);
+        written(format(id), &[page], &Metadata::default()).unwrap()
+    };
+    let mut bmp = tall("bmp");
+    bmp[18..26].copy_from_slice(b"\xFF\xFF\xFF\x7F\xFF\xFF\xFF\x7F");
+    refused(&bmp, "");
+    let mut jpeg = tall("jpeg");
+    let frame = jpeg
+        .windows(2)
+        .position(|pair| pair == b"\xFF\xC0")
+        .unwrap();
+    jpeg[frame + 5..frame + 9].copy_from_slice(b"\xFF\xFF\xFF\xFF");
+    refused(&jpeg, "bytes are too few for 65535×65535 pixels");
+    refused(b"qoif\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x03\0", "");
+    refused(
+        b"qoif\0\0\x40\0\0\0\x40\0\x03\0\xFE\x0a\x14\x1e\xC4\0\0\0\0\0\0\0\x01",
+        "bytes are too few for 16384×16384 pixels",
+    );
+    refused(
+        b"\0\0\x0A\0\0\0\0\0\0\0\0\0\xFF\xFF\xFF\xFF\x18\x20\x83\x01\x02\x03",
+        "bytes are too few for 65535×65535 pixels",
+    );
+    let mut gif = literals::gif(false, 0, 3);
+    for place in [6, 24] {
+        gif[place..place + 4].copy_from_slice(b"\xFF\xFF\xFF\xFF");
+    }
+    refused(&gif, "bytes are too few for 65535×65535 pixels");
+}
+
+/// The same with little address space: the sentence, not an abort.
+#[test]
+fn hostile_headers_under_a_limit_of_memory() {
+    let mut files = Vec::new();
+    let mut webp = webp(3);
+    // The sides of a lossless WebP are 14 bits each behind its signature 0x2F.
+    webp[21..25].copy_from_slice(&[0xFF, 0xFF, 0xFF, 0x0F]);
+    files.push(("a.webp", webp));
+    files.push((
+        "a.npy",
+        literals::npy(1, &literals::dictionary("<u2", "(9999999, 9999999)"), b"x"),
+    ));
+    files.push((
+        "a.pam",
+        b"P7\nWIDTH 9999999\nHEIGHT 9999999\nDEPTH 4\nMAXVAL 9\nENDHDR\nx".to_vec(),
+    ));
+    files.push(("a.ff", b"farbfeld\0\xFF\xFF\xFF\0\xFF\xFF\xFFx".to_vec()));
+    files.push(("a.ppm", b"P3 9999999 9999999 255 1".to_vec()));
+    let named: Vec<(&str, &[u8])> = files.iter().map(|(name, file)| (*name, &**file)).collect();
+    let root = folder(&named);
+    for (name, _) in &files {
+        let run = run(
+            root.path(),
+            &["sum", name, "--max-pixels", "100000000000000"],
+            &[],
+        );
+        assert_eq!(run.code, 1, "{name}: {}", run.stderr);
+        assert!(
+            run.stderr
+                .starts_with(&format!("gpuimg: cannot read {name}: ")),
+            "{}",
+            run.stderr
+        );
+    }
+}
+
+/// What can be read of a damaged file is taken where that is asked for, the rest being 0.
+#[test]
+fn keep_going_takes_what_is_there() {
+    let page = image(64, 64, 1, Depth::Eight, Kind::Narrow);
+    for id in ["npy", "fits", "pam", "jpeg"] {
+        let file = written(
+            format(id),
+            std::slice::from_ref(&page),
+            &Metadata::default(),
+        )
+        .unwrap();
+        let cut = file.len()
+            - if id == "fits" {
+                2880 - 1216 + 1000
+            } else {
+                300
+            };
+        let root = folder(&[("a", &file[..cut])]);
+        let plain = run(root.path(), &["flip", "vertical", "a", "b.png"], &[]);
+        assert_eq!(plain.code, 1);
+        assert!(plain.stderr.contains("truncated"), "{id}: {}", plain.stderr);
+        let taken = run(
+            root.path(),
+            &["flip", "vertical", "a", "b.png", "--keep-going"],
+            &[],
+        );
+        assert_eq!(taken.code, 1, "{}", taken.stderr);
+        let made = std::fs::read(root.path().join("b.png"))
+            .unwrap_or_else(|_| panic!("{id}: {}", taken.stderr));
+        let (image, ..) = read(&made).unwrap();
+        assert_eq!(image.shape(), page.shape());
+        let samples = |image: &Image| image.samples().as_bytes().to_vec();
+        // The first rows are the last now.
+        let (rows, turned) = (samples(&page), samples(&image));
+        if id != "jpeg" {
+            assert_eq!(rows[..64], turned[63 * 64..], "{id}");
+            assert_eq!(turned[..64], [0; 64], "{id}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! A whole file of any format but PNG, TIFF and PNM, which have targets of their own: no panic, memory
+//! within bounds; and what is read is written to NumPy's format and read back the same.
+
+#![no_main]
+
+use gpuimg::codec::{FORMATS, Reader, Reading, npy};
+use gpuimg::files::Source;
+use gpuimg::image::Image;
+use gpuimg_fuzz::{opinion, recipe, seeds};
+use libfuzzer_sys::fuzz_target;
+
+/// Pages of more pixels are refused, as a user's limit would.
+const PIXELS: u64 = 1 << 20;
+
+/// Formats of uncompressed samples: a byte of file makes at most one of image, a bit eight.
+const PLAIN: [&str; 4] = ["pam", "npy", "fits", "farbfeld"];
+
+fn pages(file: &[u8]) -> anyhow::Result<Vec<Image>> {
+    let source = Source::memory(file.to_vec());
+    let reading = Reading {
+        max_pixels: PIXELS,
+        ..Reading::default()
+    };
+    let mut reader = Reader::open(&source, &reading)?;
+    let mut pages = Vec::new();
+    for index in 0..reader.pages().len().min(3) {
+        reader.turn_to(index)?;
+        reader.metadata(&mut Default::default())?;
+        pages.push(reader.decode()?);
+    }
+    Ok(pages)
+}
+
+fuzz_target!(init: seeds::write(seeds::of_formats), |file: &[u8]| {
+    let head = &file[..file.len().min(32)];
+    let Some(format) = FORMATS.iter().find(|format| format.sniff(head)) else {
+        return;
+    };
+    if ["png", "tiff", "pnm"].contains(&format.id()) {
+        return;
+    }
+    let Ok(pages) = pages(file) else {
+        return;
+    };
+    for page in &pages {
+        if PLAIN.contains(&format.id()) {
+            opinion::bounded(page, file, 1);
+        }
+        let written = recipe::written(|target| gpuimg::codec::encode(page, &npy::Npy, &Default::default(), target));
+        let back = self::pages(&written).expect("we read what we write");
+        opinion::same(&back[0], page, "our decoder");
+    }
+});

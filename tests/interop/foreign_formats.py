@@ -1,0 +1,194 @@
+"""NumPy arrays, FITS, JPEG, BMP, GIF, WebP, TGA, QOI, PNM, MetaImage, NRRD and palette TIFFs of other programs through gpuimg, and gpuimg's
+through other programs.
+
+Needs numpy, astropy, Pillow and SimpleITK. Usage:
+    python tests/interop/foreign_formats.py path/to/gpuimg
+Writes each kind of file with the program that knows it best, has gpuimg flip it (to .npy, so that NumPy reads
+the samples themselves), and compares with NumPy's flip of what that program reads.
+"""
+import itertools
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import PIL.Image
+import SimpleITK
+from astropy.io import fits
+
+gpuimg = pathlib.Path(sys.argv[1]).resolve()
+folder = pathlib.Path(tempfile.mkdtemp())
+counts = {}
+
+
+def flip(source, target, *options):
+    done = subprocess.run(
+        [gpuimg, "flip", "vertical", "--overwrite", *options, source, target],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, (source, target, done.stderr)
+
+
+def check(name, image, expected, what, within=0):
+    counts[name] = counts.get(name, 0) + 1
+    same = image.dtype == expected.dtype and image.shape == expected.shape
+    if not same or np.abs(image.astype(int) - expected.astype(int)).max() > within:
+        sys.exit(f"{name} differs: {what}: {image.dtype} {image.shape} {expected.dtype} {expected.shape}")
+
+
+def picture(shape, dtype):
+    rng = np.random.default_rng(sum(shape))
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return rng.integers(least, most, shape, dtype, endpoint=True)
+
+
+def smooth(height, width, channels):
+    """What a lossy format holds nearly."""
+    ramp = np.add.outer(2 * np.arange(height), np.arange(width))[..., None] + 30 * np.arange(channels)
+    image = (ramp % 256 if channels < 0 else np.clip(ramp, 0, 255)).astype(np.uint8)
+    return image[..., 0] if channels == 1 else image
+
+
+def arrays():
+    path, out = folder / "in.npy", folder / "out.npy"
+    shapes = ((1, 1), (67, 53), (67, 53, 2), (67, 53, 3), (67, 53, 4), (5, 20, 30), (5, 20, 30, 3))
+    for dtype, order, shape in itertools.product(("u1", "i1", "u2", "i2"), "<>", shapes):
+        image = picture(shape, np.dtype(dtype)).astype(order + dtype)
+        np.save(path, image)
+        flip(path, out)
+        rows = 0 if len(shape) == 2 or (len(shape) == 3 and shape[-1] <= 4) else 1
+        expected = np.flip(image, rows).astype(dtype)
+        check("NumPy → gpuimg → NumPy", np.load(out), expected, (dtype, order, shape))
+        if len(shape) < 4 and (len(shape) == 2 or rows):
+            flip(path, folder / "out.fits")
+            with fits.open(folder / "out.fits") as opened:
+                opened.verify("exception")
+                data = opened[0].data
+                check("NumPy → gpuimg → astropy", data.astype(dtype), expected, (dtype, order, shape))
+                assert data.astype(int).tolist() == expected.astype(int).tolist()
+    np.save(path, picture((30, 20), np.uint8) > 99)
+    flip(path, out)
+    check("NumPy → gpuimg → NumPy", np.load(out), np.load(path)[::-1].astype(np.uint8), "bool")
+
+
+def fits_files():
+    path, out = folder / "in.fits", folder / "out.npy"
+    for dtype, shape, place in itertools.product(("u1", "i1", "u2", "i2"), ((1, 1), (67, 53), (4, 20, 30)), (0, 1)):
+        image = picture(shape, np.dtype(dtype))
+        if place == 0:
+            parts = [fits.PrimaryHDU(image)]
+        else:
+            parts = [fits.PrimaryHDU(), fits.ImageHDU(image, name="SCI")]
+        for number in range(50):
+            parts[-1].header[f"KEY{number}"] = (number, "a comment")
+        fits.HDUList(parts).writeto(path, overwrite=True, checksum=place == 0)
+        flip(path, out)
+        check("astropy → gpuimg", np.load(out), np.flip(image, len(shape) - 2), (dtype, shape, place))
+        flip(path, folder / "out.fits")
+        with fits.open(folder / "out.fits") as opened:
+            opened.verify("exception")
+            assert opened[0].header["KEY49"] == 49
+            check("gpuimg → astropy", opened[0].data.astype(dtype), np.flip(image, len(shape) - 2), (dtype, shape, place))
+
+
+def pillow():
+    out = folder / "out.npy"
+
+    def through(name, what, image, within=0, mode=None, **options):
+        path = folder / name
+        image.save(path, **options)
+        with PIL.Image.open(path) as opened:
+            expected = np.asarray(opened.convert(mode) if mode else opened)
+        flip(path, out)
+        check(f"Pillow → gpuimg: {name.split('.')[1]}", np.load(out), expected[::-1], what, within)
+
+    sizes = ((1, 1), (8, 8), (67, 53), (130, 257))
+    for size in sizes:
+        grey, colour, alpha = (PIL.Image.fromarray(picture((*size, n)[: 2 + (n > 1)], np.uint8)) for n in (1, 3, 4))
+        palette = colour.quantize(31)
+        for quality, progressive, sampling in itertools.product((50, 95), (False, True), (0, 1, 2)):
+            options = dict(quality=quality, progressive=progressive, subsampling=sampling)
+            near = PIL.Image.fromarray(smooth(*size, 3))
+            # Libraries differ in how they round the inverse transform and spread the colours of blocks.
+            through("a.jpg", options, near, within=4 if sampling == 0 else 24, **options)
+        through("a.jpg", "grey", PIL.Image.fromarray(smooth(*size, 1)), within=2, quality=90)
+        through("a.jpg", "restarts", PIL.Image.fromarray(smooth(*size, 1)), within=2, restart_marker_blocks=1)
+        for image in (grey, colour, alpha):
+            through("a.bmp", image.mode, image)
+        through("a.bmp", "palette", palette, mode="RGB")
+        for image, rle in itertools.product((grey, colour, alpha), (None, "tga_rle")):
+            through("a.tga", (image.mode, rle), image, compression=rle)
+        through("a.tga", "palette", palette, mode="RGB")
+        for image in (colour, alpha):
+            # Hidden colours are kept: exact.
+            through("a.webp", image.mode, image, lossless=True, exact=True)
+        through("a.webp", "lossy", PIL.Image.fromarray(smooth(*size, 3)), within=24, quality=90)
+        for image in (colour, alpha):
+            through("a.qoi", image.mode, image)
+        for interlace in (0, 1):
+            through("a.gif", ("interlace", interlace), palette, mode="RGB", interlace=interlace)
+        through("a.gif", "transparent", palette, mode="RGBA", transparency=3)
+        through("a.gif", "animation", palette, mode="RGB", save_all=True, append_images=[palette.rotate(180)])
+        through("a.pbm", "bitmap", grey.convert("1"), mode="L")
+
+        # And back.
+        for image, names in ((grey, ("bmp", "jpg")), (colour, ("bmp", "jpg", "pam")), (alpha, ("bmp",))):
+            near = image
+            for name in names:
+                if name == "jpg":
+                    near = PIL.Image.fromarray(smooth(*size, 1 if image is grey else 3))
+                near.save(folder / "in.png")
+                flip(folder / "in.png", folder / f"out.{name}", "--quality", "100")
+                if name == "pam":
+                    continue
+                with PIL.Image.open(folder / f"out.{name}") as opened:
+                    expected = np.asarray(near)[::-1]
+                    check(f"gpuimg → Pillow: {name}", np.asarray(opened), expected, size, 4 if name == "jpg" else 0)
+    # Orientation, resolution and profile of a JPEG, in a JPEG and in a PNG.
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 3
+    near = PIL.Image.fromarray(smooth(40, 30, 3))
+    near.save(folder / "a.jpg", exif=exif, dpi=(300, 200), icc_profile=b"\0" * 100_000, quality=95)
+    for name in ("b.jpg", "b.png"):
+        flip(folder / "a.jpg", folder / name)
+        with PIL.Image.open(folder / name) as opened:
+            assert opened.getexif()[0x0112] == 3 and opened.info["icc_profile"] == b"\0" * 100_000
+            assert [round(value) for value in opened.info["dpi"]] == [300, 200], opened.info["dpi"]
+            counts["metadata of a JPEG"] = counts.get("metadata of a JPEG", 0) + 1
+
+
+def volumes():
+    """ITK's MetaImage and NRRD, attached and detached."""
+    out = folder / "out.npy"
+    shapes = ((67, 53), (4, 20, 30))
+    for dtype, shape, name in itertools.product(("u1", "i1", "u2", "i2"), shapes, ("a.mha", "a.mhd", "a.nrrd", "a.nhdr")):
+        image = picture(shape, np.dtype(dtype))
+        SimpleITK.WriteImage(SimpleITK.GetImageFromArray(image), str(folder / name), useCompression=False)
+        flip(folder / name, out)
+        check("ITK → gpuimg", np.load(out), np.flip(image, len(shape) - 2), (dtype, shape, name))
+    for dtype, name in itertools.product(("u1", "u2"), ("a.mha", "a.nrrd")):
+        image = picture((67, 53, 3), np.dtype(dtype))
+        SimpleITK.WriteImage(SimpleITK.GetImageFromArray(image, isVector=True), str(folder / name), useCompression=False)
+        flip(folder / name, out)
+        check("ITK → gpuimg: vectors", np.load(out), image[::-1], (dtype, name))
+
+
+def palettes():
+    """TIFFs with a palette, and with their bits from the other end."""
+    out = folder / "out.npy"
+    for colours, compression in itertools.product((2, 16, 200), ("raw", "tiff_lzw", "packbits")):
+        image = PIL.Image.fromarray(picture((67, 53, 3), np.uint8)).quantize(colours)
+        image.save(folder / "a.tif", compression=compression)
+        flip(folder / "a.tif", out)
+        check("Pillow → gpuimg: palette", np.load(out), np.asarray(image.convert("RGB"))[::-1], (colours, compression))
+
+
+arrays()
+fits_files()
+pillow()
+volumes()
+palettes()
+for name, count in sorted(counts.items()):
+    print(f"{count:5} {name}")
