@@ -6,7 +6,7 @@ use crate::batch::options::{Counted, Options};
 use crate::bench;
 use crate::ops::sum::Sum;
 use crate::options::Common;
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 pub use images::Images;
@@ -15,7 +15,7 @@ pub use images::Images;
 ///
 /// Exit status: 0 done; 1 a file failed; 2 wrong usage; 3 the GPU asked for cannot be used.
 #[derive(Parser, Debug)]
-#[command(version, about, max_term_width = 100)]
+#[command(version, disable_version_flag = true, about, max_term_width = 100)]
 pub struct Cli {
     /// The subcommand.
     #[command(subcommand)]
@@ -24,6 +24,14 @@ pub struct Cli {
     /// The options that every subcommand has.
     #[command(flatten)]
     pub common: Common,
+
+    /// Print the version; with --verbose also the commit, the target, the features and the GPUs that it has code for
+    #[arg(short = 'V', long, action = ArgAction::Version)]
+    pub version: Option<bool>,
+
+    /// Print the licences of gpuimg and of everything that is compiled into it
+    #[arg(long, action = ArgAction::Version)]
+    pub licenses: Option<bool>,
 }
 
 /// The subcommands.

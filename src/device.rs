@@ -5,7 +5,7 @@ pub mod cpu;
 pub mod cuda;
 pub mod job;
 pub mod link;
-mod modules;
+pub(crate) mod modules;
 
 use crate::image::buffer;
 use crate::timing::{Limit, Peaks, Timeline};

@@ -1,8 +1,10 @@
 //! The command: a result becomes an exit status, an error is printed once.
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use gpuimg::cli::Cli;
-use gpuimg::{Outcome, console, print_error, run, status};
+use gpuimg::{Outcome, console, print_error, run, status, version};
+use std::env;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
@@ -30,10 +32,15 @@ fn not_run(said: &clap::Error) -> ExitCode {
         console::tell_lines(&text);
         return ExitCode::from(2);
     }
+    let longer = match said.kind() {
+        ErrorKind::DisplayVersion => version::text(env::args_os()),
+        _ => None,
+    };
     // Colours only on a terminal.
-    let printed = match io::stdout().is_terminal() {
-        true => said.print().map_err(Into::into),
-        false => console::print_lines(&text),
+    let printed = match longer {
+        Some(longer) => console::print_lines(&longer),
+        None if io::stdout().is_terminal() => said.print().map_err(Into::into),
+        None => console::print_lines(&text),
     };
     match printed {
         Err(error) if !error.is::<console::ReaderGone>() => {

@@ -70,3 +70,5 @@ mod sync;
 mod tiff;
 /// Wrong pixels and untrue metadata that once came out.
 mod untrue;
+/// What the program says of itself: its version, its build, its licences.
+mod version;
