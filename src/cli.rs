@@ -10,7 +10,7 @@ use crate::ops::Verb as _;
 use crate::ops::histogram::Histogram as Counting;
 use crate::ops::sum::Sum;
 use crate::options::{Common, DeviceOption};
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 pub use images::Images;
@@ -20,11 +20,19 @@ pub use mistakes::sentence;
 ///
 /// Exit status: 0 done; 1 a file failed; 2 wrong usage; 3 the GPU asked for cannot be used; 130, 143 and 129 after SIGINT, SIGTERM and SIGHUP.
 #[derive(Parser, Debug)]
-#[command(version, about, max_term_width = 100, after_help = examples::ALL)]
+#[command(version, disable_version_flag = true, about, max_term_width = 100, after_help = examples::ALL)]
 pub struct Cli {
     /// The subcommand.
     #[command(subcommand)]
     pub verb: Verb,
+
+    /// Print the version; with --verbose behind it also the commit, the target and the GPUs that it has code for
+    #[arg(short = 'V', long, action = ArgAction::Version)]
+    pub version: Option<bool>,
+
+    /// Print the licences of gpuimg and of everything that is compiled into it
+    #[arg(long, action = ArgAction::Version)]
+    pub licenses: Option<bool>,
 }
 
 /// The subcommands.

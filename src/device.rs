@@ -7,7 +7,7 @@ pub mod cuda;
 mod estimate;
 pub mod job;
 pub mod link;
-mod modules;
+pub(crate) mod modules;
 pub mod slots;
 pub mod visible;
 

@@ -42,6 +42,7 @@ pub mod pipeline;
 mod reason;
 pub mod timing;
 pub mod verify;
+pub mod version;
 
 use anyhow::{Result, anyhow};
 use cli::Cli;

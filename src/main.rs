@@ -3,7 +3,7 @@
 use clap::Parser;
 use clap::error::ErrorKind;
 use gpuimg::cli::{self, Cli};
-use gpuimg::{Outcome, console, print_error, run, status};
+use gpuimg::{Outcome, console, print_error, run, status, version};
 use std::env;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -40,10 +40,15 @@ fn not_run(said: &clap::Error) -> ExitCode {
         }
         return ExitCode::from(2);
     }
+    let longer = match said.kind() {
+        ErrorKind::DisplayVersion => version::text(env::args_os()),
+        _ => None,
+    };
     // Colours only on a terminal.
-    let printed = match io::stdout().is_terminal() {
-        true => said.print().map_err(Into::into),
-        false => console::print_lines(&text),
+    let printed = match longer {
+        Some(longer) => console::print_lines(&longer),
+        None if io::stdout().is_terminal() => said.print().map_err(Into::into),
+        None => console::print_lines(&text),
     };
     match printed {
         Err(error) if !error.is::<console::ReaderGone>() => {

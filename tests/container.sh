@@ -49,6 +49,7 @@ while read -r word rest; do
             install -D "${from#/src/}" "$root$to"
             ;;
         ENV) read -ra environment <<< "$rest" ;;
+        ARG) ;;
         USER) user=$rest ;;
         WORKDIR) folder=$rest ;;
         ENTRYPOINT) entry=$(python3 -c 'import json, sys; print(*json.loads(sys.argv[1]))' "$rest") ;;

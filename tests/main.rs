@@ -80,5 +80,7 @@ mod tiff;
 mod transcript;
 /// Wrong pixels and untrue metadata that once came out.
 mod untrue;
+/// What the program says of itself: its version, its build, its licences.
+mod version;
 /// Watched folders.
 mod watch;

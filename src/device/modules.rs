@@ -19,6 +19,9 @@ struct Embedded {
     sm_90: &'static [u8],
 }
 
+/// The GPU architectures of `Embedded`, in words.
+pub const EMBEDDED_TARGETS: &str = "machine code for sm_90; PTX for compute_60, compute_90";
+
 /// All modules; the kernel build writes the list.
 static EMBEDDED: &[Embedded] = include!("../../kernels/compiled/list.rs");
 

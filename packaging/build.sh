@@ -1,0 +1,68 @@
+#!/bin/bash
+# Builds what users install, for TARGET, into FOLDER: a wheel, a Debian package, a tarball and a bill of materials.
+# All hold the same program, which runs on every Linux with glibc 2.17 (2014) or later: it is linked by zig against
+# that version's symbols, and packaging/floor.sh looks at what came out. Needs Rust, Python 3.11, and pip for maturin
+# and zig; dpkg-deb for the Debian package.
+#
+#   packaging/build.sh [FOLDER [TARGET]]      target/dist, and x86_64-unknown-linux-gnu or aarch64-unknown-linux-gnu
+set -euo pipefail
+cd "$(dirname "$0")/.."
+dist=$(realpath -m "${1:-target/dist}")
+target=${2:-x86_64-unknown-linux-gnu}
+case $target in
+    x86_64-*) architecture=amd64 emulator=() ;;
+    aarch64-*) architecture=arm64 emulator=(qemu-aarch64-static -L /usr/aarch64-linux-gnu) ;;
+    *) echo "packaging/build.sh: no artefacts are made for $target" >&2; exit 2 ;;
+esac
+[[ $(uname -m)-unknown-linux-gnu != "$target" ]] || emulator=()
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p;T;q' Cargo.toml)
+# The commit's time, so that what is built twice of one commit is the same.
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null || date +%s)}
+umask 022
+
+tools=target/packaging/tools
+[[ -e $tools/bin/python ]] || python3 -m venv "$tools"
+"$tools/bin/python" -m pip install -q 'maturin==1.16.0' 'ziglang==0.17.1'
+export PATH=$PWD/$tools/bin:$PATH
+
+work=target/packaging/$target
+rm -rf "$work" target/packaging/data
+mkdir -p "$work" target/packaging/data/data "$dist"
+rm -f "$dist"/gpuimg-*_"${target%%-*}".whl "$dist"/gpuimg-*-"$target".tar.gz "$dist"/gpuimg_*_"$architecture".deb
+wheel() { maturin build --quiet --release --locked --zig --target "$target" --out "$work"; }
+wheel
+program=target/$target/release/gpuimg
+if [[ -n ${emulator[*]} ]] && ! command -v "${emulator[0]}" > /dev/null; then
+    echo "SKIPPED $target: its man pages and completions need qemu-user-static and libc6-arm64-cross" >&2
+    exit 1
+fi
+run() { "${emulator[@]}" "$program" "$@"; }
+packaging/floor.sh "$program"
+
+# What lies below a prefix such as /usr.
+tree=$work/gpuimg-$version-$target
+share=$tree/share
+mkdir -p "$share"/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d,doc/gpuimg}
+install -D "$program" "$tree/bin/gpuimg"
+run man "$share/man/man1"
+run completions bash > "$share/bash-completion/completions/gpuimg"
+run completions zsh > "$share/zsh/site-functions/_gpuimg"
+run completions fish > "$share/fish/vendor_completions.d/gpuimg.fish"
+install -m 644 LICENSE CHANGELOG.md docs/INSTALL.md docs/VERSIONS.md packaging/licenses.txt "$share/doc/gpuimg/"
+
+# The wheel anew, now that there is something to put beside the program; nothing is compiled.
+cp -r "$share" target/packaging/data/data/share
+rm -r target/packaging/data/data/share/doc
+rm "$work"/*.whl
+wheel
+mv "$work"/*.whl "$dist/"
+
+tar --create --directory "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+    "$(basename "$tree")" | gzip -9n > "$dist/$(basename "$tree").tar.gz"
+
+if command -v dpkg-deb > /dev/null; then
+    packaging/deb.sh "$tree" "$version" "$architecture" "$dist"
+else
+    echo "SKIPPED the Debian package: dpkg-deb is not installed" >&2
+fi
+packaging/crates.py sbom "$dist/gpuimg-$version.cdx.json"

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""The crates that gpuimg is made of: their licences, and the bill of materials.
+
+  packaging/crates.py licenses           write packaging/licenses.txt, which `gpuimg --licenses` prints
+  packaging/crates.py licenses --check   fail if it is not what Cargo.lock asks for
+  packaging/crates.py check              fail at a licence or a source that deny.toml does not allow
+  packaging/crates.py sbom FILE          write a bill of materials (CycloneDX 1.5, JSON)
+
+Python 3.11 and cargo; nothing is fetched but what cargo itself needs.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TEXTS = ROOT / "packaging/licenses.txt"
+DENY = tomllib.loads((ROOT / "deny.toml").read_text())
+ALLOWED = DENY["licenses"]["allow"]
+TARGETS = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"]
+
+# How the files of a licence are called when a crate has several, and words by which its text is known.
+LICENSES = {
+    "MIT": ("LICENSE-MIT", "Permission is hereby granted, free of charge"),
+    "ISC": ("LICENSE-ISC", "Permission to use, copy, modify"),
+    "Zlib": ("LICENSE-ZLIB", "This software is provided 'as-is'"),
+    "BSD-2-Clause": ("LICENSE-BSD", "Redistribution and use in source and binary forms"),
+    "BSD-3-Clause": ("LICENSE-BSD", "Neither the name"),
+    "0BSD": ("LICENSE-0BSD", "Permission to use, copy, modify"),
+    "Unicode-3.0": ("LICENSE-UNICODE", "UNICODE LICENSE V3"),
+    "Apache-2.0": ("LICENSE-APACHE", "Apache License"),
+    "Unlicense": ("UNLICENSE", "released into the public domain"),
+}
+# What is compiled in from a folder of its own inside a crate.
+WITHIN = {
+    "libdeflate-sys": ["libdeflate/COPYING"],
+    "regex-syntax": ["src/unicode_tables/LICENSE-UNICODE"],
+    "zstd-sys": ["zstd/LICENSE"],
+}
+# The other of two licences to choose from, for a folder named above.
+NOT_CHOSEN = {"zstd-sys": ["zstd/COPYING"]}
+
+
+def stop(sentence):
+    sys.exit(f"packaging/crates.py: {sentence}")
+
+
+def cargo(*args):
+    run = subprocess.run([os.environ.get("CARGO", "cargo"), *args], cwd=ROOT, capture_output=True, text=True)
+    if run.returncode:
+        stop(f"cargo {args[0]} failed: {run.stderr.strip()}")
+    return run.stdout
+
+
+def packages():
+    """Every crate of Cargo.lock, by (name, version)."""
+    metadata = json.loads(cargo("metadata", "--locked", "--format-version=1", "--all-features"))
+    return {(package["name"], package["version"]): package for package in metadata["packages"]}
+
+
+def linked():
+    """What is linked into the program for any of TARGETS, sorted: (name, version), without gpuimg itself."""
+    found = set()
+    for target in TARGETS:
+        lines = cargo("tree", "--locked", "--edges=normal,no-proc-macro", "--target", target, "--prefix=none", "--format={p}")
+        for line in lines.split("\n"):
+            if line:
+                name, version = line.split()[:2]
+                found.add((name, version.removeprefix("v")))
+    return sorted(crate for crate in found if crate[0] != "gpuimg")
+
+
+def chosen(expression):
+    """The licences under which something is taken, of an SPDX expression; None if one is not allowed."""
+    # Cargo still takes `/` for OR.
+    tokens = re.findall(r"\(|\)|[^\s()]+", expression.replace("/", " OR "))
+    position = 0
+
+    def peek():
+        return tokens[position] if position < len(tokens) else None
+
+    def take():
+        nonlocal position
+        position += 1
+        return tokens[position - 1]
+
+    def one():
+        if peek() == "(":
+            take()
+            inner = either()
+            take()
+            return inner
+        name = take()
+        if peek() == "WITH":
+            take()
+            name += " WITH " + take()
+        return [name] if name in ALLOWED else None
+
+    def all_of():
+        parts = [one()]
+        while peek() == "AND":
+            take()
+            parts.append(one())
+        return None if None in parts else sorted({name for part in parts for name in part})
+
+    def either():
+        choices = [all_of()]
+        while peek() == "OR":
+            take()
+            choices.append(all_of())
+        choices = [choice for choice in choices if choice]
+        return min(choices, key=lambda names: max(ALLOWED.index(name) for name in names), default=None)
+
+    result = either()
+    return None if position != len(tokens) else result
+
+
+def texts_of(package):
+    """The licence texts of a crate, of the licences chosen and of what it holds in folders."""
+    name, folder = package["name"], Path(package["manifest_path"]).parent
+    who = f"{name} {package['version']}"
+    licenses = chosen(package["license"] or "") or stop(f"{who} is under {package['license']!r}, which deny.toml does not allow")
+    for license in licenses:
+        prefix, known_by = LICENSES[license]
+        files = sorted(path for path in folder.iterdir() if path.name.upper().startswith(prefix))
+        if not files:
+            files = sorted(path for path in folder.iterdir() if path.name.upper().split(".")[0] in ("LICENSE", "LICENCE", "COPYING"))
+        matching = [text for text in map(read, files) if known_by in " ".join(text.split())]
+        if not matching:
+            stop(f"{who} has no text of its licence {license}: add where it is to this script")
+        yield matching[0]
+    expected = WITHIN.get(name, []) + NOT_CHOSEN.get(name, [])
+    for path in sorted(folder.rglob("*")):
+        inner = str(path.relative_to(folder))
+        if "/" in inner and re.match(r"(licen[cs]e|copying|notice)", path.name, re.I) and path.is_file() and inner not in expected:
+            stop(f"{who} has a licence in a folder, {inner}: say in this script whether it is compiled in")
+    for inner in WITHIN.get(name, []):
+        yield read(folder / inner)
+
+
+def read(path):
+    text = path.read_text(encoding="utf-8").replace("\r\n", "\n")
+    return "\n".join(line.rstrip() for line in text.strip("\n").split("\n"))
+
+
+def licenses_text():
+    known = packages()
+    sharing = {}
+    for crate in linked():
+        for text in texts_of(known[crate]):
+            # Copies that differ in their line breaks only are one text.
+            sharing.setdefault(" ".join(text.split()), (text, []))[1].append(" ".join(crate))
+    own = (ROOT / "LICENSE").read_text().strip()
+    parts = [
+        "gpuimg, and the Rust libraries that are compiled into it with the C libraries libdeflate and zstd, each under\n"
+        "the licence given here; where a library offers several, under one of them. The Rust standard library, by the\n"
+        "Rust project's contributors, is compiled in too, under the MIT licence.\n",
+        section(["gpuimg"], own),
+    ]
+    for text, crates in sorted(sharing.values(), key=lambda entry: entry[1]):
+        parts.append(section(crates, text))
+    return "\n".join(parts)
+
+
+def section(names, text):
+    line, lines = "", []
+    for name in dict.fromkeys(names):
+        if line and len(line) + len(name) > 100:
+            lines.append(line + ",")
+            line = ""
+        line = f"{line}, {name}" if line else name
+    lines.append(line)
+    return "=" * 80 + "\n" + "\n".join(lines) + "\n" + "-" * 80 + f"\n{text}\n"
+
+
+def write_licenses(check):
+    text = licenses_text()
+    if not check:
+        TEXTS.write_text(text)
+    elif not TEXTS.exists() or TEXTS.read_text() != text:
+        stop("packaging/licenses.txt is not that of Cargo.lock: run packaging/crates.py licenses")
+
+
+def check():
+    known = packages()
+    wrong = []
+    for (name, version), package in sorted(known.items()):
+        if name == "gpuimg":
+            continue
+        if not chosen(package["license"] or ""):
+            wrong.append(f"{name} {version}: licence {package['license']}")
+        if not (package["source"] or "").startswith("registry+"):
+            wrong.append(f"{name} {version}: source {package['source']}")
+    if wrong:
+        stop("deny.toml does not allow\n  " + "\n  ".join(wrong))
+    print(f"{len(known) - 1} crates, all features and targets: every licence and source is allowed")
+
+
+def sbom(path):
+    known = packages()
+    checksums = {}
+    for entry in tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]:
+        checksums[entry["name"], entry["version"]] = entry.get("checksum")
+    (own,) = (package for (name, _), package in known.items() if name == "gpuimg")
+
+    def component(package, kind):
+        url = f"pkg:cargo/{package['name']}@{package['version']}"
+        entry = {"type": kind, "bom-ref": url, "name": package["name"], "version": package["version"], "purl": url}
+        entry["licenses"] = [{"expression": package["license"].replace("/", " OR ")}]
+        checksum = checksums.get((package["name"], package["version"]))
+        if checksum:
+            entry["hashes"] = [{"alg": "SHA-256", "content": checksum}]
+        return entry
+
+    crates = linked()
+    bill = {
+        "$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": component(own, "application")},
+        "components": [component(known[crate], "library") for crate in crates],
+    }
+    Path(path).write_text(json.dumps(bill, indent=1) + "\n")
+    print(f"{path}: {len(crates)} crates linked into gpuimg {own['version']}")
+
+
+match sys.argv[1:]:
+    case ["licenses"]:
+        write_licenses(check=False)
+    case ["licenses", "--check"]:
+        write_licenses(check=True)
+    case ["check"]:
+        check()
+    case ["sbom", path]:
+        sbom(path)
+    case _:
+        sys.exit(__doc__)
