@@ -2,8 +2,9 @@
 
 mod images;
 
-use crate::batch::options::{Counted, Options};
+use crate::batch::options::{Counted, Files, Gathered, Options};
 use crate::bench;
+use crate::ops::project::Project;
 use crate::ops::sum::Sum;
 use crate::options::Common;
 use clap::{Args, Parser, Subcommand};
@@ -32,6 +33,24 @@ pub enum Verb {
     /// The operations that make images.
     #[command(flatten)]
     Images(Images),
+    /// Subtract a dark frame and divide by a flat field, sample by sample, exactly rounded
+    Calibrate {
+        /// The frames and their options.
+        #[command(flatten)]
+        frames: Frames,
+        /// The inputs and the output.
+        #[command(flatten)]
+        files: Files,
+    },
+    /// Make one image of many, or of the pages of a stack, pixel by pixel: their sum, mean, minimum, maximum or median
+    Project {
+        /// The projection with its options.
+        #[command(flatten)]
+        op: Project,
+        /// The inputs and the output.
+        #[command(flatten)]
+        files: Gathered,
+    },
     /// Add up the samples, exactly, in each channel and together
     Sum {
         /// The operation's options.
@@ -98,6 +117,33 @@ pub enum Verb {
         /// The folder, which must exist
         folder: PathBuf,
     },
+}
+
+/// The frames of `calibrate`.
+#[derive(Args, Clone, Debug)]
+#[group(skip)]
+pub struct Frames {
+    /// Subtract this dark frame; of a folder, or of several pages, the mean of all
+    #[arg(long, value_name = "IMAGE", required_unless_present = "flat")]
+    pub dark: Option<PathBuf>,
+
+    /// Divide by this flat field, less the dark frame, and multiply by its mean, channel by channel; of a folder, or of several pages, the mean of all
+    #[arg(long, value_name = "IMAGE")]
+    pub flat: Option<PathBuf>,
+
+    /// Add this to every result, so that what lies below the dark frame is not clamped to 0
+    #[arg(
+        long,
+        value_name = "VALUE",
+        default_value_t = 0,
+        allow_hyphen_values = true,
+        value_parser = clap::value_parser!(i32).range(-65535..=65535)
+    )]
+    pub offset: i32,
+
+    /// Then replace each sample that exceeds the median of its 8 neighbours by more than this by that median
+    #[arg(long, value_name = "THRESHOLD")]
+    pub hot: Option<u16>,
 }
 
 /// The source of a range for a whole set.

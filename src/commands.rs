@@ -1,10 +1,12 @@
 //! Runs the subcommands, a file each; `doctor` and `bench` have modules of their own.
 
+mod calibrate;
 mod completions;
 mod convert;
 mod histogram;
 mod man;
 mod merge;
+mod project;
 mod single;
 mod sum;
 mod verify;
@@ -23,6 +25,8 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
     let common = &cli.common;
     match &cli.verb {
         Verb::Images(images) => convert::run(images, common),
+        Verb::Calibrate { frames, files } => calibrate::run(frames, files, common),
+        Verb::Project { op, files } => project::run(op, files, common),
         Verb::Sum {
             op,
             json,

@@ -14,6 +14,8 @@ mod bands;
 mod batch;
 /// The tables of `bench` and the doctor.
 mod bench;
+/// Dark frames and flat fields.
+mod calibrate;
 /// The command as a user meets it: files, exit statuses, sentences.
 mod command;
 /// Awkward images: the contract of `docs/CONTRACT.md`, row by row.
@@ -46,6 +48,8 @@ mod png_gpu_pages;
 mod pnm;
 /// Bands on a GPU that the CPU pretends to be.
 mod pretended_gpu;
+/// One image of many.
+mod project;
 /// Ranges of values: signed ones, and such as go with another depth.
 mod ranges;
 /// Memory that one image leaves to the next.

@@ -1,7 +1,6 @@
 //! The worker threads of a batch: each processes one image after another from file to file, so that
 //! reading, decoding, GPU work, encoding and writing of different images overlap.
 
-use super::item::Item;
 use crate::codec::Reading;
 use crate::device::{Choice, Devices, GpuSet};
 use crate::image::buffer;
@@ -59,10 +58,10 @@ impl Workers {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn each<R: Send>(
+    pub fn each<I: Sync, R: Send>(
         &self,
-        items: &[Item],
-        work: impl Fn(&Item, &Resources) -> R + Sync,
+        items: &[I],
+        work: impl Fn(&I, &Resources) -> R + Sync,
         mut tell: impl FnMut(usize, R),
     ) -> Result<()> {
         let threads = self.threads(items.len());

@@ -65,7 +65,7 @@ pub fn run(images: &Images, common: &Common) -> Result<Outcome> {
 
 /// Converts one image to one image, or many to a folder; `across` says that the range in `op` was
 /// measured in the inputs.
-fn convert(
+pub(super) fn convert(
     op: &dyn Operation,
     across: bool,
     asked: &Conversion,

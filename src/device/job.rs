@@ -103,6 +103,21 @@ impl Job<'_, '_> {
         self.gpu.multiprocessors()
     }
 
+    /// The number of the GPU among all, from 0.
+    pub fn ordinal(&self) -> usize {
+        self.gpu.ordinal()
+    }
+
+    /// Waits for everything queued before.
+    pub fn wait(&self) -> Result<()> {
+        self.gpu.wait()
+    }
+
+    /// Queues a fill of every byte of a buffer.
+    pub fn fill(&self, buffer: &Buffer, byte: u8) -> Result<()> {
+        self.gpu.fill(buffer, byte)
+    }
+
     /// The job's host memory, after everything queued before.
     pub fn host(&mut self) -> Result<&[u8]> {
         self.host.bytes()
