@@ -23,7 +23,7 @@ use crate::options::{Common, StatsForm};
 use crate::outcome::Outcome;
 use crate::pipeline::{Made, Resources};
 use crate::timing::Timeline;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 pub use set::{Kind, Set};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -169,7 +169,11 @@ impl Projecting<'_> {
             return Ok(None);
         }
         let maxval = read.maxval.filter(|_| self.op.how != Projection::Sum);
-        Ok(Some((known.finish()?, maxval)))
+        let images = counted(known.images(), "image");
+        let finished = known.finish();
+        let image = finished
+            .with_context(|| format!("cannot project {images} ({})", self.op.how.name()))?;
+        Ok(Some((image, maxval)))
     }
 
     /// A median: of as many samples at a time as memory holds of all images.

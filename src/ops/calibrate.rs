@@ -320,8 +320,9 @@ impl Bound for &Calibrate {
 
 impl Calibrate {
     fn on_cores<T: Frameable>(&self, samples: &mut [T], lanes: &Lanes) {
-        let zero = vec![T::from_value(self.values.zero()); CHUNK];
-        let one = vec![T::from_value(1); CHUNK];
+        // What stands for the samples of a frame that is not there, too much for a stack.
+        let filled = |value: u16| Vec::from_iter(std::iter::repeat_n(T::from_value(value), CHUNK));
+        let (zero, one) = (filled(self.values.zero()), filled(1));
         let shift = f64::from(self.shift());
         let (dark, flat) = (T::samples(&self.dark), T::samples(&self.flat));
         let chunks = samples.par_chunks_mut(CHUNK).enumerate();

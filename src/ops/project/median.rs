@@ -165,6 +165,6 @@ fn middles<T: Sample>(stack: &[[T; PLACES]]) -> [T; PLACES] {
         } else {
             above[place]
         };
-        T::from_value(((u32::from(low) + u32::from(high) + 1) / 2) as u16)
+        T::from_value((u32::from(low) + u32::from(high)).div_ceil(2) as u16)
     })
 }
