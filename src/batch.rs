@@ -13,6 +13,7 @@ pub mod options;
 pub mod places;
 pub(crate) mod plan;
 mod progress;
+pub mod project;
 pub mod report;
 mod run;
 pub mod shard;

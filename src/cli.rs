@@ -4,10 +4,11 @@ mod examples;
 mod images;
 mod mistakes;
 
-use crate::batch::options::{Counted, Options};
+use crate::batch::options::{Counted, Files, Gathered, Options};
 use crate::bench;
 use crate::ops::Verb as _;
 use crate::ops::histogram::Histogram as Counting;
+use crate::ops::project::Project;
 use crate::ops::sum::Sum;
 use crate::options::{Common, DeviceOption};
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -41,6 +42,32 @@ pub enum Verb {
     /// The operations that make images.
     #[command(flatten)]
     Images(Images),
+    /// Subtract a dark frame and divide by a flat field, sample by sample, exactly rounded
+    #[command(after_help = examples::CALIBRATE)]
+    Calibrate {
+        /// The frames and their options.
+        #[command(flatten)]
+        frames: Frames,
+        /// The inputs and the output.
+        #[command(flatten)]
+        files: Files,
+        /// The options of every verb that reads images.
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Make one image of many, or of the pages of a stack, pixel by pixel: their sum, mean, minimum, maximum or median
+    #[command(after_help = examples::PROJECT)]
+    Project {
+        /// The projection with its options.
+        #[command(flatten)]
+        op: Project,
+        /// The inputs and the output.
+        #[command(flatten)]
+        files: Gathered,
+        /// The options of every verb that reads images.
+        #[command(flatten)]
+        common: Common,
+    },
     /// Add up the samples, exactly, in each channel and together
     #[command(after_help = Sum::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)))]
     Sum {
@@ -137,6 +164,33 @@ pub enum Verb {
         /// The folder, which is made if it is missing
         folder: PathBuf,
     },
+}
+
+/// The frames of `calibrate`.
+#[derive(Args, Clone, Debug)]
+#[group(skip)]
+pub struct Frames {
+    /// Subtract this dark frame; of a folder, or of several pages, the mean of all
+    #[arg(long, value_name = "IMAGE", required_unless_present = "flat")]
+    pub dark: Option<PathBuf>,
+
+    /// Divide by this flat field, less the dark frame, and multiply by its mean, channel by channel; of a folder, or of several pages, the mean of all
+    #[arg(long, value_name = "IMAGE")]
+    pub flat: Option<PathBuf>,
+
+    /// Add this to every result, so that what lies below the dark frame is not clamped to 0
+    #[arg(
+        long,
+        value_name = "VALUE",
+        default_value_t = 0,
+        allow_hyphen_values = true,
+        value_parser = clap::value_parser!(i32).range(-65535..=65535)
+    )]
+    pub offset: i32,
+
+    /// Then replace each sample that exceeds the median of its 8 neighbours by more than this by that median
+    #[arg(long, value_name = "THRESHOLD")]
+    pub hot: Option<u16>,
 }
 
 /// The source of a range for a whole set.

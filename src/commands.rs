@@ -1,11 +1,13 @@
 //! Runs the subcommands, a file each; `doctor` and `bench` have modules of their own.
 
+mod calibrate;
 mod completions;
 mod convert;
 mod formats;
 mod histogram;
 mod man;
 mod merge;
+mod project;
 mod single;
 mod sum;
 mod verify;
@@ -23,6 +25,12 @@ use anyhow::Result;
 pub fn run(cli: &Cli) -> Result<Outcome> {
     match &cli.verb {
         Verb::Images(images) => convert::run(images),
+        Verb::Calibrate {
+            frames,
+            files,
+            common,
+        } => calibrate::run(frames, files, common),
+        Verb::Project { op, files, common } => project::run(op, files, common),
         Verb::Sum {
             op,
             json,

@@ -178,6 +178,8 @@ pub enum Effect {
     Numbers,
     /// Gives samples other values, up to the full depth.
     Values,
+    /// Computes other values, to be read as before: nothing is stretched, and a sign stays.
+    Arithmetic,
     /// Moves pixels.
     Moves(PixelMap),
 }
@@ -200,7 +202,8 @@ pub struct Transform {
 impl Transform {
     /// Whether samples have other values than before.
     pub fn changes_values(&self) -> bool {
-        self.effect == Effect::Values || self.from.depth != self.to.depth
+        matches!(self.effect, Effect::Values | Effect::Arithmetic)
+            || self.from.depth != self.to.depth
     }
 
     /// Whether rows became columns.
@@ -336,7 +339,7 @@ impl Metadata {
     pub fn follow(&mut self, effect: Effect) {
         match effect {
             Effect::Numbers => {}
-            Effect::Values => {
+            Effect::Values | Effect::Arithmetic => {
                 self.maxval = None;
                 self.significant = None;
             }

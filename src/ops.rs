@@ -6,12 +6,15 @@
 //! or on any piece of one that its access allows. `exec` runs both phases; `OPS` lists the
 //! operations.
 
+pub mod calibrate;
 pub mod depth;
 mod extremes;
 pub mod flip;
 pub mod histogram;
 pub mod normalize;
 pub mod of_set;
+pub mod project;
+mod quotient;
 pub mod rotate;
 pub mod statistics;
 pub mod sum;

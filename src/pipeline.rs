@@ -5,6 +5,7 @@ mod destination;
 mod diagnostics;
 mod done;
 mod errors;
+mod made;
 mod page;
 mod stack;
 
@@ -27,6 +28,7 @@ use std::time::Instant;
 
 pub use destination::Destination;
 pub use done::{Done, Found, FoundPage};
+pub use made::Made;
 
 /// What the processing of an image may use: devices and memory.
 #[derive(Clone, Copy, Debug)]

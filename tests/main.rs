@@ -14,6 +14,8 @@ mod bands;
 mod batch;
 /// The tables of `bench` and the doctor.
 mod bench;
+/// Dark frames and flat fields.
+mod calibrate;
 /// The choice of a device, and what follows when a GPU fails, with a pretended GPU.
 mod choice;
 /// The command as a user meets it: files, exit statuses, sentences.
@@ -50,6 +52,8 @@ mod png_gpu_pages;
 mod pnm;
 /// Bands on a GPU that the CPU pretends to be.
 mod pretended_gpu;
+/// One image of many.
+mod project;
 /// Ranges of values: signed ones, and such as go with another depth.
 mod ranges;
 /// Reports, statistics and sums as programs read them.

@@ -1,5 +1,13 @@
 // Written by kernels/build.py: every module that the program embeds.
 &[
+    Embedded { name: "calibrate.u8_c1", compute_60: include_str!("calibrate.u8_c1.compute_60.ptx"), compute_90: include_str!("calibrate.u8_c1.compute_90.ptx"), sm_90: include_bytes!("calibrate.u8_c1.sm_90.cubin") },
+    Embedded { name: "calibrate.u8_c2", compute_60: include_str!("calibrate.u8_c2.compute_60.ptx"), compute_90: include_str!("calibrate.u8_c2.compute_90.ptx"), sm_90: include_bytes!("calibrate.u8_c2.sm_90.cubin") },
+    Embedded { name: "calibrate.u8_c3", compute_60: include_str!("calibrate.u8_c3.compute_60.ptx"), compute_90: include_str!("calibrate.u8_c3.compute_90.ptx"), sm_90: include_bytes!("calibrate.u8_c3.sm_90.cubin") },
+    Embedded { name: "calibrate.u8_c4", compute_60: include_str!("calibrate.u8_c4.compute_60.ptx"), compute_90: include_str!("calibrate.u8_c4.compute_90.ptx"), sm_90: include_bytes!("calibrate.u8_c4.sm_90.cubin") },
+    Embedded { name: "calibrate.u16_c1", compute_60: include_str!("calibrate.u16_c1.compute_60.ptx"), compute_90: include_str!("calibrate.u16_c1.compute_90.ptx"), sm_90: include_bytes!("calibrate.u16_c1.sm_90.cubin") },
+    Embedded { name: "calibrate.u16_c2", compute_60: include_str!("calibrate.u16_c2.compute_60.ptx"), compute_90: include_str!("calibrate.u16_c2.compute_90.ptx"), sm_90: include_bytes!("calibrate.u16_c2.sm_90.cubin") },
+    Embedded { name: "calibrate.u16_c3", compute_60: include_str!("calibrate.u16_c3.compute_60.ptx"), compute_90: include_str!("calibrate.u16_c3.compute_90.ptx"), sm_90: include_bytes!("calibrate.u16_c3.sm_90.cubin") },
+    Embedded { name: "calibrate.u16_c4", compute_60: include_str!("calibrate.u16_c4.compute_60.ptx"), compute_90: include_str!("calibrate.u16_c4.compute_90.ptx"), sm_90: include_bytes!("calibrate.u16_c4.sm_90.cubin") },
     Embedded { name: "flip.b1", compute_60: include_str!("flip.b1.compute_60.ptx"), compute_90: include_str!("flip.b1.compute_90.ptx"), sm_90: include_bytes!("flip.b1.sm_90.cubin") },
     Embedded { name: "flip.b2", compute_60: include_str!("flip.b2.compute_60.ptx"), compute_90: include_str!("flip.b2.compute_90.ptx"), sm_90: include_bytes!("flip.b2.sm_90.cubin") },
     Embedded { name: "flip.b3", compute_60: include_str!("flip.b3.compute_60.ptx"), compute_90: include_str!("flip.b3.compute_90.ptx"), sm_90: include_bytes!("flip.b3.sm_90.cubin") },
@@ -35,6 +43,8 @@
     Embedded { name: "png_unfilter.b4", compute_60: include_str!("png_unfilter.b4.compute_60.ptx"), compute_90: include_str!("png_unfilter.b4.compute_90.ptx"), sm_90: include_bytes!("png_unfilter.b4.sm_90.cubin") },
     Embedded { name: "png_unfilter.b6", compute_60: include_str!("png_unfilter.b6.compute_60.ptx"), compute_90: include_str!("png_unfilter.b6.compute_90.ptx"), sm_90: include_bytes!("png_unfilter.b6.sm_90.cubin") },
     Embedded { name: "png_unfilter.b8", compute_60: include_str!("png_unfilter.b8.compute_60.ptx"), compute_90: include_str!("png_unfilter.b8.compute_90.ptx"), sm_90: include_bytes!("png_unfilter.b8.sm_90.cubin") },
+    Embedded { name: "project.u8", compute_60: include_str!("project.u8.compute_60.ptx"), compute_90: include_str!("project.u8.compute_90.ptx"), sm_90: include_bytes!("project.u8.sm_90.cubin") },
+    Embedded { name: "project.u16", compute_60: include_str!("project.u16.compute_60.ptx"), compute_90: include_str!("project.u16.compute_90.ptx"), sm_90: include_bytes!("project.u16.sm_90.cubin") },
     Embedded { name: "sum.u8_c1", compute_60: include_str!("sum.u8_c1.compute_60.ptx"), compute_90: include_str!("sum.u8_c1.compute_90.ptx"), sm_90: include_bytes!("sum.u8_c1.sm_90.cubin") },
     Embedded { name: "sum.u8_c2", compute_60: include_str!("sum.u8_c2.compute_60.ptx"), compute_90: include_str!("sum.u8_c2.compute_90.ptx"), sm_90: include_bytes!("sum.u8_c2.sm_90.cubin") },
     Embedded { name: "sum.u8_c3", compute_60: include_str!("sum.u8_c3.compute_60.ptx"), compute_90: include_str!("sum.u8_c3.compute_90.ptx"), sm_90: include_bytes!("sum.u8_c3.sm_90.cubin") },

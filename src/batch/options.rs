@@ -147,6 +147,72 @@ pub struct Files {
     pub options: codec::Options,
 }
 
+/// The inputs and the output of a subcommand that makes one image of many.
+#[derive(Args, Clone, Debug)]
+pub struct Gathered {
+    /// Images to read, of one shape, or folders of them, and last the image to write
+    #[arg(required = true, value_name = "INPUT… OUTPUT")]
+    pub paths: Vec<PathBuf>,
+
+    /// Format of the output, where its name does not tell
+    #[arg(long, value_parser = format::argument())]
+    pub format: Option<&'static dyn Format>,
+
+    /// Replace the output if it exists
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Have the output on the disk itself before it gets its name, and the name when this ends
+    #[arg(long)]
+    pub sync: bool,
+
+    /// Of directories, take only files that match GLOB (path below the directory, or name alone)
+    #[arg(long, value_name = "GLOB", help_heading = "Many files")]
+    pub include: Vec<String>,
+
+    /// Of directories, leave out files and folders that match GLOB
+    #[arg(long, value_name = "GLOB", help_heading = "Many files")]
+    pub exclude: Vec<String>,
+
+    /// Take inputs from a list too, one a line or NUL-separated; - is standard input
+    #[arg(long, value_name = "FILE", help_heading = "Many files")]
+    pub files_from: Option<PathBuf>,
+
+    /// Images read at the same time; without it one for each core
+    #[arg(short, long, value_name = "N", help_heading = "Many files")]
+    pub jobs: Option<NonZeroUsize>,
+
+    /// Memory that the images under way may take together, as 8G or 500M; without it half of what is free
+    #[arg(long, value_name = "SIZE", value_parser = memory_budget::size, help_heading = "Many files")]
+    pub mem_limit: Option<u64>,
+
+    /// The verbosity.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
+
+    /// The compression for each format.
+    #[command(flatten)]
+    pub options: codec::Options,
+}
+
+impl Gathered {
+    /// The options as those of a batch.
+    pub fn batch(&self) -> Options {
+        Options {
+            selection: Selection {
+                include: self.include.clone(),
+                exclude: self.exclude.clone(),
+                files_from: self.files_from.clone(),
+                shard: None,
+            },
+            jobs: self.jobs,
+            mem_limit: self.mem_limit,
+            verbosity: self.verbosity,
+            ..Options::default()
+        }
+    }
+}
+
 /// The depths of `--depth`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Bits {

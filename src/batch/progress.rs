@@ -25,6 +25,16 @@ pub struct Verbosity {
     pub no_progress: bool,
 }
 
+impl Verbosity {
+    /// The same, but of steps that nobody needs to hear of.
+    pub fn silent(self) -> Verbosity {
+        Verbosity {
+            quiet: true,
+            no_progress: true,
+        }
+    }
+}
+
 /// The progress of a batch.
 #[derive(Debug)]
 pub struct Progress {

@@ -12,6 +12,17 @@ pub const MERGE: &str = "Examples:\n\
 \x20 gpuimg merge parts -o all.hist                  every .hist file of a folder\n\
 \x20 gpuimg merge 1.hist 2.hist 3.hist -o all.hist   or each by its name";
 
+pub const PROJECT: &str = "Examples:\n\
+\x20 gpuimg project mean darks/ dark.tif             the mean of all images of a folder\n\
+\x20 gpuimg project max stack.tif brightest.tif      of all pages of a stack\n\
+\x20 gpuimg project sum a.tif b.tif c.tif sum.tif    refused if a sum exceeds 16 bits\n\
+\x20 gpuimg project sum in/ sum.tif --scale          or scaled to 16 bits";
+
+pub const CALIBRATE: &str = "Examples:\n\
+\x20 gpuimg calibrate --dark dark.tif --flat flat.tif in/ out/\n\
+\x20 gpuimg calibrate --dark darks/ --flat flats/ in/ out/   the means of folders\n\
+\x20 gpuimg calibrate --dark dark.tif in.tif out.tif --offset 100";
+
 pub const VERIFY: &str = "Examples:\n\
 \x20 gpuimg verify a.png b.tif                       equal samples? status 0, else 1\n\
 \x20 gpuimg verify --devices in.png                  the CPU's bytes against the GPU's";

@@ -84,7 +84,7 @@ pub fn run(images: &Images) -> Result<Outcome> {
 }
 
 /// Where the range of a set comes from.
-enum Range<'a> {
+pub(super) enum Range<'a> {
     /// From the options, a histogram, or each image.
     Fixed,
     /// From the inputs themselves.
@@ -94,7 +94,7 @@ enum Range<'a> {
 }
 
 /// Converts one image to one image, or many to a folder.
-fn convert(
+pub(super) fn convert(
     op: &dyn Operation,
     range: Range,
     asked: &Conversion,

@@ -115,6 +115,17 @@ impl Job<'_, '_> {
         self.host.len()
     }
 
+    /// The number of the GPU among all, from 0.
+    pub fn ordinal(&self) -> usize {
+        self.gpu.ordinal()
+    }
+
+    /// Queues a fill of every byte of a buffer.
+    pub fn fill(&mut self, buffer: &Buffer, byte: u8) -> Result<()> {
+        self.queued = true;
+        self.gpu.fill(buffer, byte)
+    }
+
     /// The job's host memory, after everything queued before.
     pub fn host(&mut self) -> Result<&[u8]> {
         self.wait()?;
@@ -147,7 +158,7 @@ impl Job<'_, '_> {
     }
 
     /// Waits for all queued work.
-    fn wait(&mut self) -> Result<()> {
+    pub fn wait(&mut self) -> Result<()> {
         if self.queued {
             self.gpu.wait()?;
             self.queued = false;

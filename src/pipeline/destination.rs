@@ -36,7 +36,10 @@ impl Destination {
     }
 
     /// Prepares it without touching what is there.
-    pub(super) fn create(&self) -> Result<Target> {
+    ///
+    /// # Errors
+    /// A file that exists, unless it may be replaced, or a folder that cannot be written.
+    pub fn create(&self) -> Result<Target> {
         let mut target =
             Target::create(&self.path, self.overwrite).with_context(|| unwritten(&self.path))?;
         target.sync = self.sync;

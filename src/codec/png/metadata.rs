@@ -85,7 +85,9 @@ pub fn follow(
             (b"bKGD", _) if transform.from.depth != transform.to.depth => {
                 "it tells of the depth as it was"
             }
-            (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values) => "it tells of values as they were",
+            (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values | Effect::Arithmetic) => {
+                "it tells of values as they were"
+            }
             (b"oFFs" | b"sTER", Effect::Moves(_)) => "it tells of places as they were",
             (b"sCAL", Effect::Moves(turn)) if turn.transposed => {
                 exchange(&mut chunk.data);

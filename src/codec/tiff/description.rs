@@ -3,7 +3,7 @@
 
 use super::ome;
 use crate::image::Shape;
-use crate::metadata::Transform;
+use crate::metadata::{Effect, Transform};
 use serde_json::{Value, json};
 
 /// The updated form of a description.
@@ -100,6 +100,8 @@ fn imagej(description: &str, transform: &Transform) -> String {
                 lines.push(format!("slices={}", transform.pages));
             }
             "slices" | "channels" | "frames" | "hyperstack" if !transform.whole => {}
+            // Of computed values nobody knows what range shows them best.
+            "min" | "max" if transform.effect == Effect::Arithmetic => {}
             "min" if values => lines.push("min=0.0".into()),
             "max" if values => lines.push(format!("max={}.0", transform.to.depth.full())),
             // Calibration and display range of the values before they were stretched.
@@ -165,7 +167,7 @@ fn shaped(description: &str, transform: &Transform) -> Option<String> {
 mod tests {
     use super::*;
     use crate::image::Depth;
-    use crate::metadata::{Effect, PixelMap};
+    use crate::metadata::PixelMap;
 
     fn transform(effect: Effect, pages: usize) -> Transform {
         let from = Shape {

@@ -62,6 +62,11 @@ impl Allocator {
         }
     }
 
+    /// The stream whose work uses the memory.
+    pub(super) fn stream(&self) -> &CudaStream {
+        &self.stream
+    }
+
     /// A block of at least `len` bytes with undefined content. The error is a `NoMemory` if a
     /// smaller amount may be available.
     pub(super) fn take(&self, len: usize) -> Result<Block> {

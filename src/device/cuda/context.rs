@@ -134,6 +134,11 @@ impl Gpu {
         })
     }
 
+    /// The number of this GPU among all, from 0.
+    pub fn ordinal(&self) -> usize {
+        self.context.ordinal()
+    }
+
     /// The number of GPUs; 0 without a driver.
     pub fn count() -> usize {
         CudaContext::device_count().map_or(0, |count| count as usize)

@@ -30,6 +30,21 @@ impl Buffer {
         self.len() == 0
     }
 
+    /// Copies bytes from `from` on over all of `host`, and waits. Work on other streams that fills
+    /// the buffer must have been waited for.
+    pub fn read(&self, from: usize, host: &mut [u8]) -> Result<()> {
+        let source = self.part(from, host.len())?;
+        let stream = self.allocator.stream();
+        stream.context().bind_to_thread()?;
+        // SAFETY: the part lies inside the buffer. The copy is waited for before `host` is released;
+        // if waiting fails, the context is dead and its copies have ended too.
+        let queued = unsafe { result::memcpy_dtoh_async(host, source, stream.cu_stream()) };
+        let ended = stream.synchronize();
+        queued
+            .and(ended)
+            .map_err(|error| anyhow!("{}", description(&error)))
+    }
+
     /// The device address of `len` bytes of the buffer from byte `from` on.
     pub(super) fn part(&self, from: usize, len: usize) -> Result<sys::CUdeviceptr> {
         let inside = from.checked_add(len).is_some_and(|end| end <= self.len);

@@ -1,0 +1,291 @@
+//! Many images made into one: `project`, and the frames of `calibrate`. Every input is looked at
+//! before pixels are read (`set`), so that what does not belong to the others is named at once; then
+//! the workers of a batch read the images, each folded into the result as it comes.
+//!
+//! A median needs all images at once. Where memory does not hold them, it is made of a range of
+//! samples after the other, and every input is read once for each range.
+
+mod set;
+
+use super::item::Items;
+use super::options::Options;
+use super::plan::{counted, size};
+use super::progress::{Progress, Verbosity};
+use super::tally::Screen;
+use super::workers::Workers;
+use crate::codec::Format;
+use crate::device::{Choice, Devices, Failed, Work};
+use crate::image::{Image, Samples, Shape};
+use crate::metadata::{Diagnostics, Effect, Metadata, Transform};
+use crate::ops::project::{Accumulator, MOST_IMAGES, Project, Projection, median, median_on_gpu};
+use crate::options::Common;
+use crate::outcome::Outcome;
+use crate::pipeline::{Made, Resources};
+use crate::timing::{FileCounts, Report as Times, Timeline};
+use anyhow::{Context, Result, ensure};
+pub use set::{Kind, Set};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// The first image of a set, from which the result has its metadata.
+#[derive(Clone, Debug)]
+pub struct First {
+    /// Its file.
+    pub path: PathBuf,
+    /// What all images of the set have in common.
+    pub kind: Kind,
+    /// Its metadata.
+    pub metadata: Metadata,
+    /// Bytes of its metadata in the file.
+    pub bytes: u64,
+    /// The format of its file.
+    pub format: &'static dyn Format,
+    /// What its metadata do not keep.
+    pub diagnostics: Diagnostics,
+}
+
+/// A projection of a set of images.
+#[derive(Debug)]
+pub struct Projecting<'a> {
+    /// The projection.
+    pub op: &'a Project,
+    /// The inputs.
+    pub items: &'a Items,
+    /// How many workers, and how much memory.
+    pub options: &'a Options,
+    /// The options that every subcommand has.
+    pub common: &'a Common,
+}
+
+impl Projecting<'_> {
+    /// Makes one image of all inputs; `check` may refuse it when only the first image's metadata are
+    /// known. A bad input is named; then there is no result, unless `--keep-going` leaves it out.
+    ///
+    /// # Errors
+    /// A device's, too many images, a sum that does not fit.
+    pub fn run(&self, check: impl FnOnce(&First) -> Result<()>) -> Result<(Option<Made>, Outcome)> {
+        let (items, begun) = (self.items, Instant::now());
+        let verbosity = Verbosity {
+            quiet: self.options.verbosity.quiet || items.items.len() < 2,
+            ..self.options.verbosity
+        };
+        let mut progress = Progress::new(items.items.len(), verbosity, false);
+        let goes_on = self.common.reading.keep_going;
+        let (set, mut failed) = Set::look(self.op.how, items, &self.common.reading, &progress);
+        let Some(set) = set.filter(|_| failed == 0 || goes_on) else {
+            return Ok((None, Outcome::SomeFailed));
+        };
+        check(&set.first)?;
+        let pages = set.pages();
+        ensure!(
+            pages <= MOST_IMAGES,
+            "{pages} images cannot be projected at once: {MOST_IMAGES} can"
+        );
+        let mut times = Times::default();
+        let made = match self.op.how {
+            Projection::Median => self.median(&set, &mut progress, &mut times, &mut failed),
+            _ => self.accumulate(&set, &mut progress, &mut times, &mut failed),
+        };
+        let made = made?.filter(|_| failed == 0 || goes_on);
+        progress.finish(0);
+        if let Some(form) = &self.common.stats {
+            let files = items.items.len();
+            times.files = FileCounts {
+                files,
+                done: files.saturating_sub(failed),
+                skipped: 0,
+                failed,
+            };
+            (times.verb, times.pages) = ("project", pages);
+            times.threads = self.options.threads();
+            times.title = format!(
+                "project {}: {} on {}",
+                self.op.how.name(),
+                counted(files, "file"),
+                counted(times.threads, "thread")
+            );
+            times.wall = begun.elapsed();
+            form.deliver(&times)?;
+        }
+        let outcome = match failed {
+            0 => Outcome::Done,
+            _ => Outcome::SomeFailed,
+        };
+        let First { kind, metadata, .. } = &set.first;
+        let projected = made.map(|(image, maxval)| {
+            let transform = Transform {
+                effect: Effect::Arithmetic,
+                from: kind.shape,
+                to: image.shape(),
+                pages: 1,
+                whole: pages == 1,
+            };
+            Made {
+                image,
+                metadata: metadata.clone(),
+                bytes: set.first.bytes,
+                transform,
+                maxval,
+                format: set.first.format,
+            }
+        });
+        Ok((projected, outcome))
+    }
+
+    /// The workers, whose images take at most `memory` bytes.
+    fn workers(&self, device: Choice, memory: u64) -> Workers {
+        let reading = self.common.reading;
+        let gpus = (1, self.common.stats.is_some());
+        Workers::new(device, self.options.threads(), memory, reading, gpus)
+    }
+
+    /// A projection of which the images so far are kept as one.
+    fn accumulate(
+        &self,
+        set: &Set,
+        progress: &mut Progress,
+        times: &mut Times,
+        failed: &mut usize,
+    ) -> Result<Option<(Image, Option<u16>)>> {
+        let Kind { shape, signed, .. } = set.first.kind;
+        let known = Accumulator::new(*self.op, shape, signed)?;
+        let memory = self.options.memory();
+        let left = memory.saturating_sub(Accumulator::memory(*self.op, &shape));
+        let workers = self.workers(self.common.device.choice, left);
+        let device = Mutex::new(String::new());
+        let bytes = shape.bytes() as u64;
+        let work = Work {
+            touched: 5 * bytes,
+            transferred: bytes,
+            ..Work::default()
+        };
+        let add = |image: Image, resources: &Resources, timeline: &mut Timeline| {
+            let (gpu, why) = resources.devices.choose(&work, timeline)?;
+            *device.lock().unwrap_or_else(PoisonError::into_inner) = why;
+            match gpu {
+                Some(gpu) => {
+                    let added = known.add_on_gpu(image, gpu, timeline);
+                    added.map_err(|error| error.context(Failed))
+                }
+                None => known.add(&image, timeline),
+            }
+        };
+        let read = set.read(&workers, (&mut *progress, true), times, &add)?;
+        *failed += read.failed;
+        self.tell_device(
+            progress,
+            &device.into_inner().unwrap_or_else(PoisonError::into_inner),
+        );
+        if known.images() == 0 {
+            return Ok(None);
+        }
+        let maxval = read.maxval.filter(|_| self.op.how != Projection::Sum);
+        let images = counted(known.images(), "image");
+        let finished = known.finish();
+        let image = finished
+            .with_context(|| format!("cannot project {images} ({})", self.op.how.name()))?;
+        Ok(Some((image, maxval)))
+    }
+
+    /// A median: of as many samples at a time as memory holds of all images.
+    fn median(
+        &self,
+        set: &Set,
+        progress: &mut Progress,
+        times: &mut Times,
+        failed: &mut usize,
+    ) -> Result<Option<(Image, Option<u16>)>> {
+        let shape = set.first.kind.shape;
+        let (samples, memory) = (shape.samples(), self.options.memory());
+        let each = (set.pages() * shape.depth.bytes()) as u64;
+        // The other half is for the images that are being decoded.
+        let at_once = usize::try_from(memory / 2 / each)?.clamp(1, samples);
+        let ranges: Vec<Range<usize>> = (0..samples)
+            .step_by(at_once)
+            .map(|start| start..(start + at_once).min(samples))
+            .collect();
+        if ranges.len() > 1 {
+            progress.mention(&format!(
+                "gpuimg: {} of memory do not hold {}: they are read {} times",
+                size(memory / 2),
+                counted(set.pages(), "image"),
+                ranges.len()
+            ));
+        }
+        let workers = self.workers(Choice::Cpu, memory / 2);
+        let devices = Devices::new(self.common.device.choice);
+        let mut out = Samples::any(&shape)?;
+        let (mut maxval, mut images) = (None, None);
+        for (pass, range) in ranges.into_iter().enumerate() {
+            let pieces = Mutex::new(Vec::new());
+            let keep = |image: Image, _: &Resources, _: &mut Timeline| {
+                let piece = piece(image, &shape, &range)?;
+                let mut pieces = pieces.lock().unwrap_or_else(PoisonError::into_inner);
+                pieces.push(piece);
+                Ok(())
+            };
+            let read = set.read(&workers, (&mut *progress, pass == 0), times, &keep)?;
+            let pieces = pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
+            if pass == 0 {
+                *failed += read.failed;
+                maxval = read.maxval;
+            }
+            if pieces.is_empty() {
+                return Ok(None);
+            }
+            ensure!(
+                *images.get_or_insert(pieces.len()) == pieces.len(),
+                "a file changed while the inputs were read again"
+            );
+            let mut timeline = Timeline::default();
+            let bytes = (pieces.len() * range.len() * shape.depth.bytes()) as u64;
+            let work = Work {
+                touched: 8 * bytes,
+                transferred: bytes,
+                ..Work::default()
+            };
+            let (gpu, why) = devices.choose(&work, &mut timeline)?;
+            let middle = match gpu {
+                Some(gpu) => {
+                    let found = median_on_gpu(&pieces, gpu, &mut timeline);
+                    found.map_err(|error| error.context(Failed))?
+                }
+                None => median(&pieces, &mut timeline)?,
+            };
+            let at = range.start * shape.depth.bytes();
+            let middle = middle.as_bytes();
+            out.as_bytes_mut()[at..at + middle.len()].copy_from_slice(middle);
+            times.totals.add(&timeline);
+            if pass == 0 {
+                self.tell_device(progress, &why);
+            }
+        }
+        Ok(Some((Image::new(shape, out), maxval)))
+    }
+
+    fn tell_device(&self, progress: &Progress, device: &str) {
+        if self.common.verbose && !self.options.verbosity.quiet && !device.is_empty() {
+            progress.say(&format!("gpuimg: {}: {device}", self.op.how.name()));
+        }
+    }
+}
+
+/// A range of an image's samples.
+fn piece(image: Image, shape: &Shape, range: &Range<usize>) -> Result<Samples> {
+    if range.len() == shape.samples() {
+        return Ok(image.into_samples());
+    }
+    let part = Shape {
+        width: range.len(),
+        height: 1,
+        channels: 1,
+        ..*shape
+    };
+    let mut piece = Samples::any(&part)?;
+    let bytes = shape.depth.bytes();
+    let from = &image.samples().as_bytes()[range.start * bytes..range.end * bytes];
+    piece.as_bytes_mut().copy_from_slice(from);
+    Ok(piece)
+}

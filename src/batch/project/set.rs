@@ -1,0 +1,364 @@
+//! The images of a projection: looked at first, and then read by the workers.
+
+use super::First;
+use crate::batch::item::{Item, Items};
+use crate::batch::progress::Progress;
+use crate::batch::tally::Screen;
+use crate::batch::workers::{Cores, Next, Workers};
+use crate::codec::{Reader, Reading};
+use crate::files::Source;
+use crate::image::{Image, Shape};
+use crate::metadata::{Alpha, Diagnostics, Metadata};
+use crate::ops::project::Projection;
+use crate::pipeline::{Resources, memory};
+use crate::timing::{Report as Times, Timeline};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
+use rayon::prelude::*;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// What images must have in common, so that their samples can be compared place by place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Width, height, channels and depth.
+    pub shape: Shape,
+    /// Whether samples are signed.
+    pub signed: bool,
+    white_is_zero: bool,
+    alpha: Alpha,
+    orientation: u16,
+}
+
+impl Kind {
+    fn of(shape: Shape, metadata: &Metadata) -> Kind {
+        Kind {
+            shape,
+            signed: metadata.signed,
+            white_is_zero: metadata.white_is_zero,
+            alpha: match shape.has_alpha() {
+                true => metadata.alpha,
+                false => Alpha::Independent,
+            },
+            orientation: metadata.orientation.unwrap_or(1),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.shape.fmt(f)?;
+        if self.signed {
+            f.write_str(" with sign")?;
+        }
+        if self.white_is_zero {
+            f.write_str(", whose 0 is white")?;
+        }
+        match self.alpha {
+            Alpha::Independent => {}
+            Alpha::Associated => f.write_str(", with alpha that colours are multiplied by")?,
+            Alpha::Unspecified => f.write_str(", with a channel of no stated meaning")?,
+        }
+        match self.orientation {
+            1 => Ok(()),
+            turned => write!(f, ", with orientation {turned}"),
+        }
+    }
+}
+
+/// The images of a projection.
+#[derive(Debug)]
+pub struct Set<'a> {
+    items: &'a Items,
+    reading: Reading,
+    /// The first image.
+    pub first: First,
+    /// The files that belong together: the item's index, and how many pages are taken of it.
+    files: Vec<(usize, usize)>,
+}
+
+/// Called with each image, on the worker's thread; an error ends the run.
+pub type Take<'a> = &'a (dyn Fn(Image, &Resources, &mut Timeline) -> Result<()> + Sync);
+
+/// What reading all images gave, beside the images.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// How many files or pages could not be read.
+    pub failed: usize,
+    /// The largest value of the samples, if each image has one.
+    pub maxval: Option<u16>,
+}
+
+/// Some pages of a file.
+struct Part {
+    file: usize,
+    pages: Range<usize>,
+}
+
+/// What became of a part: the pages that failed, the time, and an error that ends the run.
+struct PartRead {
+    failed: Vec<Error>,
+    timeline: Timeline,
+    fatal: Option<Error>,
+}
+
+impl<'a> Set<'a> {
+    /// Looks at every input, and names those that cannot be read or are of another kind than the
+    /// first. Returns the others, if there are any, and how many were named.
+    pub fn look(
+        how: Projection,
+        items: &'a Items,
+        reading: &Reading,
+        progress: &Progress,
+    ) -> (Option<Set<'a>>, usize) {
+        // Zeros in place of what is damaged would be taken for pixels.
+        let reading = Reading {
+            keep_going: false,
+            ..*reading
+        };
+        let looked: Vec<Result<(Kind, usize)>> = items
+            .items
+            .par_iter()
+            .map(|item| look(item, &reading).with_context(|| unread(item)))
+            .collect();
+        let (mut set, mut failed) = (None::<Set>, items.unread.len());
+        for unread in &items.unread {
+            progress.say(&format!("gpuimg: {:#}", unread.error()));
+        }
+        for (index, looked) in looked.into_iter().enumerate() {
+            let item = &items.items[index];
+            let fits = looked.and_then(|(kind, pages)| match &mut set {
+                Some(set) if set.first.kind != kind => Err(anyhow!(
+                    "cannot project {} ({}): it is {kind}, and {} is {}",
+                    item.input.display(),
+                    how.name(),
+                    set.first.path.display(),
+                    set.first.kind
+                )),
+                Some(set) => {
+                    set.files.push((index, pages));
+                    Ok(())
+                }
+                None => {
+                    let first = first(item, kind, &reading).with_context(|| unread(item))?;
+                    set = Some(Set {
+                        items,
+                        reading,
+                        first,
+                        files: vec![(index, pages)],
+                    });
+                    Ok(())
+                }
+            });
+            if let Err(error) = fits {
+                failed += 1;
+                progress.say(&format!("gpuimg: {error:#}"));
+            }
+        }
+        (set, failed)
+    }
+
+    /// How many images there are.
+    pub fn pages(&self) -> usize {
+        self.files.iter().map(|(_, pages)| pages).sum()
+    }
+
+    /// Reads every image once, in any order, and calls `take` with each. What cannot be read is
+    /// counted, and named where that is asked for beside `progress`.
+    ///
+    /// # Errors
+    /// Those of `take`, and no thread.
+    pub fn read(
+        &self,
+        workers: &Workers,
+        (progress, names): (&mut Progress, bool),
+        times: &mut Times,
+        take: Take,
+    ) -> Result<Read> {
+        // A few files of many pages are cut, so that every worker has some.
+        let cuts = (2 * workers.jobs).div_ceil(self.files.len());
+        let parts: Vec<Part> = (self.files.iter().enumerate())
+            .flat_map(|(file, &(_, pages))| {
+                let each = pages.div_ceil(cuts).max(1);
+                (0..pages).step_by(each).map(move |start| Part {
+                    file,
+                    pages: start..(start + each).min(pages),
+                })
+            })
+            .collect();
+        // None: no image yet.
+        let maxval = Mutex::new(None::<Option<u16>>);
+        let mut left: Vec<usize> = self.files.iter().map(|(_, pages)| *pages).collect();
+        let (mut read, mut fatal) = (Read::default(), None);
+        let taken = AtomicUsize::new(0);
+        workers.each(
+            (workers.threads(parts.len()), Cores::Even),
+            |_| match taken.fetch_add(1, Ordering::Relaxed) {
+                index if index < parts.len() => Next::Item(index),
+                _ => Next::End,
+            },
+            |index, resources| {
+                let part = &parts[index];
+                (part, self.part(part, resources, &maxval, take))
+            },
+            |(part, done)| {
+                times.totals.add(&done.timeline);
+                read.failed += done.failed.len();
+                for error in done.failed.iter().filter(|_| names) {
+                    progress.say(&format!("gpuimg: {error:#}"));
+                }
+                left[part.file] -= part.pages.len();
+                if left[part.file] == 0 && names {
+                    let bytes = self.first.kind.shape.bytes() * self.files[part.file].1;
+                    let item = &self.items.items[self.files[part.file].0];
+                    progress.add(item, bytes as u64, !done.failed.is_empty());
+                }
+                if let Some(error) = done.fatal {
+                    workers.stop();
+                    fatal.get_or_insert(error);
+                }
+            },
+        )?;
+        let maxval = maxval.into_inner().unwrap_or_else(PoisonError::into_inner);
+        read.maxval = maxval.flatten();
+        match fatal {
+            Some(error) => Err(error),
+            None => Ok(read),
+        }
+    }
+
+    /// Reads some pages of a file.
+    fn part(
+        &self,
+        part: &Part,
+        resources: &Resources,
+        maxval: &Mutex<Option<Option<u16>>>,
+        take: Take,
+    ) -> PartRead {
+        let (index, pages) = self.files[part.file];
+        let item = &self.items.items[index];
+        let mut done = PartRead {
+            failed: Vec::new(),
+            timeline: Timeline::default(),
+            fatal: None,
+        };
+        let opened = open(item).with_context(|| unread(item));
+        let source = match opened {
+            Ok(source) => source,
+            Err(error) => {
+                done.failed.push(error);
+                return done;
+            }
+        };
+        let reader = Reader::open(&source, &self.reading).and_then(|reader| {
+            ensure!(reader.pages().len() == pages, CHANGED);
+            Ok(reader)
+        });
+        let mut reader = match reader.with_context(|| unread(item)) {
+            Ok(reader) => reader,
+            Err(error) => {
+                done.failed.push(error);
+                return done;
+            }
+        };
+        let needed = memory(&(self.first.kind.shape, self.first.bytes));
+        for page in part.pages.clone() {
+            let _reservation = resources.budget.map(|budget| budget.reserve(needed));
+            let since = Instant::now();
+            let (image, metadata) = match self.page(&mut reader, page) {
+                Ok(read) => read,
+                Err(error) => {
+                    done.failed.push(error.context(unread(item)));
+                    continue;
+                }
+            };
+            let bytes = image.shape().bytes() as u64;
+            let traffic = source.traffic.take();
+            done.timeline.decoded(since, bytes, &traffic);
+            let mut known = maxval.lock().unwrap_or_else(PoisonError::into_inner);
+            *known = Some(match *known {
+                None => metadata.maxval,
+                Some(known) => known.zip(metadata.maxval).map(|(a, b)| a.max(b)),
+            });
+            drop(known);
+            if let Err(error) = take(image, resources, &mut done.timeline) {
+                let failed = || format!("cannot project {}", item.input.display());
+                done.fatal = Some(error.context(failed()));
+                return done;
+            }
+        }
+        done
+    }
+
+    fn page(&self, reader: &mut Reader, page: usize) -> Result<(Image, Metadata)> {
+        reader.turn_to(page)?;
+        let image = reader.decode()?;
+        let mut metadata = reader.metadata(&mut Diagnostics::default())?;
+        metadata.check_maxval(image.samples());
+        ensure!(
+            Kind::of(image.shape(), &metadata) == self.first.kind,
+            CHANGED
+        );
+        Ok((image, metadata))
+    }
+}
+
+/// The cause for a file that is not what it was when it was looked at.
+const CHANGED: &str = "it changed while it was read";
+
+fn unread(item: &Item) -> String {
+    format!("cannot read {}", item.input.display())
+}
+
+fn open(item: &Item) -> Result<Source> {
+    match item.listed {
+        true => Source::open_file(&item.input),
+        false => Source::open(&item.input),
+    }
+}
+
+/// The kind of all pages of a file, and how many there are.
+fn look(item: &Item, reading: &Reading) -> Result<(Kind, usize)> {
+    ensure!(
+        !item.is_stream(),
+        "every input is looked at before it is read, and this one can be read only once"
+    );
+    let source = open(item)?;
+    let mut reader = Reader::open(&source, reading)?;
+    let mut known = None;
+    let pages = reader.pages().to_vec();
+    for (index, page) in pages.iter().enumerate() {
+        reader.turn_to(index)?;
+        let metadata = reader.metadata(&mut Diagnostics::default())?;
+        let kind = Kind::of(reader.shape(), &metadata);
+        match &known {
+            None => known = Some(kind),
+            Some(first) if *first == kind => {}
+            Some(first) => bail!(
+                "page {} is {kind}, and page {} is {first} (--pages A-B takes some)",
+                page + 1,
+                pages[0] + 1
+            ),
+        }
+    }
+    Ok((known.context("it has no page")?, pages.len()))
+}
+
+/// The first page of a file, for the result's metadata.
+fn first(item: &Item, kind: Kind, reading: &Reading) -> Result<First> {
+    let source = open(item)?;
+    let reader = Reader::open(&source, reading)?;
+    let mut diagnostics = Diagnostics::default();
+    let metadata = reader.metadata(&mut diagnostics)?;
+    let surveys = reader.surveys()?;
+    Ok(First {
+        path: item.input.clone(),
+        kind,
+        metadata,
+        bytes: surveys.first().map_or(0, |(_, bytes)| *bytes),
+        format: reader.format(),
+        diagnostics,
+    })
+}

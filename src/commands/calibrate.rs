@@ -1,0 +1,96 @@
+//! `calibrate`: reads the dark frame and the flat field once, and then converts images like any
+//! operation.
+
+use super::convert::{Range, convert};
+use crate::batch::conversion::Conversion;
+use crate::batch::options::{Files, Options};
+use crate::batch::project::Projecting;
+use crate::batch::{inputs, item::Items};
+use crate::cli::Frames;
+use crate::codec::Reading;
+use crate::files::same_file;
+use crate::ops::calibrate::{Calibrate, Frame};
+use crate::ops::project::{Project, Projection};
+use crate::options::Common;
+use crate::outcome::{Outcome, usage};
+use anyhow::{Context, Result, anyhow, ensure};
+use std::path::{Path, PathBuf};
+
+/// Calibrates each image with the same frames.
+pub fn run(frames: &Frames, files: &Files, common: &Common) -> Result<Outcome> {
+    check(files).map_err(usage)?;
+    let conversion = Conversion::of(files).map_err(usage)?;
+    for path in [&frames.dark, &frames.flat].into_iter().flatten() {
+        keep_off(path, &conversion.items).map_err(usage)?;
+    }
+    let read = |path: &PathBuf| frame(path, &files.batch, common);
+    let dark = frames.dark.as_ref().map(read).transpose()?;
+    let flat = frames.flat.as_ref().map(read).transpose()?;
+    let op = Calibrate::new(dark, flat, frames.offset, frames.hot)?;
+    convert(&op, Range::Fixed, &conversion, files, common)
+}
+
+/// Refuses options that would part images from their frames.
+fn check(files: &Files) -> Result<()> {
+    ensure!(
+        files.depth.is_none(),
+        "calibrate keeps the depth of images, which is that of their frames: --depth is for a later step"
+    );
+    ensure!(
+        !files.auto_orient,
+        "--auto-orient would turn images and not their frames: it is for a later step"
+    );
+    Ok(())
+}
+
+/// Refuses a frame that a result would replace.
+fn keep_off(frame: &Path, items: &Items) -> Result<()> {
+    let outputs = items.items.iter().filter_map(|item| item.output.as_ref());
+    match outputs.into_iter().find(|output| same_file(output, frame)) {
+        Some(output) => Err(anyhow!(
+            "{} is a frame, and the result {} would replace it",
+            frame.display(),
+            output.display()
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The frame in a file or a folder: the mean of all images there.
+fn frame(path: &Path, batch: &Options, common: &Common) -> Result<Frame> {
+    let quiet = Options {
+        jobs: batch.jobs,
+        mem_limit: batch.mem_limit,
+        verbosity: batch.verbosity.silent(),
+        ..Options::default()
+    };
+    // `--pages` and `--keep-going` are for the images.
+    let common = Common {
+        device: common.device,
+        stats: None,
+        verbose: false,
+        reading: Reading {
+            max_pixels: common.reading.max_pixels,
+            ..Reading::default()
+        },
+    };
+    let items = inputs::collect(&[path.into()], &quiet.selection, None).map_err(usage)?;
+    let op = Project::plain(Projection::Mean);
+    let mut signed = false;
+    let projecting = Projecting {
+        op: &op,
+        items: &items,
+        options: &quiet,
+        common: &common,
+    };
+    let (made, _) = projecting.run(|first| {
+        signed = first.kind.signed;
+        Ok(())
+    })?;
+    let made = made.with_context(|| format!("no frame from {}", path.display()))?;
+    Ok(Frame {
+        name: path.display().to_string(),
+        image: made.image,
+        signed,
+    })
+}

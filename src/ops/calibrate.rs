@@ -1,0 +1,384 @@
+//! Calibrate: subtracts a dark frame and divides by a flat field, sample by sample.
+//!
+//! Exact definition, for a sample p of a colour channel, with d and f the samples of the dark frame
+//! and of the flat field at its place, q = max(f − d, 1), and m the mean of f − d over the channel:
+//! `out = clamp(⌊(p − d)·m / q + 1/2⌋ + offset)`. Without a dark frame d is the sample that stands for
+//! 0; without a flat field m / q is 1. What lies below the dark frame is negative until the offset is
+//! added. Alpha stays. With `--hot`, each of these results that exceeds the median of its neighbours
+//! by more than a threshold is then replaced by that median (`hot`).
+//!
+//! With m = S/n, S the sum over n pixels, and x = p − d, that is ⌊(U + q) / 2q⌋ with U = ⌊2xS/n⌋, since
+//! a fraction below 1 added to a whole numerator carries over no whole multiple of the divisor. Doubles
+//! compute it exactly. Let 2S/n = a + b with a whole, a < 2¹⁷, and 0 ≤ b < 1 a multiple of 1/n. x·a is
+//! exact. For x ≥ 0 take b rounded up to a double, by less than 2⁻⁵³: x·b grows by less than 2⁻³⁷, and
+//! rounding the product moves it by at most 2⁻³⁸; neither brings it below the whole number that it
+//! reached, nor, while n ≤ 2³⁶, from k + 1 − 1/n or less up to k + 1. For x < 0 take b rounded down, and
+//! the same holds of the ceiling of −x·b. So U is exact, |U| < 2³⁴, and so is the last quotient
+//! (`quotient::floored`).
+
+mod factors;
+mod hot;
+mod resident;
+
+use super::quotient::{floored, sample};
+use super::{
+    Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, with_samples,
+};
+use crate::device::Work;
+use crate::device::cpu::{LANES, Sample};
+use crate::device::cuda::Arg;
+use crate::device::job::Job;
+use crate::image::{Depth, Image, Samples, Shape, Values};
+use crate::metadata::Effect;
+use crate::timing::Timeline;
+use anyhow::{Context, Result, ensure};
+use factors::{Factor, Lanes};
+use rayon::prelude::*;
+use resident::Resident;
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// Samples of a piece of parallel work: whole lanes.
+const CHUNK: usize = 512 * LANES;
+
+/// A dark frame or a flat field.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// What it is called in sentences: its path.
+    pub name: String,
+    /// Its pixels.
+    pub image: Image,
+    /// Whether its samples are signed.
+    pub signed: bool,
+}
+
+/// The operation with its frames.
+pub struct Calibrate {
+    shape: Shape,
+    values: Values,
+    /// The name of a frame, for sentences.
+    name: String,
+    dark: Option<Image>,
+    /// max(f − d, 1) of each sample.
+    flat: Option<Image>,
+    /// The mean of f − d of each channel.
+    factors: Vec<Factor>,
+    offset: i32,
+    hot: Option<u16>,
+    resident: Resident,
+}
+
+impl Calibrate {
+    /// With a dark frame or a flat field, or both.
+    ///
+    /// # Errors
+    /// No frame, frames of different kinds, and a flat field that is no brighter than the dark frame.
+    pub fn new(
+        dark: Option<Frame>,
+        flat: Option<Frame>,
+        offset: i32,
+        hot: Option<u16>,
+    ) -> Result<Calibrate> {
+        let first = dark.as_ref().or(flat.as_ref());
+        let Frame {
+            name,
+            image,
+            signed,
+        } = first.context("a dark frame or a flat field is needed")?;
+        let (name, shape, signed) = (name.clone(), image.shape(), *signed);
+        let values = Values {
+            depth: shape.depth,
+            signed,
+        };
+        ensure!(
+            shape.pixels() as u64 <= factors::MOST_PIXELS,
+            "{name} has more than 2³⁶ pixels, of which no exact mean is taken"
+        );
+        if let Some(flat) = &flat {
+            ensure!(
+                (flat.image.shape(), flat.signed) == (shape, signed),
+                "{} is {}{}, and {name} is {shape}{}: frames are of one kind",
+                flat.name,
+                flat.image.shape(),
+                sign(flat.signed),
+                sign(signed)
+            );
+        }
+        let dark = dark.map(|frame| frame.image);
+        let (flat, factors) = match flat {
+            Some(flat) => {
+                let (image, factors) =
+                    factors::of_flat(flat.image, dark.as_ref(), values.zero())
+                        .with_context(|| format!("cannot divide by {}", flat.name))?;
+                (Some(image), factors)
+            }
+            None => (None, vec![Factor::ONE; shape.channels]),
+        };
+        Ok(Calibrate {
+            shape,
+            values,
+            name,
+            dark,
+            flat,
+            factors,
+            offset,
+            hot,
+            resident: Resident::default(),
+        })
+    }
+
+    /// The whole number that is added at the end: the offset, and the sample that stands for 0.
+    fn shift(&self) -> i32 {
+        self.offset + i32::from(self.values.zero())
+    }
+
+    /// Refuses an image that the frames are not for: kernels read as many samples of them.
+    fn same_shape(&self, shape: Shape) -> Result<()> {
+        ensure!(
+            shape == self.shape,
+            "it is {shape}, and {} is {}",
+            self.name,
+            self.shape
+        );
+        Ok(())
+    }
+}
+
+fn sign(signed: bool) -> &'static str {
+    if signed { " with sign" } else { "" }
+}
+
+/// Only what decides the result; the frames by their CRC-32.
+impl Serialize for Calibrate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let digest = |image: &Option<Image>| {
+            (image.as_ref()).map(|image| crc32fast::hash(image.samples().as_bytes()))
+        };
+        let key = serde_json::json!({
+            "dark": digest(&self.dark),
+            "flat": digest(&self.flat),
+            "sums": self.factors.iter().map(|factor| factor.sum).collect::<Vec<_>>(),
+            "width": self.shape.width,
+            "signed": self.values.signed,
+            "offset": self.offset,
+            "hot": self.hot,
+        });
+        key.serialize(serializer)
+    }
+}
+
+impl fmt::Debug for Calibrate {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("Calibrate")
+            .field("shape", &self.shape)
+            .field("dark", &self.dark.is_some())
+            .field("flat", &self.flat.is_some())
+            .field("offset", &self.offset)
+            .field("hot", &self.hot)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Operation for Calibrate {
+    fn name(&self) -> &'static str {
+        "calibrate"
+    }
+
+    /// A piece of an image would need the same piece of the frames, and neighbours.
+    fn access(&self) -> Access {
+        Access::WholeImage
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Arithmetic
+    }
+
+    fn work(&self, shape: &Shape) -> Work {
+        let bytes = shape.bytes() as u64;
+        Work {
+            touched: 4 * bytes,
+            transferred: 2 * bytes,
+            ..Work::default()
+        }
+    }
+
+    fn check(&self, shape: &Shape) -> Result<()> {
+        self.same_shape(*shape)
+    }
+
+    fn fits(&self, types: &SampleTypes) -> Result<()> {
+        ensure!(
+            types.read == self.values && types.depth == self.shape.depth,
+            "it has {}, and {} has {}",
+            types.read,
+            self.name,
+            self.values
+        );
+        Ok(())
+    }
+
+    fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {
+        Ok(Box::new(self))
+    }
+}
+
+impl Bound for &Calibrate {
+    fn naive(&self, image: &Image) -> Result<OpResult> {
+        let shape = image.shape();
+        self.same_shape(shape)?;
+        let at = |image: &Image, i: usize| match image.samples() {
+            Samples::U8(samples) => i128::from(samples[i]),
+            Samples::U16(samples) => i128::from(samples[i]),
+        };
+        let exact = |i: usize| {
+            let (p, channel) = (at(image, i), i % shape.channels);
+            if channel >= shape.colours() {
+                return p as u16;
+            }
+            let zero = i128::from(self.values.zero());
+            let d = self.dark.as_ref().map_or(zero, |dark| at(dark, i));
+            let q = self.flat.as_ref().map_or(1, |flat| at(flat, i));
+            let Factor { sum, pixels } = self.factors[channel];
+            let (sum, n) = (i128::from(sum), i128::from(pixels));
+            let out = (2 * (p - d) * sum + n * q).div_euclid(2 * n * q) + i128::from(self.shift());
+            out.clamp(0, shape.depth.full().into()) as u16
+        };
+        let out: Vec<u16> = (0..shape.samples()).map(exact).collect();
+        let out: Samples = match shape.depth {
+            Depth::Eight => out.iter().map(|&v| v as u8).collect::<Vec<u8>>().into(),
+            Depth::Sixteen => out.into(),
+        };
+        let out = Image::new(shape, out);
+        Ok(OpResult::Image(match self.hot {
+            Some(threshold) => hot::naive(&out, threshold),
+            None => out,
+        }))
+    }
+
+    fn cpu(&self, mut image: Image, timeline: &mut Timeline) -> Result<OpResult> {
+        let shape = image.shape();
+        self.same_shape(shape)?;
+        let lanes = Lanes::new(&self.factors, shape.colours());
+        let passes = 2 + u64::from(self.dark.is_some()) + u64::from(self.flat.is_some());
+        timeline.host("calibrate", passes * shape.bytes() as u64, || {
+            with_samples!(image.samples_mut(), samples => {
+                self.on_cores(samples, &lanes);
+            });
+        });
+        let Some(threshold) = self.hot else {
+            return Ok(OpResult::Image(image));
+        };
+        let image = timeline.host("hot", 2 * shape.bytes() as u64, || {
+            hot::cpu(&image, threshold)
+        });
+        Ok(OpResult::Image(image?))
+    }
+
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+        let shape = image.shape;
+        self.same_shape(shape)?;
+        let form = shape.sample_form();
+        let frames = self.resident.on(job, self)?;
+        let [calibrate] = job.kernels("calibrate", ["calibrate"], &form)?;
+        let bytes = shape.bytes() as u64;
+        let passes = 2 + u64::from(self.dark.is_some()) + u64::from(self.flat.is_some());
+        // What is not there is not read: any buffer stands for it.
+        let frame = |buffer| Arg::Buffer(Option::unwrap_or(buffer, &image.samples));
+        let args = [
+            Arg::Buffer(&image.samples),
+            Arg::U64(shape.samples() as u64),
+            frame(frames.dark.as_ref()),
+            frame(frames.flat.as_ref()),
+            Arg::Buffer(&frames.factors),
+            Arg::U32(frames.dark.is_some().into()),
+            Arg::U32(frames.flat.is_some().into()),
+            Arg::U32(self.values.zero().into()),
+            // A signed number with the same bits.
+            Arg::U32(self.offset as u32),
+        ];
+        let grid = u32::try_from(shape.samples().div_ceil(2048))?;
+        // SAFETY: the arguments are those of the kernel's header; the frames have the image's shape.
+        unsafe { job.launch(&calibrate, grid, passes * bytes, &args) }?;
+        let Some(threshold) = self.hot else {
+            return Ok(OpResult::Image(image));
+        };
+        let [hot] = job.kernels("calibrate", ["hot"], &form)?;
+        let samples = job.alloc(shape.bytes())?;
+        let args = [
+            Arg::Buffer(&image.samples),
+            Arg::Buffer(&samples),
+            Arg::U64(shape.width as u64),
+            Arg::U64(shape.height as u64),
+            Arg::U32(threshold.into()),
+        ];
+        let grid = shape.samples().div_ceil(256).min(1 << 20) as u32;
+        // SAFETY: the arguments are those of the kernel's header, and both buffers have its samples.
+        unsafe { job.launch(&hot, grid, 2 * bytes, &args) }?;
+        Ok(OpResult::Image(DeviceImage { shape, samples }))
+    }
+}
+
+impl Calibrate {
+    fn on_cores<T: Frameable>(&self, samples: &mut [T], lanes: &Lanes) {
+        // What stands for the samples of a frame that is not there, too much for a stack.
+        let filled = |value: u16| Vec::from_iter(std::iter::repeat_n(T::from_value(value), CHUNK));
+        let (zero, one) = (filled(self.values.zero()), filled(1));
+        let shift = f64::from(self.shift());
+        let (dark, flat) = (T::samples(&self.dark), T::samples(&self.flat));
+        let chunks = samples.par_chunks_mut(CHUNK).enumerate();
+        chunks.for_each(|(index, samples)| {
+            let range = index * CHUNK..index * CHUNK + samples.len();
+            let d = dark.map_or(&zero[..samples.len()], |dark| &dark[range.clone()]);
+            let q = flat.map_or(&one[..samples.len()], |flat| &flat[range]);
+            calibrate_chunk(samples, d, q, lanes, shift);
+        });
+    }
+}
+
+/// Samples of a type that a frame may have.
+trait Frameable: Sample {
+    /// The samples of a frame of this type.
+    fn samples(frame: &Option<Image>) -> Option<&[Self]>;
+}
+
+impl Frameable for u8 {
+    fn samples(frame: &Option<Image>) -> Option<&[u8]> {
+        match frame.as_ref()?.samples() {
+            Samples::U8(samples) => Some(samples),
+            Samples::U16(_) => None,
+        }
+    }
+}
+
+impl Frameable for u16 {
+    fn samples(frame: &Option<Image>) -> Option<&[u16]> {
+        match frame.as_ref()?.samples() {
+            Samples::U16(samples) => Some(samples),
+            Samples::U8(_) => None,
+        }
+    }
+}
+
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl+avx512dq", "x86_64+avx2"))]
+fn calibrate_chunk<T: Sample>(p: &mut [T], d: &[T], q: &[T], lanes: &Lanes, shift: f64) {
+    let blocks = p
+        .chunks_mut(LANES)
+        .zip(d.chunks(LANES).zip(q.chunks(LANES)));
+    for (p, (d, q)) in blocks {
+        for (lane, (p, (&d, &q))) in p.iter_mut().zip(d.iter().zip(q)).enumerate() {
+            let x = f64::from(i32::from(p.value()) - i32::from(d.value()));
+            let q = f64::from(q.value());
+            let rest = match x < 0.0 {
+                true => lanes.down[lane],
+                false => lanes.up[lane],
+            };
+            let twice = x * lanes.whole[lane] + (x * rest).floor();
+            let out = floored(twice + q, 2.0 * q) + shift;
+            let out = out.max(0.0).min(f64::from(T::FULL.value()));
+            *p = match lanes.is_alpha[lane] {
+                true => *p,
+                false => sample(out),
+            };
+        }
+    }
+}

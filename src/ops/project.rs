@@ -1,0 +1,183 @@
+//! Project: one image from many of the same shape, pixel by pixel: their sum, mean, minimum, maximum
+//! or median.
+//!
+//! Exact definition, for the n values v₁ … vₙ of one channel at one place: sum Σv; mean
+//! ⌊Σv / n + 1/2⌋; minimum and maximum; median, the middle one in their order, or for an even n
+//! ⌊(a + b)/2 + 1/2⌋ with a and b the two in the middle. Every channel is projected by itself, alpha
+//! like the others, but that a sum of images has their mean alpha: opaque stays opaque.
+//!
+//! Images come one after the other and are folded into an `Accumulator` of one image's size. A
+//! median needs all images at once: of a range of samples, so that memory is bounded (`median`).
+
+mod accumulate;
+mod finish;
+mod median;
+
+use crate::image::{Depth, Image, Samples, Shape, Values};
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+use serde::Serialize;
+
+pub use accumulate::Accumulator;
+pub use median::{median, median_on_gpu};
+
+/// The most images of a projection: their sums fit into 32 bits, and their number into 16.
+pub const MOST_IMAGES: usize = 65_535;
+
+/// What becomes of the values at one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+pub enum Projection {
+    /// Their sum, exact, or an error where it does not fit
+    Sum,
+    /// Their mean, rounded half up
+    Mean,
+    /// The smallest
+    Min,
+    /// The largest
+    Max,
+    /// The middle one; of an even number the mean of the two in the middle, rounded half up
+    Median,
+}
+
+impl Projection {
+    /// The name that a user types.
+    pub fn name(self) -> &'static str {
+        match self {
+            Projection::Sum => "sum",
+            Projection::Mean => "mean",
+            Projection::Min => "min",
+            Projection::Max => "max",
+            Projection::Median => "median",
+        }
+    }
+}
+
+/// A projection with its options.
+#[derive(clap::Args, Clone, Copy, Debug, Serialize)]
+#[group(skip)]
+pub struct Project {
+    /// What each sample of the result is of the samples at its place
+    #[arg(value_enum, value_name = "PROJECTION")]
+    pub how: Projection,
+
+    /// Clamp sums to what the samples hold, instead of refusing those beyond
+    #[arg(long, conflicts_with = "scale")]
+    pub saturate: bool,
+
+    /// Scale sums so that the largest, without its sign, becomes the largest value, and 0 stays 0, exactly rounded
+    #[arg(long)]
+    pub scale: bool,
+
+    /// Bits a sample of a sum: with 16, images of 8 bits have room for 257 times their largest value; without it they are the images'
+    #[arg(long, value_name = "16")]
+    pub to: Option<Wide>,
+}
+
+/// The bits of `--to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+pub enum Wide {
+    /// 0 to 65535, or −32768 to 32767
+    #[value(name = "16")]
+    Sixteen,
+}
+
+impl Project {
+    /// A projection without options.
+    pub fn plain(how: Projection) -> Project {
+        Project {
+            how,
+            saturate: false,
+            scale: false,
+            to: None,
+        }
+    }
+
+    /// Refuses options that do not go with the projection; the error says why.
+    pub fn check(&self) -> Result<()> {
+        let options = [
+            ("--saturate", self.saturate),
+            ("--scale", self.scale),
+            ("--to", self.to.is_some()),
+        ];
+        for (option, given) in options {
+            ensure!(
+                !given || self.how == Projection::Sum,
+                "{option} is for sums: a {} always has room",
+                self.how.name()
+            );
+        }
+        Ok(())
+    }
+
+    /// The shape of the result for images of this shape.
+    pub fn output(&self, shape: Shape) -> Shape {
+        let depth = self.to.map_or(shape.depth, |_| Depth::Sixteen);
+        Shape { depth, ..shape }
+    }
+
+    /// The definition: serial and plain. `values` is the type of the images' samples.
+    ///
+    /// # Errors
+    /// No image, and a sum that does not fit.
+    pub fn naive(&self, images: &[Image], values: Values) -> Result<Image> {
+        let shape = images.first().context("no image to project")?.shape();
+        let (to, mut out) = (self.output(shape), Vec::new());
+        let (mut sums, written) = (
+            Vec::new(),
+            Values {
+                depth: to.depth,
+                ..values
+            },
+        );
+        for i in 0..shape.samples() {
+            let mut column: Vec<u64> = images.iter().map(|image| sample(image, i)).collect();
+            column.sort_unstable();
+            let (n, total) = (column.len() as u64, column.iter().sum::<u64>());
+            let mean = (2 * total + n) / (2 * n);
+            let middle = (column[(column.len() - 1) / 2] + column[column.len() / 2]).div_ceil(2);
+            out.push(match self.how {
+                Projection::Min => column[0],
+                Projection::Max => column[column.len() - 1],
+                Projection::Median => middle,
+                Projection::Mean => mean,
+                Projection::Sum if is_alpha(&shape, i) => {
+                    mean * u64::from(shape.depth.steps(to.depth))
+                }
+                Projection::Sum => {
+                    sums.push((i, total as i64 - (n * u64::from(values.zero())) as i64));
+                    0
+                }
+            });
+        }
+        let largest = sums.iter().map(|(_, sum)| sum.abs()).max().unwrap_or(0);
+        let (least, most) = (i64::from(written.least()), i64::from(written.most()));
+        for (i, sum) in sums {
+            let sum = match self.scale {
+                true if largest > 0 => (2 * sum * most + largest).div_euclid(2 * largest),
+                true => 0,
+                false => sum,
+            };
+            if !self.saturate && !(least..=most).contains(&sum) {
+                bail!("a sum does not fit");
+            }
+            out[i] = (sum.clamp(least, most) - least) as u64;
+        }
+        let samples: Samples = match to.depth {
+            Depth::Eight => out.iter().map(|&v| v as u8).collect::<Vec<u8>>().into(),
+            Depth::Sixteen => out.iter().map(|&v| v as u16).collect::<Vec<u16>>().into(),
+        };
+        Ok(Image::new(to, samples))
+    }
+}
+
+/// Whether sample `i` of an image is alpha.
+fn is_alpha(shape: &Shape, i: usize) -> bool {
+    i % shape.channels >= shape.colours()
+}
+
+fn sample(image: &Image, i: usize) -> u64 {
+    match image.samples() {
+        Samples::U8(samples) => samples[i].into(),
+        Samples::U16(samples) => samples[i].into(),
+    }
+}

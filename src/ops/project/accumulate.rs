@@ -1,0 +1,237 @@
+//! The images of a projection so far: sums, or the smallest or largest samples, of one image's size.
+//! Many threads, and several GPUs, add images at the same time and in any order: the numbers are
+//! whole, so that the result is always the same.
+
+use super::{MOST_IMAGES, Project, Projection};
+use crate::device::cpu::Sample;
+use crate::device::cuda::{Arg, Buffer, Gpu};
+use crate::device::job::Job;
+use crate::image::{HostMemory, Image, Shape, Values};
+use crate::ops::with_samples;
+use crate::timing::Timeline;
+use anyhow::{Result, bail, ensure};
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Samples of a part that one thread adds at a time: a multiple of every channel count and of 16.
+pub(super) const PART: usize = 3 << 16;
+
+/// How a sample joins those at its place before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fold {
+    /// Sums of 32 bits.
+    Add,
+    /// The smallest samples.
+    Lower,
+    /// The largest samples.
+    Raise,
+}
+
+/// The images of a projection so far.
+#[derive(Debug)]
+pub struct Accumulator {
+    pub(super) project: Project,
+    pub(super) shape: Shape,
+    /// The type of the images' samples.
+    pub(super) values: Values,
+    pub(super) fold: Fold,
+    pub(super) images: AtomicUsize,
+    /// For each part of the image its sums, a word each, or its samples, as many as fit into a word.
+    pub(super) parts: Vec<Mutex<Vec<u32>>>,
+    /// The same of the images that were added on a GPU, by the GPU's number.
+    on_gpus: Mutex<Vec<(usize, Buffer)>>,
+}
+
+impl Accumulator {
+    /// For images of this shape and type of samples.
+    ///
+    /// # Errors
+    /// A median, which cannot be accumulated.
+    pub fn new(project: Project, shape: Shape, signed: bool) -> Result<Accumulator> {
+        let fold = match project.how {
+            Projection::Sum | Projection::Mean => Fold::Add,
+            Projection::Min => Fold::Lower,
+            Projection::Max => Fold::Raise,
+            Projection::Median => bail!("a median needs all images at once"),
+        };
+        let part = |start: usize| {
+            let samples = PART.min(shape.samples() - start);
+            let words = (samples * fold.bytes(&shape)).div_ceil(4);
+            Mutex::new(vec![u32::from_ne_bytes([fold.start(); 4]); words])
+        };
+        Ok(Accumulator {
+            project,
+            shape,
+            values: Values {
+                depth: shape.depth,
+                signed,
+            },
+            fold,
+            images: AtomicUsize::new(0),
+            parts: (0..shape.samples()).step_by(PART).map(part).collect(),
+            on_gpus: Mutex::default(),
+        })
+    }
+
+    /// Bytes that it takes for images of this shape.
+    pub fn memory(project: Project, shape: &Shape) -> u64 {
+        let sums = matches!(project.how, Projection::Sum | Projection::Mean);
+        shape.samples() as u64 * if sums { 4 } else { shape.depth.bytes() as u64 }
+    }
+
+    /// How many images were added.
+    pub fn images(&self) -> usize {
+        self.images.load(Ordering::Relaxed)
+    }
+
+    /// Counts an image of the right shape.
+    fn count(&self, shape: Shape) -> Result<()> {
+        ensure!(shape == self.shape, "it is {shape}, and no {}", self.shape);
+        let before = self.images.fetch_add(1, Ordering::Relaxed);
+        ensure!(before < MOST_IMAGES, TOO_MANY);
+        Ok(())
+    }
+
+    /// Adds an image, on all cores of this thread's pool.
+    ///
+    /// # Errors
+    /// An image of another shape, or one too many.
+    pub fn add(&self, image: &Image, timeline: &mut Timeline) -> Result<()> {
+        self.count(image.shape())?;
+        timeline.host(self.project.how.name(), self.shape.bytes() as u64, || {
+            with_samples!(image.samples(), samples => {
+                let parts = samples.par_chunks(PART).zip(&self.parts);
+                parts.for_each(|(samples, known)| self.fold.run(samples, &mut locked(known)));
+            });
+        });
+        Ok(())
+    }
+
+    /// Adds an image on a GPU, where the sums stay.
+    ///
+    /// # Errors
+    /// Those of `add`, and the GPU's.
+    pub fn add_on_gpu(&self, image: Image, gpu: &Gpu, timeline: &mut Timeline) -> Result<()> {
+        let shape = image.shape();
+        self.count(shape)?;
+        let mut memory = HostMemory::from(image.into_samples());
+        gpu.job(&mut memory, timeline, |job| {
+            let samples = job.upload()?;
+            // The copies of other threads go on while this one has the sums.
+            job.wait()?;
+            let mut on_gpus = locked(&self.on_gpus);
+            let ordinal = job.ordinal();
+            let index = match on_gpus.iter().position(|(known, _)| *known == ordinal) {
+                Some(index) => index,
+                None => {
+                    let known = job.alloc(shape.samples() * self.fold.bytes(&shape))?;
+                    job.fill(&known, self.fold.start())?;
+                    on_gpus.push((ordinal, known));
+                    on_gpus.len() - 1
+                }
+            };
+            let launched = self.fold.launch(&shape, &samples, &on_gpus[index].1, job);
+            // Until here the buffer is this stream's: the next thread, and `join_gpus`, have others.
+            job.wait()?;
+            launched
+        })
+    }
+
+    /// Adds what the GPUs have to the sums on the host. To be called when no thread adds any more.
+    pub(super) fn join_gpus(&mut self) -> Result<()> {
+        let on_gpus = std::mem::take(&mut *locked(&self.on_gpus));
+        let bytes = self.fold.bytes(&self.shape);
+        for (_, buffer) in on_gpus {
+            for (index, known) in self.parts.iter().enumerate() {
+                let mut known = locked(known);
+                let start = index * PART;
+                let samples = PART.min(self.shape.samples() - start);
+                let mut more = vec![0u32; known.len()];
+                let all = bytemuck::cast_slice_mut::<u32, u8>(&mut more);
+                buffer.read(start * bytes, &mut all[..samples * bytes])?;
+                match (self.fold, bytes) {
+                    (Fold::Add, _) => known.iter_mut().zip(&more).for_each(|(a, b)| *a += b),
+                    (fold, 1) => {
+                        fold.run::<u8>(&bytemuck::cast_slice(&more)[..samples], &mut known)
+                    }
+                    (fold, _) => {
+                        fold.run::<u16>(&bytemuck::cast_slice(&more)[..samples], &mut known);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The sentence for more images than can be counted.
+pub(super) const TOO_MANY: &str = "more than 65535 images cannot be projected at once";
+
+/// The part, whose lock no thread can have poisoned: nothing under it can panic.
+fn locked<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Fold {
+    /// Bytes that are kept of a sample.
+    fn bytes(self, shape: &Shape) -> usize {
+        match self {
+            Fold::Add => 4,
+            Fold::Lower | Fold::Raise => shape.depth.bytes(),
+        }
+    }
+
+    /// The byte that fills the memory before the first image.
+    fn start(self) -> u8 {
+        match self {
+            Fold::Add | Fold::Raise => 0,
+            Fold::Lower => u8::MAX,
+        }
+    }
+
+    /// Adds the samples of a part.
+    fn run<T: Sample>(self, samples: &[T], known: &mut [u32]) {
+        match self {
+            Fold::Add => add(samples, known),
+            Fold::Lower => lower(samples, bytemuck::cast_slice_mut(known)),
+            Fold::Raise => raise(samples, bytemuck::cast_slice_mut(known)),
+        }
+    }
+
+    /// Queues the kernel that adds an image.
+    fn launch(self, shape: &Shape, samples: &Buffer, known: &Buffer, job: &mut Job) -> Result<()> {
+        let (name, bytes) = match self {
+            Fold::Add => ("add", shape.bytes() + 8 * shape.samples()),
+            Fold::Lower => ("lower", 3 * shape.bytes()),
+            Fold::Raise => ("raise", 3 * shape.bytes()),
+        };
+        let [kernel] = job.kernels("project", [name], &format!("u{}", shape.depth.bits()))?;
+        let count = shape.samples() as u64;
+        let args = [Arg::Buffer(samples), Arg::U64(count), Arg::Buffer(known)];
+        let grid = u32::try_from(count.div_ceil(2048))?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&kernel, grid, bytes as u64, &args) }
+    }
+}
+
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
+fn add<T: Sample>(samples: &[T], sums: &mut [u32]) {
+    for (sum, &sample) in sums.iter_mut().zip(samples) {
+        *sum += u32::from(sample.value());
+    }
+}
+
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
+fn lower<T: Sample>(samples: &[T], least: &mut [T]) {
+    for (known, &sample) in least.iter_mut().zip(samples) {
+        *known = sample.min(*known);
+    }
+}
+
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
+fn raise<T: Sample>(samples: &[T], greatest: &mut [T]) {
+    for (known, &sample) in greatest.iter_mut().zip(samples) {
+        *known = sample.max(*known);
+    }
+}

@@ -1,0 +1,136 @@
+//! The result of an accumulator: means, sums that fit, or the samples as they are.
+
+use super::accumulate::{Fold, PART};
+use super::{Accumulator, Projection, is_alpha};
+use crate::device::cpu::Sample;
+use crate::image::{Image, Samples, Values};
+use crate::ops::quotient::{floored, sample};
+use crate::ops::with_samples;
+use anyhow::{Result, ensure};
+use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError};
+
+impl Accumulator {
+    /// The projection of all images that were added.
+    ///
+    /// # Errors
+    /// No image, a sum that does not fit, and a GPU's.
+    pub fn finish(mut self) -> Result<Image> {
+        ensure!(self.images() > 0, "no image to project");
+        self.join_gpus()?;
+        let to = self.project.output(self.shape);
+        let mut out = Samples::any(&to)?;
+        let images = self.images();
+        let parts = std::mem::take(&mut self.parts);
+        let parts = parts.into_iter().map(Mutex::into_inner);
+        let parts: Vec<Vec<u32>> = parts
+            .map(|part| part.unwrap_or_else(PoisonError::into_inner))
+            .collect();
+        let fit = match self.project.how {
+            Projection::Sum => Some(self.fit(&parts)?),
+            _ => None,
+        };
+        with_samples!(&mut out, out => {
+            let parts = out.par_chunks_mut(PART).zip(&parts).enumerate();
+            parts.for_each(|(index, (out, known))| match (self.fold, &fit) {
+                (Fold::Lower | Fold::Raise, _) => {
+                    let known: &[_] = bytemuck::cast_slice(known);
+                    out.copy_from_slice(&known[..out.len()]);
+                }
+                (Fold::Add, None) => mean(known, images as f64, out),
+                (Fold::Add, Some(fit)) => {
+                    for (i, (out, &sum)) in out.iter_mut().zip(known).enumerate() {
+                        let value = match is_alpha(&self.shape, index * PART + i) {
+                            true => fit.alpha(sum),
+                            false => fit.sample(sum),
+                        };
+                        *out = Sample::from_value(value);
+                    }
+                }
+            });
+        });
+        Ok(Image::new(to, out))
+    }
+
+    /// How sums become samples.
+    ///
+    /// # Errors
+    /// Sums that do not fit, and are neither to be clamped nor scaled.
+    fn fit(&self, parts: &[Vec<u32>]) -> Result<Fit> {
+        let images = self.images() as i64;
+        let to = self.project.output(self.shape);
+        let written = Values {
+            depth: to.depth,
+            ..self.values
+        };
+        let zero = images * i64::from(self.values.zero());
+        let range = |(index, sums): (usize, &Vec<u32>)| {
+            let sums = sums.iter().enumerate();
+            let colours = sums.filter(|(i, _)| !is_alpha(&self.shape, index * PART + i));
+            let values = colours.map(|(_, &sum)| i64::from(sum) - zero);
+            values.fold((i64::MAX, i64::MIN), |(min, max), v| {
+                (min.min(v), max.max(v))
+            })
+        };
+        let ranges = parts.par_iter().enumerate().map(range);
+        let (min, max) =
+            ranges.reduce(|| (i64::MAX, i64::MIN), |a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let (least, most) = (i64::from(written.least()), i64::from(written.most()));
+        let wider = match to.depth == self.shape.depth && self.shape.depth.bits() == 8 {
+            true => ", --to 16 gives them 16 bits",
+            false => "",
+        };
+        ensure!(
+            self.project.saturate || self.project.scale || least <= min && max <= most,
+            "the sums reach from {min} to {max}, and {written} hold {least} to {most} (--saturate \
+             clamps them, --scale makes the largest {most}{wider}; a mean always fits)"
+        );
+        Ok(Fit {
+            images,
+            zero,
+            scale: self.project.scale.then_some(min.abs().max(max.abs())),
+            least,
+            most,
+            steps: self.shape.depth.steps(to.depth),
+        })
+    }
+}
+
+/// How sums of samples become samples.
+struct Fit {
+    images: i64,
+    /// The sum of as many samples that stand for 0.
+    zero: i64,
+    /// The largest sum, without its sign, if it is to become the largest value.
+    scale: Option<i64>,
+    least: i64,
+    most: i64,
+    /// How many steps of the result make one of the images.
+    steps: u16,
+}
+
+impl Fit {
+    fn sample(&self, sum: u32) -> u16 {
+        let sum = i64::from(sum) - self.zero;
+        let value = match self.scale {
+            None => sum,
+            Some(0) => 0,
+            // 2·2³²·2¹⁶ + 2³² is far below 2⁶³.
+            Some(largest) => (2 * sum * self.most + largest).div_euclid(2 * largest),
+        };
+        (value.clamp(self.least, self.most) - self.least) as u16
+    }
+
+    fn alpha(&self, sum: u32) -> u16 {
+        let mean = (2 * i64::from(sum) + self.images) / (2 * self.images);
+        mean as u16 * self.steps
+    }
+}
+
+/// ⌊sum / images + 1/2⌋; 2·2³² + 2¹⁷ is far below 2⁵³.
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl+avx512dq", "x86_64+avx2"))]
+fn mean<T: Sample>(sums: &[u32], images: f64, out: &mut [T]) {
+    for (out, &sum) in out.iter_mut().zip(sums) {
+        *out = sample(floored(2.0 * f64::from(sum) + images, 2.0 * images));
+    }
+}

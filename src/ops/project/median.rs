@@ -1,0 +1,170 @@
+//! The median of many images, of a range of their samples at a time. It is found bit by bit: the
+//! sample of rank k, counted from 0, is the largest number that at most k samples are below. That
+//! takes 16 comparisons of each sample, or 8, without a branch, and so in vectors.
+
+use super::MOST_IMAGES;
+use super::accumulate::TOO_MANY;
+use crate::device::NoMemory;
+use crate::device::cpu::Sample;
+use crate::device::cuda::{Arg, Gpu};
+use crate::image::{Depth, Samples, Shape};
+use crate::timing::Timeline;
+use anyhow::{Context, Result, ensure};
+use rayon::prelude::*;
+
+/// Places whose medians are found together: the samples of 256 images at so many places fit into a
+/// level-1 cache.
+const PLACES: usize = 64;
+
+/// Bytes of samples that a GPU gets at a time.
+const ON_GPU: usize = 256 << 20;
+
+/// The median of the samples at each place, on all cores. All of `images` have as many samples, of
+/// one depth.
+///
+/// # Errors
+/// No image or too many, and images that differ.
+pub fn median(images: &[Samples], timeline: &mut Timeline) -> Result<Samples> {
+    let (depth, len) = kind(images)?;
+    let bytes = (images.len() * len * depth.bytes()) as u64;
+    timeline.host("median", bytes, || match depth {
+        Depth::Eight => Ok(on_cores(&of_bytes(images), len).into()),
+        Depth::Sixteen => Ok(on_cores(&of_words(images), len).into()),
+    })
+}
+
+/// The same on a GPU, in ranges of places that its memory holds.
+///
+/// # Errors
+/// Those of `median`, and the GPU's.
+pub fn median_on_gpu(images: &[Samples], gpu: &Gpu, timeline: &mut Timeline) -> Result<Samples> {
+    let (depth, len) = kind(images)?;
+    let mut out = Samples::any(&Shape {
+        width: len,
+        height: 1,
+        channels: 1,
+        depth,
+    })?;
+    let mut most = (ON_GPU / (images.len() * depth.bytes())).clamp(1, len);
+    let mut first = 0;
+    while first < len {
+        let places = most.min(len - first);
+        let range = first * depth.bytes()..(first + places) * depth.bytes();
+        let size = range.len();
+        let found = gpu.job(&mut [], timeline, |job| {
+            let all = job.alloc(images.len() * size)?;
+            for (index, image) in images.iter().enumerate() {
+                job.send_words(&image.as_bytes()[range.clone()], &all, index * size)?;
+            }
+            let middle = job.alloc(size)?;
+            let [kernel] = job.kernels("project", ["median"], &format!("u{}", depth.bits()))?;
+            let args = [
+                Arg::Buffer(&all),
+                Arg::U64(places as u64),
+                Arg::U32(images.len() as u32),
+                Arg::Buffer(&middle),
+            ];
+            let passes = depth.bits() as usize + 1;
+            let grid = u32::try_from(places.div_ceil(256))?;
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the
+            // buffers'.
+            unsafe { job.launch(&kernel, grid, (passes * all.len()) as u64, &args) }?;
+            job.fetch(&middle, &mut out.as_bytes_mut()[range.clone()])
+        });
+        match found {
+            Err(error) if error.is::<NoMemory>() && most > 1 => most = places.div_ceil(2),
+            found => {
+                found?;
+                first += places;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The depth of all images, and how many samples each has.
+fn kind(images: &[Samples]) -> Result<(Depth, usize)> {
+    let first = images.first().context("no image to project")?;
+    ensure!(images.len() <= MOST_IMAGES, TOO_MANY);
+    let same = |image: &Samples| (image.depth(), image.len()) == (first.depth(), first.len());
+    ensure!(
+        images.iter().all(same),
+        "the images differ in their samples"
+    );
+    Ok((first.depth(), first.len()))
+}
+
+fn of_bytes(images: &[Samples]) -> Vec<&[u8]> {
+    let bytes = images.iter().map(|image| match image {
+        Samples::U8(samples) => &samples[..],
+        Samples::U16(_) => &[],
+    });
+    bytes.collect()
+}
+
+fn of_words(images: &[Samples]) -> Vec<&[u16]> {
+    let words = images.iter().map(|image| match image {
+        Samples::U16(samples) => &samples[..],
+        Samples::U8(_) => &[],
+    });
+    words.collect()
+}
+
+fn on_cores<T: Sample>(images: &[&[T]], len: usize) -> Vec<T> {
+    let mut out = vec![T::ZERO; len];
+    let pieces = out.par_chunks_mut(PLACES).enumerate();
+    pieces.for_each_init(
+        || vec![[T::ZERO; PLACES]; images.len()],
+        |stack, (index, out)| {
+            let start = index * PLACES;
+            for (row, image) in stack.iter_mut().zip(images) {
+                row[..out.len()].copy_from_slice(&image[start..start + out.len()]);
+            }
+            out.copy_from_slice(&middles(stack)[..out.len()]);
+        },
+    );
+    out
+}
+
+/// The median at each place; at most 65535 images, so that their number fits into 16 bits.
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
+fn middles<T: Sample>(stack: &[[T; PLACES]]) -> [T; PLACES] {
+    let rank = ((stack.len() - 1) / 2) as u16;
+    let mut low = [0u16; PLACES];
+    for bit in (0..8 * size_of::<T>()).rev() {
+        let candidate = low.map(|low| low | 1 << bit);
+        let mut below = [0u16; PLACES];
+        for row in stack {
+            for place in 0..PLACES {
+                below[place] += u16::from(row[place].value() < candidate[place]);
+            }
+        }
+        for place in 0..PLACES {
+            if below[place] <= rank {
+                low[place] = candidate[place];
+            }
+        }
+    }
+    if stack.len() % 2 == 1 {
+        return low.map(T::from_value);
+    }
+    let (mut at_most, mut above) = ([0u16; PLACES], [u16::MAX; PLACES]);
+    for row in stack {
+        for place in 0..PLACES {
+            let value = row[place].value();
+            at_most[place] += u16::from(value <= low[place]);
+            let larger = if value > low[place] { value } else { u16::MAX };
+            above[place] = above[place].min(larger);
+        }
+    }
+    std::array::from_fn(|place| {
+        let low = low[place];
+        // Both are the same if one more sample than the lower half is at most that value.
+        let high = if at_most[place] - rank >= 2 {
+            low
+        } else {
+            above[place]
+        };
+        T::from_value((u32::from(low) + u32::from(high)).div_ceil(2) as u16)
+    })
+}

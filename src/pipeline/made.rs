@@ -1,0 +1,55 @@
+//! Writes an image that was made of several others.
+
+use super::destination::Destination;
+use super::errors::unwritten;
+use crate::codec::{self, Format, Writer};
+use crate::files::Target;
+use crate::image::Image;
+use crate::metadata::{Diagnostics, Metadata, Transform};
+use anyhow::{Context, Result};
+
+/// An image that was made of several others, and the metadata that it has from one of them.
+#[derive(Debug)]
+pub struct Made {
+    /// The image.
+    pub image: Image,
+    /// The metadata of the image that gives its own, as they were read.
+    pub metadata: Metadata,
+    /// Bytes of these metadata in their file.
+    pub bytes: u64,
+    /// What became of that image.
+    pub transform: Transform,
+    /// The largest value that the new samples can have, if it is not that of their depth.
+    pub maxval: Option<u16>,
+    /// The format of the file that the metadata are from.
+    pub format: &'static dyn Format,
+}
+
+impl Made {
+    /// Writes the image to `target`, which `to` has prepared, and gives the file its name.
+    ///
+    /// # Errors
+    /// A file that cannot be written, and an image that the format cannot hold.
+    pub fn write(self, to: &Destination, target: Target) -> Result<Diagnostics> {
+        let mut diagnostics = Diagnostics::default();
+        let Made {
+            image,
+            mut metadata,
+            transform,
+            ..
+        } = self;
+        codec::metadata::follow(&mut metadata, &transform, &mut diagnostics);
+        metadata.maxval = self.maxval;
+        let format = to.format.unwrap_or(self.format);
+        let write = || {
+            let pages = [(image.shape(), self.bytes)];
+            let mut writer = Writer::new(format, &to.options, &target, &pages)?;
+            writer.page(image, metadata, transform.effect, &mut diagnostics)?;
+            Ok::<u64, anyhow::Error>(writer.length())
+        };
+        let length = write().with_context(|| unwritten(&to.path))?;
+        let committed = target.commit(length);
+        committed.with_context(|| unwritten(&to.path))?;
+        Ok(diagnostics)
+    }
+}

@@ -1,0 +1,664 @@
+//! Projections: naive → rayon → CUDA, laws, and the verb as a user meets it.
+
+use crate::contract::words;
+use crate::stacks::{pages, stack};
+use crate::support::tiff::Build;
+use crate::support::{KINDS, Kind, SIZES, folder, gpu, grey, image, listing, run, samples};
+use gpuimg::device::cuda::Gpu;
+use gpuimg::image::{Depth, Image, Samples, Shape, Values};
+use gpuimg::metadata::Metadata;
+use gpuimg::ops::project::{Accumulator, Project, Projection, Wide, median, median_on_gpu};
+use gpuimg::timing::Timeline;
+use std::fs;
+
+/// Every projection, with every option of sums that always has a result.
+fn projections() -> Vec<Project> {
+    let plain = [
+        Projection::Mean,
+        Projection::Min,
+        Projection::Max,
+        Projection::Median,
+    ];
+    let sum = Project::plain(Projection::Sum);
+    let sums = [
+        (true, false, None),
+        (false, true, None),
+        (true, false, Some(Wide::Sixteen)),
+    ];
+    let sums = sums.map(|(saturate, scale, to)| Project {
+        saturate,
+        scale,
+        to,
+        ..sum
+    });
+    plain.into_iter().map(Project::plain).chain(sums).collect()
+}
+
+/// On the CPU, or of each image whose number `on_gpu` says so on a GPU.
+fn projected(
+    project: Project,
+    images: &[Image],
+    signed: bool,
+    gpu: Option<(&Gpu, &dyn Fn(usize) -> bool)>,
+) -> Image {
+    let shape = images[0].shape();
+    let timeline = &mut Timeline::default();
+    if project.how == Projection::Median {
+        let images: Vec<Samples> = images.iter().map(|image| image.samples().clone()).collect();
+        let middle = match gpu {
+            Some((gpu, _)) => median_on_gpu(&images, gpu, timeline),
+            None => median(&images, timeline),
+        };
+        return Image::new(shape, middle.unwrap());
+    }
+    let known = Accumulator::new(project, shape, signed).unwrap();
+    for (index, image) in images.iter().enumerate() {
+        match gpu.filter(|(_, on_gpu)| on_gpu(index)) {
+            Some((gpu, _)) => known.add_on_gpu(image.clone(), gpu, timeline),
+            None => known.add(image, timeline),
+        }
+        .unwrap();
+    }
+    known.finish().unwrap()
+}
+
+/// So many images of one shape, of which no two are alike.
+fn series(count: usize, shape: Shape, kind: Kind) -> Vec<Image> {
+    let other = |index: usize| {
+        let Shape {
+            width,
+            height,
+            channels,
+            depth,
+        } = shape;
+        // Drawn from a longer image, so that each begins elsewhere.
+        let long = image(width, height + count, channels, depth, kind);
+        let skip = index * shape.row();
+        let samples: Samples = match long.samples() {
+            Samples::U8(all) => all[skip..skip + shape.samples()].to_vec().into(),
+            Samples::U16(all) => all[skip..skip + shape.samples()].to_vec().into(),
+        };
+        Image::new(shape, samples)
+    };
+    (0..count).map(other).collect()
+}
+
+/// Series over all sizes, channels and depths, of 1 to 6 images, of every kind, with sign or without.
+fn every_series(mut visit: impl FnMut(&[Image], Values)) {
+    let mut turn = 0;
+    for (width, height) in SIZES {
+        for channels in 1..=4 {
+            for depth in [Depth::Eight, Depth::Sixteen] {
+                turn += 1;
+                let shape = Shape {
+                    width,
+                    height,
+                    channels,
+                    depth,
+                };
+                let images = series(1 + turn % 6, shape, KINDS[turn / 6 % 4]);
+                let signed = turn / 2 % 2 == 0;
+                visit(&images, Values { depth, signed });
+            }
+        }
+    }
+}
+
+const SERIES: usize = 13 * 4 * 2;
+
+#[test]
+fn the_cpu_gives_what_the_definition_says() {
+    let mut cases = 0;
+    every_series(|images, values| {
+        for project in projections() {
+            let expected = project.naive(images, values).unwrap();
+            let found = projected(project, images, values.signed, None);
+            assert!(
+                found == expected,
+                "{project:?} of {} images, {}, {values}",
+                images.len(),
+                images[0].shape()
+            );
+            cases += 1;
+        }
+    });
+    assert_eq!(cases, SERIES * 7);
+}
+
+#[test]
+fn the_gpu_gives_what_the_definition_says() {
+    let Some(gpu) = gpu(SERIES * 7 * 2) else {
+        return;
+    };
+    let mut cases = 0;
+    every_series(|images, values| {
+        for project in projections() {
+            let expected = project.naive(images, values).unwrap();
+            // All on the GPU; and some on the CPU, as with several devices.
+            let both: [&dyn Fn(usize) -> bool; 2] = [&|_| true, &|index| index % 2 == 0];
+            for on_gpu in both {
+                let found = projected(project, images, values.signed, Some((gpu, on_gpu)));
+                assert!(
+                    found == expected,
+                    "{project:?} of {} images, {}, {values}",
+                    images.len(),
+                    images[0].shape()
+                );
+                cases += 1;
+            }
+        }
+    });
+    assert_eq!(cases, SERIES * 7 * 2);
+}
+
+/// A limit below the images: the median is made of fewer places at a time, and sums that do not fit
+/// are an error.
+#[test]
+fn a_gpu_with_little_memory_makes_a_median_in_pieces() {
+    let Some(gpu) = gpu(2) else { return };
+    let shape = Shape::checked(641, 97, 3, Depth::Sixteen).unwrap();
+    let images = series(5, shape, Kind::Noise);
+    let limited = gpu.limited(200_000).unwrap();
+    let median = Project::plain(Projection::Median);
+    let expected = projected(median, &images, false, None);
+    let found = projected(median, &images, false, Some((&limited, &|_| true)));
+    assert!(found == expected);
+    let mean = Project::plain(Projection::Mean);
+    let known = Accumulator::new(mean, shape, false).unwrap();
+    let error = known.add_on_gpu(images[0].clone(), &limited, &mut Timeline::default());
+    assert!(error.is_err());
+}
+
+/// By hand: 3 × 2, three images and four.
+#[test]
+fn three_by_two_by_hand() {
+    let a = grey([[1, 2, 3], [4, 5, 60000]]);
+    let b = grey([[1, 4, 0], [9, 5, 60000]]);
+    let c = grey([[2, 9, 1], [0, 5, 6]]);
+    let d = grey([[2, 9, 65535], [1, 5, 7]]);
+    let of = |how, images: &[Image]| {
+        let project = Project::plain(how);
+        let found = projected(project, images, false, None);
+        let values = Values {
+            depth: Depth::Sixteen,
+            signed: false,
+        };
+        assert_eq!(project.naive(images, values).unwrap(), found);
+        found
+    };
+    let three = [a.clone(), b.clone(), c.clone()];
+    // 4/3, 15/3, 4/3; 13/3, 5, 120006/3.
+    assert_eq!(
+        of(Projection::Mean, &three),
+        grey([[1, 5, 1], [4, 5, 40002]])
+    );
+    assert_eq!(of(Projection::Min, &three), grey([[1, 2, 0], [0, 5, 6]]));
+    assert_eq!(
+        of(Projection::Max, &three),
+        grey([[2, 9, 3], [9, 5, 60000]])
+    );
+    assert_eq!(
+        of(Projection::Median, &three),
+        grey([[1, 4, 1], [4, 5, 60000]])
+    );
+    // 6/4 = 1.5, 24/4, 65539/4 = 16384.75; 14/4 = 3.5, 5, 120013/4 = 30003.25.
+    let four = [a.clone(), b, c, d];
+    assert_eq!(
+        of(Projection::Mean, &four),
+        grey([[2, 6, 16385], [4, 5, 30003]])
+    );
+    // (1 + 2)/2, (4 + 9)/2, (1 + 3)/2; (1 + 4)/2, 5, (7 + 60000)/2 = 30003.5.
+    assert_eq!(
+        of(Projection::Median, &four),
+        grey([[2, 7, 2], [3, 5, 30004]])
+    );
+    assert_eq!(of(Projection::Sum, &[a.clone()]), a);
+}
+
+/// A sum is exact or refused; clamped; scaled so that the largest becomes the largest value; or of 16
+/// bits. Alpha has the mean.
+#[test]
+fn sums_fit_or_are_refused() {
+    let shape = |channels, depth| Shape::checked(2, 1, channels, depth).unwrap();
+    let bytes = |values: [u8; 4]| Image::new(shape(2, Depth::Eight), values.to_vec().into());
+    let images = [bytes([200, 255, 3, 0]), bytes([100, 255, 4, 255])];
+    let with = |saturate, scale, to| Project {
+        saturate,
+        scale,
+        to,
+        ..Project::plain(Projection::Sum)
+    };
+    let refused = |project, signed| {
+        let known = Accumulator::new(project, images[0].shape(), signed).unwrap();
+        for image in &images {
+            known.add(image, &mut Timeline::default()).unwrap();
+        }
+        known.finish().unwrap_err().to_string()
+    };
+    let told = refused(with(false, false, None), false);
+    let expected = "the sums reach from 7 to 300, and 8 bits without sign hold 0 to 255";
+    assert!(
+        told.starts_with(expected) && told.contains("--to 16"),
+        "{told}"
+    );
+    let of = |project, signed| projected(project, &images, signed, None);
+    assert_eq!(
+        of(with(true, false, None), false),
+        bytes([255, 255, 7, 128])
+    );
+    // 7·255/300 = 5.95.
+    assert_eq!(
+        of(with(false, true, None), false),
+        bytes([255, 255, 6, 128])
+    );
+    // Opaque stays opaque.
+    let wide = Image::new(
+        shape(2, Depth::Sixteen),
+        vec![300u16, 65535, 7, 128 * 257].into(),
+    );
+    assert_eq!(of(with(false, false, Some(Wide::Sixteen)), false), wide);
+    // Samples 200 and 100 stand for 72 and −28, 3 and 4 for −125 and −124: 44, and −249.
+    let told = refused(with(false, false, None), true);
+    assert!(told.contains("from -249 to 44"), "{told}");
+    assert_eq!(of(with(true, false, None), true), bytes([172, 255, 0, 128]));
+    // 44·127/249 = 22.4; −249 becomes −127.
+    assert_eq!(of(with(false, true, None), true), bytes([150, 255, 1, 128]));
+    let wide = [32768u16 + 44, 65535, 32768 - 249, 128 * 257];
+    let wide = Image::new(shape(2, Depth::Sixteen), wide.to_vec().into());
+    assert_eq!(of(with(false, false, Some(Wide::Sixteen)), true), wide);
+    // All 0: nothing to scale by.
+    let black = [bytes([0; 4])];
+    assert_eq!(
+        projected(with(false, true, None), &black, false, None),
+        black[0]
+    );
+}
+
+#[test]
+fn laws() {
+    for (channels, depth) in [(1, Depth::Sixteen), (4, Depth::Eight), (3, Depth::Sixteen)] {
+        let shape = Shape::checked(67, 31, channels, depth).unwrap();
+        let images = series(7, shape, Kind::Noise);
+        let values = |how| {
+            let image = projected(Project::plain(how), &images, false, None);
+            words_of(&image)
+        };
+        let [least, mean, middle, most] = [
+            Projection::Min,
+            Projection::Mean,
+            Projection::Median,
+            Projection::Max,
+        ]
+        .map(values);
+        for i in 0..least.len() {
+            assert!(least[i] <= middle[i] && middle[i] <= most[i]);
+            assert!(least[i] <= mean[i] && mean[i] <= most[i]);
+        }
+        // One image is itself; and so are equal ones, but for their sum.
+        for project in projections() {
+            let scaled = project.how == Projection::Sum;
+            if !scaled {
+                assert_eq!(projected(project, &images[..1], false, None), images[0]);
+                let equal = vec![images[1].clone(); 6];
+                assert_eq!(projected(project, &equal, false, None), images[1]);
+            }
+            // The order does not matter.
+            let mut turned = images.clone();
+            turned.rotate_left(3);
+            let found = projected(project, &turned, false, None);
+            assert_eq!(found, projected(project, &images, false, None));
+        }
+    }
+}
+
+fn words_of(image: &Image) -> Vec<u16> {
+    match image.samples() {
+        Samples::U8(samples) => samples.iter().map(|&sample| sample.into()).collect(),
+        Samples::U16(samples) => samples.to_vec(),
+    }
+}
+
+/// As many images as there may be, of the largest samples: the sums reach the end of 32 bits. One
+/// more is refused.
+#[test]
+fn as_many_images_as_there_may_be() {
+    let shape = Shape::checked(1, 1, 1, Depth::Sixteen).unwrap();
+    let white = Image::new(shape, vec![65535u16].into());
+    let known = Accumulator::new(Project::plain(Projection::Mean), shape, false).unwrap();
+    let timeline = &mut Timeline::default();
+    for _ in 0..65_535 {
+        known.add(&white, timeline).unwrap();
+    }
+    assert!(known.add(&white, timeline).is_err());
+    let mean = Project::plain(Projection::Mean);
+    let many = vec![white.clone(); 65_535];
+    assert_eq!(projected(mean, &many, false, None), white);
+    let ramp: Vec<Samples> = (0..65_535u16).rev().map(|v| vec![v].into()).collect();
+    assert_eq!(median(&ramp, timeline).unwrap(), vec![32767u16].into());
+    assert_eq!(median(&ramp[1..], timeline).unwrap(), vec![32767u16].into());
+    assert!(median(&vec![ramp[0].clone(); 65_536], timeline).is_err());
+}
+
+const A: &[u8] = b"P5 3 1 255\n\x00\x0a\xff";
+const B: &[u8] = b"P5 3 1 255\n\x02\x14\xff";
+
+/// Files, folders and stacks, in any mixture, into one image.
+#[test]
+fn files_folders_and_stacks() {
+    let page = |values: [u16; 2]| {
+        let shape = Shape::checked(2, 1, 1, Depth::Sixteen).unwrap();
+        Image::new(shape, values.to_vec().into())
+    };
+    let three = stack(
+        &[page([1, 9]), page([2, 5]), page([6, 7])],
+        &Metadata::default(),
+    );
+    let one = stack(&[page([100, 0])], &Metadata::default());
+    let place = folder(&[
+        ("in/a.pgm", A),
+        ("in/b.pgm", B),
+        ("stack.tif", &three),
+        ("one.tif", &one),
+    ]);
+    let go = |args: &[&str]| {
+        let out = run(place.path(), args, &[]);
+        assert_eq!(out.code, 0, "{}", out.stderr);
+        out.stderr
+    };
+    let read = |name: &str| fs::read(place.path().join(name)).unwrap();
+    go(&["project", "mean", "in", "out.pgm"]);
+    assert_eq!(words(&read("out.pgm")), [1, 15, 255]);
+    go(&["project", "max", "in/a.pgm", "in/b.pgm", "max.pgm", "-q"]);
+    assert_eq!(words(&read("max.pgm")), [2, 20, 255]);
+    // A stack says nothing of itself.
+    assert_eq!(go(&["project", "median", "stack.tif", "middle.tif"]), "");
+    assert_eq!(pages(&read("middle.tif"))[0].1, [2, 7]);
+    go(&["project", "sum", "stack.tif", "one.tif", "sum.tif"]);
+    assert_eq!(pages(&read("sum.tif"))[0].1, [109, 21]);
+    go(&["project", "mean", "stack.tif", "some.tif", "--pages", "2-3"]);
+    assert_eq!(pages(&read("some.tif"))[0].1, [4, 6]);
+    go(&["project", "sum", "--to", "16", "in", "wide.png"]);
+    assert_eq!(words(&read("wide.png")), [2, 30, 510]);
+    go(&[
+        "project",
+        "min",
+        "--files-from",
+        "list",
+        "-j",
+        "3",
+        "listed.pgm",
+    ]
+    .map(|arg| {
+        fs::write(place.path().join("list"), "in/a.pgm\nin/b.pgm\n").unwrap();
+        arg
+    }));
+    assert_eq!(words(&read("listed.pgm")), [0, 10, 255]);
+}
+
+/// What does not belong to the first image is named, all of it, before pixels are read, and nothing
+/// is written.
+#[test]
+fn what_does_not_belong_to_the_first_is_named() {
+    let grey = crate::contract::grey(3, [1, 2, 3]);
+    let signed = Build::default().tag(339, 3, &[2]).file(&grey);
+    let turned = Build::default().tag(274, 3, &[6]).file(&grey);
+    let plain = Build::default().file(&grey);
+    let place = folder(&[
+        ("in/a.tif", &plain),
+        ("in/b.tif", &signed),
+        ("in/c.tif", &turned),
+        ("in/d.pgm", A),
+        ("in/e.pgm", b"P5 1 3 65535\n\0\x01\0\x01\0\x01"),
+        ("in/f.png", b"\x89PNG\r\n\x1a\n and no more"),
+        ("in/g.tif", &plain),
+    ]);
+    let out = run(place.path(), &["project", "mean", "in", "out.tif"], &[]);
+    assert_eq!(out.code, 1);
+    for told in [
+        "cannot project in/b.tif (mean): it is 3×1 grey, 16 bits with sign, and in/a.tif is 3×1 grey, 16 bits\n",
+        "in/c.tif (mean): it is 3×1 grey, 16 bits, with orientation 6, and in/a.tif is",
+        "in/d.pgm (mean): it is 3×1 grey, 8 bits, and",
+        "in/e.pgm (mean): it is 1×3 grey, 16 bits, and",
+        "cannot read in/f.png: ",
+    ] {
+        assert!(out.stderr.contains(told), "{told}: {}", out.stderr);
+    }
+    assert!(!out.stderr.contains("g.tif"), "{}", out.stderr);
+    assert_eq!(listing(place.path()), ["in"]);
+    // Left out, where that is asked for; the status tells all the same.
+    let args = ["project", "sum", "in", "out.tif", "--keep-going"];
+    let out = run(place.path(), &args, &[]);
+    assert_eq!(out.code, 1, "{}", out.stderr);
+    let found = fs::read(place.path().join("out.tif")).unwrap();
+    assert_eq!(pages(&found)[0].1, [2, 4, 6]);
+}
+
+/// A file that is whole by its header and damaged in its pixels.
+#[test]
+fn a_damaged_file_makes_no_projection() {
+    let place = folder(&[("a.pgm", A), ("b.pgm", &B[..B.len() - 1]), ("empty/x", b"")]);
+    for how in ["mean", "median"] {
+        let out = run(
+            place.path(),
+            &["project", how, "a.pgm", "b.pgm", "out.pgm"],
+            &[],
+        );
+        assert_eq!(out.code, 1);
+        assert!(out.stderr.contains("cannot read b.pgm: "), "{}", out.stderr);
+        assert_eq!(listing(place.path()), ["a.pgm", "b.pgm", "empty"]);
+        let args = ["project", how, "a.pgm", "b.pgm", "out.pgm", "--keep-going"];
+        let out = run(place.path(), &args, &[]);
+        assert_eq!(out.code, 1, "{}", out.stderr);
+        let found = fs::read(place.path().join("out.pgm")).unwrap();
+        assert_eq!(words(&found), [0, 10, 255]);
+        fs::remove_file(place.path().join("out.pgm")).unwrap();
+    }
+    let out = run(place.path(), &["project", "mean", "empty", "out.pgm"], &[]);
+    assert_eq!(out.code, 1, "{}", out.stderr);
+    assert!(out.stderr.contains("empty"), "{}", out.stderr);
+}
+
+#[test]
+fn what_is_typed_wrongly_or_would_destroy_something() {
+    let place = folder(&[
+        ("a.pgm", A),
+        ("b.pgm", B),
+        ("there.pgm", A),
+        ("in/c.pgm", A),
+    ]);
+    for (code, args, told) in [
+        (2, &["project", "mean", "a.pgm"][..], "only a.pgm is given"),
+        (
+            2,
+            &["project", "mean", "a.pgm", "b.pgm", "in"],
+            "in is a folder",
+        ),
+        (2, &["project", "mean", "a.pgm", "out/"], "out/ is a folder"),
+        (
+            2,
+            &["project", "mean", "--scale", "a.pgm", "o.pgm"],
+            "--scale is for sums",
+        ),
+        (
+            2,
+            &["project", "sum", "--scale", "--saturate", "a.pgm", "o.pgm"],
+            "cannot be used with",
+        ),
+        (2, &["project", "mode", "a.pgm", "o.pgm"], "mode"),
+        (2, &["project", "sum", "--to", "32", "a.pgm", "o.pgm"], "32"),
+        (
+            2,
+            &["project", "max", "a.pgm", "b.pgm", "b.pgm", "--overwrite"],
+            "would destroy b.pgm",
+        ),
+        (2, &["project", "max", "a.pgm", "o.xyz"], ".xyz"),
+        (
+            1,
+            &["project", "max", "a.pgm", "there.pgm"],
+            "it exists already",
+        ),
+        (
+            1,
+            &["project", "max", "a.pgm", "nowhere/o.pgm"],
+            "there is no folder",
+        ),
+        (
+            1,
+            &["project", "max", "-", "o.pgm"],
+            "can be read only once",
+        ),
+        (
+            1,
+            &["project", "sum", "a.pgm", "b.pgm", "o.pgm"],
+            "the sums reach from 2 to 510",
+        ),
+        (
+            1,
+            &["project", "max", "missing.pgm", "o.pgm"],
+            "cannot read missing.pgm",
+        ),
+    ] {
+        let out = run(place.path(), args, &[]);
+        assert_eq!(out.code, code, "{args:?}: {}", out.stderr);
+        assert!(out.stderr.contains(told), "{args:?}: {}", out.stderr);
+        assert_eq!(listing(place.path()), ["a.pgm", "b.pgm", "in", "there.pgm"]);
+    }
+    let args = [
+        "project",
+        "max",
+        "a.pgm",
+        "b.pgm",
+        "there.pgm",
+        "--overwrite",
+    ];
+    assert_eq!(run(place.path(), &args, &[]).code, 0);
+}
+
+/// Memory for three bytes of each image: every input is read again and again, and the median is the
+/// same.
+#[test]
+fn little_memory_makes_the_same_median() {
+    let shape = Shape::checked(29, 7, 3, Depth::Sixteen).unwrap();
+    let images = series(6, shape, Kind::Noise);
+    let files: Vec<(String, Vec<u8>)> = (images.iter().enumerate())
+        .map(|(index, image)| (format!("in/{index}.tif"), Build::default().file(image)))
+        .collect();
+    let files: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|(name, file)| (&**name, &**file))
+        .collect();
+    let place = folder(&files);
+    let go = |args: &[&str]| {
+        let out = run(
+            place.path(),
+            &[&["project", "median", "in"], args].concat(),
+            &[],
+        );
+        assert_eq!(out.code, 0, "{}", out.stderr);
+        out.stderr
+    };
+    go(&["whole.tif"]);
+    let told = go(&["pieces.tif", "--mem-limit", "2400", "-j", "2"]);
+    // 1200 bytes hold 100 samples of six images, and an image has 609.
+    assert!(
+        told.contains("do not hold 6 images: they are read 7 times"),
+        "{told}"
+    );
+    let read = |name: &str| fs::read(place.path().join(name)).unwrap();
+    assert!(read("whole.tif") == read("pieces.tif"));
+    let expected = words_of(&projected(
+        Project::plain(Projection::Median),
+        &images,
+        false,
+        None,
+    ));
+    assert_eq!(pages(&read("whole.tif"))[0].1, expected);
+}
+
+/// What the first file says of its image stays as far as it is true of the result.
+#[test]
+fn metadata_are_those_of_the_first() {
+    let ten = |max: u16| {
+        let body: Vec<u8> = [1, max]
+            .iter()
+            .flat_map(|v: &u16| v.to_be_bytes())
+            .collect();
+        [format!("P5 2 1 {max}\n").as_bytes(), &body].concat()
+    };
+    let description = "ImageJ=1.53t\nmin=3.0\nmax=700.0\nunit=um\n";
+    let text: Vec<u64> = description.bytes().map(u64::from).chain([0]).collect();
+    let shown = Build::default().tag(270, 2, &text);
+    let image = crate::contract::grey(2, [5, 6]);
+    let place = folder(&[
+        ("a.pgm", &ten(1023)),
+        ("b.pgm", &ten(500)),
+        ("c.tif", &shown.file(&image)),
+        ("d.tif", &Build::default().file(&image)),
+    ]);
+    let go = |args: &[&str]| {
+        let out = run(place.path(), args, &[]);
+        assert_eq!(out.code, 0, "{}", out.stderr);
+    };
+    let read = |name: &str| fs::read(place.path().join(name)).unwrap();
+    let text = |name: &str| String::from_utf8_lossy(&read(name)).into_owned();
+    go(&["project", "max", "a.pgm", "b.pgm", "max.pgm"]);
+    assert!(text("max.pgm").contains("1023"), "{}", text("max.pgm"));
+    go(&["project", "sum", "a.pgm", "b.pgm", "sum.pgm"]);
+    assert!(text("sum.pgm").contains("65535"), "{}", text("sum.pgm"));
+    assert_eq!(words(&read("sum.pgm")), [2, 1523]);
+    go(&["project", "mean", "c.tif", "d.tif", "mean.tif"]);
+    let told = pages(&read("mean.tif"))[0].2.clone().unwrap_or_default();
+    assert!(told.contains("unit=um"), "{told}");
+    // Nobody knows the range that shows the mean best.
+    assert!(!told.contains("min=") && !told.contains("max="), "{told}");
+}
+
+/// The devices by the verb.
+#[test]
+fn the_verb_gives_the_same_on_a_gpu() {
+    if gpu(5).is_none() {
+        return;
+    }
+    let shape = Shape::checked(301, 203, 3, Depth::Sixteen).unwrap();
+    let files: Vec<(String, Vec<u8>)> = (series(5, shape, Kind::Noise).iter().enumerate())
+        .map(|(index, image)| (format!("in/{index}.tif"), Build::default().file(image)))
+        .collect();
+    let files: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|(name, file)| (&**name, &**file))
+        .collect();
+    let place = folder(&files);
+    for how in ["sum", "mean", "min", "max", "median"] {
+        for device in ["cpu", "gpu"] {
+            let out = format!("{how}.{device}.tif");
+            let scale: &[&str] = if how == "sum" { &["--scale"] } else { &[] };
+            let args = [
+                &["project", how, "in", &out, "--device", device, "-j", "3"],
+                scale,
+            ];
+            let out = run(place.path(), &args.concat(), &[]);
+            assert_eq!(out.code, 0, "{}", out.stderr);
+        }
+        let read = |device| fs::read(place.path().join(format!("{how}.{device}.tif"))).unwrap();
+        assert!(read("cpu") == read("gpu"), "{how}");
+    }
+}
+
+/// Samples of both depths are kept apart by their type.
+#[test]
+fn images_that_differ_are_refused() {
+    let shape = Shape::checked(2, 1, 1, Depth::Sixteen).unwrap();
+    let known = Accumulator::new(Project::plain(Projection::Min), shape, false).unwrap();
+    let eight = Image::new(
+        Shape::checked(2, 1, 1, Depth::Eight).unwrap(),
+        samples(vec![1, 2], Depth::Eight),
+    );
+    assert!(known.add(&eight, &mut Timeline::default()).is_err());
+    assert!(known.finish().is_err());
+    let both = [
+        samples(vec![1], Depth::Eight),
+        samples(vec![1], Depth::Sixteen),
+    ];
+    assert!(median(&both, &mut Timeline::default()).is_err());
+    assert!(median(&[], &mut Timeline::default()).is_err());
+}
