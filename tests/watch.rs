@@ -791,8 +791,7 @@ fn on_terminal(root: &Path, columns: u16) -> String {
         let text = seen.lock().expect("lock");
         text.contains("files done")
     });
-    let text = seen.lock().expect("lock").clone();
-    text
+    seen.lock().expect("lock").clone()
 }
 
 #[test]
