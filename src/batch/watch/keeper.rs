@@ -330,11 +330,11 @@ impl Keeper<'_> {
                 }
             });
             match (admitted, identity) {
-                (Admitted::File(item), Some(identity)) => {
-                    if self.arrivals.found(&path, &identity, came, always) {
-                        let admitted = self.admission.named(item);
-                        self.admitted(&path, admitted, came);
-                    }
+                (Admitted::File(item), Some(identity))
+                    if self.arrivals.found(&path, &identity, came, always) =>
+                {
+                    let admitted = self.admission.named(item);
+                    self.admitted(&path, admitted, came);
                 }
                 (refused @ Admitted::Refused(..), _) => self.admitted(&path, refused, None),
                 _ => {}
