@@ -282,11 +282,18 @@ impl GpuSet {
         gpus.as_deref()
     }
 
+    /// Waits until the GPUs are started.
+    ///
+    /// # Errors
+    /// They cannot be used: an `Unusable`.
+    pub fn started(&self) -> Result<&[Gpu]> {
+        self.wait()
+            .map_err(|error| anyhow!("{:#}", error.root_cause()).context(Unusable))
+    }
+
     /// A stream on a GPU: on the first one, or for a worker of a batch on the one with its index.
     fn stream(&self, worker: Option<usize>, timeline: &mut Timeline) -> Result<Gpu> {
-        let gpus = self
-            .wait()
-            .map_err(|error| anyhow!("{:#}", error.root_cause()).context(Unusable))?;
+        let gpus = self.started()?;
         let gpu = &gpus[worker.unwrap_or(0) % gpus.len()];
         if worker.is_none_or(|worker| worker == 0) {
             let (start, time) = gpu.opened;

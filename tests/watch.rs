@@ -497,6 +497,19 @@ fn what_a_watch_cannot_do_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_gpu_that_is_not_there_is_told_before_a_file_comes() {
+    let root = folder(&[("in/x", b"")]);
+    let args = ["normalize", "in", "out", "--watch", "--device", "gpu:63"];
+    let Run { code, stderr, .. } = run(root.path(), &args, &[]);
+    assert_eq!(code, 3, "{stderr}");
+    assert_eq!(
+        stderr.matches("the GPU is not usable").count(),
+        1,
+        "{stderr}"
+    );
+}
+
+#[test]
 fn two_inputs_never_share_a_result_and_files_of_others_stay() {
     let root = folder(&[("in/a.pgm", &image(1)), ("out/theirs.png", b"another's")]);
     let root = root.path();
@@ -778,8 +791,7 @@ fn on_terminal(root: &Path, columns: u16) -> String {
         let text = seen.lock().expect("lock");
         text.contains("files done")
     });
-    let text = seen.lock().expect("lock").clone();
-    text
+    seen.lock().expect("lock").clone()
 }
 
 #[test]

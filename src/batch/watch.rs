@@ -15,6 +15,7 @@ use super::report::FileOutcome;
 use super::tally::{FileTime, Tally};
 use super::workers::{Cores, Workers};
 use super::{Batch, plan};
+use crate::device::Choice;
 use crate::interrupt::{self, NO_THREAD};
 use crate::outcome::Outcome;
 use crate::pipeline::Resources;
@@ -79,6 +80,10 @@ impl Batch<'_> {
             inlet.wake();
         });
         let workers = self.workers();
+        if let Choice::Gpu(_) = self.common.device {
+            // Known now, and not when the first file comes, in the night.
+            workers.gpus().started()?;
+        }
         let greeting = format!(
             "gpuimg: watching {} on {}, within {} of memory",
             plan::counted(roots.len(), "folder"),
@@ -251,7 +256,6 @@ fn leave_gpus(workers: &Workers, rest: &Mutex<Rest>) -> String {
 mod tests {
     use super::*;
     use crate::codec::Reading;
-    use crate::device::Choice;
 
     #[test]
     fn gpus_rest_longer_after_every_failure() {

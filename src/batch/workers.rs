@@ -108,7 +108,8 @@ impl Workers {
         work: impl Fn(I, &Resources) -> R + Sync,
         mut take: impl FnMut(R),
     ) -> Result<()> {
-        let (results, finished) = mpsc::channel();
+        // When outcomes cannot be written, as to a log that nobody reads, the workers wait.
+        let (results, finished) = mpsc::sync_channel(16 * threads);
         thread::scope(|scope| {
             for worker in 0..threads {
                 let (results, next, work) = (results.clone(), &next, &work);

@@ -133,7 +133,10 @@ impl History {
             }
             let mut take = |line: &[u8]| {
                 if let Some((name, line)) = Line::parse(line) {
-                    records.entry(name).or_default().push(Record {
+                    let of_name = records.entry(name).or_default();
+                    // Nearly all outputs have one, and there may be millions.
+                    of_name.reserve_exact(1);
+                    of_name.push(Record {
                         made: line.made,
                         input: line.input,
                         damaged: line.damaged,

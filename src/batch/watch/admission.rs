@@ -106,12 +106,16 @@ impl<'a> Admission<'a> {
             return Admitted::Folder;
         }
         match folder::look_at(&root, &below, &self.filter, self.results.as_deref()) {
-            Some(sorted) => self.sorted(path, &below, sorted),
+            Some(sorted) => match self.sorted(path, &below, sorted) {
+                Admitted::File(item) => self.named(item),
+                other => other,
+            },
             None => Admitted::Nothing,
         }
     }
 
-    /// Calls `see` with every file and folder at or below `start` that is not left out.
+    /// Calls `see` with every file and folder at or below `start` that is not left out; files have no
+    /// results yet, since most are known when everything is read again.
     pub fn visit(&mut self, start: &Path, mut see: impl FnMut(&Path, Admitted)) {
         if !start.is_dir() || !matches!(self.admit(start), Admitted::Folder) {
             return;
@@ -139,20 +143,24 @@ impl<'a> Admission<'a> {
         }
     }
 
-    fn sorted(&mut self, path: &Path, below: &Path, sorted: Sorted) -> Admitted {
-        let mut item = Item::found(path.into(), below.into());
+    fn sorted(&self, path: &Path, below: &Path, sorted: Sorted) -> Admitted {
+        let item = Item::found(path.into(), below.into());
         let part = self.shard.as_ref();
         match sorted {
-            Sorted::Entered => return Admitted::Folder,
-            Sorted::Own | Sorted::PassedOver(_) => return Admitted::Nothing,
-            _ if part.is_some_and(|shard| !shard.has(below)) => return Admitted::Nothing,
+            Sorted::Entered => Admitted::Folder,
+            Sorted::Own | Sorted::PassedOver(_) => Admitted::Nothing,
+            _ if part.is_some_and(|shard| !shard.has(below)) => Admitted::Nothing,
             // Gone since its folder was read; a link that leads nowhere is still there.
-            Sorted::Unread(_) if path.symlink_metadata().is_err() => return Admitted::Nothing,
+            Sorted::Unread(_) if path.symlink_metadata().is_err() => Admitted::Nothing,
             Sorted::Unread(why) => {
-                return Admitted::Refused(item, format!("cannot read {}: {why}", path.display()));
+                Admitted::Refused(item, format!("cannot read {}: {why}", path.display()))
             }
-            Sorted::Taken => {}
+            Sorted::Taken => Admitted::File(item),
         }
+    }
+
+    /// A file with the path of its result, or the reason why it has none.
+    pub fn named(&mut self, mut item: Item) -> Admitted {
         match self.name(&mut item) {
             Ok(()) => Admitted::File(item),
             Err(error) => Admitted::Refused(item, format!("{error:#}")),

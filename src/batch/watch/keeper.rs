@@ -329,12 +329,15 @@ impl Keeper<'_> {
                     false => now,
                 }
             });
-            if let (Admitted::File(item), Some(identity)) = (&admitted, identity)
-                && self.arrivals.found(&item.input, &identity, came, always)
-            {
-                self.admitted(&path, admitted, came);
-            } else if let Admitted::Refused(..) = admitted {
-                self.admitted(&path, admitted, None);
+            match (admitted, identity) {
+                (Admitted::File(item), Some(identity))
+                    if self.arrivals.found(&path, &identity, came, always) =>
+                {
+                    let admitted = self.admission.named(item);
+                    self.admitted(&path, admitted, came);
+                }
+                (refused @ Admitted::Refused(..), _) => self.admitted(&path, refused, None),
+                _ => {}
             }
             paths.push(path);
         }
