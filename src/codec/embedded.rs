@@ -3,7 +3,7 @@
 use super::item::Item;
 use super::tiff::exif;
 use super::xmp;
-use crate::metadata::{Embedded, Metadata, Own, Transform};
+use crate::metadata::{Diagnostics, Embedded, Metadata, Own, Transform};
 
 /// The metadata of a file with these blocks; the orientation is that of the Exif data.
 pub fn metadata(embedded: Embedded) -> Metadata {
@@ -18,8 +18,16 @@ pub fn metadata(embedded: Embedded) -> Metadata {
 }
 
 /// Updates the blocks after an operation, for an image that now has this orientation.
-pub fn follow(embedded: &mut Embedded, orientation: Option<u16>, transform: &Transform) {
+pub fn follow(
+    embedded: &mut Embedded,
+    orientation: Option<u16>,
+    transform: &Transform,
+    diagnostics: &mut Diagnostics,
+) {
     if let Some(data) = &mut embedded.exif {
+        if exif::drop_thumbnail(data) {
+            diagnostics.notes.push("the thumbnail is left out".into());
+        }
         if transform.is_transposed() {
             exif::exchange_sides(data);
         }

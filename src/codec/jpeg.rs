@@ -29,6 +29,9 @@ use zune_core::options::DecoderOptions;
 /// The most bytes of Exif data: what one segment holds.
 const MOST_EXIF: usize = 65_500;
 
+/// Files up to this many bytes are read into memory without asking how much there is.
+const ANY: u64 = 64 << 20;
+
 /// Joint Photographic Experts Group.
 #[derive(Debug)]
 pub struct Jpeg;
@@ -122,9 +125,14 @@ impl Format for Jpeg {
         })))
     }
 
-    fn follow(&self, metadata: &mut Metadata, transform: &Transform, _: &mut Diagnostics) {
+    fn follow(
+        &self,
+        metadata: &mut Metadata,
+        transform: &Transform,
+        diagnostics: &mut Diagnostics,
+    ) {
         if let Own::Embedded(embedded) = &mut metadata.own {
-            embedded::follow(embedded, metadata.orientation, transform);
+            embedded::follow(embedded, metadata.orientation, transform, diagnostics);
         }
     }
 
@@ -180,7 +188,7 @@ impl Decoder for JpegDecoder<'_> {
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let (shape, len) = (self.markers.shape, self.source.len());
         ensure!(
-            len <= limits::free_memory(),
+            len <= ANY || len <= limits::free_memory(),
             "a file of {len} bytes does not fit in half of the memory that is free"
         );
         let file = self.source.read_all()?;

@@ -168,6 +168,35 @@ fn what_a_jpeg_says_is_kept() {
     }
 }
 
+/// The directory behind that of the image shows the image as it was.
+#[test]
+fn the_thumbnail_is_left_out() {
+    let mut exif =
+        b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x01\0\0\0\x1A\0\0\0\0\0".to_vec();
+    let metadata = Metadata {
+        own: Own::Embedded(Embedded {
+            exif: Some(exif.clone()),
+            ..Embedded::default()
+        }),
+        ..Metadata::default()
+    };
+    let file = written(format("jpeg"), &[smooth(8, 8, 1)], &metadata).unwrap();
+    let root = folder(&[("a.jpg", &file)]);
+    let made = run(root.path(), &["normalize", "a.jpg", "b.jpg", "-v"], &[]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    assert!(
+        made.stderr.contains("the thumbnail is left out"),
+        "{}",
+        made.stderr
+    );
+    let (_, known, _) = read(&std::fs::read(root.path().join("b.jpg")).unwrap()).unwrap();
+    exif[22..26].fill(0);
+    let Own::Embedded(found) = known.own else {
+        panic!("{:?}", known.own)
+    };
+    assert_eq!(found.exif, Some(exif));
+}
+
 #[test]
 fn kinds_of_jpeg_that_are_not_supported() {
     let file = written(format("jpeg"), &[smooth(8, 8, 3)], &Metadata::default()).unwrap();

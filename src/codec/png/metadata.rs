@@ -104,7 +104,14 @@ pub fn follow(
     for chunk in chunks.iter_mut() {
         let head = [XMP.as_bytes(), b"\0\0"].concat();
         match &chunk.kind {
-            b"eXIf" if transform.is_transposed() => exif::exchange_sides(&mut chunk.data),
+            b"eXIf" => {
+                if transform.is_transposed() {
+                    exif::exchange_sides(&mut chunk.data);
+                }
+                if exif::drop_thumbnail(&mut chunk.data) {
+                    diagnostics.notes.push("the thumbnail is left out".into());
+                }
+            }
             // Not compressed, as XMP is to be.
             b"iTXt" if chunk.data.starts_with(&head) => {
                 xmp::follow(&mut chunk.data, transform, orientation);

@@ -48,6 +48,22 @@ pub fn set_orientation(data: &mut [u8], orientation: u16) {
     }
 }
 
+/// Cuts off the second directory, the thumbnail's, which shows the image as it was. Whether there was
+/// one.
+pub fn drop_thumbnail(data: &mut [u8]) -> bool {
+    let place = || {
+        let exif = Raw::of(data)?;
+        let first = exif.number(4, 4)?;
+        let next = first + 2 + exif.number(first, 2)? * ENTRY;
+        (exif.number(next, 4)? > 0).then_some(next)
+    };
+    let place = place();
+    if let Some(next) = place {
+        data[next..next + 4].fill(0);
+    }
+    place.is_some()
+}
+
 /// Exchanges the stored width and height (PixelXDimension, PixelYDimension), in place: the tags are
 /// neighbours, so the entries stay sorted.
 pub fn exchange_sides(data: &mut [u8]) {
