@@ -2,7 +2,7 @@
 //! never memory for pixels that are not there.
 
 use super::{format, literals, read, refused, volumes, written};
-use crate::support::{Kind, folder, image, run};
+use crate::support::{Kind, Numbers, folder, image, run};
 use gpuimg::codec::FORMATS;
 use gpuimg::image::{Depth, Image};
 use gpuimg::metadata::Metadata;
@@ -139,6 +139,37 @@ fn damaged_at_every_byte() {
         }
     }
     assert!(cases > 10_000, "{cases}");
+}
+
+/// Several edits at once, at repeatable random; `GPUIMG_MUTATIONS` says how many files of each.
+#[test]
+fn damaged_at_random() {
+    let count = std::env::var("GPUIMG_MUTATIONS").ok();
+    let count: u64 = count.and_then(|count| count.parse().ok()).unwrap_or(300);
+    let mut numbers = Numbers::new(7);
+    for (id, file) in small_files() {
+        let mut read_all_the_same = 0;
+        for _ in 0..count {
+            let mut damaged = file.clone();
+            for _ in 0..=numbers.next() % 6 {
+                // The header more often than the samples.
+                let most = [16, 64, 400, usize::MAX][(numbers.next() >> 9) as usize % 4];
+                let at = (numbers.next() >> 5) as usize % damaged.len().min(most).max(1);
+                let value = (numbers.next() >> 11) as u8;
+                match (numbers.next() >> 7) % 5 {
+                    0 | 1 if at < damaged.len() => damaged[at] = value,
+                    2 if at < damaged.len() => damaged[at] ^= 1 << (value & 7),
+                    3 => damaged.insert(at.min(damaged.len()), value),
+                    4 if damaged.len() > 8 => {
+                        damaged.remove(at);
+                    }
+                    _ => {}
+                }
+            }
+            read_all_the_same += usize::from(read(&damaged).is_ok());
+        }
+        assert!(count < 300 || read_all_the_same > 0, "{id}");
+    }
 }
 
 /// Headers that promise more than there is, in the words of the user; none takes memory for it.
