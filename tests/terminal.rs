@@ -95,7 +95,7 @@ impl Screen {
     }
 
     fn text(&self) -> String {
-        let lines = self.lines.iter().map(|line| String::from_iter(line));
+        let lines = self.lines.iter().map(String::from_iter);
         let lines: Vec<String> = lines.map(|line| line.trim_end().into()).collect();
         lines.join("\n")
     }

@@ -27,7 +27,7 @@ h1 { font-size: 1.3rem; margin: 0 0 .25rem; overflow-wrap: anywhere } p { margin
 .name { font-size: .8125rem; text-align: right; color: var(--soft) }
 .track { position: relative; height: 1.6rem; background: var(--box); overflow: hidden }
 .track i { position: absolute; top: 0; bottom: 0; min-width: 1px; overflow: hidden; white-space: nowrap; font: normal .6875rem/1.6rem system-ui, sans-serif; color: #fff; padding-left: 2px }
-.track .beside { top: 70% } .file { background: var(--file) } .code { background: var(--code) } .work { background: var(--work) } .up { background: var(--up) } .down { background: var(--down) } .idle { background: var(--idle) }
+.track .beside { top: 70%; z-index: 1 } .file { background: var(--file) } .code { background: var(--code) } .work { background: var(--work) } .up { background: var(--up) } .down { background: var(--down) } .idle { background: var(--idle) }
 .axis { height: 1.2rem; background: none } .axis b { position: absolute; font: normal .75rem/1.2rem system-ui, sans-serif; color: var(--soft); border-left: 1px solid var(--line); padding-left: 3px }
 .key { display: inline-block; width: .8rem; height: .8rem; vertical-align: -1px; margin-left: .6rem }
 .scroll { overflow-x: auto } table { border-collapse: collapse; font-size: .8125rem; font-variant-numeric: tabular-nums; margin: 1rem 0 } th { font-weight: 500; color: var(--soft) } th, td { padding: .2rem .6rem; text-align: right; border-top: 1px solid var(--line); white-space: nowrap } th:first-child, td:first-child { text-align: left }
@@ -46,6 +46,9 @@ pub struct Track {
 
 /// A span with the file that it is of.
 type Drawn<'a> = (&'a Track, &'a Span);
+
+/// Says whether a span stands in a lane.
+type Chosen<'a> = &'a dyn Fn(&Span) -> bool;
 
 /// A row of the page.
 struct Lane<'a> {
@@ -196,7 +199,7 @@ fn lanes<'a>(tracks: &[&'a Track]) -> Vec<Lane<'a>> {
         .collect();
     let link =
         |span: &Span, direction| span.limit == Limit::Pcie && span.bare().starts_with(direction);
-    let shared: [(&str, &dyn Fn(&Span) -> bool); 4] = [
+    let shared: [(&str, Chosen); 4] = [
         ("start of the GPU", &|span| span.name == START),
         ("host → GPU", &|span| link(span, "upload")),
         ("GPU kernels", &|span| span.limit == Limit::DeviceMemory),

@@ -196,7 +196,11 @@ fn refusals() {
             build().tag(262, 3, &[1]),
             "1 of grey, and 3 more channels",
         ),
-        (&grey, build().tag(277, 3, &[5]), "4 channels beside"),
+        (
+            &grey,
+            build().tag(277, 3, &[5]),
+            "1 of grey, and 4 more channels",
+        ),
         (&grey, build().tag(262, 3, &[2]), "1 samples a pixel"),
         (&grey, build().tag(259, 3, &[7]), "JPEG"),
         (&grey, build().tag(259, 3, &[4]), "CCITT"),
