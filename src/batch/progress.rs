@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// The interval between lines if standard error is no terminal.
 const PAUSE: Duration = Duration::from_secs(10);
 
+/// The columns of a bar that shows anything.
+const LEAST: usize = 8;
+
 /// The verbosity of a batch.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct Verbosity {
@@ -110,13 +113,17 @@ impl Progress {
     fn draw(&mut self, columns: usize) {
         let room = columns.saturating_sub(1);
         let mut parts = self.state();
-        while parts.len() > 1 && parts.join(", ").chars().count() > room {
+        let length = |parts: &[String]| parts.join(", ").chars().count();
+        // The rate, which is the last, makes room for a bar; the other parts do not.
+        if parts.len() > 1 && length(&parts) + 1 + LEAST > room {
+            parts.pop();
+        }
+        while parts.len() > 1 && length(&parts) > room {
             parts.pop();
         }
         let text: String = parts.join(", ").chars().take(room).collect();
         let left = room.saturating_sub(text.chars().count() + 1);
-        // A bar of a few columns shows nothing.
-        let wide = if left < 8 { 0 } else { left.min(30) };
+        let wide = if left < LEAST { 0 } else { left.min(30) };
         if self.wide != Some(wide) {
             self.wide = Some(wide);
             let template = match (wide, env::var_os("NO_COLOR").is_some()) {

@@ -35,7 +35,10 @@ fn subcommand(entry: &Entry) -> Command {
     let inputs = whole
         .get_positionals()
         .filter(|positional| positional.get_id() != "paths")
-        .map(|own| format!("<{}> ", own.get_id().as_str().to_uppercase()))
+        .map(|own| {
+            let name = own.get_value_names().and_then(|names| names.first());
+            format!("<{}> ", name.map_or(own.get_id().as_str(), |name| name))
+        })
         .collect::<String>();
     whole
         .override_usage(format!(
