@@ -88,7 +88,8 @@ if debian bookworm; then
     deb=$(ls "$dist"/gpuimg_"$version"_*.deb 2> /dev/null | grep "_$(dpkg --print-architecture)\.deb$") || true
     if [[ -n $deb ]]; then
         cp "$deb" "$work/root/data/gpuimg.deb"
-        inside 'dpkg -i /data/gpuimg.deb > /dev/null && "$@"
+        inside 'dpkg -i /data/gpuimg.deb > /dev/null
+            "$@"
             gzip -t /usr/share/man/man1/gpuimg.1.gz /usr/share/man/man1/gpuimg-normalize.1.gz
             grep -q "Eric Biggers" /usr/share/doc/gpuimg/copyright
             bash -n /usr/share/bash-completion/completions/gpuimg
@@ -104,8 +105,10 @@ if debian bookworm; then
     fi
 
     cp "$tarball" "$work/root/data/gpuimg.tar.gz"
-    inside 'tar -C /usr/local -xzf /data/gpuimg.tar.gz --strip-components=1 && "$@"
-        gpuimg --version --verbose; tar -tzf /data/gpuimg.tar.gz | grep -v "/$" | cut -d/ -f2- | sed "s#^#/usr/local/#" | xargs rm
+    inside 'tar -C /usr/local -xzf /data/gpuimg.tar.gz --strip-components=1
+        "$@"
+        gpuimg --version --verbose
+        tar -tzf /data/gpuimg.tar.gz | grep -v "/$" | cut -d/ -f2- | sed "s#^#/usr/local/#" | xargs rm
         rm /data/gpuimg.tar.gz' bash "${first[@]}"
     same_bytes "$tarball"
     # Folders of a tarball stay.
@@ -118,9 +121,13 @@ fi
 if debian bookworm-python --include=python3-venv; then
     files > "$work/before"
     cp "$wheel" "$work/root/data/"
-    inside 'python3 -m venv /opt/v && /opt/v/bin/pip install -q --no-index /data/*.whl && PATH=/opt/v/bin:$PATH && "$@"
-        python -c "import gpuimg; print(gpuimg.sum(\"$2\")[0][\"sum\"])" '"$input"' > /dev/null
-        pip uninstall -qy gpuimg; ! command -v gpuimg
+    inside 'python3 -m venv /opt/v
+        PATH=/opt/v/bin:$PATH
+        pip install -q --no-index /data/*.whl
+        "$@"
+        python -c "import gpuimg, sys; assert gpuimg.sum(sys.argv[1])[0][\"sum\"] > 0" "$3"
+        pip uninstall -qy gpuimg
+        [[ ! -e /opt/v/bin/gpuimg ]]
         rm -r /opt/v /data/*.whl' bash "${first[@]}"
     same_bytes "$wheel"
     unchanged "$wheel"
