@@ -2,7 +2,7 @@
 # Builds what users install, for TARGET, into FOLDER: a wheel, a Debian package, a tarball and a bill of materials.
 # All hold the same program, which runs on every Linux with glibc 2.17 (2014) or later: it is linked by zig against
 # that version's symbols, and packaging/floor.sh looks at what came out. Needs Rust, Python 3.11, and pip for maturin
-# and zig; dpkg-deb for the Debian package.
+# and zig (status 77 where they cannot be had); dpkg-deb for the Debian package.
 #
 #   packaging/build.sh [FOLDER [TARGET]]      target/dist, and x86_64-unknown-linux-gnu or aarch64-unknown-linux-gnu
 set -euo pipefail
@@ -22,14 +22,18 @@ umask 022
 
 tools=target/packaging/tools
 [[ -e $tools/bin/python ]] || python3 -m venv "$tools"
-"$tools/bin/python" -m pip install -q 'maturin==1.16.0' 'ziglang==0.17.1'
+"$tools/bin/python" -m pip install -q 'maturin==1.16.0' 'ziglang==0.17.1' ||
+    { echo "SKIPPED the artefacts: maturin and zig cannot be installed" >&2; exit 77; }
 export PATH=$PWD/$tools/bin:$PATH
 
 work=target/packaging/$target
-rm -rf "$work" target/packaging/data
-mkdir -p "$work" target/packaging/data/data "$dist"
+# maturin puts what it finds in this folder below the environment's prefix.
+data=gpuimg.data
+rm -rf "$work" "$data"
+trap 'rm -rf "$data"' EXIT
+mkdir -p "$work" "$dist"
 rm -f "$dist"/gpuimg-*_"${target%%-*}".whl "$dist"/gpuimg-*-"$target".tar.gz "$dist"/gpuimg_*_"$architecture".deb
-wheel() { maturin build --quiet --release --locked --zig --target "$target" --out "$work"; }
+wheel() { maturin build --quiet --release --locked --zig --compatibility manylinux2014 --target "$target" --out "$work"; }
 wheel
 program=target/$target/release/gpuimg
 if [[ -n ${emulator[*]} ]] && ! command -v "${emulator[0]}" > /dev/null; then
@@ -51,8 +55,9 @@ run completions fish > "$share/fish/vendor_completions.d/gpuimg.fish"
 install -m 644 LICENSE CHANGELOG.md docs/INSTALL.md docs/VERSIONS.md packaging/licenses.txt "$share/doc/gpuimg/"
 
 # The wheel anew, now that there is something to put beside the program; nothing is compiled.
-cp -r "$share" target/packaging/data/data/share
-rm -r target/packaging/data/data/share/doc
+mkdir -p "$data/data"
+cp -r "$share" "$data/data/share"
+rm -r "$data/data/share/doc"
 rm "$work"/*.whl
 wheel
 mv "$work"/*.whl "$dist/"
