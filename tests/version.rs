@@ -73,7 +73,10 @@ fn licences_name_the_crates_of_cargo_lock() {
         {
             let (name, version) = name.split_once(' ').expect("a version");
             let entry = format!("name = \"{name}\"\nversion = \"{version}\"\n");
-            assert!(lock.contains(&entry), "Cargo.lock has no {name} {version}");
+            assert!(
+                lock.contains(&entry),
+                "Cargo.lock has no {name} {version}: run packaging/crates.py licenses"
+            );
             named += 1;
         }
     }
