@@ -10,11 +10,15 @@ cd "$(dirname "$0")/.."
 dist=$(realpath -m "${1:-target/dist}")
 target=${2:-x86_64-unknown-linux-gnu}
 case $target in
-    x86_64-*) architecture=amd64 emulator=() ;;
-    aarch64-*) architecture=arm64 emulator=(qemu-aarch64-static -L /usr/aarch64-linux-gnu) ;;
+    x86_64-unknown-linux-gnu) architecture=amd64 emulator=() ;;
+    aarch64-unknown-linux-gnu) architecture=arm64 emulator=(qemu-aarch64-static -L /usr/aarch64-linux-gnu) ;;
     *) echo "packaging/build.sh: no artefacts are made for $target" >&2; exit 2 ;;
 esac
 [[ $(uname -m)-unknown-linux-gnu != "$target" ]] || emulator=()
+if [[ -n ${emulator[*]} ]] && ! { command -v "${emulator[0]}" && [[ -d ${emulator[2]} ]]; } > /dev/null; then
+    echo "SKIPPED $target: its man pages and completions need qemu-user-static and libc6-arm64-cross" >&2
+    exit 77
+fi
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p;T;q' Cargo.toml)
 # The commit's time, so that what is built twice of one commit is the same.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null || date +%s)}
@@ -36,10 +40,6 @@ rm -f "$dist"/gpuimg-*_"${target%%-*}".whl "$dist"/gpuimg-*-"$target".tar.gz "$d
 wheel() { maturin build --quiet --release --locked --zig --compatibility manylinux2014 --target "$target" --out "$work"; }
 wheel
 program=target/$target/release/gpuimg
-if [[ -n ${emulator[*]} ]] && ! command -v "${emulator[0]}" > /dev/null; then
-    echo "SKIPPED $target: its man pages and completions need qemu-user-static and libc6-arm64-cross" >&2
-    exit 1
-fi
 run() { "${emulator[@]}" "$program" "$@"; }
 packaging/floor.sh "$program"
 
