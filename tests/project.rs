@@ -212,7 +212,7 @@ fn three_by_two_by_hand() {
         of(Projection::Median, &four),
         grey([[2, 7, 2], [3, 5, 30004]])
     );
-    assert_eq!(of(Projection::Sum, &[a.clone()]), a);
+    assert_eq!(of(Projection::Sum, std::slice::from_ref(&a)), a);
 }
 
 /// A sum is exact or refused; clamped; scaled so that the largest becomes the largest value; or of 16
