@@ -137,6 +137,7 @@ impl Projecting<'_> {
     /// The workers, whose images take at most `memory` bytes.
     fn workers(&self, device: Choice, memory: u64) -> Workers {
         let reading = self.common.reading;
+        // Images wait for one another to be added, and so one GPU serves all.
         let gpus = (1, self.common.stats.is_some());
         Workers::new(device, self.options.threads(), memory, reading, gpus)
     }

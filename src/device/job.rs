@@ -120,6 +120,13 @@ impl Job<'_, '_> {
         self.gpu.ordinal()
     }
 
+    /// Waits for everything queued on the stream, so that other streams may use its buffers.
+    pub fn wait_for_stream(&mut self) -> Result<()> {
+        self.gpu.wait()?;
+        self.queued = false;
+        Ok(())
+    }
+
     /// Queues a fill of every byte of a buffer.
     pub fn fill(&mut self, buffer: &Buffer, byte: u8) -> Result<()> {
         self.queued = true;

@@ -55,7 +55,8 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // All work that uses the memory was queued on the allocator's stream.
+        // All work that uses the memory was queued on the allocator's stream, or was waited for by
+        // the stream that did it.
         self.allocator.give_back(self.block);
     }
 }

@@ -49,7 +49,7 @@ impl Resident {
             factors,
         });
         // Other streams may use them from now on.
-        job.wait()?;
+        job.wait_for_stream()?;
         all.push((ordinal, frames.clone()));
         Ok(frames)
     }

@@ -119,7 +119,7 @@ impl Accumulator {
         gpu.job(&mut memory, timeline, |job| {
             let samples = job.upload()?;
             // The copies of other threads go on while this one has the sums.
-            job.wait()?;
+            job.wait_for_stream()?;
             let mut on_gpus = locked(&self.on_gpus);
             let ordinal = job.ordinal();
             let index = match on_gpus.iter().position(|(known, _)| *known == ordinal) {
@@ -133,7 +133,7 @@ impl Accumulator {
             };
             let launched = self.fold.launch(&shape, &samples, &on_gpus[index].1, job);
             // Until here the buffer is this stream's: the next thread, and `join_gpus`, have others.
-            job.wait()?;
+            job.wait_for_stream()?;
             launched
         })
     }
