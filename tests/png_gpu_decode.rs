@@ -10,6 +10,7 @@ use gpuimg::exec::png_decode::decode_on_gpu;
 use gpuimg::files::Source;
 use gpuimg::image::{Depth, Image};
 use gpuimg::timing::Timeline;
+use std::io::Write;
 
 /// Sides that leave every rest in bytes, words, tiles, bands and lanes.
 const SIZES: [(usize, usize); 13] = [
@@ -405,6 +406,9 @@ fn foreign_files() {
             variants += 1;
         }
     }
-    println!("{count} files, {left} of them left to the CPU, and {variants} damaged variants");
+    let _ = writeln!(
+        std::io::stderr(),
+        "{count} files, {left} of them left to the CPU, and {variants} damaged variants"
+    );
     assert!(count > 0);
 }

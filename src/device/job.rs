@@ -165,7 +165,7 @@ impl Job<'_, '_> {
     }
 
     /// Waits for all queued work.
-    pub fn wait(&mut self) -> Result<()> {
+    fn wait(&mut self) -> Result<()> {
         if self.queued {
             self.gpu.wait()?;
             self.queued = false;

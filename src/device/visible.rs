@@ -5,7 +5,7 @@ use super::Choice;
 use std::sync::OnceLock;
 use std::{env, fs};
 
-/// The variable by which CUDA is told which GPUs it sees.
+/// The environment variable that lists the GPUs which CUDA sees.
 pub const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// Bytes of input for each further GPU: less is done by one in the time in which the next starts.
