@@ -80,7 +80,7 @@ impl Batch<'_> {
             inlet.wake();
         });
         let workers = self.workers();
-        if let Choice::Gpu(_) = self.common.device {
+        if let Choice::Gpu(_) = self.common.device.choice {
             // Known now, and not when the first file comes, in the night.
             workers.gpus().started()?;
         }

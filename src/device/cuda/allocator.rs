@@ -23,7 +23,7 @@ pub(super) struct Block {
 /// Gives device memory to the work of one stream.
 #[derive(Debug)]
 pub(super) struct Allocator {
-    pub(super) stream: Arc<CudaStream>,
+    stream: Arc<CudaStream>,
     budget: Arc<Budget>,
     /// Whether the driver allocates and frees in the order of the stream's work.
     ordered: bool,
