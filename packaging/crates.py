@@ -34,6 +34,7 @@ LICENSES = {
     "Unicode-3.0": ("LICENSE-UNICODE", "UNICODE LICENSE V3"),
     "Apache-2.0": ("LICENSE-APACHE", "Apache License"),
     "Unlicense": ("UNLICENSE", "released into the public domain"),
+    "CC0-1.0": ("LICENSE-CC0", "Creative Commons CC0 1.0 Universal"),
 }
 # What is compiled in from a folder of its own inside a crate.
 WITHIN = {
