@@ -482,7 +482,7 @@ fn what_is_typed_wrongly_or_would_destroy_something() {
         (
             2,
             &["project", "sum", "--scale", "--saturate", "a.pgm", "o.pgm"],
-            "cannot be used with",
+            "do not go together",
         ),
         (2, &["project", "mode", "a.pgm", "o.pgm"], "mode"),
         (2, &["project", "sum", "--to", "32", "a.pgm", "o.pgm"], "32"),

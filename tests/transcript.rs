@@ -172,6 +172,8 @@ fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
         "histogram",
         "merge",
         "verify",
+        "project",
+        "calibrate",
     ];
     for verb in verbs {
         let help = Command::new(binary())

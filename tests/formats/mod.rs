@@ -313,7 +313,7 @@ fn what_cannot_be_written_is_said_before_anything_is_touched() {
         (
             "flip vertical in/grey.pgm a --format gif",
             2,
-            "invalid value 'gif'",
+            "--format gif: known are png, tiff,",
         ),
         (
             "flip vertical in/grey.pgm a.jpg --quality 0",
