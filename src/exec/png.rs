@@ -132,36 +132,26 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
         unsafe { job.launch(&pack, of_blocks, raw + packed_bytes, &args) }?;
     }
 
-    // Deflated segments that follow one another, with a gap of less than 16 bytes, are one copy.
-    let mut parts: Vec<(&Buffer, Range<usize>)> = Vec::with_capacity(count);
-    let mut end = 0;
-    let mut placed = Vec::with_capacity(count);
-    let mut last_packed: Option<usize> = None;
-    for (index, segment) in words.as_chunks::<SEGMENT_RECORD>().0.iter().enumerate() {
-        let [sum, weighted, _, promised, data] = *segment;
-        let (deflated, raw) = (promised == 0, layout.bytes(index));
-        let (buffer, from, len) = match deflated {
-            true => (&packed, places[index] as usize, data as usize),
-            false => (&filtered, index * stride, raw),
-        };
-        let gap = last_packed.filter(|_| deflated).map(|last| from - last);
-        let joined = gap.filter(|gap| end + gap + len <= job.host_len());
-        match (joined, parts.last_mut()) {
-            (Some(gap), Some((_, part))) => {
-                part.end = from + len;
-                end += gap;
+    let made: Vec<Made> = (words.as_chunks::<SEGMENT_RECORD>().0.iter().enumerate())
+        .map(|(index, &[sum, weighted, _, promised, data])| {
+            let (deflated, raw) = (promised == 0, layout.bytes(index));
+            let (low, high) = ((1 + sum) % BASE, (raw as u64 + weighted) % BASE);
+            let (from, len) = match deflated {
+                true => (places[index] as usize, data as usize),
+                false => (index * stride, raw),
+            };
+            Made {
+                deflated,
+                part: from..from + len,
+                adler: (high << 16 | low) as u32,
             }
-            _ => parts.push((buffer, from..from + len)),
-        }
-        last_packed = deflated.then_some(from + len);
-        let (low, high) = ((1 + sum) % BASE, (raw as u64 + weighted) % BASE);
-        placed.push(Segment {
-            at: end..end + len,
-            deflated,
-            adler: (high << 16 | low) as u32,
-        });
-        end += len;
-    }
+        })
+        .collect();
+    let (copies, placed) = copies(&made, job.host_len());
+    let buffer = |deflated| if deflated { &packed } else { &filtered };
+    let parts: Vec<(&Buffer, Range<usize>)> = (copies.into_iter())
+        .map(|(deflated, part)| (buffer(deflated), part))
+        .collect();
     let (inside, rest) = job.gather(&parts)?;
     Ok(Segments {
         layout,
@@ -169,4 +159,97 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
         inside,
         rest,
     })
+}
+
+/// A segment in device memory: in the buffer of deflate data, or in that of filtered bytes.
+struct Made {
+    deflated: bool,
+    part: Range<usize>,
+    adler: u32,
+}
+
+/// What is copied, one part behind the other, to host memory of `room` bytes, each from one of the two
+/// buffers as in `Made`; and where the segments are then. Deflated segments that follow one another
+/// with a gap of less than 16 bytes are one copy, as long as that fits.
+fn copies(made: &[Made], room: usize) -> (Vec<(bool, Range<usize>)>, Vec<Segment>) {
+    let mut copies: Vec<(bool, Range<usize>)> = Vec::with_capacity(made.len());
+    let mut placed = Vec::with_capacity(made.len());
+    let mut end = 0;
+    for segment in made {
+        let part = segment.part.clone();
+        match copies.last_mut() {
+            Some((true, last)) if segment.deflated && end + (part.end - last.end) <= room => {
+                end += part.start - last.end;
+                last.end = part.end;
+            }
+            _ => copies.push((segment.deflated, part.clone())),
+        }
+        placed.push(Segment {
+            at: end..end + part.len(),
+            deflated: segment.deflated,
+            adler: segment.adler,
+        });
+        end += part.len();
+    }
+    (copies, placed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `Job::gather`: the parts that fit, and the rest.
+    fn gathered(copies: &[(bool, Range<usize>)], buffers: [&[u8]; 2], room: usize) -> [Vec<u8>; 2] {
+        let mut both = [Vec::new(), Vec::new()];
+        for (deflated, part) in copies {
+            let bytes = &buffers[usize::from(*deflated)][part.clone()];
+            let fits = both[1].is_empty() && both[0].len() + bytes.len() <= room;
+            both[usize::from(!fits)].extend_from_slice(bytes);
+        }
+        both
+    }
+
+    #[test]
+    fn segments_are_where_they_are_said_to_be() {
+        let filtered: Vec<u8> = (0..4000).map(|i| (i % 251) as u8).collect();
+        let packed: Vec<u8> = (0..4000).map(|i| (i % 241) as u8 ^ 0xff).collect();
+        let mut merged = 0;
+        for kinds in 0..256u32 {
+            let mut next = 0usize;
+            let made: Vec<Made> = (0..8)
+                .map(|index| {
+                    let deflated = kinds >> index & 1 == 0;
+                    let len = 100 + 37 * index;
+                    let from = if deflated { next } else { index * 400 };
+                    if deflated {
+                        next = (next + len).next_multiple_of(16);
+                    }
+                    Made {
+                        deflated,
+                        part: from..from + len,
+                        adler: index as u32,
+                    }
+                })
+                .collect();
+            for room in [0, 99, 100, 500, 1100, 1836, 1900, 5000] {
+                let (copies, placed) = copies(&made, room);
+                merged += made.len() - copies.len();
+                let [inside, rest] = gathered(&copies, [&filtered, &packed], room);
+                for (segment, made) in placed.iter().zip(&made) {
+                    let at = segment.at.clone();
+                    let found = match at.end <= inside.len() {
+                        true => &inside[at],
+                        false => &rest[at.start - inside.len()..at.end - inside.len()],
+                    };
+                    let buffer = if made.deflated { &packed } else { &filtered };
+                    assert_eq!(found, &buffer[made.part.clone()], "{kinds:b}, {room}");
+                    assert_eq!(
+                        (segment.deflated, segment.adler),
+                        (made.deflated, made.adler)
+                    );
+                }
+            }
+        }
+        assert!(merged > 1000);
+    }
 }
