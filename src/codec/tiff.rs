@@ -6,6 +6,7 @@
 //! nothing is allocated that the file cannot fill. Both need only the strip table of that crate. It
 //! stays in the tests, as a second opinion.
 
+mod behind;
 mod decode;
 mod description;
 mod encode;
@@ -38,6 +39,7 @@ use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
 use crate::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
 use anyhow::{Result, bail, ensure};
+use behind::Behind;
 use ifd::{Chain, Ifd, tag};
 use page::Page;
 use palette::Palette;
@@ -309,103 +311,6 @@ impl Decoder for TiffDecoder<'_> {
             None => Ok(image),
         }
     }
-}
-
-/// Where the number of images behind one directory is given.
-enum Behind {
-    /// In ImageJ's description.
-    ImageJ(u64),
-    /// In tifffile's description.
-    Shaped(u64),
-    /// In MetaMorph's own tag, as its number of values.
-    MetaMorph(u64),
-    /// In the ImageDepth tag.
-    Depth(u64),
-}
-
-impl Behind {
-    fn read(ifd: &Ifd, page: &Page) -> Option<Behind> {
-        let planes = ifd.value(tag::IMAGE_DEPTH).ok().flatten().unwrap_or(1);
-        let description = || ifd.text(tag::IMAGE_DESCRIPTION);
-        let samples = page.form.shape.samples() as u64;
-        let behind = match ifd.count(tag::UIC2) {
-            _ if planes > 1 => Behind::Depth(planes),
-            2.. => Behind::MetaMorph(ifd.count(tag::UIC2)),
-            _ => {
-                let description = description()?;
-                let images = description::images(&description).map(|images| images as u64);
-                images
-                    .map(Behind::ImageJ)
-                    .or_else(|| description::truncated(&description, samples).map(Behind::Shaped))?
-            }
-        };
-        (behind.count() > 1).then_some(behind)
-    }
-
-    fn count(&self) -> u64 {
-        match *self {
-            Behind::ImageJ(n) | Behind::Shaped(n) | Behind::MetaMorph(n) | Behind::Depth(n) => n,
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Behind::ImageJ(_) => "an ImageJ stack",
-            Behind::Shaped(_) => "a stack of tifffile's",
-            Behind::MetaMorph(_) => "a MetaMorph stack",
-            Behind::Depth(_) => "an image with ImageDepth",
-        }
-    }
-
-    /// The number of them that can be read: they must be stored contiguously and uncompressed. If
-    /// they are not, a description is taken to be left over from another file, and a tag is an
-    /// error.
-    fn frames(&self, ifd: &Ifd, page: &Page, len: u64, damaged: bool) -> Result<usize> {
-        let (count, bytes) = (self.count(), page.bytes());
-        let contiguous =
-            page.is_contiguous() && (!self.has_strips() || follow_on(ifd, page, count)?);
-        if !contiguous {
-            ensure!(
-                matches!(self, Behind::ImageJ(_) | Behind::Shaped(_)),
-                "it is {} of {count} planes behind one directory, which are read only if they lie \
-                 uncompressed one behind the other: write each as a page",
-                self.name()
-            );
-            return Ok(1);
-        }
-        let start = page.spans[0].offset;
-        let end = u128::from(start) + u128::from(count) * u128::from(bytes);
-        let whole = end <= u128::from(len);
-        ensure!(
-            damaged || whole,
-            "truncated at byte {len} of {end} (image {count} of {})",
-            self.name()
-        );
-        // In a damaged file: the images that begin within it, and one more, which reports that
-        // others are missing.
-        let begun = len.saturating_sub(start).div_ceil(bytes) + 1;
-        Ok(if whole { count } else { count.min(begun) } as usize)
-    }
-
-    /// Whether the directory lists the strips of all images.
-    fn has_strips(&self) -> bool {
-        matches!(self, Behind::Depth(_))
-    }
-}
-
-/// Whether the directory lists the strips of `count` images, stored one after the other.
-fn follow_on(ifd: &Ifd, page: &Page, count: u64) -> Result<bool> {
-    let (strips, bytes) = (page.spans.len() as u64, page.bytes());
-    let offsets = ifd.values(tag::STRIP_OFFSETS, strips.saturating_mul(count))?;
-    let offsets = offsets.unwrap_or_default();
-    let place = |i: usize| {
-        let (image, strip) = (i as u64 / strips, i as u64 % strips);
-        page.spans[strip as usize]
-            .offset
-            .checked_add(image.checked_mul(bytes)?)
-    };
-    let all = offsets.len() as u64 == strips.saturating_mul(count);
-    Ok(all && (offsets.iter().enumerate()).all(|(i, &offset)| place(i) == Some(offset)))
 }
 
 /// Decodes a TIFF file of one page.
