@@ -2,6 +2,7 @@
 //! is named and the others are processed; a later run can skip finished files.
 
 pub mod conversion;
+mod count;
 pub mod folder;
 pub mod histogram;
 pub mod inputs;
@@ -148,7 +149,7 @@ pub fn measure(
     let watches = options.watching.watch;
     let items = &match watches {
         true => {
-            watch::options::check(paths, None, options).map_err(usage)?;
+            watch::check::check(paths, None, options).map_err(usage)?;
             Items::default()
         }
         false => inputs::collect(paths, &options.selection, None).map_err(usage)?,

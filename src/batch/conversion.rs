@@ -51,7 +51,7 @@ impl Conversion {
         };
         let mut items = match files.batch.watching.watch {
             true => {
-                watch::options::check(inputs, Some(naming.folder()), &files.batch)?;
+                watch::check::check(inputs, Some(naming.folder()), &files.batch)?;
                 Items::default()
             }
             false => inputs::collect(inputs, &files.batch.selection, Some(naming.folder()))?,

@@ -5,8 +5,8 @@
 //! unreadable ones, the shards of the set that are included, and for each channel a list of
 //! `[value, count]` for every value that occurs.
 
+use super::count::counted;
 use super::options::Counted;
-use super::plan::counted;
 use super::shard::{MOST_PARTS, Shard};
 use crate::console;
 use crate::files::{Source, Target, make_folder, parent};

@@ -3,7 +3,6 @@
 
 use super::inputs::Selection;
 use super::naming::Pattern;
-use super::progress::Verbosity;
 use super::watch::options::Watching;
 use crate::codec::{self, Format, format};
 use crate::image::Depth;
@@ -99,6 +98,28 @@ impl Options {
     /// processed alone.
     pub fn memory(&self) -> u64 {
         self.mem_limit.unwrap_or_else(limits::free_memory)
+    }
+}
+
+/// The verbosity of a batch.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub struct Verbosity {
+    /// Say nothing but errors
+    #[arg(short, long, help_heading = "Many files")]
+    pub quiet: bool,
+
+    /// Show no progress
+    #[arg(long, help_heading = "Many files")]
+    pub no_progress: bool,
+}
+
+impl Verbosity {
+    /// The same, but of steps that nobody needs to hear of.
+    pub fn silent(self) -> Verbosity {
+        Verbosity {
+            quiet: true,
+            no_progress: true,
+        }
     }
 }
 

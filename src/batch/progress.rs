@@ -2,8 +2,9 @@
 //! seconds. A bar is never wider than the terminal, whose lines above would be lost when it is drawn
 //! again; and there is none where results are printed on the same terminal.
 
+use super::count::counted;
 use super::item::Item;
-use super::plan::counted;
+use super::options::Verbosity;
 use super::tally::Screen;
 use crate::console;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,28 +16,6 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// The columns of a bar that shows anything.
 const LEAST: usize = 8;
-
-/// The verbosity of a batch.
-#[derive(clap::Args, Clone, Copy, Debug, Default)]
-pub struct Verbosity {
-    /// Say nothing but errors
-    #[arg(short, long, help_heading = "Many files")]
-    pub quiet: bool,
-
-    /// Show no progress
-    #[arg(long, help_heading = "Many files")]
-    pub no_progress: bool,
-}
-
-impl Verbosity {
-    /// The same, but of steps that nobody needs to hear of.
-    pub fn silent(self) -> Verbosity {
-        Verbosity {
-            quiet: true,
-            no_progress: true,
-        }
-    }
-}
 
 /// The progress of a batch.
 #[derive(Debug)]

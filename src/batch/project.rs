@@ -7,10 +7,10 @@
 
 mod set;
 
+use super::count::{counted, size};
 use super::item::Items;
-use super::options::Options;
-use super::plan::{counted, size};
-use super::progress::{Progress, Verbosity};
+use super::options::{Options, Verbosity};
+use super::progress::Progress;
 use super::tally::Screen;
 use super::workers::Workers;
 use crate::codec::Format;

@@ -2,7 +2,6 @@
 //! a log is, and with `--overwrite` replaced; another file is not touched.
 
 use super::item::Item;
-use super::tally::FileTime;
 use crate::console;
 use crate::pipeline::{Done, FoundPage};
 use crate::reason::plain;
@@ -12,9 +11,19 @@ use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::Duration;
 
 /// Version of the JSON objects.
 const SCHEMA: u32 = 2;
+
+/// The time that one file took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileTime {
+    /// From the beginning of the work on it to its output's name.
+    pub work: Duration,
+    /// From the moment when the input was whole, if it came during the run.
+    pub latency: Option<Duration>,
+}
 
 /// The outcome for one file.
 #[derive(Debug)]

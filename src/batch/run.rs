@@ -1,12 +1,12 @@
 //! Running a batch: workers process the files on all cores and GPUs, and the outcome of each file is
 //! printed, counted and recorded.
 
+use super::count;
 use super::item::Item;
 use super::journal::{Journal, Sight, Verdict};
-use super::plan;
 use super::progress::Progress;
-use super::report::{FileOutcome, Report};
-use super::tally::{FileTime, Screen, Tally};
+use super::report::{FileOutcome, FileTime, Report};
+use super::tally::{Screen, Tally};
 use super::workers::{Cores, Next, Workers};
 use super::{Batch, format_of};
 use crate::codec::Reader;
@@ -211,9 +211,9 @@ impl Batch<'_> {
         let count = self.items.items.len();
         progress.mention(&format!(
             "gpuimg: {} on {}, within {} of memory",
-            plan::counted(count, "file"),
-            plan::counted(workers.threads(count), "thread"),
-            plan::size(self.options.memory())
+            count::counted(count, "file"),
+            count::counted(workers.threads(count), "thread"),
+            count::size(self.options.memory())
         ));
         self.tell_passed_over(progress);
     }
@@ -236,8 +236,8 @@ impl Batch<'_> {
         times.title = format!(
             "{}: {} on {}",
             times.verb,
-            plan::counted(files, "file"),
-            plan::counted(threads, "thread")
+            count::counted(files, "file"),
+            count::counted(threads, "thread")
         );
         times.peaks = workers.gpus().peaks();
         times.wall = wall;

@@ -1,14 +1,13 @@
 //! What became of the files of a run: each outcome is printed, counted and recorded.
 
 use super::item::Item;
-use super::report::{FileOutcome, Report};
+use super::report::{FileOutcome, FileTime, Report};
 use crate::device;
 use crate::outcome::Outcome;
 use crate::pipeline::Done;
 use crate::timing::Report as Times;
 use crate::timing::page::Track;
 use anyhow::Result;
-use std::time::Duration;
 
 /// Where a run shows how far it is, on standard error.
 pub trait Screen {
@@ -18,15 +17,6 @@ pub trait Screen {
     fn say(&self, line: &str);
     /// As `say`, unless `--quiet`.
     fn mention(&self, line: &str);
-}
-
-/// The time that one file took.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FileTime {
-    /// From the beginning of the work on it to its output's name.
-    pub work: Duration,
-    /// From the moment when the input was whole, if it came during the run.
-    pub latency: Option<Duration>,
 }
 
 /// The counts of a run so far, and where each outcome is printed and recorded.

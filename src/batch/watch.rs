@@ -2,6 +2,7 @@
 //! workers of a batch, which keep their memory and their GPU, process what it finds.
 
 mod admission;
+pub mod check;
 mod events;
 pub mod follow;
 mod keeper;
@@ -11,10 +12,10 @@ mod status;
 
 use super::item::Item;
 use super::journal::Journal;
-use super::report::FileOutcome;
-use super::tally::{FileTime, Tally};
+use super::report::{FileOutcome, FileTime};
+use super::tally::Tally;
 use super::workers::{Cores, Workers};
-use super::{Batch, plan};
+use super::{Batch, count};
 use crate::device::Choice;
 use crate::interrupt::{self, NO_THREAD};
 use crate::outcome::Outcome;
@@ -86,9 +87,9 @@ impl Batch<'_> {
         }
         let greeting = format!(
             "gpuimg: watching {} on {}, within {} of memory",
-            plan::counted(roots.len(), "folder"),
-            plan::counted(workers.jobs, "thread"),
-            plan::size(self.options.memory())
+            count::counted(roots.len(), "folder"),
+            count::counted(workers.jobs, "thread"),
+            count::size(self.options.memory())
         );
         let rest = Mutex::new(Rest {
             until: Instant::now(),

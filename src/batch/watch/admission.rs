@@ -1,7 +1,7 @@
 //! Which files of watched folders are taken, and where their results go: the same rules as for the
 //! folders of a batch, for one file at a time.
 
-use super::options::resolved;
+use super::check::resolved;
 use crate::batch::folder::{self, Filter, Sorted};
 use crate::batch::inputs::Selection;
 use crate::batch::item::Item;

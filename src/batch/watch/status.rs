@@ -1,9 +1,9 @@
 //! The status of a watch, on standard error: a line that stays on a terminal, and otherwise a line a
 //! minute in which something happened, with the time, as logs of services have it.
 
+use crate::batch::count;
 use crate::batch::item::Item;
-use crate::batch::plan;
-use crate::batch::progress::Verbosity;
+use crate::batch::options::Verbosity;
 use crate::batch::tally::Screen;
 use crate::console;
 use crate::timing::Latencies;
@@ -114,7 +114,7 @@ impl Status {
     pub fn finish(&self, skipped: usize, left: usize) {
         self.with(|state| {
             state.bar.finish_and_clear();
-            let done = plan::counted(state.done as usize - skipped, "file");
+            let done = count::counted(state.done as usize - skipped, "file");
             let mut line = format!("gpuimg: {done} done");
             for (count, what) in [
                 (skipped as u64, "were done before"),

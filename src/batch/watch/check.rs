@@ -1,0 +1,98 @@
+//! What does not go with a watch.
+
+use crate::batch::options::Options;
+use crate::files::parent;
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Refuses what does not go with `--watch`: inputs that are not folders, options for a set that is
+/// known from the beginning, and results that would come in again as inputs.
+///
+/// # Errors
+/// Names the argument and the reason.
+pub fn check(inputs: &[PathBuf], results: Option<&Path>, options: &Options) -> Result<()> {
+    ensure!(
+        !options.dry_run,
+        "--dry-run tells what would be done now, and --watch does not end now: leave --watch out"
+    );
+    ensure!(
+        options.selection.files_from.is_none(),
+        "--watch takes files as they come into folders, and --files-from names files"
+    );
+    if let Some(name) = &options.watching.until_file {
+        ensure!(
+            name.components().count() == 1 && name.file_name().is_some(),
+            "--until-file takes a name without folders, and {} is none",
+            name.display()
+        );
+    }
+    if options.watching.poll == Some(Duration::ZERO) {
+        bail!("--poll 0 would do nothing but look: give the seconds between two looks");
+    }
+    let mut real: Vec<(PathBuf, &Path)> = Vec::new();
+    for input in inputs {
+        ensure!(
+            input.is_dir(),
+            "--watch takes folders, and {} is none",
+            input.display()
+        );
+        let path = input
+            .canonicalize()
+            .with_context(|| format!("cannot read {}", input.display()))?;
+        for (other, name) in &real {
+            ensure!(
+                !path.starts_with(other) && !other.starts_with(&path),
+                "--watch would take files of {} and {} twice: one is in the other",
+                name.display(),
+                input.display()
+            );
+        }
+        ensure!(
+            results.and_then(resolved).as_ref() != Some(&path),
+            "--watch cannot write to the folder that it watches, {}: results would come in as inputs \
+             (a folder inside it is fine)",
+            input.display()
+        );
+        real.push((path, input));
+    }
+    Ok(())
+}
+
+/// A path without links, as far as it exists.
+pub fn resolved(path: &Path) -> Option<PathBuf> {
+    match path.canonicalize() {
+        Ok(real) => Some(real),
+        Err(_) => Some(resolved_parent(path)?.join(path.file_name()?)),
+    }
+}
+
+fn resolved_parent(path: &Path) -> Option<PathBuf> {
+    let above = parent(path);
+    match above == path {
+        true => None,
+        false => resolved(above),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::seconds;
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(seconds("5"), Ok(Duration::from_secs(5)));
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        for text in ["", "x", "-1", "inf", "NaN", "1e300"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn folders_that_are_not_there_yet() {
+        let here = Path::new(".").canonicalize().expect("a folder");
+        assert_eq!(resolved(Path::new("new/deep")), Some(here.join("new/deep")));
+        assert_eq!(resolved(Path::new("/")), Some("/".into()));
+    }
+}
