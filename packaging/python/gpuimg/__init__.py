@@ -124,7 +124,9 @@ def _warn(done: "subprocess.CompletedProcess[bytes]") -> None:
 
 def _objects(text: str) -> List[Dict[str, Any]]:
     """The JSON objects of a text, one on a line. Keys that this version does not know are kept."""
-    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    objects = (json.loads(line) for line in text.splitlines() if line.startswith("{"))
+    # A file that failed has a line too; the error names it.
+    return [found for found in objects if found.get("status") != "failed"]
 
 
 def _paths(paths: Union[Path, Iterable[Path]]) -> List[Path]:
