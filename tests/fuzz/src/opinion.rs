@@ -66,8 +66,8 @@ pub fn tiff(file: &[u8], depth: Depth) -> Option<((usize, usize), Vec<u8>)> {
     use tiff::tags::Tag;
     let mut decoder = Decoder::new(Cursor::new(file)).ok()?;
     let (width, height) = decoder.dimensions().ok()?;
-    // The crate inverts MinIsWhite, reads one plane of several, and takes signs, packed bits and
-    // extra samples of no meaning otherwise than we do: there it has another opinion and not a better one.
+    // The crate inverts MinIsWhite, reads one plane of several, knows no fill order, and takes signs,
+    // packed bits and extra samples of no meaning otherwise than we do: there it has another opinion and not a better one.
     let all = |decoder: &mut Decoder<_>, tag, plain: &[u64]| match decoder.find_tag_unsigned_vec::<u64>(tag) {
         Ok(Some(values)) => values.iter().all(|value| plain.contains(value)),
         Ok(None) => true,
@@ -76,6 +76,7 @@ pub fn tiff(file: &[u8], depth: Depth) -> Option<((usize, usize), Vec<u8>)> {
     let plain = all(&mut decoder, Tag::PhotometricInterpretation, &[1, 2])
         && all(&mut decoder, Tag::PlanarConfiguration, &[1])
         && all(&mut decoder, Tag::SampleFormat, &[1])
+        && all(&mut decoder, Tag::FillOrder, &[1])
         && all(&mut decoder, Tag::ExtraSamples, &[1, 2])
         && all(&mut decoder, Tag::BitsPerSample, &[depth.bits().into()])
         // Without the tag a sample has one bit.
