@@ -12,7 +12,12 @@ fuzz_target!(init: seeds::write(seeds::of_pnm), |file: &[u8]| {
     let Ok(image) = pnm::decode(&Source::memory(file.to_vec())) else {
         return;
     };
-    opinion::bounded(&image, file, 1);
+    // A byte of a packed bitmap holds eight pixels.
+    opinion::bounded(&image, file, 8);
+    // Numbers, bits and packed bits are no raster that could be compared byte by byte.
+    if !matches!(file, [b'P', b'5' | b'6', ..]) {
+        return;
+    }
     let shape = image.shape();
     let (start, maxval) = header(file).expect("a whole header");
     let raster = &file[start..][..shape.bytes()];
