@@ -1,11 +1,11 @@
 //! Samples without a header (`--raw`): the command line says what a header would.
 
 use super::format::{Capabilities, Decoder, Format};
-use super::raster::{Layout, RasterDecoder};
+use super::raster::{self, Layout, RasterDecoder};
 use super::raw::Order;
 use crate::files::Source;
 use crate::image::{Depth, Shape};
-use crate::metadata::{Alpha, Metadata};
+use crate::metadata::Metadata;
 use anyhow::{Result, bail, ensure};
 use std::fmt;
 use std::str::FromStr;
@@ -165,17 +165,7 @@ impl Format for Raw {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: false,
-            lossless: true,
-            pages: true,
-            channels: &[1, 2, 3, 4],
-            depths: &[Depth::Eight, Depth::Sixteen],
-            signed: true,
-            white_is_zero: false,
-            alpha: &[Alpha::Independent],
-            fields: &[],
-        }
+        raster::READ
     }
 
     fn decoder<'a>(&self, _: &'a Source, _: bool) -> Result<Box<dyn Decoder + 'a>> {

@@ -2,11 +2,11 @@
 //! in a file beside it (`.mhd`). Axes behind the second make pages.
 
 use super::format::{Capabilities, Decoder, Format};
+use super::raster;
 use super::raw::Order;
 use super::volume::{Lines, Volume, numbers};
 use crate::files::Source;
 use crate::image::Depth;
-use crate::metadata::Alpha;
 use anyhow::{Context, Result, bail, ensure};
 
 /// MetaImage.
@@ -37,17 +37,7 @@ impl Format for MetaImage {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: false,
-            lossless: true,
-            pages: true,
-            channels: &[1, 2, 3, 4],
-            depths: &[Depth::Eight, Depth::Sixteen],
-            signed: true,
-            white_is_zero: false,
-            alpha: &[Alpha::Independent],
-            fields: &[],
-        }
+        raster::READ
     }
 
     fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {

@@ -8,11 +8,11 @@
 
 use super::Options;
 use super::format::{Capabilities, Decoder, Encoder, Format};
-use super::raster::{Form, Header, Layout, RasterDecoder, RasterEncoder};
+use super::raster::{self, Form, Header, Layout, RasterDecoder, RasterEncoder};
 use super::raw::Order;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Shape};
-use crate::metadata::{Alpha, Metadata};
+use crate::metadata::Metadata;
 use anyhow::{Context, Result, bail, ensure};
 
 /// The first bytes of every file.
@@ -49,14 +49,7 @@ impl Format for Npy {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             written: true,
-            lossless: true,
-            pages: true,
-            channels: &[1, 2, 3, 4],
-            depths: &[Depth::Eight, Depth::Sixteen],
-            signed: true,
-            white_is_zero: false,
-            alpha: &[Alpha::Independent],
-            fields: &[],
+            ..raster::READ
         }
     }
 

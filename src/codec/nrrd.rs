@@ -3,11 +3,11 @@
 //! colours or of a vector makes channels.
 
 use super::format::{Capabilities, Decoder, Format};
+use super::raster;
 use super::raw::Order;
 use super::volume::{Lines, Volume, numbers};
 use crate::files::Source;
 use crate::image::Depth;
-use crate::metadata::Alpha;
 use anyhow::{Context, Result, bail, ensure};
 
 /// Nearly Raw Raster Data.
@@ -36,17 +36,7 @@ impl Format for Nrrd {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            written: false,
-            lossless: true,
-            pages: true,
-            channels: &[1, 2, 3, 4],
-            depths: &[Depth::Eight, Depth::Sixteen],
-            signed: true,
-            white_is_zero: false,
-            alpha: &[Alpha::Independent],
-            fields: &[],
-        }
+        raster::READ
     }
 
     fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {

@@ -2,13 +2,26 @@
 //! their like. Each format parses or writes its header; the samples are copied here.
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Decoder, Encoder};
+use super::format::{Capabilities, Decoder, Encoder};
 use super::raw::{self, Order};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
-use crate::metadata::{Diagnostics, Metadata};
+use crate::metadata::{Alpha, Diagnostics, Metadata};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::borrow::Cow;
+
+/// The capabilities of formats that are read, and hold any integer samples of up to 16 bits.
+pub const READ: Capabilities = Capabilities {
+    written: false,
+    lossless: true,
+    pages: true,
+    channels: &[1, 2, 3, 4],
+    depths: &[Depth::Eight, Depth::Sixteen],
+    signed: true,
+    white_is_zero: false,
+    alpha: &[Alpha::Independent],
+    fields: &[],
+};
 
 /// What a header says of the samples behind it.
 #[derive(Clone, Debug)]

@@ -170,7 +170,10 @@ fn damaged_at_random() {
         }
     }
     // Not each format's: a PNG's checksums tell of nearly every change.
-    assert!(read_all_the_same > 100, "{read_all_the_same}");
+    assert!(
+        count < 300 || read_all_the_same > 100,
+        "{read_all_the_same}"
+    );
 }
 
 /// Headers that promise more than there is, in the words of the user; none takes memory for it.
