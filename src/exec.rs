@@ -10,6 +10,7 @@ pub mod png_decode;
 pub use pixels::{Form, Pixels};
 
 use crate::codec::packed::{Packed, Unsuited};
+use crate::device::choice;
 use crate::device::cuda::Gpu;
 use crate::device::job::Job;
 use crate::device::slots::Slot;
@@ -92,7 +93,8 @@ impl<'a> Executor<'a> {
         self.device = device;
         let Some(gpu) = gpu else { return Ok(None) };
         if !self.enter(gpu) {
-            self.device = "CPU, chosen by auto: the GPU is busy with other images".into();
+            let why = "chosen by auto: the GPU is busy with other images";
+            self.device = choice::cpu_line(rayon::current_num_threads(), why);
             return Ok(None);
         }
         Ok(Some(gpu))

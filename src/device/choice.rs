@@ -28,13 +28,7 @@ pub fn choose<G>(
     situation: &Situation,
     open: impl FnOnce() -> Result<(G, String)>,
 ) -> Result<(Option<G>, String)> {
-    let on_cpu = |why: String| {
-        let threads = match situation.threads {
-            1 => "1 thread".into(),
-            count => format!("{count} threads"),
-        };
-        Ok((None, format!("CPU ({threads}), {why}")))
-    };
+    let on_cpu = |why: String| Ok((None, cpu_line(situation.threads, &why)));
     match choice {
         Choice::Cpu => on_cpu("as asked".into()),
         Choice::Gpu(_) => {
@@ -66,5 +60,13 @@ pub fn choose<G>(
                 Err(error) => on_cpu(format!("chosen by auto: {}", error.root_cause())),
             }
         }
+    }
+}
+
+/// The line that names the CPU with its threads, and why it was chosen.
+pub fn cpu_line(threads: usize, why: &str) -> String {
+    match threads {
+        1 => format!("CPU (1 thread), {why}"),
+        count => format!("CPU ({count} threads), {why}"),
     }
 }
