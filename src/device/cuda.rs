@@ -12,6 +12,7 @@ mod kernel;
 mod memory;
 mod module;
 mod pinned;
+mod staging;
 mod stream;
 
 pub use context::{Facts, Gpu};

@@ -4,6 +4,7 @@ use super::context::Gpu;
 use super::error::description;
 use super::kernel::{Grid, Kernel};
 use super::memory::Buffer;
+use super::staging::Staging;
 use anyhow::{Result, anyhow};
 use cudarc::driver::{LaunchConfig, PushKernelArg};
 
@@ -27,7 +28,9 @@ impl Gpu {
     pub fn wait(&self) -> Result<()> {
         self.stream
             .synchronize()
-            .map_err(|error| anyhow!("{}", description(&error)))
+            .map_err(|error| anyhow!("{}", description(&error)))?;
+        self.staging.reset();
+        Ok(())
     }
 
     /// Queues `kernel` with `grid` blocks of the number of threads that it was compiled for.
@@ -79,8 +82,10 @@ impl Gpu {
 
     /// The same GPU with its work queued on CUDA's default stream, as in the papers' programs.
     pub fn on_default_stream(self) -> Gpu {
+        let stream = self.context.default_stream();
         Gpu {
-            stream: self.context.default_stream(),
+            staging: Staging::new(stream.clone()),
+            stream,
             ..self
         }
     }
