@@ -5,6 +5,7 @@
 pub mod bands;
 mod pixels;
 pub mod png;
+mod png_crc;
 pub mod png_decode;
 
 pub use pixels::{Form, Pixels};

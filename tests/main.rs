@@ -45,6 +45,7 @@ mod png_encode;
 /// PNG from the GPU against PNG from the CPU, file by file.
 mod png_gpu;
 /// PNG decoded on the GPU against PNG decoded on the CPU, image by image.
+mod png_gpu_chunks;
 mod png_gpu_decode;
 /// Files that a GPU decodes, processes and writes, against the same on the CPU.
 mod png_gpu_pages;

@@ -31,6 +31,7 @@
     Embedded { name: "normalize.u16_c3", compute_60: include_str!("normalize.u16_c3.compute_60.ptx"), compute_90: include_str!("normalize.u16_c3.compute_90.ptx"), sm_90: include_bytes!("normalize.u16_c3.sm_90.cubin") },
     Embedded { name: "normalize.u16_c4", compute_60: include_str!("normalize.u16_c4.compute_60.ptx"), compute_90: include_str!("normalize.u16_c4.compute_90.ptx"), sm_90: include_bytes!("normalize.u16_c4.sm_90.cubin") },
     Embedded { name: "png_codes", compute_60: include_str!("png_codes.compute_60.ptx"), compute_90: include_str!("png_codes.compute_90.ptx"), sm_90: include_bytes!("png_codes.sm_90.cubin") },
+    Embedded { name: "png_crc", compute_60: include_str!("png_crc.compute_60.ptx"), compute_90: include_str!("png_crc.compute_90.ptx"), sm_90: include_bytes!("png_crc.sm_90.cubin") },
     Embedded { name: "png_filter", compute_60: include_str!("png_filter.compute_60.ptx"), compute_90: include_str!("png_filter.compute_90.ptx"), sm_90: include_bytes!("png_filter.sm_90.cubin") },
     Embedded { name: "png_find", compute_60: include_str!("png_find.compute_60.ptx"), compute_90: include_str!("png_find.compute_90.ptx"), sm_90: include_bytes!("png_find.sm_90.cubin") },
     Embedded { name: "png_inflate", compute_60: include_str!("png_inflate.compute_60.ptx"), compute_90: include_str!("png_inflate.compute_90.ptx"), sm_90: include_bytes!("png_inflate.sm_90.cubin") },
