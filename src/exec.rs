@@ -87,7 +87,8 @@ impl<'a> Executor<'a> {
             ..work
         };
         if let (Pixels::Device(_), Some(gpu)) = (pixels, self.devices.opened()) {
-            self.device = format!("GPU ({}), where the image was decoded", gpu.name);
+            let name = self.devices.line(gpu);
+            self.device = format!("{name}, where the image was decoded");
             return Ok(Some(gpu));
         }
         let (gpu, device) = self.devices.choose(&work, &mut self.timeline)?;

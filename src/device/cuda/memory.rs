@@ -105,7 +105,7 @@ impl Gpu {
             queue(memory)
         };
         let make = |bytes| self.page_locked(bytes);
-        if let Some(queued) = self.staging.with(host.len(), make, staged) {
+        if let Some(queued) = self.staging.with(host.len(), false, make, staged) {
             return queued;
         }
         let queued = queue(host);
@@ -188,12 +188,10 @@ impl Gpu {
             Ok(())
         };
         let make = |bytes| self.page_locked(bytes);
-        match self.staging.with(len, make, staged) {
-            Some(read) => read?,
-            None => read(host)?,
+        match self.staging.with(len, true, make, staged) {
+            Some(read) => read,
+            None => read(host),
         }
-        self.staging.reset();
-        Ok(())
     }
 
     /// Copies the words of a small buffer to the host, after all queued work.

@@ -5,6 +5,7 @@
 use crate::image::buffer::Block;
 use anyhow::Result;
 use cudarc::driver::CudaStream;
+use cudarc::driver::result::DriverError;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,8 +22,10 @@ pub(super) struct Staging {
 struct Memory {
     /// `Some(None)`: the driver refuses to lock memory.
     block: Option<Option<Block>>,
-    /// Bytes that queued copies may still read.
+    /// Bytes that queued copies may still use.
     used: usize,
+    /// How often memory was given out.
+    given: u64,
 }
 
 impl Staging {
@@ -34,11 +37,13 @@ impl Staging {
         }
     }
 
-    /// Gives `work` page-locked memory of `len` bytes, which queued copies may use until `reset`; `None`
-    /// if there is not so much. `make` makes such memory.
+    /// Gives `work` page-locked memory of `len` bytes, which queued copies may use until the stream is
+    /// waited for; `None` if there is not so much. `waits`: `work` waits for the stream. `make` makes
+    /// such memory.
     pub(super) fn with<R>(
         &self,
         len: usize,
+        waits: bool,
         make: impl FnOnce(usize) -> Option<Block>,
         work: impl FnOnce(&mut [u8]) -> Result<R>,
     ) -> Option<Result<R>> {
@@ -46,19 +51,29 @@ impl Staging {
             return None;
         }
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let Memory { block, used } = &mut *memory;
+        let Memory { block, used, given } = &mut *memory;
         let block = block.get_or_insert_with(|| make(BYTES)).as_mut()?;
         let part = block.get_mut(*used..*used + len)?;
         *used += len.next_multiple_of(16);
-        Some(work(part))
+        *given += 1;
+        let result = work(part);
+        if waits {
+            *used = 0;
+        }
+        Some(result)
     }
 
-    /// Makes all of the memory free again, once no queued copy uses it.
-    pub(super) fn reset(&self) {
-        self.memory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .used = 0;
+    /// Waits for the stream, after which all memory given out before is free again. Another thread may
+    /// meanwhile have queued a copy; then the memory stays taken until the next wait.
+    pub(super) fn wait(&self) -> std::result::Result<(), DriverError> {
+        let lock = || self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = lock().given;
+        self.stream.synchronize()?;
+        let mut memory = lock();
+        if memory.given == given {
+            memory.used = 0;
+        }
+        Ok(())
     }
 }
 

@@ -26,11 +26,9 @@ pub enum Arg<'a> {
 impl Gpu {
     /// Waits for all queued work.
     pub fn wait(&self) -> Result<()> {
-        self.stream
-            .synchronize()
-            .map_err(|error| anyhow!("{}", description(&error)))?;
-        self.staging.reset();
-        Ok(())
+        self.staging
+            .wait()
+            .map_err(|error| anyhow!("{}", description(&error)))
     }
 
     /// Queues `kernel` with `grid` blocks of the number of threads that it was compiled for.
