@@ -1,7 +1,8 @@
 #!/bin/bash
-# What must hold of what users install: every licence is allowed and printed, no crate is yanked, the Python module's types
-# are sound, and the artefacts are built, installed, run and removed (packaging/check.sh), those of aarch64 under qemu. Needs
-# Rust; what else it needs it installs. Says SKIPPED, and why, where something cannot be had.
+# What must hold of what users install: every licence is allowed and printed, no crate is yanked or known to be vulnerable,
+# the Python module's types are sound, the bill of materials follows its schema, the artefacts are built, installed, run and
+# removed (packaging/check.sh), those of aarch64 under qemu, and the program compiles for macOS. Needs Rust; what else it
+# needs it installs. Says SKIPPED, and why, where something cannot be had.
 #
 #   packaging/test.sh [FOLDER]        target/dist
 set -euo pipefail
@@ -9,6 +10,7 @@ cd "$(dirname "$0")/.."
 . packaging/common.sh
 dist=${1:-target/dist}
 
+tests/crates.py
 packaging/crates.py licenses --check
 packaging/crates.py check
 status=0
@@ -29,7 +31,20 @@ if tools mypy==2.4.1; then
 else
     skip "the Python module's types: mypy cannot be installed"
 fi
+if tools 'cyclonedx-python-lib[json-validation]==11.12.0'; then
+    "$tools/bin/python" - "$dist"/gpuimg-*.cdx.json << 'VALID'
+import sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+wrong = JsonStrictValidator(SchemaVersion.V1_5).validate_str(open(sys.argv[1]).read())
+sys.exit(wrong and f"WRONG: {sys.argv[1]}: {wrong}")
+VALID
+else
+    skip "the bill of materials' schema: cyclonedx-python-lib cannot be installed"
+fi
 packaging/check.sh "$dist"
 if [[ $(uname -m) != aarch64 ]]; then
     if build aarch64-unknown-linux-gnu; then packaging/emulated.sh "$dist"; else skip "aarch64: see above"; fi
 fi
+packaging/targets.sh
