@@ -63,7 +63,7 @@ pub struct Facts {
     /// PCI domain, bus and device.
     pub address: [i32; 3],
     /// The embedded form of each kernel for this GPU: `compute_90`.
-    pub form: &'static str,
+    pub form: String,
 }
 
 impl Gpu {
