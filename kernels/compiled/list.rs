@@ -62,9 +62,12 @@
     Embedded { name: "transpose.b8", compute_60: include_str!("transpose.b8.compute_60.ptx"), compute_90: include_str!("transpose.b8.compute_90.ptx"), sm_90: include_bytes!("transpose.b8.sm_90.cubin") },
     Embedded { name: "papers/launch", compute_60: include_str!("papers/launch.compute_60.ptx"), compute_90: include_str!("papers/launch.compute_90.ptx"), sm_90: &[] },
     Embedded { name: "papers/layout", compute_60: include_str!("papers/layout.compute_60.ptx"), compute_90: include_str!("papers/layout.compute_90.ptx"), sm_90: &[] },
+    Embedded { name: "papers/local", compute_60: include_str!("papers/local.compute_60.ptx"), compute_90: include_str!("papers/local.compute_90.ptx"), sm_90: &[] },
     Embedded { name: "papers/memory", compute_60: include_str!("papers/memory.compute_60.ptx"), compute_90: include_str!("papers/memory.compute_90.ptx"), sm_90: &[] },
     Embedded { name: "papers/minmax", compute_60: include_str!("papers/minmax.compute_60.ptx"), compute_90: include_str!("papers/minmax.compute_90.ptx"), sm_90: &[] },
     Embedded { name: "papers/normalize", compute_60: include_str!("papers/normalize.compute_60.ptx"), compute_90: include_str!("papers/normalize.compute_90.ptx"), sm_90: &[] },
+    Embedded { name: "papers/onchip", compute_60: include_str!("papers/onchip.compute_60.ptx"), compute_90: include_str!("papers/onchip.compute_90.ptx"), sm_90: &[] },
     Embedded { name: "papers/reduce", compute_60: include_str!("papers/reduce.compute_60.ptx"), compute_90: include_str!("papers/reduce.compute_90.ptx"), sm_90: &[] },
+    Embedded { name: "papers/threads", compute_60: include_str!("papers/threads.compute_60.ptx"), compute_90: include_str!("papers/threads.compute_90.ptx"), sm_90: &[] },
     Embedded { name: "papers/transpose", compute_60: include_str!("papers/transpose.compute_60.ptx"), compute_90: include_str!("papers/transpose.compute_90.ptx"), sm_90: &[] },
 ]

@@ -1,13 +1,12 @@
 //! The report as one HTML page: charts made of boxes and text only, without scripts or external
 //! resources, readable on a phone and on paper.
 
-use super::case::{Outcome, Row, rate_of};
-use super::figure::{Published, short};
+use super::case::{Outcome, Row};
+use super::figure::short;
 use super::papers;
 use super::papers::Topic;
 use super::report::{Report, readable};
 use super::table::Table;
-use super::transpose::{GEFORCE, QUADRO, rate_of_ms};
 use crate::html::escaped;
 use std::fmt::Write;
 
@@ -77,13 +76,6 @@ fn section(out: &mut String, report: &Report, table: Table, rows: &[&Row]) {
             chart(out, row, &scales[usize::from(row.about.bytes == 0)]);
         }
     }
-    if table == Table::Transpose
-        && rows
-            .iter()
-            .any(|row| row.about.topic.key == "transpose-sweep")
-    {
-        maps(out, rows);
-    }
     for topic in papers::topics() {
         if rows.iter().any(|row| std::ptr::eq(row.about.topic, topic)) {
             described(out, report, topic);
@@ -103,12 +95,7 @@ impl Scale {
         let rates = rows
             .iter()
             .filter(|row| (row.about.bytes > 0) == bytes)
-            .flat_map(|row| {
-                [
-                    row.rate(),
-                    row.about.published.as_ref().map(Published::rate),
-                ]
-            })
+            .flat_map(|row| [row.rate(), row.published_rate()])
             .flatten();
         let (low, high) = rates.fold((f64::MAX, 0f64), |(low, high), rate| {
             (low.min(rate), high.max(rate))
@@ -171,8 +158,8 @@ fn chart(out: &mut String, row: &Row, scale: &Scale) {
     if let Some(rate) = row.rate() {
         bar("", rate, format!("{} {unit}", short(rate)));
     }
-    if let Some(published) = &row.about.published {
-        bar(" then", published.rate(), published.text());
+    if let Some(then) = row.published_rate() {
+        bar(" then", then, row.published());
     }
     out.push_str("</div></div>\n");
 }
@@ -181,69 +168,19 @@ fn described(out: &mut String, report: &Report, topic: &Topic) {
     let _ = writeln!(
         out,
         "<div class=\"topic\"><h3>{}: {}</h3><pre>{}</pre><p>{}</p>",
-        topic.paper.name(),
+        topic.paper.title(),
         escaped(topic.system),
         escaped(topic.picture),
         escaped(topic.lesson)
     );
-    if let Some(claim) = &topic.claim {
-        let verdict = escaped(&claim.verdict(|id| rate_of(&report.rows, id)));
-        let _ = writeln!(out, "<p class=\"verdict\">{verdict}</p>");
-    }
-    out.push_str("</div>\n");
-}
-
-/// The times of variant 1 by block shape, on this GPU and on the two GPUs of the paper.
-fn maps(out: &mut String, rows: &[&Row]) {
-    let here = QUADRO.map(|(x, y, _)| {
-        let id = format!("transpose/naive-{x}x{y}");
-        let rate = rows.iter().find(|row| row.about.id == id);
-        (x, y, rate.and_then(|row| row.rate()))
-    });
-    let then = |cells: [(u32, u32, f64); 32]| cells.map(|(x, y, ms)| (x, y, Some(rate_of_ms(ms))));
-    out.push_str(
-        "<h3>Variant 1 by shape of block, GB/s: columns are threads along x, rows along y</h3>\n",
-    );
-    for (name, cells) in [
-        ("here", here),
-        ("Quadro, published", then(QUADRO)),
-        ("GeForce 8800, published", then(GEFORCE)),
-    ] {
-        map(out, name, &cells);
-    }
-}
-
-fn map(out: &mut String, name: &str, cells: &[(u32, u32, Option<f64>)]) {
-    let most = cells.iter().filter_map(|cell| cell.2).fold(0.0, f64::max);
-    let _ = write!(
-        out,
-        "<p>{}</p><div class=\"scroll\"><table class=\"map\"><tr><th>y \\ x</th>",
-        escaped(name)
-    );
-    let sides: Vec<u32> = (0..9).map(|power| 1 << power).collect();
-    for x in &sides {
-        let _ = write!(out, "<th>{x}</th>");
-    }
-    for y in &sides {
-        let _ = write!(out, "</tr>\n<tr><th>{y}</th>");
-        for x in &sides {
-            let cell = cells.iter().find(|cell| (cell.0, cell.1) == (*x, *y));
-            match cell.and_then(|cell| cell.2) {
-                Some(rate) => {
-                    // From pale to dark; the text colour changes with the background, to stay
-                    // readable.
-                    let part = rate / most;
-                    let light = 92.0 - 62.0 * part;
-                    let ink = if light < 58.0 { "#fff" } else { "#111" };
-                    let _ = write!(
-                        out,
-                        "<td style=\"background:hsl(196 55% {light:.0}%);color:{ink}\">{}</td>",
-                        short(rate)
-                    );
-                }
-                None => out.push_str("<td></td>"),
-            }
+    for judgement in report.judgements() {
+        if judgement.claim.topic == topic.key {
+            let _ = writeln!(
+                out,
+                "<p class=\"verdict\">{}</p>",
+                escaped(&judgement.verdict_text())
+            );
         }
     }
-    out.push_str("</tr></table></div>\n");
+    out.push_str("</div>\n");
 }

@@ -13,6 +13,7 @@ mod memory;
 mod module;
 mod pinned;
 mod stream;
+mod waiting;
 
 pub use context::{Facts, Gpu};
 pub use kernel::{Grid, Kernel};
