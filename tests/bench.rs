@@ -99,6 +99,41 @@ fn a_failed_row_says_so() {
     assert!(html::page(&report).contains("FAILED"));
 }
 
+/// What --json prints can be drawn again: the same text, page and verdicts.
+#[test]
+fn a_recorded_run_is_drawn_again() {
+    let report = report();
+    let json = report.json().unwrap();
+    let again = record::parse(&json).unwrap();
+    assert_eq!(again.text(), report.text());
+    assert_eq!(again.json().unwrap(), json);
+    assert_eq!(html::page(&again), html::page(&report));
+
+    let folder = folder(&[("run.json", json.as_bytes())]);
+    let drawn = run(
+        folder.path(),
+        &["bench", "--from", "run.json", "--html", "p.html"],
+        &[],
+    );
+    assert_eq!(
+        (drawn.code, drawn.stdout),
+        (0, report.text()),
+        "{}",
+        drawn.stderr
+    );
+    assert!(folder.path().join("p.html").exists());
+    let both = run(
+        folder.path(),
+        &["bench", "memory", "--from", "run.json"],
+        &[],
+    );
+    assert_eq!(both.code, 2, "{}", both.stderr);
+    let unknown = json.replacen("memory/read\"", "memory/unheard-of\"", 1);
+    let unknown = record::parse(&unknown).unwrap();
+    assert!(unknown.left_out.unwrap().contains("memory/unheard-of"));
+    assert!(record::parse("{\"schema\": 2}").is_err());
+}
+
 #[test]
 fn a_comparison_counts_what_became_slower() {
     let before = report();

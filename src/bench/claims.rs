@@ -257,7 +257,9 @@ pub struct Judgement {
     pub here: Option<f64>,
     /// The ids of the rows that were compared.
     pub rows: Vec<String>,
-    /// The tables of the rows that were not measured.
+    /// The rows that were not measured.
+    pub missing: Vec<String>,
+    /// Those of their tables that were not run.
     pub needs: Vec<Table>,
 }
 
@@ -291,9 +293,15 @@ impl Claim {
     pub fn judge(&'static self, rows: &[Measured]) -> Judgement {
         let picks = self.picks();
         let found: Vec<Option<&Measured>> = picks.iter().map(|pick| pick.find(rows)).collect();
-        let mut needs = Vec::new();
-        for (pick, found) in picks.iter().zip(&found) {
-            needs.extend(pick.table().filter(|_| found.is_none()));
+        let (mut missing, mut needs) = (Vec::new(), Vec::new());
+        let was_run = |table| rows.iter().any(|row| row.about.table == table);
+        for (pick, _) in picks
+            .iter()
+            .zip(&found)
+            .filter(|(_, found)| found.is_none())
+        {
+            missing.push(pick.text());
+            needs.extend(pick.table().filter(|&table| !was_run(table)));
         }
         needs.dedup();
         let here = found.iter().copied().collect::<Option<Vec<_>>>();
@@ -307,6 +315,7 @@ impl Claim {
                 .flatten()
                 .map(|row| row.about.id.clone())
                 .collect(),
+            missing,
             needs,
         }
     }
@@ -345,11 +354,13 @@ impl Judgement {
         }
     }
 
-    /// The verdict, and where there is none which tables it needs.
+    /// The verdict, and where there is none which tables or rows it needs.
     pub fn verdict_text(&self) -> String {
         let names: Vec<&str> = self.needs.iter().map(|table| table.name()).collect();
         match self.verdict {
-            Verdict::NotJudged if names.is_empty() => "Not judged".into(),
+            Verdict::NotJudged if names.is_empty() => {
+                format!("Not judged: not measured: {}", self.missing.join(" and "))
+            }
             Verdict::NotJudged => format!("Not judged: needs the table {}", names.join(" and ")),
             verdict => verdict.text().into(),
         }

@@ -119,7 +119,7 @@ fn verdicts(out: &mut String, judgements: &[Judgement]) {
         }
         out.push_str("</div>\n");
     }
-    out.push_str("</section>\n");
+    out.push_str("</section>\n<p class=\"note\">Below, each experiment. Of bars the longer is the faster: <span class=\"key\" style=\"background:var(--here);height:.7rem;vertical-align:-1px\"></span>here, <span class=\"key\" style=\"background:var(--then);height:.7rem;vertical-align:-1px\"></span>published. They begin at zero where the rates of an experiment differ by less than a factor of three, and are logarithmic else.</p>\n");
 }
 
 /// A claim in a line: on the first screen with a link to its experiment, there without.
@@ -294,9 +294,6 @@ fn bars(out: &mut String, row: &Row, scale: &Scale) {
     let diagnostics = row.diagnostics();
     if !diagnostics.is_empty() {
         facts.push(diagnostics);
-    }
-    if scale.log {
-        facts.push("logarithmic".into());
     }
     let _ = write!(
         out,

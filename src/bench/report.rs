@@ -212,7 +212,7 @@ impl Report {
             for judgement in of {
                 let _ = writeln!(
                     out,
-                    "{:<26}{} (then {}; here {})",
+                    "{:<25} {} (then {}; here {})",
                     judgement.verdict_text(),
                     judgement.claim.says,
                     judgement.claim.then(),
