@@ -14,6 +14,8 @@ mod bands;
 mod batch;
 /// The tables of `bench` and the doctor.
 mod bench;
+/// What the papers claim: the pairs of rows, their verdicts, and that nothing is left out.
+mod bench_claims;
 /// Dark frames and flat fields.
 mod calibrate;
 /// The choice of a device, and what follows when a GPU fails, with a pretended GPU.

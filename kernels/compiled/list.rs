@@ -63,9 +63,12 @@
     Embedded { name: "transpose.b8", ptx: &[(60, include_str!("transpose.b8.compute_60.ptx")), (90, include_str!("transpose.b8.compute_90.ptx"))], code: &[(80, include_bytes!("transpose.b8.sm_80.cubin")), (86, include_bytes!("transpose.b8.sm_86.cubin")), (90, include_bytes!("transpose.b8.sm_90.cubin")), (100, include_bytes!("transpose.b8.sm_100.cubin")), (120, include_bytes!("transpose.b8.sm_120.cubin"))] },
     Embedded { name: "papers/launch", ptx: &[(60, include_str!("papers/launch.compute_60.ptx")), (90, include_str!("papers/launch.compute_90.ptx"))], code: &[] },
     Embedded { name: "papers/layout", ptx: &[(60, include_str!("papers/layout.compute_60.ptx")), (90, include_str!("papers/layout.compute_90.ptx"))], code: &[] },
+    Embedded { name: "papers/local", ptx: &[(60, include_str!("papers/local.compute_60.ptx")), (90, include_str!("papers/local.compute_90.ptx"))], code: &[] },
     Embedded { name: "papers/memory", ptx: &[(60, include_str!("papers/memory.compute_60.ptx")), (90, include_str!("papers/memory.compute_90.ptx"))], code: &[] },
     Embedded { name: "papers/minmax", ptx: &[(60, include_str!("papers/minmax.compute_60.ptx")), (90, include_str!("papers/minmax.compute_90.ptx"))], code: &[] },
     Embedded { name: "papers/normalize", ptx: &[(60, include_str!("papers/normalize.compute_60.ptx")), (90, include_str!("papers/normalize.compute_90.ptx"))], code: &[] },
+    Embedded { name: "papers/onchip", ptx: &[(60, include_str!("papers/onchip.compute_60.ptx")), (90, include_str!("papers/onchip.compute_90.ptx"))], code: &[] },
     Embedded { name: "papers/reduce", ptx: &[(60, include_str!("papers/reduce.compute_60.ptx")), (90, include_str!("papers/reduce.compute_90.ptx"))], code: &[] },
+    Embedded { name: "papers/threads", ptx: &[(60, include_str!("papers/threads.compute_60.ptx")), (90, include_str!("papers/threads.compute_90.ptx"))], code: &[] },
     Embedded { name: "papers/transpose", ptx: &[(60, include_str!("papers/transpose.compute_60.ptx")), (90, include_str!("papers/transpose.compute_90.ptx"))], code: &[] },
 ]

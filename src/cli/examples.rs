@@ -30,7 +30,8 @@ pub const VERIFY: &str = "Examples:\n\
 pub const BENCH: &str = "Examples:\n\
 \x20 gpuimg bench                                    every table\n\
 \x20 gpuimg bench transpose reduce --html bench.html two of them, and a page with charts\n\
-\x20 gpuimg bench --json > now.json                  for a later --compare now.json";
+\x20 gpuimg bench --json > now.json                  for a later --compare now.json\n\
+\x20 gpuimg bench --from now.json --html bench.html  that run drawn again, without a GPU";
 
 pub const DOCTOR: &str = "Examples:\n\
 \x20 gpuimg doctor                                   processor, memory, GPU and link\n\

@@ -14,6 +14,7 @@ mod module;
 mod pinned;
 mod staging;
 mod stream;
+mod waiting;
 
 pub use context::{Facts, Gpu};
 pub use kernel::{Grid, Kernel};
