@@ -1,6 +1,7 @@
-//! Runs an operation on an image: on the CPU, or on a GPU as a whole or in bands, where the result
-//! can also be deflated for a PNG. Every image, page and set takes the same three steps: measure
-//! the statistic that the operation asks for, unless it is known; bind; run.
+//! Runs operations on an image, one after the other: on the CPU, or on a GPU as a whole or in bands,
+//! where the result can also be deflated for a PNG. Between two operations the image stays where it
+//! is. Every image, page and set takes the same three steps for each: measure the statistic that the
+//! operation asks for, unless it is known; bind; run.
 
 pub mod bands;
 mod pixels;
@@ -16,7 +17,9 @@ use crate::device::job::Job;
 use crate::device::slots::Slot;
 use crate::device::{Devices, Failed, NoMemory, Work};
 use crate::image::{HostMemory, Image, Samples, Shape};
-use crate::ops::{DeviceImage, Executed, Operation, SampleTypes, Statistic, Statistics};
+use crate::ops::{
+    DeviceImage, Executed, OpResult, Operation, SampleTypes, Statistic, Statistics, Summary,
+};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
 use pixels::Delivered;
@@ -112,37 +115,63 @@ impl<'a> Executor<'a> {
         self.slot.is_some()
     }
 
-    /// Measures a statistic of an image.
-    pub fn measure(&mut self, statistic: Statistic, pixels: Pixels) -> Result<Statistics> {
-        let work = statistic.work(&pixels.shape());
+    /// Measures a statistic of what operations make of an image.
+    ///
+    /// # Errors
+    /// Errors of the device, and options that do not fit the samples.
+    pub fn measure(
+        &mut self,
+        tasks: &[Task],
+        statistic: Statistic,
+        pixels: Pixels,
+    ) -> Result<Statistics> {
+        check(tasks)?;
+        let shape = pixels.shape();
+        let measured = statistic.work(&shape);
+        let work = match tasks {
+            [] => measured,
+            tasks => {
+                let before = work(steps(tasks), &shape, Form::Samples);
+                Work {
+                    touched: before.touched + measured.touched,
+                    ..before
+                }
+            }
+        };
         match self.choose(work, &pixels)? {
-            None => Ok(statistic.cpu(&self.on_host(pixels)?, &mut self.timeline)),
+            None => {
+                let image = self.on_host(pixels)?;
+                let made = run_on_cpu(tasks, image, &mut self.timeline)?
+                    .result
+                    .image()?;
+                Ok(statistic.cpu(&made, &mut self.timeline))
+            }
             Some(gpu) => {
-                let statistics = measure_on_gpu(statistic, pixels, gpu, &mut self.timeline);
+                let statistics = measure_on_gpu(tasks, statistic, pixels, gpu, &mut self.timeline);
                 self.slot = None;
                 statistics.map_err(|error| error.context(Failed))
             }
         }
     }
 
-    /// Runs an operation on an image. A GPU returns the result in the requested `form`; the CPU
-    /// always returns samples.
+    /// Runs operations on an image, one after the other. A GPU returns the result in the requested
+    /// `form`; the CPU always returns samples.
     ///
     /// # Errors
     /// Errors of the device, and options that do not fit the samples.
-    pub fn run(&mut self, task: &Task, pixels: Pixels, form: Form) -> Result<Executed<Pixels>> {
-        task.op.fits(&task.types)?;
+    pub fn run(&mut self, tasks: &[Task], pixels: Pixels, form: Form) -> Result<Executed<Pixels>> {
+        check(tasks)?;
         let shape = pixels.shape();
-        let work = work(task.op, task.statistic(), &shape, form);
+        let work = work(steps(tasks), &shape, form);
         match self.choose(work, &pixels)? {
             None => {
                 let image = self.on_host(pixels)?;
-                let Executed { result, summary } = run_on_cpu(task, image, &mut self.timeline)?;
+                let Executed { result, summary } = run_on_cpu(tasks, image, &mut self.timeline)?;
                 let result = result.try_map(|image| Ok(Pixels::Host(image)))?;
                 Ok(Executed { result, summary })
             }
             Some(gpu) => {
-                let done = run_on_gpu(task, pixels, form, gpu, &mut self.timeline);
+                let done = run_on_gpu(tasks, pixels, form, gpu, &mut self.timeline);
                 self.slot = None;
                 let done = done.map_err(|error| error.context(Failed))?;
                 if done.in_bands {
@@ -153,21 +182,22 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The GPU that will run the operation on an image of this shape, if it can decode the image
+    /// The GPU that will run the operations on an image of this shape, if it can decode the image
     /// too; `None`: the host decodes it.
     ///
     /// # Errors
     /// A requested GPU that cannot be used.
     pub fn decoder(
         &mut self,
-        op: &dyn Operation,
+        ops: &[&dyn Operation],
         shape: &Shape,
         form: Form,
     ) -> Result<Option<&'a Gpu>> {
         self.work.decoded = shape.bytes() as u64;
+        let steps = ops.iter().map(|op| (*op, op.statistic()));
         let work = Work {
             decoded: self.work.decoded,
-            ..work(op, op.statistic(), shape, form)
+            ..work(steps, shape, form)
         };
         let gpu = self.devices.choose_decoder(&work, &mut self.timeline)?;
         Ok(gpu.filter(|gpu| self.enter(gpu)))
@@ -209,22 +239,48 @@ impl<'a> Executor<'a> {
     }
 }
 
-/// The bytes that an operation moves, and a statistic that is measured for it.
-fn work(op: &dyn Operation, statistic: Statistic, shape: &Shape, form: Form) -> Work {
-    let bound = op.work(shape);
-    Work {
-        touched: statistic.work(shape).touched + bound.touched,
+/// Each operation, and the statistic that is still to be measured for it.
+fn steps<'a>(tasks: &'a [Task]) -> impl Iterator<Item = (&'a dyn Operation, Statistic)> {
+    tasks.iter().map(|task| (task.op, task.statistic()))
+}
+
+/// The bytes that operations move, and the statistics that are measured for them. The image is copied
+/// to the device once, and the last result back.
+fn work<'a>(
+    steps: impl Iterator<Item = (&'a dyn Operation, Statistic)>,
+    shape: &Shape,
+    form: Form,
+) -> Work {
+    let mut all = Work {
         compressed: match form {
             Form::Png => shape.bytes() as u64,
             Form::Samples => 0,
         },
-        ..bound
+        ..Work::default()
+    };
+    for (op, statistic) in steps {
+        let bound = op.work(shape);
+        all.touched += statistic.work(shape).touched + bound.touched;
+        all.transferred = all.transferred.max(bound.transferred);
     }
+    all
+}
+
+/// Refuses options that do not fit the samples; of several operations it names the one.
+fn check(tasks: &[Task]) -> Result<()> {
+    for task in tasks {
+        let fits = task.op.fits(&task.types);
+        match tasks.len() {
+            1 => fits?,
+            _ => fits.with_context(|| task.op.name())?,
+        }
+    }
+    Ok(())
 }
 
 /// Runs an operation on plain samples on all cores.
 pub fn on_cpu(op: &dyn Operation, image: Image, timeline: &mut Timeline) -> Result<Executed> {
-    run_on_cpu(&Task::plain(op, &image.shape()), image, timeline)
+    run_on_cpu(&[Task::plain(op, &image.shape())], image, timeline)
 }
 
 /// Runs an operation on plain samples on a GPU, and brings the result back.
@@ -235,7 +291,7 @@ pub fn on_gpu(
     timeline: &mut Timeline,
 ) -> Result<Executed> {
     let task = Task::plain(op, &image.shape());
-    let done = run_on_gpu(&task, Pixels::Host(image), Form::Samples, gpu, timeline)?;
+    let done = run_on_gpu(&[task], Pixels::Host(image), Form::Samples, gpu, timeline)?;
     let Executed { result, summary } = done.executed;
     let result = result.try_map(|pixels| match pixels {
         Pixels::Host(image) => Ok(image),
@@ -244,28 +300,37 @@ pub fn on_gpu(
     Ok(Executed { result, summary })
 }
 
-fn run_on_cpu(task: &Task, image: Image, timeline: &mut Timeline) -> Result<Executed> {
-    let own = task.statistic().cpu(&image, timeline);
-    let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
-    Ok(Executed {
-        result: bound.cpu(image, timeline)?,
-        summary: bound.summary(),
-    })
+fn run_on_cpu(tasks: &[Task], image: Image, timeline: &mut Timeline) -> Result<Executed> {
+    let mut done = Executed {
+        result: OpResult::Image(image),
+        summary: Summary::default(),
+    };
+    for task in tasks {
+        let image = done.result.image()?;
+        let own = task.statistic().cpu(&image, timeline);
+        let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
+        done = Executed {
+            result: bound.cpu(image, timeline)?,
+            summary: done.summary.then(bound.summary()),
+        };
+    }
+    Ok(done)
 }
 
-/// The result of an operation on a GPU.
+/// The result of operations on a GPU.
 #[derive(Debug)]
 pub struct OnGpu {
-    /// The operation's result.
+    /// The result of the last operation.
     pub executed: Executed<Pixels>,
     /// Whether the image was processed in bands because device memory could not hold it.
     pub in_bands: bool,
 }
 
-/// Runs an operation on a GPU. An image from host memory returns in the same memory. An image that
-/// device memory cannot hold is processed in bands and returns as samples. Errors: the GPU's.
+/// Runs operations on a GPU, one after the other. An image from host memory returns in the same
+/// memory. An image that device memory cannot hold is processed in bands, for each operation by
+/// itself, and returns as samples. Errors: the GPU's.
 pub fn run_on_gpu(
-    task: &Task,
+    tasks: &[Task],
     pixels: Pixels,
     form: Form,
     gpu: &Gpu,
@@ -275,7 +340,7 @@ pub fn run_on_gpu(
     let (mut memory, resident) = staged(pixels)?;
     let cuttable = resident.is_none();
     let whole = gpu.job(&mut memory, timeline, |job| {
-        whole(task, uploaded(resident, shape, job)?, form, job)
+        whole(tasks, uploaded(resident, shape, job)?, form, job)
     });
     match whole {
         Ok(Executed { result, summary }) => Ok(OnGpu {
@@ -289,13 +354,19 @@ pub fn run_on_gpu(
         // unchanged here.
         Err(error) if error.is::<NoMemory>() && cuttable => {
             let image = memory.into_image(shape);
-            let Executed { result, summary } =
-                bands::run(task, image, gpu, timeline, bands::BYTES)?;
+            let executed = match tasks {
+                [task] => {
+                    let Executed { result, summary } =
+                        bands::run(task, image, gpu, timeline, bands::BYTES)?;
+                    Executed {
+                        result: result.try_map(|image| Ok(Pixels::Host(image)))?,
+                        summary,
+                    }
+                }
+                tasks => one_by_one(tasks, image, gpu, timeline)?,
+            };
             Ok(OnGpu {
-                executed: Executed {
-                    result: result.try_map(|image| Ok(Pixels::Host(image)))?,
-                    summary,
-                },
+                executed,
                 in_bands: true,
             })
         }
@@ -303,8 +374,32 @@ pub fn run_on_gpu(
     }
 }
 
-/// As `run_on_gpu`, but measures a statistic.
+/// Runs operations on a GPU that does not hold what all of them need at once: the image returns to
+/// host memory after each.
+fn one_by_one(
+    tasks: &[Task],
+    image: Image,
+    gpu: &Gpu,
+    timeline: &mut Timeline,
+) -> Result<Executed<Pixels>> {
+    let mut done = Executed {
+        result: OpResult::Image(Pixels::Host(image)),
+        summary: Summary::default(),
+    };
+    for task in tasks {
+        let pixels = done.result.image()?;
+        let step = run_on_gpu(&[*task], pixels, Form::Samples, gpu, timeline)?.executed;
+        done = Executed {
+            result: step.result,
+            summary: done.summary.then(step.summary),
+        };
+    }
+    Ok(done)
+}
+
+/// As `run_on_gpu`, but measures a statistic of the result.
 fn measure_on_gpu(
+    tasks: &[Task],
     statistic: Statistic,
     pixels: Pixels,
     gpu: &Gpu,
@@ -315,11 +410,16 @@ fn measure_on_gpu(
     let cuttable = resident.is_none();
     let statistics = gpu.job(&mut memory, timeline, |job| {
         let image = uploaded(resident, shape, job)?;
-        statistic.cuda(&image, job)?.on_host(job)
+        let (made, _) = queued(tasks, image, job)?;
+        statistic.cuda(&made.image()?, job)?.on_host(job)
     });
     match statistics {
         Err(error) if error.is::<NoMemory>() && cuttable => {
-            bands::measure(statistic, shape, &mut memory, gpu, timeline)
+            if tasks.is_empty() {
+                return bands::measure(statistic, shape, &mut memory, gpu, timeline);
+            }
+            let made = one_by_one(tasks, memory.into_image(shape), gpu, timeline)?;
+            measure_on_gpu(&[], statistic, made.result.image()?, gpu, timeline)
         }
         found => found,
     }
@@ -345,24 +445,41 @@ fn uploaded(resident: Option<DeviceImage>, shape: Shape, job: &mut Job) -> Resul
     }
 }
 
-/// Runs the operation on a whole image in device memory and leaves the result in the job's memory.
+/// Runs operations on a whole image in device memory and leaves the result in the job's memory.
 /// Everything is queued without waiting, except for a histogram and for the length of a PNG: the
-/// host receives the statistic together with the result.
+/// host receives the statistics together with the result.
 fn whole(
-    task: &Task,
+    tasks: &[Task],
     image: DeviceImage,
     form: Form,
     job: &mut Job,
 ) -> Result<Executed<Delivered>> {
-    let own = task.statistic().cuda(&image, job)?;
-    let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
-    let result = bound.cuda(image, job)?;
-    drop(bound);
+    let (result, measured) = queued(tasks, image, job)?;
     let result = result.try_map(|image| Delivered::from_device(&image, form, job))?;
-    let own = own.on_host(job)?;
-    let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
-    Ok(Executed {
-        result,
-        summary: bound.summary(),
-    })
+    let mut summary = Summary::default();
+    for (task, own) in tasks.iter().zip(measured) {
+        let own = own.on_host(job)?;
+        let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
+        summary = summary.then(bound.summary());
+    }
+    Ok(Executed { result, summary })
+}
+
+/// Queues operations on an image in device memory, one after the other; returns the last result, and
+/// what was measured for each.
+fn queued(
+    tasks: &[Task],
+    image: DeviceImage,
+    job: &mut Job,
+) -> Result<(OpResult<DeviceImage>, Vec<Statistics>)> {
+    let (mut result, mut measured) = (OpResult::Image(image), Vec::with_capacity(tasks.len()));
+    for task in tasks {
+        let image = result.image()?;
+        let own = task.statistic().cuda(&image, job)?;
+        let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
+        result = bound.cuda(image, job)?;
+        drop(bound);
+        measured.push(own);
+    }
+    Ok((result, measured))
 }

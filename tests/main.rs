@@ -16,6 +16,8 @@ mod batch;
 mod bench;
 /// Dark frames and flat fields.
 mod calibrate;
+/// Several verbs in one pass.
+mod chain;
 /// The choice of a device, and what follows when a GPU fails, with a pretended GPU.
 mod choice;
 /// The command as a user meets it: files, exit statuses, sentences.

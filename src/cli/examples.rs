@@ -12,6 +12,13 @@ pub const MERGE: &str = "Examples:\n\
 \x20 gpuimg merge parts -o all.hist                  every .hist file of a folder\n\
 \x20 gpuimg merge 1.hist 2.hist 3.hist -o all.hist   or each by its name";
 
+pub const RUN: &str = "Examples:\n\
+\x20 gpuimg run 'calibrate --dark d.tif + normalize + rotate 90' in/ out/\n\
+\x20 gpuimg run 'rotate 90 + flip horizontal' in.tif out.tif\n\
+\x20 gpuimg run 'normalize --across + rotate 180' in/ out/ --format png\n\
+Options of files, as --overwrite, stand behind the verbs; --auto-orient and --depth 16\n\
+come before the first verb, and --depth 8 after the last.";
+
 pub const PROJECT: &str = "Examples:\n\
 \x20 gpuimg project mean darks/ dark.tif             the mean of all images of a folder\n\
 \x20 gpuimg project max stack.tif brightest.tif      of all pages of a stack\n\
