@@ -5,7 +5,7 @@ mod examples;
 mod images;
 mod mistakes;
 
-use crate::batch::options::{Counted, Files, Gathered, Options};
+use crate::batch::options::{Counted, Files, Gathered, Merged, Options};
 use crate::bench;
 use crate::ops::Verb as _;
 use crate::ops::histogram::Histogram as Counting;
@@ -118,15 +118,18 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Join the histograms of the parts of a set
+    /// Join the histograms of the parts of a set, or their partial projections to an image
     #[command(after_help = examples::MERGE)]
     Merge {
-        /// Files of `gpuimg histogram`, one of each part, or folders of them
+        /// Files of `gpuimg histogram` or of `gpuimg project --partial`, one of each part, or folders of them
         #[arg(required = true, value_name = "INPUT")]
         inputs: Vec<PathBuf>,
         /// The output.
         #[command(flatten)]
         output: Counted,
+        /// How an image is written.
+        #[command(flatten)]
+        image: Merged,
     },
     /// Compare two images sample by sample, or one image's results on the CPU and on a GPU
     #[command(visible_alias = "compare", after_help = examples::VERIFY)]

@@ -50,7 +50,11 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             batch,
             common,
         } => histogram::run(inputs, output, batch, common),
-        Verb::Merge { inputs, output } => merge::run(inputs, output),
+        Verb::Merge {
+            inputs,
+            output,
+            image,
+        } => merge::run(inputs, output, image),
         Verb::Verify {
             images,
             devices,

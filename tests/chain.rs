@@ -1,7 +1,6 @@
 //! Several verbs in one pass. The law is one: the bytes of every output are those of the verbs one after
 //! the other, through files that lose nothing.
 
-use crate::batch::names;
 use crate::stacks::stack;
 use crate::support::tiff::Build;
 use crate::support::{Kind, Numbers, folder, gpu, image, listing, run, samples};
@@ -299,4 +298,386 @@ fn one_pass_on_a_gpu_gives_the_bytes_of_the_cpu() {
     };
     matrix(&mut law, &[(3, 2), (257, 129)]);
     assert!(law.cases.same > 400, "{:?}", law.cases);
+}
+
+/// A folder of images of one kind, a dark frame for them and one for them turned.
+fn place() -> tempfile::TempDir {
+    let page = |seed: u16, kind| {
+        let noise = image(31, 20, 1, Depth::Sixteen, kind);
+        let gpuimg::image::Samples::U16(words) = noise.samples() else {
+            unreachable!()
+        };
+        let words = words.iter().map(|&word| word / 4 + seed).collect();
+        Image::new(noise.shape(), samples(words, Depth::Sixteen))
+    };
+    let plain = |seed, kind| Build::default().file(&page(seed, kind));
+    let pages: Vec<Image> = (0..4).map(|index| page(300 * index, Kind::Noise)).collect();
+    let place = folder(&[
+        ("in/a.tif", &plain(900, Kind::Noise)),
+        ("in/b.tif", &plain(20_000, Kind::Narrow)),
+        ("in/deep/c.tif", &plain(3, Kind::Extremes)),
+        ("dark.tif", &plain(0, Kind::Narrow)),
+    ]);
+    fs::write(
+        place.path().join("stack.tif"),
+        stack(&pages, &Metadata::default()),
+    )
+    .unwrap();
+    let done = run(
+        place.path(),
+        &["rotate", "90", "dark.tif", "turned.tif"],
+        &[],
+    );
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    place
+}
+
+fn go(root: &Path, args: &[&str]) -> crate::support::Run {
+    let done = run(root, args, &[]);
+    assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+    done
+}
+
+/// The files below two folders, byte by byte, without the journals.
+fn same(root: &Path, a: &str, b: &str) {
+    let read = |name: &str| {
+        let tree = crate::batch::tree(&root.join(name));
+        let images = tree
+            .into_iter()
+            .filter(|(name, _)| name.extension().is_some_and(|e| e == "tif"));
+        images.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let (a, b) = (read(a), read(b));
+    assert!(!a.is_empty());
+    assert!(a == b, "{:?} and {:?}", a.keys(), b.keys());
+}
+
+/// The command, over a folder: own ranges, that of the whole set, and that of a histogram.
+#[test]
+fn the_verb() {
+    let place = place();
+    let root = place.path();
+    let chains = [
+        ("o", "", &["normalize", "--clip", "1:99"][..]),
+        (
+            "x",
+            " --across",
+            &["normalize", "--clip", "1:99", "--across"],
+        ),
+    ];
+    for (name, across, normalize) in chains {
+        let verbs = format!(
+            "rotate 90 + calibrate --dark turned.tif --offset=7 + normalize --clip 1:99{across} + flip horizontal"
+        );
+        go(root, &["run", &verbs, "in", name]);
+        let steps = |n: usize| format!("{name}{n}");
+        go(root, &["rotate", "90", "in", &steps(1)]);
+        go(
+            root,
+            &[
+                "calibrate",
+                "--dark",
+                "turned.tif",
+                "--offset=7",
+                &steps(1),
+                &steps(2),
+            ],
+        );
+        go(root, &[normalize, &[&steps(2), &steps(3)]].concat());
+        go(root, &["flip", "horizontal", &steps(3), &steps(4)]);
+        same(root, name, &steps(4));
+    }
+    go(root, &["histogram", "x2", "-o", "x.hist"]);
+    let verbs = "rotate 90 + calibrate --dark turned.tif --offset=7 + normalize --clip 1:99 --range-from x.hist + flip horizontal";
+    go(root, &["run", verbs, "in", "h"]);
+    same(root, "h", "x");
+    // Two that measure the set, one after the other.
+    go(
+        root,
+        &[
+            "run",
+            "normalize --across --to 0:999 + calibrate --dark dark.tif + normalize --across",
+            "in",
+            "two",
+        ],
+    );
+    go(
+        root,
+        &["normalize", "--across", "--to", "0:999", "in", "two1"],
+    );
+    go(root, &["calibrate", "--dark", "dark.tif", "two1", "two2"]);
+    go(root, &["normalize", "--across", "two2", "two3"]);
+    same(root, "two", "two3");
+    // Pages of a stack, of which the chain takes two.
+    go(
+        root,
+        &[
+            "run",
+            "calibrate --dark dark.tif + normalize + normalize --scope page --to 5:70",
+            "stack.tif",
+            "p.tif",
+            "--pages",
+            "2-3",
+        ],
+    );
+    go(
+        root,
+        &[
+            "calibrate",
+            "--dark",
+            "dark.tif",
+            "stack.tif",
+            "p1.tif",
+            "--pages",
+            "2-3",
+        ],
+    );
+    go(root, &["normalize", "p1.tif", "p2.tif"]);
+    go(
+        root,
+        &[
+            "normalize",
+            "--scope",
+            "page",
+            "--to",
+            "5:70",
+            "p2.tif",
+            "p3.tif",
+        ],
+    );
+    let read = |name: &str| fs::read(root.join(name)).unwrap();
+    assert!(read("p.tif") == read("p3.tif"));
+    // What is told of it.
+    let told = go(
+        root,
+        &[
+            "run",
+            "normalize + rotate 90",
+            "dark.tif",
+            "-",
+            "--format",
+            "tiff",
+            "--stats=json",
+        ]
+        .map(|word| if word == "-" { "s.tif" } else { word }),
+    );
+    let stats: serde_json::Value = serde_json::from_str(&told.stderr).unwrap();
+    assert_eq!(stats["verb"], "run");
+    let stages = stats["stages"].to_string();
+    assert!(
+        ["scale", "rotate"]
+            .iter()
+            .all(|stage| stages.contains(stage)),
+        "{stages}"
+    );
+    go(
+        root,
+        &[
+            "run",
+            "normalize + rotate 90",
+            "in",
+            "r",
+            "--report",
+            "r.jsonl",
+        ],
+    );
+    let report = fs::read_to_string(root.join("r.jsonl")).unwrap();
+    assert_eq!(report.lines().count(), 3);
+    assert!(report.contains("ranges"), "{report}");
+}
+
+/// A run goes on where another with the same verbs stopped, and makes anew what other verbs made.
+#[test]
+fn a_run_is_resumed_by_all_of_its_verbs() {
+    let place = place();
+    let root = place.path();
+    let verbs = "calibrate --dark dark.tif + normalize + rotate 90";
+    let line = |verbs, more: &[&'static str]| {
+        let done = go(
+            root,
+            &[
+                &["run", verbs, "in", "out", "--resume", "--overwrite"],
+                more,
+            ]
+            .concat(),
+        );
+        done.stderr
+    };
+    line(verbs, &[]);
+    let first = crate::batch::tree(&root.join("out"));
+    fs::remove_file(root.join("out/a.tif")).unwrap();
+    assert!(line(verbs, &[]).contains("done before"));
+    let words = |tree: &std::collections::BTreeMap<_, Vec<u8>>| {
+        let images = tree
+            .iter()
+            .filter(|(name, _): &(&std::path::PathBuf, _)| name.extension().is_some());
+        images.map(|(_, file)| file.clone()).collect::<Vec<_>>()
+    };
+    assert!(words(&crate::batch::tree(&root.join("out"))) == words(&first));
+    for other in [
+        "calibrate --dark dark.tif --offset 1 + normalize + rotate 90",
+        "calibrate --dark dark.tif + normalize + rotate 270",
+        "normalize + calibrate --dark dark.tif + rotate 90",
+        "calibrate --dark dark.tif + normalize",
+    ] {
+        assert!(!line(other, &[]).contains("done before"), "{other}");
+        assert!(
+            words(&crate::batch::tree(&root.join("out"))) != words(&first),
+            "{other}"
+        );
+        assert!(!line(verbs, &[]).contains("done before"), "{other}");
+        assert!(
+            words(&crate::batch::tree(&root.join("out"))) == words(&first),
+            "{other}"
+        );
+    }
+    // In place: done once, whatever the number of runs.
+    go(
+        root,
+        &[
+            "run",
+            "normalize --to 3:9000 + rotate 90",
+            "in",
+            "in",
+            "--overwrite",
+        ],
+    );
+    let once = crate::batch::tree(&root.join("in"));
+    let again = go(
+        root,
+        &[
+            "run",
+            "normalize --to 3:9000 + rotate 90",
+            "in",
+            "in",
+            "--overwrite",
+            "--resume",
+        ],
+    );
+    assert!(again.stderr.contains("done before"), "{}", again.stderr);
+    assert!(words(&crate::batch::tree(&root.join("in"))) == words(&once));
+}
+
+#[test]
+fn what_is_refused() {
+    let place = place();
+    let root = place.path();
+    let before = listing(root);
+    for (code, verbs, more, told) in [
+        (2, "sum", &[][..], "it makes no images"),
+        (
+            2,
+            "normalize + rotate 91",
+            &[],
+            "rotate wants 90, 180 or 270",
+        ),
+        (
+            2,
+            "normalize --overwrite",
+            &[],
+            "--overwrite stands behind the verbs",
+        ),
+        (
+            2,
+            "calibrate --dark dark.tif + normalize",
+            &["--depth", "16"],
+            "--depth is for a later step",
+        ),
+        (
+            2,
+            "normalize + calibrate --dark dark.tif",
+            &["--depth", "8"],
+            "--depth is for a later step",
+        ),
+        (
+            2,
+            "calibrate --dark dark.tif + normalize",
+            &["--auto-orient"],
+            "--auto-orient would turn",
+        ),
+        (
+            2,
+            "rotate 90 + normalize --across",
+            &["--depth", "16"],
+            "--depth 16 is for an earlier run",
+        ),
+        (
+            2,
+            "rotate 90 + normalize --across",
+            &["--shard", "1/2"],
+            "--across and --shard",
+        ),
+        (
+            2,
+            "rotate 90 + normalize --across",
+            &["--watch"],
+            "--across measures all images first",
+        ),
+        (
+            1,
+            "rotate 90 + calibrate --dark dark.tif",
+            &[],
+            "cannot calibrate in/a.tif: it is 20×31 grey",
+        ),
+        (
+            1,
+            "rotate 90 + calibrate --dark missing.tif",
+            &[],
+            "cannot read missing.tif",
+        ),
+    ] {
+        let args = [&["run", verbs], more, &["in", "out", "-q"]].concat();
+        let done = run(root, &args, &[]);
+        assert_eq!(done.code, code, "{args:?}: {}", done.stderr);
+        assert!(done.stderr.contains(told), "{args:?}: {}", done.stderr);
+        if code == 2 {
+            assert_eq!(listing(root), before, "{args:?}");
+        }
+        let _ = fs::remove_dir_all(root.join("out"));
+    }
+    let done = run(
+        root,
+        &[
+            "run",
+            "normalize + rotate 90",
+            "in",
+            "dark.tif",
+            "--overwrite",
+        ],
+        &[],
+    );
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    let done = run(
+        root,
+        &[
+            "run",
+            "calibrate --dark dark.tif + normalize",
+            "in/a.tif",
+            "dark.tif",
+            "--overwrite",
+        ],
+        &[],
+    );
+    assert!(
+        done.code == 2 && done.stderr.contains("dark.tif is a frame"),
+        "{}",
+        done.stderr
+    );
+}
+
+/// The same bytes on a GPU, where the batch's frames stay, and several workers share them.
+#[test]
+fn the_verb_on_a_gpu() {
+    if gpu(3).is_none() {
+        return;
+    }
+    let place = place();
+    for device in ["cpu", "gpu"] {
+        let verbs = "calibrate --dark dark.tif --hot 90 + normalize --clip 1:99 + rotate 90";
+        go(
+            place.path(),
+            &["run", verbs, "in", device, "--device", device],
+        );
+    }
+    same(place.path(), "cpu", "gpu");
 }

@@ -40,6 +40,8 @@ mod laws;
 mod limits;
 /// What files say beside their samples: kept, made true, carried over, or told.
 mod metadata;
+/// Parts of a projection, and what merges them.
+mod partial;
 /// PNG read: every colour type, depth and filter, and hostile files.
 mod png_decode;
 /// PNG written, and read back by other decoders.

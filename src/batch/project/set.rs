@@ -7,13 +7,14 @@ use crate::batch::tally::Screen;
 use crate::batch::workers::{Cores, Next, Workers};
 use crate::codec::{Reader, Reading};
 use crate::files::Source;
-use crate::image::{Image, Shape};
-use crate::metadata::{Alpha, Diagnostics, Metadata};
+use crate::image::{Depth, Image, Shape};
+use crate::metadata::{Alpha, Axis, Diagnostics, Metadata};
 use crate::ops::project::Projection;
 use crate::pipeline::{Resources, memory};
 use crate::timing::{Report as Times, Timeline};
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,6 +48,56 @@ impl Kind {
     }
 }
 
+/// A kind as it is written down.
+#[derive(Serialize, Deserialize)]
+pub struct KindRecord {
+    width: u64,
+    height: u64,
+    channels: usize,
+    depth: u32,
+    signed: bool,
+    white_is_zero: bool,
+    alpha: Alpha,
+    orientation: u16,
+}
+
+impl Kind {
+    /// The kind, to be written down.
+    pub fn record(&self) -> KindRecord {
+        KindRecord {
+            width: self.shape.width as u64,
+            height: self.shape.height as u64,
+            channels: self.shape.channels,
+            depth: self.shape.depth.bits(),
+            signed: self.signed,
+            white_is_zero: self.white_is_zero,
+            alpha: self.alpha,
+            orientation: self.orientation,
+        }
+    }
+
+    /// The kind that was written down.
+    ///
+    /// # Errors
+    /// A shape that no image has.
+    pub fn of_record(record: &KindRecord) -> Result<Kind> {
+        let depth = match record.depth {
+            8 => Depth::Eight,
+            16 => Depth::Sixteen,
+            other => bail!("{other} bits are no depth"),
+        };
+        let channels = record.channels;
+        ensure!((1..=4).contains(&channels), "{channels} channels");
+        Ok(Kind {
+            shape: Shape::checked(record.width, record.height, channels, depth)?,
+            signed: record.signed,
+            white_is_zero: record.white_is_zero,
+            alpha: record.alpha,
+            orientation: record.orientation,
+        })
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         self.shape.fmt(f)?;
@@ -77,6 +128,8 @@ pub struct Set<'a> {
     pub first: First,
     /// The files that belong together: the item's index, and how many pages are taken of it.
     files: Vec<(usize, usize)>,
+    /// The pages that are taken of the only file, and how many it has; `None` for all pages.
+    taken: Option<(Vec<usize>, usize)>,
 }
 
 /// Called with each image, on the worker's thread; an error ends the run.
@@ -142,12 +195,14 @@ impl<'a> Set<'a> {
                     Ok(())
                 }
                 None => {
-                    let first = first(item, kind, &reading).with_context(|| unread(item))?;
+                    let first = first(index, item, kind, &reading);
+                    let first = first.with_context(|| unread(item))?;
                     set = Some(Set {
                         items,
                         reading,
                         first,
                         files: vec![(index, pages)],
+                        taken: None,
                     });
                     Ok(())
                 }
@@ -163,6 +218,55 @@ impl<'a> Set<'a> {
     /// How many images there are.
     pub fn pages(&self) -> usize {
         self.files.iter().map(|(_, pages)| pages).sum()
+    }
+
+    /// A set for each image that remains when the pages of the only file are projected along an axis,
+    /// with the metadata of the first page of each.
+    ///
+    /// # Errors
+    /// Several files, and one whose metadata do not name the axis.
+    pub fn along(&self, axis: Axis) -> Result<Vec<Set<'a>>> {
+        let &[(index, pages)] = &self.files[..] else {
+            bail!("--axis projects the pages of one file");
+        };
+        let item = &self.items.items[index];
+        let sets = || -> Result<Vec<Set>> {
+            let source = open(item)?;
+            let mut reader = Reader::open(&source, &self.reading)?;
+            ensure!(
+                reader.is_whole() && reader.pages().len() == pages,
+                "its axes are those of all of its pages, and not all are taken"
+            );
+            let (format, channels) = (reader.format(), self.first.kind.shape.channels);
+            let axes = format.axes(&self.first.metadata, channels, pages)?;
+            let axes =
+                axes.context("its metadata name no axes (without --axis all pages are taken)")?;
+            ensure!(
+                axes.size(axis) > 1,
+                "it has no axis {axis}: its pages are {axes}"
+            );
+            let groups = axes.groups(axis);
+            let images = groups.len();
+            let set = |pages_of_it: Vec<usize>| {
+                reader.turn_to(pages_of_it[0])?;
+                let mut diagnostics = Diagnostics::default();
+                let mut metadata = reader.metadata(&mut diagnostics)?;
+                format.collapse(&mut metadata, (axis, images), &mut diagnostics);
+                Ok(Set {
+                    items: self.items,
+                    reading: self.reading,
+                    first: First {
+                        metadata,
+                        diagnostics,
+                        ..self.first.clone()
+                    },
+                    files: vec![(index, pages_of_it.len())],
+                    taken: Some((pages_of_it, pages)),
+                })
+            };
+            groups.into_iter().map(set).collect()
+        };
+        sets().with_context(|| format!("cannot project {} along {axis}", item.input.display()))
     }
 
     /// Reads every image once, in any order, and calls `take` with each. What cannot be read is
@@ -253,7 +357,8 @@ impl<'a> Set<'a> {
             }
         };
         let reader = Reader::open(&source, &self.reading).and_then(|reader| {
-            ensure!(reader.pages().len() == pages, CHANGED);
+            let all = self.taken.as_ref().map_or(pages, |(_, all)| *all);
+            ensure!(reader.pages().len() == all, CHANGED);
             Ok(reader)
         });
         let mut reader = match reader.with_context(|| unread(item)) {
@@ -293,7 +398,10 @@ impl<'a> Set<'a> {
     }
 
     fn page(&self, reader: &mut Reader, page: usize) -> Result<(Image, Metadata)> {
-        reader.turn_to(page)?;
+        reader.turn_to(match &self.taken {
+            Some((taken, _)) => taken[page],
+            None => page,
+        })?;
         let image = reader.decode()?;
         let mut metadata = reader.metadata(&mut Diagnostics::default())?;
         metadata.check_maxval(image.samples());
@@ -346,8 +454,22 @@ fn look(item: &Item, reading: &Reading) -> Result<(Kind, usize)> {
     Ok((known.context("it has no page")?, pages.len()))
 }
 
-/// The first page of a file, for the result's metadata.
-fn first(item: &Item, kind: Kind, reading: &Reading) -> Result<First> {
+/// The kind of an image's first page.
+///
+/// # Errors
+/// It cannot be read.
+pub fn kind(item: &Item) -> Result<Kind> {
+    let source = open(item)?;
+    let reader = Reader::open(&source, &Reading::default())?;
+    let metadata = reader.metadata(&mut Diagnostics::default())?;
+    Ok(Kind::of(reader.shape(), &metadata))
+}
+
+/// The first page of a file, for the result's metadata; its place among the items.
+///
+/// # Errors
+/// It cannot be read.
+pub fn first(index: usize, item: &Item, kind: Kind, reading: &Reading) -> Result<First> {
     let source = open(item)?;
     let reader = Reader::open(&source, reading)?;
     let mut diagnostics = Diagnostics::default();
@@ -355,6 +477,7 @@ fn first(item: &Item, kind: Kind, reading: &Reading) -> Result<First> {
     let surveys = reader.surveys()?;
     Ok(First {
         path: item.input.clone(),
+        index,
         kind,
         metadata,
         bytes: surveys.first().map_or(0, |(_, bytes)| *bytes),
