@@ -8,6 +8,8 @@
 
 mod support;
 
+/// Stacks projected along one of their axes.
+mod axes;
 /// Images that a GPU's memory does not hold at once.
 mod bands;
 /// Many files: folders, parts, bad files, what is said.

@@ -5,6 +5,7 @@
 //! A median needs all images at once. Where memory does not hold them, it is made of a range of
 //! samples after the other, and every input is read once for each range.
 
+mod kind;
 mod partial;
 mod set;
 
@@ -25,9 +26,10 @@ use crate::outcome::Outcome;
 use crate::pipeline::{Made, Resources};
 use crate::timing::{FileCounts, Report as Times, Timeline};
 use anyhow::{Context, Result, bail, ensure};
+pub use kind::Kind;
 use partial::Known;
 pub use partial::Partial;
-pub use set::{Kind, Set};
+pub use set::Set;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};

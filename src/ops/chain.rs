@@ -3,13 +3,15 @@
 
 use super::{Access, Operation};
 use crate::image::{Depth, Shape};
+use crate::metadata::Effect;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-/// The subcommand's name: that of a single operation, or `run`.
+/// The subcommand's name: that of a single operation or of one that gives numbers, or `run`.
 pub fn name(ops: &[&dyn Operation]) -> &'static str {
     match ops {
         [op] => op.name(),
+        [.., last] if last.effect() == Effect::Numbers => last.name(),
         _ => "run",
     }
 }

@@ -48,6 +48,7 @@ impl Made {
                 } = made;
                 codec::metadata::follow(&mut metadata, &transform, &mut diagnostics);
                 metadata.maxval = made.maxval;
+                metadata.check_maxval(image.samples());
                 writer.page(image, metadata, transform.effect, &mut diagnostics)?;
             }
             Ok::<u64, anyhow::Error>(writer.length())

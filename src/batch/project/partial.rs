@@ -5,8 +5,8 @@
 //! A `.partial` file is one line of JSON, and behind it a number for every sample of an image, in order
 //! and little-endian: of a sum or a mean 4 bytes, else as many as a sample has.
 
-use super::set::{self, Kind, KindRecord};
-use super::{First, finished};
+use super::kind::{Kind, KindRecord};
+use super::{First, finished, set};
 use crate::batch::item::Item;
 use crate::batch::journal::{escaped, unescaped};
 use crate::batch::shard::{Parts, Shard};
@@ -177,6 +177,10 @@ impl Partial {
                 "it is damaged: its numbers have another CRC-32"
             );
             ensure!(images.count > 0, "it is damaged: it has no image");
+            ensure!(
+                images.maxval != Some(0),
+                "it is damaged: no sample is above 0"
+            );
             let mut accumulator = Accumulator::new(record.project, kind.shape, kind.signed)?;
             accumulator.join(numbers, usize::try_from(images.count)?)?;
             Ok(Known {
