@@ -16,7 +16,7 @@ fn images() -> Vec<Image> {
         depth: Depth::Sixteen,
     };
     let page = |page: u16| {
-        let values = (0..6).map(|i| {
+        let values = (0..6u16).map(|i| {
             if i == 0 {
                 page
             } else {

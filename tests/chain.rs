@@ -681,3 +681,30 @@ fn the_verb_on_a_gpu() {
     }
     same(place.path(), "cpu", "gpu");
 }
+
+/// A PNG large enough that a GPU decodes it: its pixels stay there until they are compressed again.
+#[test]
+fn a_png_that_a_gpu_decodes_goes_through_all_verbs_there() {
+    if gpu(4).is_none() {
+        return;
+    }
+    for (channels, depth) in [
+        (1, Depth::Sixteen),
+        (3, Depth::Sixteen),
+        (4, Depth::Eight),
+        (2, Depth::Sixteen),
+    ] {
+        let page = image(1103, 1009, channels, depth, Kind::Noise);
+        let place = folder(&[("in.png", &png(&page)), ("dark.png", &png(&page))]);
+        for device in ["cpu", "gpu"] {
+            let verbs = "calibrate --dark dark.png --offset 90 + normalize + rotate 90 + normalize --clip 2:98";
+            let out = format!("{device}.png");
+            go(
+                place.path(),
+                &["run", verbs, "in.png", &out, "--device", device],
+            );
+        }
+        let read = |name: &str| fs::read(place.path().join(name)).unwrap();
+        assert!(read("cpu.png") == read("gpu.png"), "{channels}, {depth:?}");
+    }
+}
