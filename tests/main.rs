@@ -8,6 +8,8 @@
 
 mod support;
 
+/// Stacks projected along one of their axes.
+mod axes;
 /// Images that a GPU's memory does not hold at once.
 mod bands;
 /// Many files: folders, parts, bad files, what is said.
@@ -18,6 +20,8 @@ mod bench;
 mod bench_claims;
 /// Dark frames and flat fields.
 mod calibrate;
+/// Several verbs in one pass.
+mod chain;
 /// The choice of a device, and what follows when a GPU fails, with a pretended GPU.
 mod choice;
 /// The command as a user meets it: files, exit statuses, sentences.
@@ -40,6 +44,8 @@ mod laws;
 mod limits;
 /// What files say beside their samples: kept, made true, carried over, or told.
 mod metadata;
+/// Parts of a projection, and what merges them.
+mod partial;
 /// PNG read: every colour type, depth and filter, and hostile files.
 mod png_decode;
 /// PNG written, and read back by other decoders.

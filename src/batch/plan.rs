@@ -11,6 +11,7 @@ use crate::codec::{Reader, format};
 use crate::console;
 use crate::files::reason;
 use crate::image::Shape;
+use crate::ops::chain;
 use crate::outcome::Outcome;
 use crate::pipeline::memory;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -113,8 +114,11 @@ impl Batch<'_> {
         let reader = Reader::open(&source, &self.common.reading).with_context(unread)?;
         let pages = reader.surveys().with_context(unread)?;
         for (shape, _) in &pages {
-            let undone = || format!("cannot {} {}", self.op.name(), item.input.display());
-            self.op.check(shape).with_context(undone)?;
+            let undone = |verb: &str| format!("cannot {verb} {}", item.input.display());
+            let wanted = self.template.map_or((None, false), |template| {
+                (template.depth, template.auto_orient)
+            });
+            chain::check(self.ops, *shape, wanted, undone)?;
         }
         if let Some((template, output)) = result {
             let format = format_of(template, output).unwrap_or(reader.format());

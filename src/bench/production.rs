@@ -1,6 +1,8 @@
 //! The program's own kernels at several image sizes, each compared with the GPU's copy or read of
 //! about as many bytes: GB/s read plus written, or read.
 
+mod frames;
+
 use super::case::{Case, Ceiling, Measured};
 use super::ceilings::copied;
 use super::context::{BenchContext, Sizes};
@@ -139,6 +141,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             );
         }
     }
+    cases.extend(frames::cases(sizes));
     cases
 }
 

@@ -16,7 +16,7 @@ mod median;
 use crate::image::{Depth, Image, Samples, Shape, Values};
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use accumulate::Accumulator;
 pub use median::{median, median_on_gpu};
@@ -25,7 +25,8 @@ pub use median::{median, median_on_gpu};
 pub const MOST_IMAGES: usize = 65_535;
 
 /// What becomes of the values at one place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum Projection {
     /// Their sum, exact, or an error where it does not fit
     Sum,
@@ -53,7 +54,7 @@ impl Projection {
 }
 
 /// A projection with its options.
-#[derive(clap::Args, Clone, Copy, Debug, Serialize)]
+#[derive(clap::Args, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[group(skip)]
 pub struct Project {
     /// What each sample of the result is of the samples at its place
@@ -74,10 +75,11 @@ pub struct Project {
 }
 
 /// The bits of `--to`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 pub enum Wide {
     /// 0 to 65535, or −32768 to 32767
     #[value(name = "16")]
+    #[serde(rename = "16")]
     Sixteen,
 }
 
