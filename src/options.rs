@@ -93,20 +93,6 @@ impl Common {
         }
     }
 
-    /// The same where `auto` is the CPU: for verbs whose kernels no GPU has run yet. Compiled for the
-    /// host they give what the CPU gives; with `--device gpu` they are used.
-    pub fn with_auto_on_cpu(&self) -> Common {
-        let choice = match self.device.choice {
-            Choice::Auto => Choice::Cpu,
-            asked => asked,
-        };
-        Common {
-            device: DeviceOption { choice },
-            stats: self.stats.clone(),
-            ..*self
-        }
-    }
-
     /// Whether `--stats` draws a page, which needs the timeline of every file.
     pub fn draws(&self) -> bool {
         matches!(self.stats, Some(StatsForm::Page(_)))

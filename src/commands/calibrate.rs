@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 
 /// Calibrates each image with the same frames.
 pub fn run(frames: &Frames, files: &Files, common: &Common) -> Result<Outcome> {
-    let common = &common.with_auto_on_cpu();
     check(files, (true, true)).map_err(usage)?;
     let conversion = Conversion::of(files).map_err(usage)?;
     let op = operation(frames, &conversion, files, common)?;

@@ -23,7 +23,6 @@ pub(super) const PARTIAL: &str = "partial";
 /// Makes one image of all pages of all inputs. Where an input is bad, nothing is written, unless
 /// `--keep-going` leaves it out; it is named, and the status tells.
 pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
-    let common = &common.with_auto_on_cpu();
     op.check().map_err(usage)?;
     let (output, inputs) = files.paths.split_last().context("no output is given")?;
     let to = destination(op.how, files, inputs, output).map_err(usage)?;

@@ -21,10 +21,6 @@ type Typed = (Box<dyn Operation>, WholeSet);
 pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
     let steps = steps(verbs).map_err(usage)?;
     let calibrates = |step: &Step| matches!(step, Step::Calibrate(_));
-    let common = match steps.iter().any(calibrates) {
-        true => &common.with_auto_on_cpu(),
-        false => common,
-    };
     common.check()?;
     let last = steps.len() - 1;
     for (index, _) in steps.iter().enumerate().filter(|step| calibrates(step.1)) {
