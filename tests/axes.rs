@@ -303,7 +303,7 @@ fn axes_that_are_not_there_or_not_true_are_refused_by_name() {
             "it has no axis z",
         ),
     ] {
-        let run = projected(&file(count, &text), axis).err().expect(&text);
+        let run = projected(&file(count, &text), axis).expect_err(&text);
         assert_eq!(run.code, 1, "{text}: {}", run.stderr);
         assert!(run.stderr.contains(expected), "{text}: {}", run.stderr);
         assert!(

@@ -31,10 +31,8 @@ pub struct Axes(pub [(Axis, usize); 3]);
 impl Axes {
     /// The number of pages; `None` if it is none that a machine can count.
     pub fn pages(&self) -> Option<usize> {
-        let sizes = self.0.iter().map(|(_, size)| *size);
-        sizes.fold(Some(1), |product: Option<usize>, size| {
-            product?.checked_mul(size)
-        })
+        let mut sizes = self.0.iter().map(|(_, size)| *size);
+        sizes.try_fold(1, usize::checked_mul)
     }
 
     /// The number of places on an axis.
@@ -48,7 +46,8 @@ impl Axes {
         let before = self.0.iter().take_while(|(known, _)| *known != axis);
         let stride: usize = before.map(|(_, size)| size).product();
         let size = self.size(axis);
-        let firsts = (0..self.pages().unwrap_or(0)).filter(|page| page / stride % size == 0);
+        let firsts =
+            (0..self.pages().unwrap_or(0)).filter(|page| (page / stride).is_multiple_of(size));
         let group = |first| (0..size).map(|place| first + place * stride).collect();
         firsts.map(group).collect()
     }
