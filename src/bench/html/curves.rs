@@ -175,8 +175,8 @@ pub(super) fn of(table: Table, report: &Report) -> Vec<String> {
 const KERNELS: [(&str, &str, f64); 4] = [
     ("reduce/production", "sum, 32 bits", 0.25),
     ("reduce/production-u16", "sum, 16 bits", 0.5),
-    ("minmax/production", "minmax", 1.0),
-    ("normalize/production", "scale", 1.0),
+    ("minmax/production", "minmax, scale", 1.0),
+    ("normalize/production", "", 1.0),
 ];
 
 /// The operations that the GPU does in a second against those for each byte, and gpuimg's kernels.

@@ -56,7 +56,8 @@ impl Scale {
             });
         match high / low >= LINEAR {
             true => Scale {
-                low,
+                // Some room below what goes upwards.
+                low: if from_zero { 0.75 * low } else { low },
                 high,
                 log: true,
             },
@@ -79,8 +80,7 @@ impl Scale {
     fn ticks(&self) -> Vec<f64> {
         if self.log {
             let steps: &[f64] = match self.high / self.low {
-                ratio if ratio < 30.0 => &[1.0, 2.0, 5.0],
-                ratio if ratio < 1e5 => &[1.0],
+                ratio if ratio < 200.0 => &[1.0, 2.0, 5.0],
                 _ => &[1.0],
             };
             let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
@@ -237,8 +237,8 @@ fn drawn(out: &mut String, colour: usize, line: &Line, at: impl Fn((f64, f64)) -
         let _ = write!(
             out,
             "<text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            x + 6.0,
-            y + 4.0,
+            x + 7.0,
+            y + 12.0,
             escaped(label)
         );
     }
