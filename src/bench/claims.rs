@@ -137,6 +137,7 @@ impl Then {
             Then::Between(low, high, words) => {
                 format!("{}–{}×: {words}", short(low), short(high))
             }
+            Then::Same("") => "no difference".into(),
             Then::Same(words) => format!("no difference: {words}"),
             Then::Count(words) => format!("{words} (a count, not a speed)"),
             Then::Slower => "no figure".into(),
@@ -205,7 +206,7 @@ impl Verdict {
     pub fn text(self) -> &'static str {
         match self {
             Verdict::Holds => "Still holds",
-            Verdict::Stronger => "Holds more than then",
+            Verdict::Stronger => "Holds, more than then",
             Verdict::Weaker => "Still holds, but weaker",
             Verdict::HoldsHere => "Holds here",
             Verdict::StillSame => "Still no difference",

@@ -312,7 +312,8 @@ fn bars(out: &mut String, row: &Row, scale: &Scale) {
         });
         let _ = write!(
             out,
-            "<div class=\"bar{class}\">{fill}<div class=\"value\">{}</div></div>",
+            "<div class=\"bar{class}\">{fill}<div class=\"value{}\">{}</div></div>",
+            if fill.is_empty() { " words" } else { "" },
             escaped(&label)
         );
     };

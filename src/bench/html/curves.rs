@@ -40,6 +40,7 @@ const fn curve(
     let x = Axis {
         label: x,
         bytes: matches!(table, Table::Transfer),
+        steps: false,
     };
     Curve {
         table,
@@ -157,9 +158,14 @@ pub(super) fn of(table: Table, report: &Report) -> Vec<String> {
             let y = Axis {
                 label: curve.y,
                 bytes: false,
+                steps: false,
             };
             let drawn = lines.iter().any(|line| line.points.len() > 1);
-            drawn.then(|| chart(curve.title, &curve.x, &y, &lines))
+            let x = Axis {
+                steps: matches!(curve.x.label, "step" | "depth"),
+                ..curve.x
+            };
+            drawn.then(|| chart(curve.title, &x, &y, &lines))
         })
         .collect();
     if table == Table::Threads {
@@ -175,8 +181,8 @@ pub(super) fn of(table: Table, report: &Report) -> Vec<String> {
 const KERNELS: [(&str, &str, f64); 4] = [
     ("reduce/production", "sum, 32 bits", 0.25),
     ("reduce/production-u16", "sum, 16 bits", 0.5),
-    ("minmax/production", "minmax", 1.0),
-    ("normalize/production", "scale", 1.0),
+    ("minmax/production", "minmax, scale", 1.0),
+    ("normalize/production", "", 1.0),
 ];
 
 /// The operations that the GPU does in a second against those for each byte, and gpuimg's kernels.
@@ -235,10 +241,12 @@ fn roofline(report: &Report) -> Option<String> {
     let x = Axis {
         label: "operations for each byte",
         bytes: false,
+        steps: false,
     };
     let y = Axis {
         label: "10⁹ operations/s",
         bytes: false,
+        steps: false,
     };
     Some(chart("Arithmetic for each byte: roofline", &x, &y, &lines))
 }

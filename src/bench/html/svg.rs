@@ -36,7 +36,10 @@ pub(super) enum Style {
 /// An axis: its label, and how its numbers are written.
 pub(super) struct Axis<'a> {
     pub(super) label: &'a str,
+    /// As 64 KiB, and not as 65.5 k.
     pub(super) bytes: bool,
+    /// Linear whatever its range: it counts steps.
+    pub(super) steps: bool,
 }
 
 /// The range of an axis.
@@ -47,16 +50,17 @@ struct Scale {
 }
 
 impl Scale {
-    /// For these values: logarithmic from a ratio of three on.
-    fn of(values: impl Iterator<Item = f64>, from_zero: bool) -> Scale {
+    /// For these values: logarithmic from a ratio of three on, unless they are steps.
+    fn of(values: impl Iterator<Item = f64>, from_zero: bool, steps: bool) -> Scale {
         let (low, high) = values
             .filter(|value| value.is_finite() && *value > 0.0)
             .fold((f64::MAX, f64::MIN_POSITIVE), |(low, high), value| {
                 (low.min(value), high.max(value))
             });
-        match high / low >= LINEAR {
+        match !steps && high / low >= LINEAR {
             true => Scale {
-                low,
+                // Some room below what goes upwards.
+                low: if from_zero { 0.75 * low } else { low },
                 high,
                 log: true,
             },
@@ -79,8 +83,7 @@ impl Scale {
     fn ticks(&self) -> Vec<f64> {
         if self.log {
             let steps: &[f64] = match self.high / self.low {
-                ratio if ratio < 30.0 => &[1.0, 2.0, 5.0],
-                ratio if ratio < 1e5 => &[1.0],
+                ratio if ratio < 200.0 => &[1.0, 2.0, 5.0],
                 _ => &[1.0],
             };
             let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
@@ -128,8 +131,8 @@ pub(super) fn chart(title: &str, x: &Axis, y: &Axis, lines: &[Line]) -> String {
         .collect();
     let values = || lines.iter().flat_map(|line| &line.points);
     let (across, up) = (
-        Scale::of(values().map(|point| point.0), false),
-        Scale::of(values().map(|point| point.1), true),
+        Scale::of(values().map(|point| point.0), false, x.steps),
+        Scale::of(values().map(|point| point.1), true, y.steps),
     );
     let (left, right, top, bottom) = MARGINS;
     let at = |(x, y): (f64, f64)| {
@@ -237,10 +240,34 @@ fn drawn(out: &mut String, colour: usize, line: &Line, at: impl Fn((f64, f64)) -
         let _ = write!(
             out,
             "<text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            x + 6.0,
-            y + 4.0,
+            x + 7.0,
+            y + 12.0,
             escaped(label)
         );
     }
     out.push_str("</g>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_effects_are_linear_from_zero_and_large_ones_logarithmic() {
+        let small = Scale::of([10.0, 25.0].into_iter(), true, false);
+        assert!(!small.log && small.low == 0.0);
+        assert!((small.part(12.5) - 0.5).abs() < 1e-9);
+        let large = Scale::of([1.0, 100.0].into_iter(), false, false);
+        assert!(large.log && (large.part(10.0) - 0.5).abs() < 1e-9);
+        assert!(!Scale::of([1.0, 7.0].into_iter(), false, true).log);
+        assert_eq!(large.ticks(), [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]);
+        assert_eq!(small.ticks(), [0.0, 10.0, 20.0]);
+    }
+
+    #[test]
+    fn numbers_on_axes_are_short() {
+        let numbers = [(64.0, false), (65536.0, true), (2.5e8, false), (0.5, false)];
+        let texts = numbers.map(|(value, bytes)| number(value, bytes));
+        assert_eq!(texts, ["64", "64 KiB", "250 M", "0.5"]);
+    }
 }

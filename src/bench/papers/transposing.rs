@@ -14,13 +14,6 @@ pub(super) static TOPICS: &[Topic] = &[
     ),
     Topic::of(
         Paper::Transposing,
-        "transpose-naive",
-        "variant 1: one thread an element, directly",
-        "warp reads   A ▪ · · ·     writes  B ▪▪▪▪\n               ▪ · · ·\n               ▪ · · ·     a line each, or a line for all",
-        "One of the two accesses is scattered: a memory transaction for every thread.",
-    ),
-    Topic::of(
-        Paper::Transposing,
         "transpose-tile",
         "variant 2: through a square in shared memory",
         "A ▪▪▪▪ → square ▪▪▪▪ → B ▪▪▪▪\n    rows in, columns out of the square: bank conflicts",
@@ -36,9 +29,9 @@ pub(super) static TOPICS: &[Topic] = &[
     Topic::of(
         Paper::Transposing,
         "transpose-sweep",
-        "variant 1 over all block shapes of 64 to 512 threads",
+        "variant 1: one thread an element, directly, over all block shapes of 64 to 512 threads",
         "block 32 × 16  ▪▪▪▪▪▪▪▪▪▪▪▪     block 4 × 128  ▪▪\n               ▪▪▪▪▪▪▪▪▪▪▪▪                    ▪▪ …",
-        "The shape of a block decides which threads are neighbours, and so which access is scattered.",
+        "One of the two accesses is scattered, a memory transaction for every thread: the shape of a block decides which threads are neighbours, and so which.",
     ),
     Topic::of(
         Paper::Transposing,
