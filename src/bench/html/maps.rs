@@ -96,11 +96,11 @@ fn map(out: &mut String, name: &str, cells: &[Cell]) {
     out.push_str("</tr></table></div></div>\n");
 }
 
-/// A time in ms with about three digits.
+/// A time in ms with two or three digits; a short one without its zero, for the cells are narrow.
 fn ms(ms: f64) -> String {
     match ms {
         ms if ms >= 0.1 => format!("{ms:.2}"),
         ms if ms >= 0.01 => format!("{ms:.3}"),
-        ms => format!("{ms:.4}"),
+        ms => format!("{ms:.4}").trim_start_matches('0').into(),
     }
 }

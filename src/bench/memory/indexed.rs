@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 /// Where the elements lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Order {
+enum Places {
     /// Element after element.
     InOrder,
     /// Scattered, but inside a piece.
@@ -26,14 +26,14 @@ enum Order {
 /// come far apart.
 const FACTOR: u32 = 0x9E37_79B1;
 
-impl Order {
+impl Places {
     /// The place of element `j` of `n`, a power of two.
     fn place(self, j: u32, n: u32) -> u32 {
         let piece = PIECE as u32;
         match self {
-            Order::InOrder => j,
-            Order::InPiece => j / piece * piece + (j.wrapping_mul(FACTOR) & (piece - 1)),
-            Order::Anywhere => j.wrapping_mul(FACTOR) & (n - 1),
+            Places::InOrder => j,
+            Places::InPiece => j / piece * piece + (j.wrapping_mul(FACTOR) & (piece - 1)),
+            Places::Anywhere => j.wrapping_mul(FACTOR) & (n - 1),
         }
     }
 
@@ -53,37 +53,37 @@ pub(super) fn cases(bytes: u64, threads: Threads) -> Vec<Case> {
     const ARBITRARY: &str = "10–30 GB/s; arbitrary access up to twice as slow";
     const TRIPLE: &str = "40–60 % slower than direct";
     let rows = [
-        ("double", "double index, in order", 2, Order::InOrder, BEST),
+        ("double", "double index, in order", 2, Places::InOrder, BEST),
         (
             "double-in-piece",
             "double index, scattered in 8 KiB",
             2,
-            Order::InPiece,
+            Places::InPiece,
             DOUBLE,
         ),
         (
             "double-scattered",
             "double index, scattered",
             2,
-            Order::Anywhere,
+            Places::Anywhere,
             ARBITRARY,
         ),
         (
             "triple",
             "triple index, in order",
             3,
-            Order::InOrder,
+            Places::InOrder,
             TRIPLE,
         ),
         (
             "triple-scattered",
             "triple index, scattered",
             3,
-            Order::Anywhere,
+            Places::Anywhere,
             TRIPLE,
         ),
     ];
-    let case = |(id, name, levels, order, words): (&str, &str, u64, Order, &'static str)| {
+    let case = |(id, name, levels, order, words): (&str, &str, u64, Places, &'static str)| {
         let topic = match levels {
             2 => "double-index",
             _ => "triple-index",
@@ -108,15 +108,15 @@ fn indexed(
     context: &BenchContext,
     threads: Threads,
     triple: bool,
-    order: Order,
+    order: Places,
 ) -> Result<Measured> {
     let n = (context.input.len() / 2) as u32;
     // What is added to the number of the piece.
     let offset = |j: u32| order.place(j, n).wrapping_sub(j / PIECE as u32);
-    let scattered = triple && order == Order::Anywhere;
+    let scattered = triple && order == Places::Anywhere;
     // With three levels, the index of element j is itself at the element's place.
     let element = |k: u32| match scattered {
-        true => Order::element(k, n),
+        true => Places::element(k, n),
         false => k,
     };
     let index = context.kept(&format!("index {order:?} {scattered}"), || {
@@ -161,12 +161,12 @@ mod tests {
     #[test]
     fn places_are_permutations_and_elements_are_found_again() {
         let n = 1 << 14;
-        for order in [Order::InOrder, Order::InPiece, Order::Anywhere] {
+        for order in [Places::InOrder, Places::InPiece, Places::Anywhere] {
             let mut places: Vec<u32> = (0..n).map(|j| order.place(j, n)).collect();
             places.sort_unstable();
             assert!(places.into_iter().eq(0..n), "{order:?}");
         }
-        let element = |j| Order::element(Order::Anywhere.place(j, n), n);
+        let element = |j| Places::element(Places::Anywhere.place(j, n), n);
         assert!((0..n).all(|j| element(j) == j));
     }
 }
