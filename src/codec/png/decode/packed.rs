@@ -14,7 +14,7 @@ const MOST_ROW: usize = 1 << 29;
 
 /// Chunks of a stream, at most, and one more for each of so many bytes.
 const MOST_PIECES: usize = 1024;
-const SMALL_PIECE: usize = 256;
+const SMALL_PIECE: usize = 32;
 
 /// Reads the image data of a file that has been opened and not decoded, and checks all chunks that
 /// follow them.
