@@ -57,6 +57,7 @@ fn image(shape: Shape) -> Image {
     match &mut samples {
         Samples::U8(samples) => samples.fill_with(|| next() as u8),
         Samples::U16(samples) => samples.fill_with(next),
+        Samples::U32(_) => unreachable!("8 or 16 bits were expected"),
     }
     Image::new(shape, samples)
 }
@@ -111,8 +112,26 @@ fn table(image: &Image) {
     ] {
         operation(name, &op, &oblong, fresh, "copy, fresh");
     }
-    operation("sum", &Sum { all: false }, image, read, "read");
-    operation("sum --all", &Sum { all: true }, image, read, "read");
+    operation(
+        "sum",
+        &Sum {
+            all: false,
+            nan: None,
+        },
+        image,
+        read,
+        "read",
+    );
+    operation(
+        "sum --all",
+        &Sum {
+            all: true,
+            nan: None,
+        },
+        image,
+        read,
+        "read",
+    );
 }
 
 fn copy(to: &mut [u8], from: &[u8]) {

@@ -34,11 +34,11 @@ pub struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// The operation on an image with unsigned samples that keep their depth.
+    /// The operation on an image with unsigned samples.
     pub fn plain(op: &'a dyn Operation, shape: &Shape) -> Task<'a> {
         Task {
             op,
-            types: SampleTypes::plain(shape),
+            types: SampleTypes::plain_for(op, shape),
             statistics: None,
         }
     }
@@ -78,13 +78,23 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The GPU that runs `work`, or `None` for the CPU. Pixels in a GPU's memory stay on that GPU.
-    fn choose(&mut self, work: Work, pixels: &Pixels) -> Result<Option<&'a Gpu>> {
+    /// The GPU that runs `work`, or `None` for the CPU, as `only_cpu` may say and why. Pixels in a
+    /// GPU's memory stay on that GPU.
+    fn choose(
+        &mut self,
+        work: Work,
+        pixels: &Pixels,
+        only_cpu: Option<&str>,
+    ) -> Result<Option<&'a Gpu>> {
         // What a GPU could have decoded is kept, for the estimate of the images to come.
         self.work = Work {
             decoded: self.work.decoded,
             ..work
         };
+        if let Some(why) = only_cpu {
+            self.device = self.devices.only_cpu(why)?;
+            return Ok(None);
+        }
         if let (Pixels::Device(_), Some(gpu)) = (pixels, self.devices.opened()) {
             self.device = format!("GPU ({}), where the image was decoded", gpu.name);
             return Ok(Some(gpu));
@@ -114,8 +124,9 @@ impl<'a> Executor<'a> {
 
     /// Measures a statistic of an image.
     pub fn measure(&mut self, statistic: Statistic, pixels: Pixels) -> Result<Statistics> {
-        let work = statistic.work(&pixels.shape());
-        match self.choose(work, &pixels)? {
+        let shape = pixels.shape();
+        let work = statistic.work(&shape);
+        match self.choose(work, &pixels, statistic.not_on_gpu(&shape))? {
             None => Ok(statistic.cpu(&self.on_host(pixels)?, &mut self.timeline)),
             Some(gpu) => {
                 let statistics = measure_on_gpu(statistic, pixels, gpu, &mut self.timeline);
@@ -134,7 +145,7 @@ impl<'a> Executor<'a> {
         task.op.fits(&task.types)?;
         let shape = pixels.shape();
         let work = work(task.op, task.statistic(), &shape, form);
-        match self.choose(work, &pixels)? {
+        match self.choose(work, &pixels, task.op.not_on_gpu(&shape))? {
             None => {
                 let image = self.on_host(pixels)?;
                 let Executed { result, summary } = run_on_cpu(task, image, &mut self.timeline)?;

@@ -129,7 +129,8 @@ fn attempt(
     let mut reader = Reader::open(&source, &resources.reading).with_context(unread)?;
     let surveys = reader.surveys().with_context(unread)?;
     for (shape, _) in &surveys {
-        op.check(shape).with_context(|| sentences.undone())?;
+        let kept = output.map_or(Ok(()), |output| output.check_depth(op.made(shape.depth)));
+        (op.check(shape).and(kept)).with_context(|| sentences.undone())?;
     }
     let largest = surveys.iter().map(memory).max();
     let _reservation = resources
@@ -141,8 +142,9 @@ fn attempt(
         for (shape, _) in &surveys {
             (format.check_name(&output.path, shape)).with_context(|| unwritten(&output.path))?;
         }
+        let grown = |shape: Shape| output.grown(shape, op.made(shape.depth));
         let surveys = surveys.into_iter();
-        let pages = surveys.map(|(shape, bytes)| (output.grown(shape), bytes));
+        let pages = surveys.map(|(shape, bytes)| (grown(shape), bytes));
         let pages: Vec<_> = pages.collect();
         Writer::new(format, &output.options, target, &pages)
             .with_context(|| unwritten(&output.path))

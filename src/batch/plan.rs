@@ -114,12 +114,14 @@ impl Batch<'_> {
         let pages = reader.surveys().with_context(unread)?;
         for (shape, _) in &pages {
             let undone = || format!("cannot {} {}", self.op.name(), item.input.display());
-            self.op.check(shape).with_context(undone)?;
+            let made = self.op.made(shape.depth);
+            let kept = result.map_or(Ok(()), |(template, _)| template.check_depth(made));
+            self.op.check(shape).and(kept).with_context(undone)?;
         }
         if let Some((template, output)) = result {
             let format = format_of(template, output).unwrap_or(reader.format());
             let shapes: Vec<Shape> = (pages.iter())
-                .map(|(shape, _)| template.grown(*shape))
+                .map(|(shape, _)| template.grown(*shape, self.op.made(shape.depth)))
                 .collect();
             for shape in &shapes {
                 (format.check_name(output, shape))

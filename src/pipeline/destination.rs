@@ -4,7 +4,7 @@ use super::errors::unwritten;
 use crate::codec::{self, Format};
 use crate::files::Target;
 use crate::image::{Depth, Shape};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 
 /// Where an output goes and how it is written.
@@ -27,12 +27,25 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The largest shape that this destination can make of an image of the given shape.
-    pub fn grown(&self, shape: Shape) -> Shape {
+    /// The largest shape that this destination can make of an image of the given shape, of which the
+    /// operation makes samples of the depth `made`.
+    pub fn grown(&self, shape: Shape, made: Depth) -> Shape {
         Shape {
-            depth: self.depth.unwrap_or(shape.depth),
+            depth: self.depth.unwrap_or(made),
             ..shape
         }
+    }
+
+    /// Refuses a depth for results that keep samples of 32 bits.
+    ///
+    /// # Errors
+    /// What to do.
+    pub fn check_depth(&self, made: Depth) -> Result<()> {
+        ensure!(
+            self.depth.is_none() || !made.is_wide(),
+            "--depth does not round samples of {made}: normalize stretches them to 16 bits or 8"
+        );
+        Ok(())
     }
 
     /// Prepares it without touching what is there.

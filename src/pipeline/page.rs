@@ -83,10 +83,12 @@ impl PageProcessor<'_, '_> {
         } = page;
         let pixels = upright::turn(self, page.pixels, &metadata)?;
         let pixels = depth::widen(self, pixels, &metadata, op.effect())?;
-        diagnostics.warnings.extend(operate::warning(op, &metadata));
+        let warning = operate::warning(op, &metadata, &read);
+        let warning = warning.with_context(|| self.sentences.undone())?;
+        diagnostics.warnings.extend(warning);
         let task = Task {
             op,
-            types: operate::sample_types(self, &metadata, read, pixels.shape().depth),
+            types: operate::sample_types(self, op, &metadata, read, pixels.shape().depth),
             statistics: stack.of(&read, &metadata),
         };
         let signed = task.types.read.signed;
@@ -99,7 +101,7 @@ impl PageProcessor<'_, '_> {
                 let found = Totals {
                     page: index + 1,
                     one_of_several: pages > 1,
-                    zero: metadata.zero(found.shape.depth),
+                    signed: metadata.signed,
                     ..found
                 };
                 self.found.totals.push(found);

@@ -56,7 +56,9 @@ impl StackStatistics {
             let statistics = statistics.map_err(|error| sentences.failed(error))?;
             match stack.0.iter_mut().find(|(known, _)| *known == kind) {
                 None => stack.0.push((kind, statistics)),
-                Some((_, known)) => known.join(&statistics)?,
+                Some((_, known)) => {
+                    (known.join(&statistics)).with_context(|| sentences.undone())?;
+                }
             }
             *since = Instant::now();
         }

@@ -7,7 +7,7 @@ use crate::exec::{Pixels, Task};
 use crate::image::{Depth, Shape, Values};
 use crate::metadata::{Alpha, Effect, Metadata};
 use crate::ops::{Executed, Operation, SampleTypes};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::time::Instant;
 
 /// Runs the operation on the pixels of a page.
@@ -31,16 +31,21 @@ pub fn run(processor: &mut PageProcessor, task: &Task, pixels: Pixels) -> Result
 /// is `shape`, and in the output.
 pub fn sample_types(
     processor: &PageProcessor,
+    op: &dyn Operation,
     metadata: &Metadata,
     shape: Shape,
     depth: Depth,
 ) -> SampleTypes {
+    let made = op.made(shape.depth);
     let read = metadata.values(shape.depth);
     let wanted = processor.output.and_then(|(output, _)| output.depth);
     let has_sign = |writer: &Writer| writer.format().capabilities().signed;
     let written = Values {
-        depth: wanted.unwrap_or(shape.depth),
-        signed: read.signed && processor.writer.as_ref().is_none_or(has_sign),
+        depth: wanted.unwrap_or(made),
+        // 32 bits become fewer without sign.
+        signed: read.signed
+            && made == shape.depth
+            && processor.writer.as_ref().is_none_or(has_sign),
     };
     SampleTypes {
         channels: shape.channels,
@@ -50,14 +55,24 @@ pub fn sample_types(
     }
 }
 
-/// A warning about an operation whose result may surprise on samples with this metadata.
-pub fn warning(op: &dyn Operation, metadata: &Metadata) -> Option<String> {
+/// A warning about an operation whose result may surprise on samples with this metadata, of an image
+/// of this shape.
+///
+/// # Errors
+/// A channel that the operation can neither keep nor change.
+pub fn warning(op: &dyn Operation, metadata: &Metadata, shape: &Shape) -> Result<Option<String>> {
+    let keeps = op.made(shape.depth) == shape.depth;
+    ensure!(
+        keeps || metadata.alpha != Alpha::Unspecified,
+        "its last channel, of no stated meaning, has {}, which nothing says how to make 16",
+        shape.depth
+    );
     let warning = match metadata.alpha {
         Alpha::Associated => {
             "colours are multiplied by alpha (associated), and are stretched as they are"
         }
         Alpha::Unspecified => "its last channel, of no stated meaning, is left as it is",
-        Alpha::Independent => return None,
+        Alpha::Independent => return Ok(None),
     };
-    (op.effect() == Effect::Values).then(|| warning.into())
+    Ok((op.effect() == Effect::Values).then(|| warning.into()))
 }
