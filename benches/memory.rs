@@ -10,7 +10,9 @@
 use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::Operation;
+use gpuimg::ops::calibrate::{Calibrate, Frame};
 use gpuimg::ops::normalize::Normalize;
+use gpuimg::ops::project::{Accumulator, Project, Projection, median as middle};
 use gpuimg::ops::sum::Sum;
 use gpuimg::ops::symmetry::Symmetry;
 use gpuimg::timing::Timeline;
@@ -112,26 +114,69 @@ fn table(image: &Image) {
     ] {
         operation(name, &op, &oblong, fresh, "copy, fresh");
     }
-    operation(
-        "sum",
-        &Sum {
-            all: false,
-            nan: None,
-        },
-        image,
-        read,
-        "read",
+    many(image, copied);
+    let sum = |all| Sum { all, nan: None };
+    operation("sum", &sum(false), image, read, "read");
+    operation("sum --all", &sum(true), image, read, "read");
+}
+
+/// The operations that work with several images, against the copy of as many bytes as they move.
+fn many(image: &Image, copied: Duration) {
+    let (shape, bytes) = (image.shape(), image.shape().bytes() as f64);
+    let as_much = |moved: f64| copied.mul_f64(moved / (2.0 * bytes));
+    for how in [Projection::Mean, Projection::Min, Projection::Max] {
+        let accumulator = Accumulator::new(Project::plain(how), shape, false).expect("no median");
+        // The image is read; what is known of it is read and written.
+        let moved = bytes + 2.0 * Accumulator::memory(Project::plain(how), &shape) as f64;
+        let time = median(|| {
+            timed(|| {
+                accumulator
+                    .add(image, &mut Timeline::default())
+                    .expect("fits")
+            })
+        });
+        let name = format!("project {}, an image", how.name());
+        row(&name, time, moved, Some((as_much(moved), "copy")));
+    }
+    let images: Vec<Samples> = (0..9).map(|_| image.samples().clone()).collect();
+    let moved = 10.0 * bytes;
+    let time = median(|| {
+        timed(|| {
+            drop(black_box(
+                middle(&images, &mut Timeline::default()).expect("memory"),
+            ))
+        })
+    });
+    row(
+        "project median of 9",
+        time,
+        moved,
+        Some((as_much(moved), "copy")),
     );
-    operation(
-        "sum --all",
-        &Sum {
-            all: true,
-            nan: None,
-        },
-        image,
-        read,
-        "read",
-    );
+    let frame = |name: &str| {
+        Some(Frame {
+            name: name.into(),
+            image: image.clone(),
+            signed: false,
+        })
+    };
+    let bright = |mut frame: Frame| {
+        match frame.image.samples_mut() {
+            Samples::U8(samples) => samples.iter_mut().for_each(|v| *v = v.saturating_add(90)),
+            Samples::U16(samples) => samples.iter_mut().for_each(|v| *v = v.saturating_add(9000)),
+            Samples::U32(_) => unreachable!("8 or 16 bits were expected"),
+        }
+        frame
+    };
+    let flat = frame("flat").map(bright);
+    for (name, flat) in [
+        ("calibrate, dark", None),
+        ("calibrate, dark and flat", flat),
+    ] {
+        let moved = bytes * if flat.is_some() { 4.0 } else { 3.0 };
+        let op = Calibrate::new(frame("dark"), flat, 100, None).expect("frames");
+        operation(name, &op, image, as_much(moved), "copy");
+    }
 }
 
 fn copy(to: &mut [u8], from: &[u8]) {

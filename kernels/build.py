@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Compiles kernels/*.cu and kernels/papers/*.cu with NVRTC into kernels/compiled/. Called by build.sh, which provides NVRTC.
+"""Compiles kernels/*.cu and kernels/papers/*.cu into kernels/compiled/. Called by build.sh, which provides NVRTC and ptxas.
 
-usage: build.py LIBNVRTC [--check]
+usage: build.py LIBNVRTC PTXAS [--check]
 
-x.cu becomes compiled/x.compute_60.ptx and x.compute_90.ptx and, where it is not a paper's, x.sm_90.cubin: machine code
-for GPUs of compute capability 9, which spares their driver the 50 to 130 ms that it takes to compile the PTX of one
-file. A source with lines like
+x.cu becomes compiled/x.compute_60.ptx and x.compute_90.ptx and, where it is not a paper's, x.sm_90.cubin and so on:
+machine code, which spares the driver the 50 to 130 ms that it takes to compile the PTX of one file. NVRTC 12.0 writes that
+of the GPUs that it knows; of later ones, ptxas translates the PTX of compute_90, as their driver would. A source with
+lines like
     // forms: SAMPLE=u8,u16 CHANNELS=1,3 named {SAMPLE}_c{CHANNELS}
 is compiled once for each combination of these macros, to x.u8_c1.compute_60.ptx and so on, with FORM defined as
 u8_c1: a driver then loads, and where it must compiles, only what one image needs. compiled/list.rs lists them all for
@@ -17,12 +18,18 @@ import ctypes
 import itertools
 import pathlib
 import re
+import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 COMPILED = HERE / "compiled"
 PTX = ("compute_60", "compute_90")
-MACHINE_CODE = ("sm_90",)
+# sm_80 also runs on compute capability 8.0 to 8.9, sm_86 on 8.6 to 8.9, sm_100 on 10.x, sm_120 on 12.x. Of sm_89, 86 of 100
+# kernels have byte for byte the code of sm_86.
+BY_NVRTC = ("sm_80", "sm_86", "sm_90")
+BY_PTXAS = ("sm_100", "sm_120")
+MACHINE_CODE = BY_NVRTC + BY_PTXAS
 
 
 def forms(source):
@@ -63,26 +70,40 @@ def compiled(nvrtc, source, target, form, macros):
     # NVRTC numbers the calls of functions through everything that a process compiles: here, from 0 in each file.
     numbers = {}
     ptx = re.sub(rb"callseq (\d+)", lambda match: b"callseq %d" % numbers.setdefault(match[1], len(numbers)), ptx)
-    code = fetched("CUBIN") if target in MACHINE_CODE else ptx
+    code = fetched("CUBIN") if target in BY_NVRTC else ptx
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     if not re.search(rb"^\.version 8\.0$", ptx, re.M):
         sys.exit(f"{source.name} for {target}: not PTX ISA 8.0; is this NVRTC 12.0?")
     return code
 
 
+def assembled(ptxas, ptx, target):
+    """Machine code of PTX."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, code = pathlib.Path(folder, "x.ptx"), pathlib.Path(folder, "x.cubin")
+        source.write_bytes(ptx)
+        subprocess.run([ptxas, f"--gpu-name={target}", source, f"--output-file={code}"], check=True)
+        return code.read_bytes()
+
+
 def listed(modules):
-    """list.rs: a Rust expression, the slice of all modules. An empty slice stands for machine code that there is not."""
+    """list.rs: a Rust expression, the slice of all modules, each with its PTX and its machine code by the target's number."""
     lines = ["// Written by kernels/build.py: every module that the program embeds.", "&["]
+
+    def slice_of(targets, macro, files):
+        found = [target for target in targets if target in files]
+        return "&[" + ", ".join(f'({target.split("_")[1]}, {macro}!("{files[target]}"))' for target in found) + "]"
+
     for name, files in modules:
-        ptx = [f'{target}: include_str!("{files[target]}")' for target in PTX]
-        code = [f'{target}: ' + (f'include_bytes!("{files[target]}")' if target in files else "&[]") for target in MACHINE_CODE]
-        lines.append("    Embedded { " + ", ".join([f'name: "{name}"', *ptx, *code]) + " },")
+        ptx, code = slice_of(PTX, "include_str", files), slice_of(MACHINE_CODE, "include_bytes", files)
+        lines.append(f'    Embedded {{ name: "{name}", ptx: {ptx}, code: {code} }},')
     return "\n".join([*lines, "]", ""]).encode()
 
 
 def main():
     nvrtc = ctypes.CDLL(sys.argv[1])
-    check = "--check" in sys.argv[2:]
+    ptxas = sys.argv[2]
+    check = "--check" in sys.argv[3:]
     expected = {}
     modules = []
     for source in sorted(HERE.glob("*.cu")) + sorted(HERE.glob("papers/*.cu")):
@@ -92,7 +113,10 @@ def main():
             files = {target: f"{name}.{target}.{'cubin' if target in MACHINE_CODE else 'ptx'}" for target in targets}
             modules.append((name, files))
             for target, file in files.items():
-                expected[COMPILED / file] = compiled(nvrtc, source, target, form, macros)
+                if target in BY_PTXAS:
+                    expected[COMPILED / file] = assembled(ptxas, expected[COMPILED / files["compute_90"]], target)
+                else:
+                    expected[COMPILED / file] = compiled(nvrtc, source, target, form, macros)
     if not expected:
         sys.exit(f"no .cu file under {HERE}")
     expected[COMPILED / "list.rs"] = listed(modules)

@@ -50,7 +50,7 @@ static_assert(sizeof(Codes) == 176 && sizeof(Part) == 32 && sizeof(Lane) == 12 &
 
 // Words of the report, which is zero at first.
 enum : u32 { CODES_FOUND, PARTS_MADE, WRONG, SUM = 4, WEIGHTED = 6, FILTERS = 8, HITS_FOUND = 13, LIKELY_FOUND, REPORT = 16 }; // two sums of 64 bits
-enum : u32 { CROWDED = 1, TOO_FAR = 2, NO_FILTER = 4, NO_COLOUR = 8 }; // bits of WRONG
+enum : u32 { CROWDED = 1, TOO_FAR = 2, NO_FILTER = 4, NO_COLOUR = 8, OTHER_CRC = 16 }; // bits of WRONG
 // FILTERS and the five words from it on count the rows of each filter.
 
 // The sum of the values of all threads before this one; `all` becomes that of all threads. `shared` holds a value a

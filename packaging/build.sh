@@ -1,12 +1,14 @@
 #!/bin/bash
 # Builds what users install, for TARGET, into FOLDER: a wheel, a Debian package, a tarball and a bill of materials.
 # All hold the same program, which runs on every Linux with glibc 2.17 (2014) or later: it is linked by zig against
-# that version's symbols, and packaging/floor.sh looks at what came out. Needs Rust, Python 3.11, and pip for maturin
-# and zig (status 77 where they cannot be had); dpkg-deb for the Debian package.
+# that version's symbols, and packaging/floor.sh looks at what came out. Needs Rust with the target, Python 3.11, and PyPI
+# for maturin and zig; dpkg-deb for the Debian package; for aarch64 on another machine also qemu-user-static and
+# libc6-arm64-cross. What is missing it installs where it can; status 77 where something cannot be had.
 #
 #   packaging/build.sh [FOLDER [TARGET]]      target/dist, and x86_64-unknown-linux-gnu or aarch64-unknown-linux-gnu
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. packaging/common.sh
 dist=$(realpath -m "${1:-target/dist}")
 target=${2:-x86_64-unknown-linux-gnu}
 case $target in
@@ -15,19 +17,19 @@ case $target in
     *) echo "packaging/build.sh: no artefacts are made for $target" >&2; exit 2 ;;
 esac
 [[ $(uname -m)-unknown-linux-gnu != "$target" ]] || emulator=()
-if [[ -n ${emulator[*]} ]] && ! { command -v "${emulator[0]}" && [[ -d ${emulator[2]} ]]; } > /dev/null; then
-    echo "SKIPPED $target: its man pages and completions need qemu-user-static and libc6-arm64-cross" >&2
-    exit 77
+cannot() { echo "$target cannot be built: $*" >&2; exit 77; }
+if [[ -n ${emulator[*]} ]]; then
+    need "${emulator[0]}" qemu-user-static libc6-arm64-cross && [[ -d ${emulator[2]} ]] ||
+        cannot "its man pages and completions are written by the program itself, under qemu-user-static with libc6-arm64-cross"
 fi
+[[ -d $(rustc --print target-libdir --target "$target") ]] || rustup target add "$target" ||
+    cannot "Rust's standard library for it is missing (rustup target add $target)"
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p;T;q' Cargo.toml)
 # The commit's time, so that what is built twice of one commit is the same.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null || date +%s)}
 umask 022
 
-tools=target/packaging/tools
-[[ -e $tools/bin/python ]] || python3 -m venv "$tools"
-"$tools/bin/python" -m pip install -q 'maturin==1.16.0' 'ziglang==0.17.1' ||
-    { echo "SKIPPED the artefacts: maturin and zig cannot be installed" >&2; exit 77; }
+need readelf binutils && tools maturin==1.16.0 ziglang==0.17.1 || cannot "maturin and zig, from PyPI, or readelf is missing"
 export PATH=$PWD/$tools/bin:$PATH
 
 work=target/packaging/$target
@@ -68,6 +70,6 @@ tar --create --directory "$work" --sort=name --owner=0 --group=0 --numeric-owner
 if command -v dpkg-deb > /dev/null; then
     packaging/deb.sh "$tree" "$version" "$architecture" "$dist"
 else
-    echo "SKIPPED the Debian package: dpkg-deb is not installed" >&2
+    skip "the Debian package: dpkg-deb is not installed"
 fi
 packaging/crates.py sbom "$dist/gpuimg-$version.cdx.json"

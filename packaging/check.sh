@@ -1,15 +1,15 @@
 #!/bin/bash
-# Installs what packaging/build.sh has built, as users do, and removes it again: the wheel in clean environments of
-# other Pythons, with its module's tests; the Debian package, the tarball and the wheel on a bare Debian 12, without
-# network, each with the README's first command. Nothing may be left behind. What cannot be had here is skipped loudly;
-# the bare Debian needs root and Debian's mmdebstrap.
+# Installs what packaging/build.sh has built, as users and administrators do, and removes it again: the wheel in clean
+# environments of other Pythons, with its module's tests; the Debian package, the tarball and the wheel on a bare Debian
+# 12, and the wheel on a bare Debian 13 with its newer Python, without network, each with the README's first command.
+# Nothing may be left behind. What cannot be had here is skipped loudly; the bare Debians need root and Debian's mmdebstrap.
 #
 #   packaging/check.sh [FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. packaging/common.sh
 dist=$(realpath "${1:-target/dist}")
-skip() { echo "SKIPPED $*" >&2; }
-wrong() { echo "WRONG: $*" >&2; exit 1; }
+export PIP_ROOT_USER_ACTION=ignore
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p target/packaging
@@ -25,6 +25,9 @@ first=$(grep -m1 -E '^(cargo run --release -- |gpuimg )normalize ' README.md | s
 read -ra first <<< "$first"
 input=${first[2]} output=${first[3]}
 
+[[ -e $tools/bin/pip ]] || tools pip || wrong "no environment for tools can be made"
+python3 -m pip --version > /dev/null 2>&1 || need a-python-with-pip python3-pip || wrong "python3 has no pip"
+
 # The oldest and the newest Python here that can make environments, but for the one that is used for tools.
 pythons() {
     local python
@@ -34,12 +37,11 @@ pythons() {
     done | sort -V | sort -Vu -k1,1 | { grep -v "^$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') " || true; }
 }
 found=$(pythons)
-if [[ -z $found ]]; then
-    skip "another Python: there is only $(python3 --version)"
-    found="$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') $(command -v python3)"
-fi
+# Where there is no other, this one; Debian 13 has another, below.
+[[ -n $found ]] || found="$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') $(command -v python3)"
 while read -r number python; do
-    venv=$work/venv-$number
+    # As a user may call it.
+    venv="$work/vénv of $number"
     "$python" -m venv "$venv"
     "$venv/bin/python" -m pip install -q --disable-pip-version-check pytest
     "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-index "$wheel"
@@ -47,6 +49,23 @@ while read -r number python; do
     cp "$input" "$work/$number/$input"
     (cd "$work/$number" && PATH=$venv/bin:$PATH "${first[@]}" && test -s "$output")
     "$venv/bin/python" -m pytest -q -p no:cacheprovider packaging/python/tests
+    # Over itself; seen from outside of its environment; for one user; in a folder of its own.
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --force-reinstall "$wheel"
+    modules=$("$venv/bin/python" -c 'import os, gpuimg; print(os.path.dirname(os.path.dirname(gpuimg.__file__)))')
+    for how in "" "--target=$work/$number/a folder" "--user"; do
+        export PYTHONUSERBASE="$work/$number/üser"
+        case $how in
+            "") path=$modules expected=$venv/bin/gpuimg ;;
+            --target*) path=${how#--target=} expected=$path/bin/gpuimg ;;
+            --user) path="" expected=$PYTHONUSERBASE/bin/gpuimg ;;
+        esac
+        [[ -z $how ]] || PIP_BREAK_SYSTEM_PACKAGES=1 "$python" -m pip install -q --disable-pip-version-check --no-warn-script-location \
+            --no-index "$how" "$wheel"
+        found_there=$(PYTHONPATH=$path "$python" -c 'import gpuimg; print(gpuimg.program())')
+        [[ $found_there == "$expected" ]] || wrong "Python $number ${how:-PYTHONPATH}: the program is $found_there, not $expected"
+        PYTHONPATH=$path "$python" -m gpuimg --version > /dev/null
+        unset PYTHONUSERBASE
+    done
     "$venv/bin/python" -m pip uninstall -qy gpuimg
     left=$(find "$venv" -iname '*gpuimg*' -not -name '*.pyc')
     [[ -z $left ]] || wrong "pip uninstall leaves $left"
@@ -54,11 +73,12 @@ while read -r number python; do
 done < <(sed -n '1p;$p' <<< "$found" | uniq)
 
 # The bare Debians, kept between runs.
-debian() { # NAME PACKAGE…
+debian() { # NAME OPTION… SUITE
     local system=target/$1.tar
     if [[ ! -s $system ]]; then
-        command -v mmdebstrap > /dev/null || { apt-get update -qq && apt-get install -qq mmdebstrap; } > /dev/null 2>&1 || true
-        mmdebstrap --quiet --format=tar --variant=minbase "${@:2}" bookworm "$system.part" 2> /dev/null || return 1
+        need mmdebstrap mmdebstrap || return 1
+        mmdebstrap --quiet --format=tar --variant=minbase "${@:2}" "$system.part" 2> "$work/said" ||
+            { tail -n 3 "$work/said" >&2; return 1; }
         mv "$system.part" "$system"
     fi
     rm -rf "$work/root"
@@ -83,13 +103,30 @@ if [[ $(id -u) != 0 ]]; then
     skip "the bare Debian: it needs root"
     exit 0
 fi
-if debian bookworm; then
+if debian bookworm bookworm; then
     files > "$work/before"
     deb=$(ls "$dist"/gpuimg_"$version"_*.deb 2> /dev/null | grep "_$(dpkg --print-architecture)\.deb$") || true
     if [[ -n $deb ]]; then
         cp "$deb" "$work/root/data/gpuimg.deb"
-        inside 'dpkg -i /data/gpuimg.deb > /dev/null
+        # An older version, with a file that this one has no more.
+        dpkg-deb --raw-extract "$deb" "$work/older"
+        sed -i "s/^Version: .*/Version: 0.1.0/" "$work/older/DEBIAN/control"
+        touch "$work/older/usr/share/doc/gpuimg/only-then"
+        dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/older" "$work/root/data/older.deb" > /dev/null
+        inside 'dpkg -i /data/older.deb > /dev/null
+            [[ -e /usr/share/doc/gpuimg/only-then ]]
+            dpkg -i /data/gpuimg.deb > /dev/null
+            [[ ! -e /usr/share/doc/gpuimg/only-then ]]
+            rm /data/older.deb
             "$@"
+            # By somebody without a name or a folder, with and without the GPU that is not there.
+            somebody() { setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nonexistent "$@"; }
+            somebody gpuimg normalize "$3" - --format png | cmp - "$4"
+            status=0
+            somebody gpuimg normalize --device gpu "$3" - --format png > /dev/null 2> /tmp/said || status=$?
+            [[ $status == 3 ]] && grep -q libcuda /tmp/said || { cat /tmp/said; exit 1; }
+            rm /tmp/said
+            somebody gpuimg doctor > /dev/null
             gzip -t /usr/share/man/man1/gpuimg.1.gz /usr/share/man/man1/gpuimg-normalize.1.gz
             grep -q "Eric Biggers" /usr/share/doc/gpuimg/copyright
             bash -n /usr/share/bash-completion/completions/gpuimg
@@ -118,20 +155,36 @@ if debian bookworm; then
 else
     skip "the Debian package and the tarball on a bare Debian: none can be had"
 fi
-if debian bookworm-python --include=python3-venv; then
+# What pytest needs, since there is no network inside. Pure Python, for any version from 3.11 on.
+"$tools/bin/pip" download -q --disable-pip-version-check --dest "$work/pytest" --only-binary=:all: --python-version 3.11 pytest ||
+    skip "the module's tests on a bare Debian: pytest cannot be had"
+for release in bookworm:12 trixie:13; do
+    if ! debian "${release%:*}-python" --include=python3-venv "${release%:*}"; then
+        skip "the wheel on a bare Debian ${release#*:}: none can be had"
+        continue
+    fi
     files > "$work/before"
     cp "$wheel" "$work/root/data/"
+    cp -r packaging/python/tests "$work/root/data/tests"
+    [[ ! -d $work/pytest ]] || cp -r "$work/pytest" "$work/root/data/pytest"
     inside 'python3 -m venv /opt/v
-        PATH=/opt/v/bin:$PATH
-        pip install -q --no-index /data/*.whl
-        "$@"
-        python -c "import gpuimg, sys; assert gpuimg.sum(sys.argv[1])[0][\"sum\"] > 0" "$3"
-        pip uninstall -qy gpuimg
-        [[ ! -e /opt/v/bin/gpuimg ]]
-        rm -r /opt/v /data/*.whl' bash "${first[@]}"
+        (
+            PATH=/opt/v/bin:$PATH
+            pip install -q --no-index /data/*.whl
+            "$@"
+            python -c "import gpuimg, sys; assert gpuimg.sum(sys.argv[1])[0][\"sum\"] > 0" "$3"
+            if [[ -d /data/pytest ]]; then
+                pip install -q --no-index --find-links /data/pytest pytest
+                pytest -q -p no:cacheprovider /data/tests
+            fi
+            pip uninstall -qy gpuimg
+        )
+        # By somebody without a name or a folder.
+        [[ -e /opt/v/bin/gpuimg ]] && exit 1
+        /opt/v/bin/pip install -q --no-index /data/*.whl
+        setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nonexistent /opt/v/bin/python -m gpuimg normalize "$3" - --format png | cmp - "$4"
+        rm -rf /opt/v /data/*.whl /data/tests /data/pytest /tmp/pytest-of-root' bash "${first[@]}"
     same_bytes "$wheel"
     unchanged "$wheel"
-    echo "wheel: installed, run and removed on a bare Debian 12 with its Python"
-else
-    skip "the wheel on a bare Debian: none can be had"
-fi
+    echo "wheel: installed, tested, run and removed on a bare Debian ${release#*:} with Python $(inside 'python3 --version' | cut -d' ' -f2)"
+done

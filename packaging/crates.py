@@ -3,7 +3,10 @@
 
   packaging/crates.py licenses           write packaging/licenses.txt, which `gpuimg --licenses` prints
   packaging/crates.py licenses --check   fail if it is not what Cargo.lock asks for
-  packaging/crates.py check              fail at a licence or a source that deny.toml does not allow
+  packaging/crates.py check              fail at a licence or source that deny.toml does not allow, at a crate that needs a newer
+                                         Rust, and at a vulnerability that packaging/advisories.toml knows
+  packaging/crates.py advisories FOLDER  write packaging/advisories.toml, of a clone of RustSec's database
+  packaging/crates.py yanked             fail at a crate of Cargo.lock that its author has withdrawn; 77 without a registry
   packaging/crates.py sbom FILE          write a bill of materials (CycloneDX 1.5, JSON)
 
 Python 3.11 and cargo; nothing is fetched but what cargo itself needs.
@@ -14,12 +17,15 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = ROOT / "packaging/licenses.txt"
+ADVISORIES = ROOT / "packaging/advisories.toml"
 DENY = tomllib.loads((ROOT / "deny.toml").read_text())
+CARGO = os.environ.get("CARGO", "cargo")
 ALLOWED = DENY["licenses"]["allow"]
 TARGETS = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"]
 
@@ -51,7 +57,7 @@ def stop(sentence):
 
 
 def cargo(*args):
-    run = subprocess.run([os.environ.get("CARGO", "cargo"), *args], cwd=ROOT, capture_output=True, text=True)
+    run = subprocess.run([CARGO, *args], cwd=ROOT, capture_output=True, text=True)
     if run.returncode:
         stop(f"cargo {args[0]} failed: {run.stderr.strip()}")
     return run.stdout
@@ -189,6 +195,7 @@ def write_licenses(check):
 def check():
     known = packages()
     wrong = []
+    (oldest,) = (rust(package) for (name, _), package in known.items() if name == "gpuimg")
     for (name, version), package in sorted(known.items()):
         if name == "gpuimg":
             continue
@@ -196,9 +203,86 @@ def check():
             wrong.append(f"{name} {version}: licence {package['license']}")
         if not (package["source"] or "").startswith("registry+"):
             wrong.append(f"{name} {version}: source {package['source']}")
+        if rust(package) > oldest:
+            wrong.append(f"{name} {version}: Rust {package['rust_version']}, later than rust-version in Cargo.toml")
+    advisories = tomllib.loads(ADVISORIES.read_text())
+    for advisory in advisories["advisory"]:
+        for name, version in known:
+            if name == advisory["crate"] and advisory["id"] not in DENY["advisories"].get("ignore", []):
+                if not any(satisfies(version, requirement) for requirement in advisory["safe"]):
+                    wrong.append(f"{name} {version}: {advisory['id']}, safe are {advisory['safe'] or 'no versions'}")
     if wrong:
-        stop("deny.toml does not allow\n  " + "\n  ".join(wrong))
-    print(f"{len(known) - 1} crates, all features and targets: every licence and source is allowed")
+        stop("not allowed by deny.toml or Cargo.toml:\n  " + "\n  ".join(wrong))
+    print(f"{len(known) - 1} crates, all features and targets: every licence, source and minimum Rust is allowed")
+    print(f"none is of a version of which one of {len(advisories['advisory'])} advisories up to {advisories['newest']} warns")
+
+
+def rust(package):
+    """The oldest Rust that a crate compiles with, as far as it says: (1, 89, 0)."""
+    numbers = [int(number) for number in (package["rust_version"] or "0").split(".")]
+    return (*numbers, 0, 0)[:3]
+
+
+def satisfies(version, requirement):
+    """Whether a version meets a requirement such as `>= 0.7.4, < 0.8.0`, or `^1.2`, by its three numbers."""
+
+    def numbers(text):
+        return [int(number) for number in re.split(r"[-+]", text)[0].split(".")]
+
+    this = numbers(version)
+    for part in requirement.split(","):
+        comparison, bound = re.fullmatch(r"\s*(>=|<=|>|<|=|\^|~|)\s*([0-9][^\s]*)\s*", part).groups()
+        given = numbers(bound)
+        least = (given + [0, 0])[:3]
+        if comparison in ("^", "~", ""):
+            # What may not change: up to the first number that is not 0, or all but the last.
+            leading = next((i for i, number in enumerate(given) if number), len(given) - 1) + 1
+            keep = leading if comparison != "~" else min(len(given), 2)
+            meets = this >= least and this[:keep] == least[:keep]
+        else:
+            meets = {">=": this >= least, "<=": this <= least, ">": this > least, "<": this < least, "=": this == least}[comparison]
+        if not meets:
+            return False
+    return True
+
+
+def write_advisories(folder):
+    """Every advisory about a crate of Cargo.lock, but for those that are withdrawn, or warn of no fault."""
+    found, newest = [], ""
+    names = {name for name, _ in packages()}
+    for path in sorted(Path(folder).glob("crates/*/RUSTSEC-*.md")):
+        advisory = tomllib.loads(re.search(r"```toml\n(.*?)```", path.read_text(encoding="utf-8"), re.S)[1])
+        about, versions = advisory["advisory"], advisory.get("versions", {})
+        newest = max(newest, str(about["date"]))
+        if about["package"] in names and "withdrawn" not in about and about.get("informational") not in ("notice", "unmaintained"):
+            found.append((about["id"], about["package"], versions.get("patched", []) + versions.get("unaffected", [])))
+    if not newest:
+        stop(f"{folder} is no clone of RustSec's database")
+    lines = [
+        "# What RustSec's database (https://rustsec.org) has about crates of Cargo.lock: versions that are mended, or never had the fault.",
+        "# `packaging/advisories.sh` writes it anew; `packaging/crates.py check` compares it with Cargo.lock, without a network.",
+        "",
+        "# The day of the newest advisory that was seen: later ones are not known here.",
+        f'newest = "{newest}"',
+    ]
+    for identity, name, safe in sorted(found):
+        lines += ["", "[[advisory]]", f'id = "{identity}"', f'crate = "{name}"', f"safe = {json.dumps(safe)}"]
+    ADVISORIES.write_text("\n".join(lines) + "\n")
+    print(f"{len(found)} advisories about crates of Cargo.lock; the newest seen is of {newest}")
+
+
+def yanked():
+    """Cargo says it itself, when it makes a package of the source."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [CARGO, "package", "--locked", "--no-verify", "--allow-dirty", "--target-dir", folder]
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    found = re.findall(r"^warning: package `(.*?)` in Cargo.lock is yanked", run.stderr, re.M)
+    if run.returncode or "Updating" not in run.stderr:
+        print(run.stderr.strip(), file=sys.stderr)
+        sys.exit(77)
+    if found:
+        stop("these are yanked: " + ", ".join(found))
+    print("no crate of Cargo.lock is yanked")
 
 
 def sbom(path):
@@ -230,14 +314,23 @@ def sbom(path):
     print(f"{path}: {len(crates)} crates linked into gpuimg {own['version']}")
 
 
-match sys.argv[1:]:
-    case ["licenses"]:
-        write_licenses(check=False)
-    case ["licenses", "--check"]:
-        write_licenses(check=True)
-    case ["check"]:
-        check()
-    case ["sbom", path]:
-        sbom(path)
-    case _:
-        sys.exit(__doc__)
+def main():
+    match sys.argv[1:]:
+        case ["licenses"]:
+            write_licenses(check=False)
+        case ["licenses", "--check"]:
+            write_licenses(check=True)
+        case ["check"]:
+            check()
+        case ["advisories", folder]:
+            write_advisories(folder)
+        case ["yanked"]:
+            yanked()
+        case ["sbom", path]:
+            sbom(path)
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

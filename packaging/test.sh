@@ -1,27 +1,50 @@
 #!/bin/bash
-# What must hold of what users install: every licence is allowed and printed, the Python module's types are sound, and
-# the artefacts are built, installed, run and removed. Says SKIPPED where a tool cannot be had.
+# What must hold of what users install: every licence is allowed and printed, no crate is yanked or known to be vulnerable,
+# the Python module's types are sound, the bill of materials follows its schema, the artefacts are built, installed, run and
+# removed (packaging/check.sh), those of aarch64 under qemu, and the program compiles for macOS. Needs Rust; what else it
+# needs it installs. Says SKIPPED, and why, where something cannot be had.
 #
-#   packaging/test.sh
+#   packaging/test.sh [FOLDER]        target/dist
 set -euo pipefail
 cd "$(dirname "$0")/.."
-skip() { echo "SKIPPED $*" >&2; }
+. packaging/common.sh
+dist=${1:-target/dist}
 
+tests/crates.py
 packaging/crates.py licenses --check
 packaging/crates.py check
-if cargo deny --version > /dev/null 2>&1; then
-    cargo deny --locked check --hide-inclusion-graph
-else
-    skip "known vulnerabilities: cargo-deny is not installed (cargo install --locked cargo-deny)"
-fi
-
 status=0
-packaging/build.sh || status=$?
-[[ $status != 77 ]] || exit 0
-[[ $status == 0 ]] || exit "$status"
-if target/packaging/tools/bin/python -m pip install -q 'mypy==2.4.1'; then
-    target/packaging/tools/bin/python -m mypy --strict --python-version 3.10 packaging/python/gpuimg
+packaging/crates.py yanked || status=$?
+[[ $status != 77 ]] || skip "which crates are yanked: the registry cannot be asked"
+[[ $status == 0 || $status == 77 ]] || exit "$status"
+
+# Builds for a target; what cannot be had ends this script, or only this target.
+build() { # TARGET
+    local status=0
+    packaging/build.sh "$dist" "$1" || status=$?
+    [[ $status == 0 || $status == 77 ]] || exit "$status"
+    return "$status"
+}
+build "$(uname -m)-unknown-linux-gnu" || { skip "the packages: see above"; exit 0; }
+if tools mypy==2.4.1; then
+    "$tools/bin/mypy" --strict --python-version 3.10 packaging/python/gpuimg
 else
     skip "the Python module's types: mypy cannot be installed"
 fi
-packaging/check.sh
+if tools 'cyclonedx-python-lib[json-validation]==11.12.0'; then
+    "$tools/bin/python" - "$dist"/gpuimg-*.cdx.json << 'VALID'
+import sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+wrong = JsonStrictValidator(SchemaVersion.V1_5).validate_str(open(sys.argv[1]).read())
+sys.exit(wrong and f"WRONG: {sys.argv[1]}: {wrong}")
+VALID
+else
+    skip "the bill of materials' schema: cyclonedx-python-lib cannot be installed"
+fi
+packaging/check.sh "$dist"
+if [[ $(uname -m) != aarch64 ]]; then
+    if build aarch64-unknown-linux-gnu; then packaging/emulated.sh "$dist"; else skip "aarch64: see above"; fi
+fi
+packaging/targets.sh

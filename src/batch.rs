@@ -24,8 +24,8 @@ mod workers;
 
 use crate::codec::{Format, format};
 use crate::files::{self, reason};
-use crate::ops::Operation;
 use crate::ops::histogram::Histogram;
+use crate::ops::{Operation, chain};
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Done};
@@ -47,8 +47,8 @@ use watch::follow::Current;
 /// A batch that is ready to run.
 #[derive(Debug)]
 pub struct Batch<'a> {
-    /// The operation that is run on every file.
-    pub op: &'a dyn Operation,
+    /// The operations that are run on every file, one after the other.
+    pub ops: &'a [&'a dyn Operation],
     /// The inputs, each with the path of its output.
     pub items: &'a Items,
     /// How results are written; their paths are those of the items.
@@ -67,9 +67,9 @@ pub struct Batch<'a> {
     pub names_failures: bool,
 }
 
-/// Runs `op` on all inputs; `job` identifies operation and options for later runs.
+/// Runs `ops` on all inputs; `job` identifies operations and options for later runs.
 pub fn convert(
-    op: &dyn Operation,
+    ops: &[&dyn Operation],
     job: Job,
     (asked, follow): (&Conversion, Option<&dyn Current>),
     template: &Destination,
@@ -83,7 +83,7 @@ pub fn convert(
         ..
     } = asked;
     let batch = Batch {
-        op,
+        ops,
         items,
         template: Some(template),
         naming: Some(naming),
@@ -159,7 +159,7 @@ pub fn measure(
         .map_err(usage)
         .and_then(|()| keep_off_report(options, items))?;
     let batch = Batch {
-        op,
+        ops: &[op],
         items,
         template: None,
         naming: None,
@@ -215,16 +215,19 @@ fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
     places::keep_report_off(report, &items.items, list.as_slice()).map_err(usage)
 }
 
-/// The joint histogram of all `items`; failures are printed only if `names_failures`.
+/// The joint histogram of what the operations `before` make of all `items`; failures are printed only
+/// if `names_failures`.
 pub fn measure_set(
+    before: &[&dyn Operation],
     items: &Items,
     options: &Options,
     common: &Common,
     names_failures: bool,
 ) -> Result<(Set, Outcome)> {
     keep_off_report(options, items)?;
+    let ops = [before, &[&Histogram]].concat();
     let batch = Batch {
-        op: &Histogram,
+        ops: &ops,
         items,
         template: None,
         naming: None,
@@ -259,7 +262,11 @@ pub fn measure_set(
 
 impl Batch<'_> {
     fn refused(&self, item: &Item, why: &str) -> anyhow::Error {
-        anyhow!("cannot {} {}: {why}", self.op.name(), item.input.display())
+        anyhow!(
+            "cannot {} {}: {why}",
+            chain::verb(self.ops),
+            item.input.display()
+        )
     }
 
     /// Prints what was skipped in folders: unusual files by name, the number of all others, or with

@@ -4,10 +4,12 @@
 //! ```text
 //!   papers/*.rs ─► cases (one file a table) ─► context.rs ─► rows ─► text, JSON, HTML, comparison
 //!   what it shows   what to run, what counts     runs it  case.rs    report.rs, compare.rs, html.rs
+//!                                                            └─► claims.rs: the papers' claims, judged
 //! ```
 
 pub mod case;
 mod ceilings;
+pub mod claims;
 pub mod compare;
 mod context;
 mod cpu;
@@ -20,9 +22,11 @@ mod normalize;
 pub mod papers;
 mod pieces;
 mod production;
+pub mod record;
 mod reduce;
 pub mod report;
 mod table;
+mod threads;
 mod transfer;
 mod transpose;
 
@@ -49,6 +53,7 @@ fn cases(table: Table, sizes: Sizes) -> Vec<Case> {
         Table::Launch => launch::cases(),
         Table::Transfer => transfer::cases(sizes),
         Table::Memory => memory::cases(sizes),
+        Table::Threads => threads::cases(sizes),
         Table::Normalize => normalize::cases(sizes),
         Table::Minmax => minmax::cases(sizes),
         Table::Transpose => transpose::cases(sizes),
@@ -96,6 +101,10 @@ pub struct Options {
     #[arg(long, value_name = "REPORT.html")]
     pub html: Option<PathBuf>,
 
+    /// Draw what --json printed earlier, and measure nothing
+    #[arg(long, value_name = "RUN.json", conflicts_with_all = ["tables", "small", "spoil", "device"])]
+    pub from: Option<PathBuf>,
+
     /// Tiny inputs, for a checker of memory accesses and races; the times mean nothing
     #[arg(long, hide = true)]
     pub small: bool,
@@ -108,7 +117,10 @@ pub struct Options {
 /// Runs the tables and prints the report.
 pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
     let earlier = options.compare.as_deref().map(compare::read).transpose()?;
-    let report = measured(options, choice)?;
+    let report = match &options.from {
+        Some(path) => record::read(path)?,
+        None => measured(options, choice)?,
+    };
     let text = if options.json {
         report.json()? + "\n"
     } else if options.describe {
@@ -174,7 +186,7 @@ fn measured(options: &Options, choice: Choice) -> Result<Report> {
     let Bench { rows, left_out, .. } = bench;
     let shown = |row: &Row| wanted(&row.about.table) || matches!(row.outcome, Outcome::Failed(_));
     Ok(Report {
-        machine: Machine::of(gpu.as_ref(), &host)?,
+        machine: Machine::of(gpu.as_ref(), host.sizes.bytes as u64)?,
         rows: rows.into_iter().filter(shown).collect(),
         left_out: without.map(|why| format!("{left_out} rows that need a GPU are left out: {why}")),
         wall: start.elapsed(),
@@ -251,6 +263,7 @@ impl Bench<'_> {
             fits_l2: on_gpu && case.footprint <= l2,
             about: case.about,
             ceiling,
+            peak: self.peaks.memory,
             outcome,
         }
     }

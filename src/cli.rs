@@ -1,10 +1,11 @@
 //! The command line: clap types only.
 
+mod chain;
 mod examples;
 mod images;
 mod mistakes;
 
-use crate::batch::options::{Counted, Files, Gathered, Options};
+use crate::batch::options::{Counted, Files, Gathered, Merged, Options};
 use crate::bench;
 use crate::ops::Verb as _;
 use crate::ops::histogram::Histogram as Counting;
@@ -14,6 +15,7 @@ use crate::options::{Common, DeviceOption};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
+pub use chain::{Step, steps};
 pub use images::Images;
 pub use mistakes::sentence;
 
@@ -48,6 +50,19 @@ pub enum Verb {
         /// The frames and their options.
         #[command(flatten)]
         frames: Frames,
+        /// The inputs and the output.
+        #[command(flatten)]
+        files: Files,
+        /// The options of every verb that reads images.
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Carry out several verbs on each image in one pass: the result of one is the input of the next, and no file lies between them
+    #[command(after_help = examples::RUN, override_usage = "gpuimg run [OPTIONS] VERBS INPUT... OUTPUT")]
+    Run {
+        /// The verbs with their own options, + between them: normalize, transpose, rotate, flip and calibrate
+        #[arg(value_name = "VERBS")]
+        verbs: String,
         /// The inputs and the output.
         #[command(flatten)]
         files: Files,
@@ -103,15 +118,18 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Join the histograms of the parts of a set
+    /// Join the histograms of the parts of a set, or their partial projections to an image
     #[command(after_help = examples::MERGE)]
     Merge {
-        /// Files of `gpuimg histogram`, one of each part, or folders of them
+        /// Files of `gpuimg histogram` or of `gpuimg project --partial`, one of each part, or folders of them
         #[arg(required = true, value_name = "INPUT")]
         inputs: Vec<PathBuf>,
         /// The output.
         #[command(flatten)]
         output: Counted,
+        /// How an image is written.
+        #[command(flatten)]
+        image: Merged,
     },
     /// Compare two images sample by sample, or one image's results on the CPU and on a GPU
     #[command(visible_alias = "compare", after_help = examples::VERIFY)]
@@ -205,11 +223,15 @@ pub struct WholeSet {
     )]
     pub range_from: Option<PathBuf>,
 
-    /// Read that FILE again whenever it is replaced, for the files that come from then on
+    /// Measure all inputs first, and give all of them the same range
+    #[arg(long, help_heading = "Many files")]
+    pub across: bool,
+}
+
+/// A histogram that changes while a folder is watched.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Following {
+    /// Read the FILE of --range-from again whenever it is replaced, for the files that come from then on
     #[arg(long, requires_all = ["range_from", "watch"], help_heading = "Watched folders")]
     pub follow: bool,
-
-    /// Measure all inputs first, and give all of them the same range
-    #[arg(long, conflicts_with = "shard", help_heading = "Many files")]
-    pub across: bool,
 }

@@ -8,6 +8,7 @@ mod histogram;
 mod man;
 mod merge;
 mod project;
+mod run;
 mod single;
 mod sum;
 mod verify;
@@ -30,6 +31,11 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             files,
             common,
         } => calibrate::run(frames, files, common),
+        Verb::Run {
+            verbs,
+            files,
+            common,
+        } => run::run(verbs, files, common),
         Verb::Project { op, files, common } => project::run(op, files, common),
         Verb::Sum {
             op,
@@ -44,7 +50,11 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             batch,
             common,
         } => histogram::run(inputs, output, batch, common),
-        Verb::Merge { inputs, output } => merge::run(inputs, output),
+        Verb::Merge {
+            inputs,
+            output,
+            image,
+        } => merge::run(inputs, output, image),
         Verb::Verify {
             images,
             devices,

@@ -157,6 +157,11 @@ impl Devices {
         Ok(self.choose(work, timeline)?.0)
     }
 
+    /// How lines name a GPU.
+    pub fn line(&self, gpu: &Gpu) -> String {
+        choice::gpu_line(self.choice, &gpu.name)
+    }
+
     /// Whether an image may go to the CPU because the GPU is busy with others.
     pub fn may_avoid_waiting(&self) -> bool {
         self.choice == Choice::Auto

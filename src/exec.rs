@@ -1,25 +1,30 @@
-//! Runs an operation on an image: on the CPU, or on a GPU as a whole or in bands, where the result
-//! can also be deflated for a PNG. Every image, page and set takes the same three steps: measure
-//! the statistic that the operation asks for, unless it is known; bind; run.
+//! Runs operations on an image, one after the other: on the CPU, or on a GPU as a whole or in bands,
+//! where the result can also be deflated for a PNG. Between two operations the image stays where it
+//! is. Every image, page and set takes the same three steps for each: measure the statistic that the
+//! operation asks for, unless it is known; bind; run.
 
 pub mod bands;
+mod on_gpu;
 mod pixels;
 pub mod png;
+mod png_crc;
 pub mod png_decode;
 
+pub use on_gpu::{OnGpu, run_on_gpu};
 pub use pixels::{Form, Pixels};
 
 use crate::codec::packed::{Packed, Unsuited};
 use crate::device::choice;
 use crate::device::cuda::Gpu;
-use crate::device::job::Job;
 use crate::device::slots::Slot;
-use crate::device::{Devices, Failed, NoMemory, Work};
+use crate::device::{Devices, Failed, Work};
 use crate::image::{HostMemory, Image, Samples, Shape};
-use crate::ops::{DeviceImage, Executed, Operation, SampleTypes, Statistic, Statistics};
+use crate::ops::{
+    DeviceImage, Executed, OpResult, Operation, SampleTypes, Statistic, Statistics, Summary,
+};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
-use pixels::Delivered;
+use on_gpu::measure_on_gpu;
 
 /// An operation, and what it needs to know about one image.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +101,8 @@ impl<'a> Executor<'a> {
             return Ok(None);
         }
         if let (Pixels::Device(_), Some(gpu)) = (pixels, self.devices.opened()) {
-            self.device = format!("GPU ({}), where the image was decoded", gpu.name);
+            let name = self.devices.line(gpu);
+            self.device = format!("{name}, where the image was decoded");
             return Ok(Some(gpu));
         }
         let (gpu, device) = self.devices.choose(&work, &mut self.timeline)?;
@@ -122,38 +128,65 @@ impl<'a> Executor<'a> {
         self.slot.is_some()
     }
 
-    /// Measures a statistic of an image.
-    pub fn measure(&mut self, statistic: Statistic, pixels: Pixels) -> Result<Statistics> {
+    /// Measures a statistic of what operations make of an image.
+    ///
+    /// # Errors
+    /// Errors of the device, and options that do not fit the samples.
+    pub fn measure(
+        &mut self,
+        tasks: &[Task],
+        statistic: Statistic,
+        pixels: Pixels,
+    ) -> Result<Statistics> {
+        check(tasks)?;
         let shape = pixels.shape();
-        let work = statistic.work(&shape);
-        match self.choose(work, &pixels, statistic.not_on_gpu(&shape))? {
-            None => Ok(statistic.cpu(&self.on_host(pixels)?, &mut self.timeline)),
+        let measured = statistic.work(&shape);
+        let work = match tasks {
+            [] => measured,
+            tasks => {
+                let before = work(steps(tasks), &shape, Form::Samples);
+                Work {
+                    touched: before.touched + measured.touched,
+                    ..before
+                }
+            }
+        };
+        let steps = tasks.iter().find_map(|task| task.op.not_on_gpu(&shape));
+        match self.choose(work, &pixels, steps.or(statistic.not_on_gpu(&shape)))? {
+            None => {
+                let image = self.on_host(pixels)?;
+                let made = run_on_cpu(tasks, image, &mut self.timeline)?
+                    .result
+                    .image()?;
+                Ok(statistic.cpu(&made, &mut self.timeline))
+            }
             Some(gpu) => {
-                let statistics = measure_on_gpu(statistic, pixels, gpu, &mut self.timeline);
+                let statistics = measure_on_gpu(tasks, statistic, pixels, gpu, &mut self.timeline);
                 self.slot = None;
                 statistics.map_err(|error| error.context(Failed))
             }
         }
     }
 
-    /// Runs an operation on an image. A GPU returns the result in the requested `form`; the CPU
-    /// always returns samples.
+    /// Runs operations on an image, one after the other. A GPU returns the result in the requested
+    /// `form`; the CPU always returns samples.
     ///
     /// # Errors
     /// Errors of the device, and options that do not fit the samples.
-    pub fn run(&mut self, task: &Task, pixels: Pixels, form: Form) -> Result<Executed<Pixels>> {
-        task.op.fits(&task.types)?;
+    pub fn run(&mut self, tasks: &[Task], pixels: Pixels, form: Form) -> Result<Executed<Pixels>> {
+        check(tasks)?;
         let shape = pixels.shape();
-        let work = work(task.op, task.statistic(), &shape, form);
-        match self.choose(work, &pixels, task.op.not_on_gpu(&shape))? {
+        let work = work(steps(tasks), &shape, form);
+        let only_cpu = tasks.iter().find_map(|task| task.op.not_on_gpu(&shape));
+        match self.choose(work, &pixels, only_cpu)? {
             None => {
                 let image = self.on_host(pixels)?;
-                let Executed { result, summary } = run_on_cpu(task, image, &mut self.timeline)?;
+                let Executed { result, summary } = run_on_cpu(tasks, image, &mut self.timeline)?;
                 let result = result.try_map(|image| Ok(Pixels::Host(image)))?;
                 Ok(Executed { result, summary })
             }
             Some(gpu) => {
-                let done = run_on_gpu(task, pixels, form, gpu, &mut self.timeline);
+                let done = run_on_gpu(tasks, pixels, form, gpu, &mut self.timeline);
                 self.slot = None;
                 let done = done.map_err(|error| error.context(Failed))?;
                 if done.in_bands {
@@ -164,21 +197,22 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The GPU that will run the operation on an image of this shape, if it can decode the image
+    /// The GPU that will run the operations on an image of this shape, if it can decode the image
     /// too; `None`: the host decodes it.
     ///
     /// # Errors
     /// A requested GPU that cannot be used.
     pub fn decoder(
         &mut self,
-        op: &dyn Operation,
+        ops: &[&dyn Operation],
         shape: &Shape,
         form: Form,
     ) -> Result<Option<&'a Gpu>> {
         self.work.decoded = shape.bytes() as u64;
+        let steps = ops.iter().map(|op| (*op, op.statistic()));
         let work = Work {
             decoded: self.work.decoded,
-            ..work(op, op.statistic(), shape, form)
+            ..work(steps, shape, form)
         };
         let gpu = self.devices.choose_decoder(&work, &mut self.timeline)?;
         Ok(gpu.filter(|gpu| self.enter(gpu)))
@@ -220,22 +254,48 @@ impl<'a> Executor<'a> {
     }
 }
 
-/// The bytes that an operation moves, and a statistic that is measured for it.
-fn work(op: &dyn Operation, statistic: Statistic, shape: &Shape, form: Form) -> Work {
-    let bound = op.work(shape);
-    Work {
-        touched: statistic.work(shape).touched + bound.touched,
+/// Each operation, and the statistic that is still to be measured for it.
+fn steps<'a>(tasks: &'a [Task]) -> impl Iterator<Item = (&'a dyn Operation, Statistic)> {
+    tasks.iter().map(|task| (task.op, task.statistic()))
+}
+
+/// The bytes that operations move, and the statistics that are measured for them. The image is copied
+/// to the device once, and the last result back.
+fn work<'a>(
+    steps: impl Iterator<Item = (&'a dyn Operation, Statistic)>,
+    shape: &Shape,
+    form: Form,
+) -> Work {
+    let mut all = Work {
         compressed: match form {
             Form::Png => shape.bytes() as u64,
             Form::Samples => 0,
         },
-        ..bound
+        ..Work::default()
+    };
+    for (op, statistic) in steps {
+        let bound = op.work(shape);
+        all.touched += statistic.work(shape).touched + bound.touched;
+        all.transferred = all.transferred.max(bound.transferred);
     }
+    all
+}
+
+/// Refuses options that do not fit the samples; of several operations it names the one.
+fn check(tasks: &[Task]) -> Result<()> {
+    for task in tasks {
+        let fits = task.op.fits(&task.types);
+        match tasks.len() {
+            1 => fits?,
+            _ => fits.with_context(|| task.op.name())?,
+        }
+    }
+    Ok(())
 }
 
 /// Runs an operation on plain samples on all cores.
 pub fn on_cpu(op: &dyn Operation, image: Image, timeline: &mut Timeline) -> Result<Executed> {
-    run_on_cpu(&Task::plain(op, &image.shape()), image, timeline)
+    run_on_cpu(&[Task::plain(op, &image.shape())], image, timeline)
 }
 
 /// Runs an operation on plain samples on a GPU, and brings the result back.
@@ -246,7 +306,7 @@ pub fn on_gpu(
     timeline: &mut Timeline,
 ) -> Result<Executed> {
     let task = Task::plain(op, &image.shape());
-    let done = run_on_gpu(&task, Pixels::Host(image), Form::Samples, gpu, timeline)?;
+    let done = run_on_gpu(&[task], Pixels::Host(image), Form::Samples, gpu, timeline)?;
     let Executed { result, summary } = done.executed;
     let result = result.try_map(|pixels| match pixels {
         Pixels::Host(image) => Ok(image),
@@ -255,125 +315,19 @@ pub fn on_gpu(
     Ok(Executed { result, summary })
 }
 
-fn run_on_cpu(task: &Task, image: Image, timeline: &mut Timeline) -> Result<Executed> {
-    let own = task.statistic().cpu(&image, timeline);
-    let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
-    Ok(Executed {
-        result: bound.cpu(image, timeline)?,
-        summary: bound.summary(),
-    })
-}
-
-/// The result of an operation on a GPU.
-#[derive(Debug)]
-pub struct OnGpu {
-    /// The operation's result.
-    pub executed: Executed<Pixels>,
-    /// Whether the image was processed in bands because device memory could not hold it.
-    pub in_bands: bool,
-}
-
-/// Runs an operation on a GPU. An image from host memory returns in the same memory. An image that
-/// device memory cannot hold is processed in bands and returns as samples. Errors: the GPU's.
-pub fn run_on_gpu(
-    task: &Task,
-    pixels: Pixels,
-    form: Form,
-    gpu: &Gpu,
-    timeline: &mut Timeline,
-) -> Result<OnGpu> {
-    let shape = pixels.shape();
-    let (mut memory, resident) = staged(pixels)?;
-    let cuttable = resident.is_none();
-    let whole = gpu.job(&mut memory, timeline, |job| {
-        whole(task, uploaded(resident, shape, job)?, form, job)
-    });
-    match whole {
-        Ok(Executed { result, summary }) => Ok(OnGpu {
-            executed: Executed {
-                result: result.try_map(|delivered| Ok(delivered.in_memory(memory)))?,
-                summary,
-            },
-            in_bands: false,
-        }),
-        // Device memory is allocated before anything is copied back, so the image is still
-        // unchanged here.
-        Err(error) if error.is::<NoMemory>() && cuttable => {
-            let image = memory.into_image(shape);
-            let Executed { result, summary } =
-                bands::run(task, image, gpu, timeline, bands::BYTES)?;
-            Ok(OnGpu {
-                executed: Executed {
-                    result: result.try_map(|image| Ok(Pixels::Host(image)))?,
-                    summary,
-                },
-                in_bands: true,
-            })
-        }
-        Err(error) => Err(error),
+fn run_on_cpu(tasks: &[Task], image: Image, timeline: &mut Timeline) -> Result<Executed> {
+    let mut done = Executed {
+        result: OpResult::Image(image),
+        summary: Summary::default(),
+    };
+    for task in tasks {
+        let image = done.result.image()?;
+        let own = task.statistic().cpu(&image, timeline);
+        let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
+        done = Executed {
+            result: bound.cpu(image, timeline)?,
+            summary: done.summary.then(bound.summary()),
+        };
     }
-}
-
-/// As `run_on_gpu`, but measures a statistic.
-fn measure_on_gpu(
-    statistic: Statistic,
-    pixels: Pixels,
-    gpu: &Gpu,
-    timeline: &mut Timeline,
-) -> Result<Statistics> {
-    let shape = pixels.shape();
-    let (mut memory, resident) = staged(pixels)?;
-    let cuttable = resident.is_none();
-    let statistics = gpu.job(&mut memory, timeline, |job| {
-        let image = uploaded(resident, shape, job)?;
-        statistic.cuda(&image, job)?.on_host(job)
-    });
-    match statistics {
-        Err(error) if error.is::<NoMemory>() && cuttable => {
-            bands::measure(statistic, shape, &mut memory, gpu, timeline)
-        }
-        found => found,
-    }
-}
-
-/// The host memory of an image, and the device image if the pixels are already on the GPU.
-fn staged(pixels: Pixels) -> Result<(HostMemory, Option<DeviceImage>)> {
-    match pixels {
-        Pixels::Host(image) => Ok((image.into_samples().into(), None)),
-        Pixels::Device(image) => Ok((Samples::any(&image.shape)?.into(), Some(image))),
-        Pixels::Deflated(_) => bail!("the image is compressed already"),
-    }
-}
-
-/// Copies the image from the job's memory to device memory, unless it is there already.
-fn uploaded(resident: Option<DeviceImage>, shape: Shape, job: &mut Job) -> Result<DeviceImage> {
-    match resident {
-        Some(image) => Ok(image),
-        None => Ok(DeviceImage {
-            shape,
-            samples: job.upload()?,
-        }),
-    }
-}
-
-/// Runs the operation on a whole image in device memory and leaves the result in the job's memory.
-/// Everything is queued without waiting, except for a histogram and for the length of a PNG: the
-/// host receives the statistic together with the result.
-fn whole(
-    task: &Task,
-    image: DeviceImage,
-    form: Form,
-    job: &mut Job,
-) -> Result<Executed<Delivered>> {
-    let own = task.statistic().cuda(&image, job)?;
-    let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
-    let result = bound.cuda(image, job)?;
-    drop(bound);
-    let result = result.try_map(|image| Delivered::from_device(&image, form, job))?;
-    let own = own.on_host(job)?;
-    let bound = task.op.bind(task.types, task.statistics.unwrap_or(&own))?;
-    Ok(Executed {
-        result,
-        summary: bound.summary(),
-    })
+    Ok(done)
 }

@@ -3,8 +3,10 @@
 //! Fields that several formats have are stored once, in neutral form. All others are kept in the
 //! form of the format that they came from (`Own`), and written back to that format unchanged.
 
+mod axes;
 mod transform;
 
+pub use axes::{Axes, Axis};
 pub use transform::{Effect, PixelMap, Transform};
 
 use crate::image::{Depth, Samples, Values};
@@ -33,7 +35,8 @@ pub struct Metadata {
 }
 
 /// The meaning of a second or fourth channel (TIFF 6.0, section 18, ExtraSamples).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Alpha {
     /// Opacity; colours are not multiplied by it (unassociated alpha).
     #[default]

@@ -7,6 +7,7 @@
 //! operations.
 
 pub mod calibrate;
+pub mod chain;
 pub mod depth;
 mod extremes;
 pub mod flip;
@@ -258,6 +259,19 @@ impl<I> OpResult<I> {
             OpResult::Counts(counts) => OpResult::Counts(counts),
         })
     }
+
+    /// The image, for the operation that comes next.
+    ///
+    /// # Errors
+    /// Numbers.
+    pub fn image(self) -> Result<I> {
+        match self {
+            OpResult::Image(image) => Ok(image),
+            OpResult::Totals(_) | OpResult::Counts(_) => {
+                bail!("numbers are no image, and nothing can be done to them")
+            }
+        }
+    }
 }
 
 /// Facts about a result for the user.
@@ -269,6 +283,17 @@ pub struct Summary {
     pub ranges: Vec<(Number, Number)>,
     /// Sentences for the user, without the file's name.
     pub warnings: Vec<String>,
+}
+
+impl Summary {
+    /// The summary of this operation and of one `later`: the ranges of the last that stretched values.
+    pub fn then(mut self, later: Summary) -> Summary {
+        if !later.ranges.is_empty() {
+            self.ranges = later.ranges;
+        }
+        self.warnings.extend(later.warnings);
+        self
+    }
 }
 
 /// The result of an operation on a whole image.

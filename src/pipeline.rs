@@ -1,5 +1,5 @@
-//! Processes one image from file to file: opens it, measures the statistic that its pages share, if
-//! the operation asks for one, and runs each page through the page processor (`page.rs`).
+//! Processes one image from file to file: opens it, measures the statistics that its pages share, if
+//! an operation asks for one, and runs each page through the page processor (`page.rs`).
 
 mod destination;
 mod diagnostics;
@@ -16,7 +16,7 @@ use crate::files::{Identity, Source};
 use crate::image::Shape;
 use crate::memory_budget::MemoryBudget;
 use crate::metadata::Diagnostics;
-use crate::ops::Operation;
+use crate::ops::{Operation, chain};
 use crate::timing::Timeline;
 use anyhow::{Context, Result};
 use diagnostics::FileDiagnostics;
@@ -58,26 +58,26 @@ pub fn memory((shape, metadata): &(Shape, u64)) -> u64 {
 /// whether the input was damaged; an error prevents the renaming.
 pub type Announce<'a> = &'a dyn Fn(Identity, bool) -> Result<()>;
 
-/// Runs `op` on the image file `input` and writes an image to `output`, or returns numbers. If
-/// `auto` chose a GPU and it fails, starts again on the CPU.
+/// Runs `ops`, one after the other, on the image file `input` and writes an image to `output`, or
+/// returns numbers. If `auto` chose a GPU and it fails, starts again on the CPU.
 pub fn one_image(
-    op: &dyn Operation,
+    ops: &[&dyn Operation],
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
 ) -> Result<Done> {
-    one_image_announced(op, input, output, resources, &|_, _| Ok(()))
+    one_image_announced(ops, input, output, resources, &|_, _| Ok(()))
 }
 
 /// As `one_image`, and calls `announce` before the output gets its name.
 pub fn one_image_announced(
-    op: &dyn Operation,
+    ops: &[&dyn Operation],
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
     announce: Announce,
 ) -> Result<Done> {
-    let attempt = || attempt(op, input, output, resources, announce);
+    let attempt = || attempt(ops, input, output, resources, announce);
     with_fallback(attempt, input, resources.devices)
 }
 
@@ -105,18 +105,18 @@ pub fn with_fallback(
     Ok(done)
 }
 
-/// One attempt: opens the input, prepares the shared statistic, and processes each page.
+/// One attempt: opens the input, prepares the shared statistics, and processes each page.
 fn attempt(
-    op: &dyn Operation,
+    ops: &[&dyn Operation],
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
     announce: Announce,
 ) -> Result<Done> {
-    let (mut since, mut timeline) = (Instant::now(), Timeline::default());
+    let (since, mut timeline) = (Instant::now(), Timeline::default());
     timeline.gpu_times = resources.gpu_times;
     let sentences = Sentences {
-        verb: op.name(),
+        verb: chain::verb(ops),
         input,
     };
     let unread = || sentences.unread();
@@ -126,11 +126,11 @@ fn attempt(
         false => Source::open(input),
     };
     let source = source.with_context(unread)?;
-    let mut reader = Reader::open(&source, &resources.reading).with_context(unread)?;
+    let reader = Reader::open(&source, &resources.reading).with_context(unread)?;
     let surveys = reader.surveys().with_context(unread)?;
+    let wanted = output.map_or((None, false), |output| (output.depth, output.auto_orient));
     for (shape, _) in &surveys {
-        let kept = output.map_or(Ok(()), |output| output.check_depth(op.made(shape.depth)));
-        (op.check(shape).and(kept)).with_context(|| sentences.undone())?;
+        chain::check(ops, *shape, wanted, |verb| sentences.not(verb))?;
     }
     let largest = surveys.iter().map(memory).max();
     let _reservation = resources
@@ -142,7 +142,7 @@ fn attempt(
         for (shape, _) in &surveys {
             (format.check_name(&output.path, shape)).with_context(|| unwritten(&output.path))?;
         }
-        let grown = |shape: Shape| output.grown(shape, op.made(shape.depth));
+        let grown = |shape: Shape| output.grown(shape, chain::made(ops, shape.depth));
         let surveys = surveys.into_iter();
         let pages = surveys.map(|(shape, bytes)| (grown(shape), bytes));
         let pages: Vec<_> = pages.collect();
@@ -150,14 +150,7 @@ fn attempt(
             .with_context(|| unwritten(&output.path))
     });
     let writer = writer.transpose()?;
-    let mut executor = Executor::new(resources.devices, timeline);
-    let stack = StackStatistics::measure(
-        op,
-        (&sentences, &source),
-        &mut reader,
-        &mut executor,
-        &mut since,
-    )?;
+    let executor = Executor::new(resources.devices, timeline);
 
     // A scope of its own: at its end nothing borrows the target any more.
     let (length, reader, mut executor, diagnostics, found, since, last) = {
@@ -173,8 +166,9 @@ fn attempt(
             since,
             last: 0,
         };
+        let stack = StackStatistics::measure(ops, &mut processor)?;
         for index in 0..pages {
-            processor.page(op, &stack, index)?;
+            processor.page(ops, &stack, index)?;
         }
         let length = processor.writer.map(|writer| writer.length());
         (

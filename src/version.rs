@@ -29,6 +29,6 @@ fn verbose() -> String {
         env!("CARGO_PKG_VERSION"),
         env!("GPUIMG_BUILT_FROM"),
         env!("GPUIMG_TARGET"),
-        modules::EMBEDDED_TARGETS,
+        modules::embedded_targets(),
     )
 }

@@ -76,7 +76,7 @@ fn what_does_not_fit_at_once_is_cut() {
         let timeline = &mut Timeline::default();
         let task = Task::plain(&*op, &image.shape());
         let pixels = Pixels::Host(image.clone());
-        let found = exec::run_on_gpu(&task, pixels, Form::Samples, &gpu, timeline).expect("CUDA");
+        let found = exec::run_on_gpu(&[task], pixels, Form::Samples, &gpu, timeline).expect("CUDA");
         assert!(found.in_bands, "{op:?}");
         let found = found.executed.result.try_map(|pixels| match pixels {
             Pixels::Host(image) => Ok(image),

@@ -187,7 +187,8 @@ fn the_gpu_gives_what_the_definition_says() {
         for _ in 0..2 {
             let pixels = exec::Pixels::Host(image.clone());
             let timeline = &mut Timeline::default();
-            let done = exec::run_on_gpu(&task, pixels, exec::Form::Samples, gpu, timeline).unwrap();
+            let done =
+                exec::run_on_gpu(&[task], pixels, exec::Form::Samples, gpu, timeline).unwrap();
             let OpResult::Image(exec::Pixels::Host(found)) = done.executed.result else {
                 panic!("samples were expected")
             };

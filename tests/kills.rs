@@ -27,7 +27,7 @@ struct Case {
 /// Images enough that a run lasts.
 const COUNT: usize = 24;
 
-fn cases() -> [Case; 3] {
+fn cases() -> [Case; 4] {
     let named = |extension: &str, make: &dyn Fn(usize) -> Vec<u8>| {
         let one = |i| (format!("{}/{i:02}.{extension}", i % 2).into(), make(i));
         (0..COUNT).map(one).collect()
@@ -60,6 +60,14 @@ fn cases() -> [Case; 3] {
             name: "stacks",
             verb: &["normalize", "--to", "5:60000"],
             inputs: named("tif", &|i| pages(i, 4)),
+        },
+        Case {
+            name: "chains",
+            verb: &[
+                "run",
+                "normalize --to 5:60000 + rotate 90 + flip horizontal",
+            ],
+            inputs: named("tif", &|i| pages(i, 2)),
         },
     ]
 }

@@ -8,14 +8,20 @@
 
 mod support;
 
+/// Stacks projected along one of their axes.
+mod axes;
 /// Images that a GPU's memory does not hold at once.
 mod bands;
 /// Many files: folders, parts, bad files, what is said.
 mod batch;
 /// The tables of `bench` and the doctor.
 mod bench;
+/// What the papers claim: the pairs of rows, their verdicts, and that nothing is left out.
+mod bench_claims;
 /// Dark frames and flat fields.
 mod calibrate;
+/// Several verbs in one pass.
+mod chain;
 /// The choice of a device, and what follows when a GPU fails, with a pretended GPU.
 mod choice;
 /// The command as a user meets it: files, exit statuses, sentences.
@@ -38,6 +44,8 @@ mod laws;
 mod limits;
 /// What files say beside their samples: kept, made true, carried over, or told.
 mod metadata;
+/// Parts of a projection, and what merges them.
+mod partial;
 /// PNG read: every colour type, depth and filter, and hostile files.
 mod png_decode;
 /// PNG written, and read back by other decoders.
@@ -45,6 +53,7 @@ mod png_encode;
 /// PNG from the GPU against PNG from the CPU, file by file.
 mod png_gpu;
 /// PNG decoded on the GPU against PNG decoded on the CPU, image by image.
+mod png_gpu_chunks;
 mod png_gpu_decode;
 /// Files that a GPU decodes, processes and writes, against the same on the CPU.
 mod png_gpu_pages;

@@ -55,7 +55,7 @@ fn on_cpu(file: &[u8]) -> Result<Image, String> {
 }
 
 /// What the GPU makes of a file, or why it does not.
-fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
+pub fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
     let source = Source::memory(file.to_vec());
     let reader = PngDecoder::open(&source, false).map_err(|error| format!("{error:#}"))?;
     let shape = reader.shape();
@@ -85,7 +85,7 @@ fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
 }
 
 /// The GPU decodes this, to the CPU's image.
-fn compare(gpu: &Gpu, file: &[u8], what: &str) {
+pub fn compare(gpu: &Gpu, file: &[u8], what: &str) {
     assert!(compare_or_leave(gpu, file, what), "{what}: left to the CPU");
 }
 

@@ -63,7 +63,7 @@ fn processed(
         only_files: false,
         gpu_times: true,
     };
-    let done = one_image(op, input, Some(&destination(output)), &resources);
+    let done = one_image(&[op], input, Some(&destination(output)), &resources);
     done.map_err(|error| format!("{error:#}"))
 }
 
@@ -119,7 +119,7 @@ fn pages_decoded_on_the_gpu_give_the_bytes_of_the_cpu() {
                 only_files: false,
                 gpu_times: true,
             };
-            one_image(&sum, &path("a.png"), None, &resources)
+            one_image(&[&sum], &path("a.png"), None, &resources)
                 .unwrap()
                 .found
                 .totals

@@ -13,11 +13,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SCHEMAS: [&str; 8] = [
+const SCHEMAS: [&str; 9] = [
     "bench",
     "formats",
     "histogram",
     "journal",
+    "projection",
     "report",
     "stats",
     "sum",
@@ -168,6 +169,25 @@ fn printed() -> Vec<(&'static str, Value)> {
     ] {
         let objects = objects(&fs::read_to_string(root.join(file)).expect(file));
         all.extend(objects.into_iter().map(|object| (name, object)));
+    }
+    for (code, line, name) in [
+        (0, "project mean two.tif p.partial --partial", "p.partial"),
+        (
+            0,
+            "project sum in/a.pgm e.partial --partial --scale --shard 2/2",
+            "e.partial",
+        ),
+        (
+            1,
+            "project max in pgm.partial --partial --keep-going",
+            "pgm.partial",
+        ),
+    ] {
+        let run = run(root, &line.split(' ').collect::<Vec<_>>(), &[]);
+        assert_eq!(run.code, code, "{line}: {}", run.stderr);
+        let file = fs::read(root.join(name)).expect(name);
+        let line = file.split(|&byte| byte == b'\n').next().expect("a line");
+        all.push(("projection", serde_json::from_slice(line).expect("JSON")));
     }
     for folder in ["out", "out2", "out3"] {
         let journal = fs::read_to_string(root.join(folder).join(JOURNAL)).expect("journal");

@@ -174,6 +174,7 @@ fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
         "verify",
         "project",
         "calibrate",
+        "run",
     ];
     for verb in verbs {
         let help = Command::new(binary())

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The Snakefile of samples/workflows by Snakemake, and the module file of samples/modules by Environment Modules
-# or Lmod; each is installed where it can be, or skipped loudly.
+# The Snakefile of samples/workflows by Snakemake, the tasks of its main.nf without Nextflow, and the module file of
+# samples/modules by Environment Modules or Lmod; each is installed where it can be, or skipped loudly.
 #
 #   tests/workflows.sh [GPUIMG]
 set -euo pipefail
@@ -47,6 +47,8 @@ if { [[ -e $venv/bin/python ]] || python3 -m venv "$venv"; } && "$venv/bin/pytho
 else
     skip "the Snakefile: snakemake cannot be installed"
 fi
+
+tests/nextflow.py "$gpuimg"
 
 # The program where the module file says it is, under a root of its own.
 lmod=/usr/share/lmod/lmod/libexec/lmod

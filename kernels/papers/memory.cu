@@ -1,15 +1,16 @@
-// The memory kernels of "CUDA: performance aspects of typical tasks" (2011; HABR), the occupancy sweep of "Methods of
-// effective organisation of parallel computing on GPUs" (lecture notes; NOTES), and versions with wide accesses. Every
-// thread that reads stores the sum of the values that it read in sums[its number in the grid], so that no load can be
-// optimised away.
+// The memory kernels of "CUDA: performance aspects of typical tasks" (2011), the occupancy sweep of "Methods of effective
+// organisation of parallel computing on GPUs" (lecture notes), and versions with wide accesses. Every thread that reads
+// stores the sum of the values that it read in sums[its number in the grid], so that no load can be optimised away.
 //
-//   read(const u16 *data, u32 pieces, u32 piece, u32 *sums)           HABR: every element loaded
-//   copy(const u16 *src, u16 *dst, u32 pieces, u32 piece)             HABR: … and stored
+//   read(const u16 *data, u32 pieces, u32 piece, u32 *sums)           2011: every element loaded
+//   copy(const u16 *src, u16 *dst, u32 pieces, u32 piece)             2011: … and stored
 //   double_index(const u16 *data, u32 pieces, u32 piece, u32 *sums, const u32 *index)
-//       HABR: data[index[j] + i]: each access waits for one that tells where it goes
-//   triple_index(…, const u32 *index, const u32 *order)               HABR: data[index[order[j]] + i]
-//   read_words(const u32 *data, u64 n, u32 *sums)                     NOTES: one 4-byte load a turn and thread; bandwidth
-//       then follows from how many threads the launch keeps resident
+//       2011: data[index[j] + i], where j is the element and i the number of its piece: an index is loaded for every
+//       element. `index` is as long as the data; index[j] + i is below their length, modulo 2³²
+//   triple_index(…, const u32 *index, const u32 *order)               2011: data[index[order[j]] + i]; order[j] is below
+//       the length of `index`
+//   read_words(const u32 *data, u64 n, u32 *sums)                     lecture notes: one 4-byte load a turn and thread;
+//       bandwidth then follows from how many threads the launch keeps resident
 //   read_wide(const uint4 *data, u64 n, u32 *sums)                    today: 16 bytes an access, 4 accesses under way
 //   copy_wide(const uint4 *src, uint4 *dst, u64 n)                    today: one 16-byte access a thread; exact grid
 //   write_wide(uint4 *dst, u64 n, u32 word)                           stores alone; exact grid
@@ -27,14 +28,14 @@ extern "C" __global__ void copy(const u16 *src, u16 *dst, u32 pieces, u32 piece)
 
 extern "C" __global__ void double_index(const u16 *data, u32 pieces, u32 piece, u32 *sums, const u32 *index) {
     u32 sum = 0;
-    each(pieces, piece, [&](u32 j, u32 i) { sum += data[index[j] + i]; });
+    each(pieces, piece, [&](u32 i, u32 k) { sum += data[index[i * piece + k] + i]; });
     sums[number()] = sum;
 }
 
 extern "C" __global__ void triple_index(const u16 *data, u32 pieces, u32 piece, u32 *sums, const u32 *index,
                                         const u32 *order) {
     u32 sum = 0;
-    each(pieces, piece, [&](u32 j, u32 i) { sum += data[index[order[j]] + i]; });
+    each(pieces, piece, [&](u32 i, u32 k) { sum += data[index[order[i * piece + k]] + i]; });
     sums[number()] = sum;
 }
 

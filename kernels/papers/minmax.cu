@@ -1,45 +1,72 @@
-// Minimum and maximum in one pass, from "CUDA: performance aspects of typical tasks" (2011; HABR), and two later
-// methods.
+// Minimum and maximum in one pass, from "CUDA: performance aspects of typical tasks" (2011), and later methods.
 //
 //   serial(const u16 *data, u32 pieces, u32 piece, u32 *range)
 //       The paper's: each thread keeps its own minimum and maximum in shared memory; after a barrier thread 0 goes through
 //       the block's minima and thread 1 through its maxima, one by one, and folds them into range[0] and range[1]. The
 //       paper folds without atomics, so that blocks overwrite each other's result; here the last step is atomicMin and
-//       atomicMax, and nothing else is changed.
-//   tree(…)        the serial scan replaced by REDUCE's tree: half the threads at each step
-//   warp(…)        the tree replaced by shuffles: no shared memory inside a warp, one barrier in all
+//       atomicMax, and nothing else is changed. `volatile` keeps the values in shared memory: a compiler of today would
+//       hold them in registers until the barrier.
+//   minimum, maximum(…)   one of the two alone, in the same way
+//   registers(…)   `serial` as a compiler of today makes it: each thread's own values in registers until the barrier
+//   tree(…)        registers, and the serial scan replaced by a tree: half the threads at each step
+//   warp(…)        registers, and the tree replaced by shuffles: no shared memory, one atomic a warp
 //   nested_{1,2,3,4,8}(…)
-//       `serial` with an `if` inside an `if`, to that depth, on bits of each element, before it is compared: HABR's
+//       `serial` with an `if` inside an `if`, to that depth, on bits of each element, before it is compared: the paper's
 //       experiment to slow the kernel down. nested(p, depth) is defined at the function.
-// range[0] is 0xffffffff and range[1] is 0 on entry. At most 1024 threads.
+// range[0] is 0xffffffff and range[1] is 0 on entry. At most 1024 threads, and whole warps.
 #include "papers/papers.cuh"
 
 constexpr u32 MOST = 1024;
 
-template <class Change>
-static __device__ __forceinline__ void serial_tail(const u16 *data, u32 pieces, u32 piece, u32 *range, Change change) {
-    __shared__ u16 low[MOST], high[MOST];
-    low[threadIdx.x] = 0xffff, high[threadIdx.x] = 0;
+// What thread 0 and thread 1 do after the barrier.
+static __device__ __forceinline__ void fold_low(const volatile u16 *low, u32 *range) {
+    u32 all = low[0];
+    for (u32 t = 1; t < blockDim.x; t++) all = min(all, (u32)low[t]);
+    atomicMin(&range[0], all);
+}
+static __device__ __forceinline__ void fold_high(const volatile u16 *high, u32 *range) {
+    u32 all = high[0];
+    for (u32 t = 1; t < blockDim.x; t++) all = max(all, (u32)high[t]);
+    atomicMax(&range[1], all);
+}
+
+template <bool LOW, bool HIGH, class Change>
+static __device__ __forceinline__ void in_shared(const u16 *data, u32 pieces, u32 piece, u32 *range, Change change) {
+    __shared__ volatile u16 low[MOST], high[MOST];
+    const u32 t = threadIdx.x;
+    if (LOW) low[t] = 0xffff;
+    if (HIGH) high[t] = 0;
     each(pieces, piece, [&](u32 j, u32 i) {
         const u16 p = change(data[(u64)j * piece + i]);
-        if (p < low[threadIdx.x]) low[threadIdx.x] = p;
-        if (p > high[threadIdx.x]) high[threadIdx.x] = p;
+        if (LOW && p < low[t]) low[t] = p;
+        if (HIGH && p > high[t]) high[t] = p;
     });
     __syncthreads();
-    if (threadIdx.x == 0) {
-        u32 all = low[0];
-        for (u32 t = 1; t < blockDim.x; t++) all = min(all, (u32)low[t]);
-        atomicMin(&range[0], all);
-    }
-    if (threadIdx.x == 1 % blockDim.x) {
-        u32 all = high[0];
-        for (u32 t = 1; t < blockDim.x; t++) all = max(all, (u32)high[t]);
-        atomicMax(&range[1], all);
-    }
+    if (LOW && t == 0) fold_low(low, range);
+    if (HIGH && t == 1 % blockDim.x) fold_high(high, range);
 }
 
 extern "C" __global__ void serial(const u16 *data, u32 pieces, u32 piece, u32 *range) {
-    serial_tail(data, pieces, piece, range, [](u16 p) { return p; });
+    in_shared<true, true>(data, pieces, piece, range, [](u16 p) { return p; });
+}
+extern "C" __global__ void minimum(const u16 *data, u32 pieces, u32 piece, u32 *range) {
+    in_shared<true, false>(data, pieces, piece, range, [](u16 p) { return p; });
+}
+extern "C" __global__ void maximum(const u16 *data, u32 pieces, u32 piece, u32 *range) {
+    in_shared<false, true>(data, pieces, piece, range, [](u16 p) { return p; });
+}
+
+extern "C" __global__ void registers(const u16 *data, u32 pieces, u32 piece, u32 *range) {
+    __shared__ u16 low[MOST], high[MOST];
+    u32 lowest = 0xffff, highest = 0;
+    each(pieces, piece, [&](u32 j, u32 i) {
+        const u32 p = data[(u64)j * piece + i];
+        lowest = min(lowest, p), highest = max(highest, p);
+    });
+    low[threadIdx.x] = lowest, high[threadIdx.x] = highest;
+    __syncthreads();
+    if (threadIdx.x == 0) fold_low(low, range);
+    if (threadIdx.x == 1 % blockDim.x) fold_high(high, range);
 }
 
 extern "C" __global__ void tree(const u16 *data, u32 pieces, u32 piece, u32 *range) {
@@ -86,7 +113,7 @@ template <u32 DEPTH> static __device__ __forceinline__ u16 nested(u16 p) {
 
 #define NESTED(DEPTH)                                                                                            \
     extern "C" __global__ void nested_##DEPTH(const u16 *data, u32 pieces, u32 piece, u32 *range) {              \
-        serial_tail(data, pieces, piece, range, [](u16 p) { return nested<DEPTH>(p); });                         \
+        in_shared<true, true>(data, pieces, piece, range, [](u16 p) { return nested<DEPTH>(p); });               \
     }
 NESTED(1)
 NESTED(2)

@@ -3,7 +3,9 @@
 //
 //   truncating(u16 *data, u32 pieces, u32 piece, float sub, float factor)    the integer part is stored
 //   rounding(…)    the library's rounding before the store: several instructions
-//   half_up(…)     + 0.5, then the integer part: rounds half up with one addition
+//   half_up(…)     + 0.5f, then the integer part: rounds half up with one addition
+//   half_up_double(…)   as the paper writes it, + 0.5, which in C is a double: the value is widened, added to and cut in
+//       double precision
 //   exact(u16 *data, u32 pieces, u32 piece, u32 min, u32 span, u32 d)
 //       floor((p − min)·span/d + 1/2) in integers, a division an element: what `normalize` promises, done the plain way
 // Each rounding step is written out (_rn), so that the compiler cannot fuse a multiplication and an addition, and the
@@ -31,6 +33,10 @@ extern "C" __global__ void rounding(u16 *data, u32 pieces, u32 piece, float sub,
 
 extern "C" __global__ void half_up(u16 *data, u32 pieces, u32 piece, float sub, float factor) {
     change(data, pieces, piece, [=](u16 p) { return (u16)(int)__fadd_rn(scaled(p, sub, factor), 0.5f); });
+}
+
+extern "C" __global__ void half_up_double(u16 *data, u32 pieces, u32 piece, float sub, float factor) {
+    change(data, pieces, piece, [=](u16 p) { return (u16)(int)__dadd_rn((double)scaled(p, sub, factor), 0.5); });
 }
 
 extern "C" __global__ void exact(u16 *data, u32 pieces, u32 piece, u32 min, u32 span, u32 d) {

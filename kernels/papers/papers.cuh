@@ -15,3 +15,20 @@ template <class Visit> static __device__ __forceinline__ void each(u32 pieces, u
 // This thread's number in the grid, and the grid's threads.
 static __device__ __forceinline__ u32 number() { return blockIdx.x * blockDim.x + threadIdx.x; }
 static __device__ __forceinline__ u32 everyone() { return gridDim.x * blockDim.x; }
+
+// Loads that are kept in the L1 and the L2, in the L2 alone, and on the path of textures.
+static __device__ __forceinline__ u32 load_l1(const u32 *p) {
+    u32 word;
+    asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(word) : "l"(p));
+    return word;
+}
+static __device__ __forceinline__ u32 load_l2(const u32 *p) {
+    u32 word;
+    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(word) : "l"(p));
+    return word;
+}
+static __device__ __forceinline__ u32 load_texture(const u32 *p) {
+    u32 word;
+    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(word) : "l"(p));
+    return word;
+}

@@ -11,7 +11,8 @@
 //      Volta, hence the barriers of the warp, between a step's reads and its writes too
 //   6  the block's size is known to the compiler: no loop is left (in 1 to 5 it is read from the launch)
 //   7  several elements a thread, added in a register before the tree
-// Blocks of 256; grid: 1–3 ceil(n/256), 4–6 ceil(n/512), 7 any.
+//   step_6_{32,64,128,512,1024}(…)   step 6 is a template of the block's size: its other sizes
+// Blocks of 256, or of the size in the name; grid: 1–3 ceil(n/256), 4–6 ceil(n/(2·block)), 7 any.
 #include "papers/papers.cuh"
 
 constexpr u32 THREADS = 256;
@@ -102,9 +103,9 @@ extern "C" __global__ void step_5(const u32 *in, u32 *partial, u32 n) {
     if (t == 0) partial[blockIdx.x] = s[0];
 }
 
-static __device__ __forceinline__ void unrolled(u32 *s, u32 t, u32 *partial) {
+template <u32 SIZE> static __device__ __forceinline__ void unrolled(u32 *s, u32 t, u32 *partial) {
 #pragma unroll
-    for (u32 stride = THREADS / 2; stride > 32; stride /= 2) {
+    for (u32 stride = SIZE / 2; stride > 32; stride /= 2) {
         if (t < stride) s[t] += s[t + stride];
         __syncthreads();
     }
@@ -112,12 +113,24 @@ static __device__ __forceinline__ void unrolled(u32 *s, u32 t, u32 *partial) {
     if (t == 0) partial[blockIdx.x] = s[0];
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) step_6(const u32 *in, u32 *partial, u32 n) {
-    __shared__ u32 s[THREADS];
-    s[threadIdx.x] = two(in, n, THREADS);
+template <u32 SIZE> static __device__ __forceinline__ void fixed(const u32 *in, u32 *partial, u32 n) {
+    __shared__ u32 s[SIZE < 64 ? 64 : SIZE];
+    if (SIZE < 64) s[threadIdx.x + 32] = 0; // last_warp adds 64 values
+    s[threadIdx.x] = two(in, n, SIZE);
     __syncthreads();
-    unrolled(s, threadIdx.x, partial);
+    unrolled<SIZE>(s, threadIdx.x, partial);
 }
+
+#define STEP_6(NAME, SIZE)                                                                                       \
+    extern "C" __global__ void __launch_bounds__(SIZE) NAME(const u32 *in, u32 *partial, u32 n) {                \
+        fixed<SIZE>(in, partial, n);                                                                             \
+    }
+STEP_6(step_6, THREADS)
+STEP_6(step_6_32, 32)
+STEP_6(step_6_64, 64)
+STEP_6(step_6_128, 128)
+STEP_6(step_6_512, 512)
+STEP_6(step_6_1024, 1024)
 
 extern "C" __global__ void __launch_bounds__(THREADS) step_7(const u32 *in, u32 *partial, u32 n) {
     __shared__ u32 s[THREADS];
@@ -126,5 +139,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_7(const u32 *in, u32 
         sum += in[i] + (i + THREADS < n ? in[i + THREADS] : 0);
     s[threadIdx.x] = sum;
     __syncthreads();
-    unrolled(s, threadIdx.x, partial);
+    unrolled<THREADS>(s, threadIdx.x, partial);
 }

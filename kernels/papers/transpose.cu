@@ -1,17 +1,24 @@
 // The transposition of an n × n matrix of floats of "Transposing a matrix" (Kalgin and Baldin, Linux Format Russia),
 // B[j][i] = A[i][j], one element a thread. i comes from x, j from y.
 //
-//   naive(const float *a, float *b, u32 n)        variant 1: neighbours in x write neighbours and read a row apart; which
-//       of the two is scattered depends on the shape of the block alone
+//   naive(const float *a, float *b, u32 n)        variant 1 as listed: neighbours in x write neighbours and read a row
+//       apart; which of the two is scattered depends on the shape of the block alone
+//   mirrored(const float *a, float *b, u32 n)     variant 1 as the text's formulas for memory transactions have it, with x
+//       and y exchanged: neighbours in x read neighbours, and a block one thread wide makes the writes coalesce
 //   tile_16, tile_32(…)      variant 2: a square goes through shared memory, so that both accesses are along rows; but a
 //       warp reads a column of the square, whose elements lie in the same few banks
 //   padded_16, padded_32(…)  variant 3: the square's rows are one element longer, so that a column's elements lie in
 //       different banks
-// Blocks: naive any; the others 16 × 16 or 32 × 32, one a square. Any n.
+// Blocks: naive and mirrored any; the others 16 × 16 or 32 × 32, one a square. Any n.
 #include "papers/papers.cuh"
 
 extern "C" __global__ void naive(const float *a, float *b, u32 n) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i < n && j < n) b[(u64)j * n + i] = a[(u64)i * n + j];
+}
+
+extern "C" __global__ void mirrored(const float *a, float *b, u32 n) {
+    const u32 j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
     if (i < n && j < n) b[(u64)j * n + i] = a[(u64)i * n + j];
 }
 

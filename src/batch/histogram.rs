@@ -7,14 +7,13 @@
 
 use super::count::counted;
 use super::options::Counted;
-use super::shard::{MOST_PARTS, Shard};
+use super::shard::{Parts, Shard};
 use crate::console;
 use crate::files::{Source, Target, make_folder, parent};
 use crate::image::Depth;
 use crate::ops::histogram::Counts;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Version of the file format.
@@ -22,9 +21,6 @@ const SCHEMA: u64 = 1;
 
 /// The largest accepted file, in bytes: four channels of 65,536 values take a tenth of it.
 const MOST_BYTES: u64 = 64 << 20;
-
-/// The most missing shards that a message names.
-const NAMED: usize = 8;
 
 /// The histogram of a set of images of one kind, or of some shards of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,21 +31,18 @@ pub struct Set {
     pub images: u64,
     /// The number of images that could not be read and are not counted.
     pub failed: u64,
-    /// The included shards, from 1, and the number of all shards; (1 of 1) is a whole set.
-    parts: BTreeSet<u64>,
-    of: u64,
+    /// The included shards.
+    parts: Parts,
 }
 
 impl Set {
     /// An empty histogram for the shard `shard` of a set, or for a whole set.
     pub fn new(shard: Option<Shard>) -> Set {
-        let (part, of) = shard.map_or((1, 1), |shard| (shard.index, shard.of));
         Set {
             counts: None,
             images: 0,
             failed: 0,
-            parts: BTreeSet::from([part]),
-            of,
+            parts: Parts::new(shard),
         }
     }
 
@@ -84,19 +77,7 @@ impl Set {
 
     /// Adds another shard of the same set.
     pub fn join(&mut self, other: &Set) -> Result<()> {
-        ensure!(
-            self.of == other.of,
-            "it is of a set in {} parts, and the others are of one in {}",
-            other.of,
-            self.of
-        );
-        // Whole sets may be joined freely; a shard must not count twice.
-        if self.of > 1 {
-            if let Some(twice) = other.parts.intersection(&self.parts).next() {
-                bail!("part {twice} of {} is in it and in another file", self.of);
-            }
-            self.parts.extend(&other.parts);
-        }
+        self.parts.join(&other.parts)?;
         self.failed = self.failed.saturating_add(other.failed);
         match &other.counts {
             Some(counts) => self.add(counts, other.images),
@@ -109,33 +90,14 @@ impl Set {
     /// # Errors
     /// Missing shards.
     pub fn complete(mut self) -> Result<Set> {
-        self.whole()?;
-        self.parts = BTreeSet::from([1]);
-        self.of = 1;
+        self.parts.whole()?;
+        self.parts = Parts::new(None);
         Ok(self)
-    }
-
-    /// Fails if shards are missing, and names the first of them.
-    fn whole(&self) -> Result<()> {
-        let missing = (1..=self.of).filter(|part| !self.parts.contains(part));
-        let named: Vec<String> = missing.take(NAMED).map(|part| part.to_string()).collect();
-        let more = self.of - self.parts.len() as u64 - named.len() as u64;
-        let more = match more {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        ensure!(
-            named.is_empty(),
-            "part {}{more} of {} is missing",
-            named.join(", "),
-            self.of
-        );
-        Ok(())
     }
 
     /// The counts of the whole set. Errors: a shard is missing, or there was no image.
     pub fn into_counts(self) -> Result<Counts> {
-        let whole = self.whole();
+        let whole = self.parts.whole();
         whole.map_err(|missing| anyhow!("{missing} (gpuimg merge joins them)"))?;
         self.counts.context("no image was counted")
     }
@@ -147,14 +109,15 @@ impl Set {
             let pairs = (least..).zip(bins.iter().copied());
             pairs.filter(|(_, count)| *count > 0).collect()
         });
+        let (parts, of) = self.parts.listed();
         serde_json::to_string(&SetRecord {
             gpuimg_histogram: SCHEMA,
             images: self.images,
             failed: self.failed,
             depth: values.map(|values| values.depth.bits()),
             signed: values.map(|values| values.signed),
-            parts: self.parts.iter().copied().collect(),
-            of: self.of,
+            parts,
+            of,
             channels: channels.collect(),
         })
     }
@@ -209,19 +172,11 @@ impl Set {
             }
             _ => bail!("its depth or its channels are none of ours"),
         };
-        ensure!(of <= MOST_PARTS, "{of} parts are more than {MOST_PARTS}");
-        ensure!(
-            !parts.is_empty() && parts.iter().all(|part| (1..=of).contains(part)),
-            "it has parts that its set does not have"
-        );
-        let distinct = BTreeSet::from_iter(parts.iter().copied());
-        ensure!(distinct.len() == parts.len(), "it names a part twice");
         Ok(Set {
             counts,
             images,
             failed,
-            parts: distinct,
-            of,
+            parts: Parts::read(&parts, of)?,
         })
     }
 
@@ -334,7 +289,7 @@ mod tests {
         all.join(&part(1, 3, 70)).expect("valid");
         assert!(all.join(&part(1, 3, 70)).is_err(), "the same part twice");
         assert!(all.join(&part(1, 2, 70)).is_err(), "a part of another set");
-        assert!(all.whole().is_err(), "part 2 is missing");
+        assert!(all.parts.whole().is_err(), "part 2 is missing");
         let mut nothing = Set::new(Some(Shard { index: 2, of: 3 }));
         nothing.images = 0;
         all.join(&nothing).expect("valid");

@@ -26,6 +26,7 @@ use anyhow::{Context, Result, bail, ensure};
 use compact::open_to_append;
 use history::History;
 use line::{Line, Marker};
+pub(super) use line::{escaped, unescaped};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;

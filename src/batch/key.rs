@@ -4,7 +4,7 @@
 use super::options::Files;
 use crate::codec::{self, Pages, Reading, jpeg, png, tiff};
 use crate::image::Depth;
-use crate::ops::Operation;
+use crate::ops::{Operation, chain};
 use crate::options::Common;
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 /// Every option that changes an output's bytes. Its JSON text is the key.
 #[derive(Serialize)]
 struct Key {
-    /// The operation with its options.
+    /// The operation with its options; of several a list.
     op: serde_json::Value,
     /// Whether the range in `op` was measured in the inputs themselves.
     across: bool,
@@ -31,7 +31,7 @@ struct Key {
     raw: Option<String>,
 }
 
-/// The operation and options of a batch.
+/// The operations and options of a batch.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The subcommand's name.
@@ -48,7 +48,7 @@ impl Job {
     /// # Errors
     /// None in practice: the options are plain numbers and words.
     pub fn new(
-        op: &dyn Operation,
+        ops: &[&dyn Operation],
         (across, follow): (bool, bool),
         files: &Files,
         common: &Common,
@@ -82,7 +82,7 @@ impl Job {
                 },
         } = common;
         let key = Key {
-            op: op.options()?,
+            op: chain::options(ops)?,
             across,
             follow,
             format: format.map(|format| format.id()),
@@ -96,7 +96,7 @@ impl Job {
             raw: raw.map(|raw| raw.to_string()),
         };
         Ok(Job {
-            verb: op.name(),
+            verb: chain::name(ops),
             across,
             key: serde_json::value::to_raw_value(&key).context("cannot write down the options")?,
         })
@@ -121,7 +121,7 @@ mod tests {
         };
         let job = |op: &dyn Operation| {
             let across = (typed.set.across, false);
-            let job = Job::new(op, across, &typed.files, &typed.common).expect("plain");
+            let job = Job::new(&[op], across, &typed.files, &typed.common).expect("plain");
             serde_json::from_str(job.key.get()).expect("JSON")
         };
         match set {

@@ -3,11 +3,13 @@
 
 use super::inputs::Selection;
 use super::naming::Pattern;
+use super::shard::Shard;
 use super::watch::options::Watching;
 use crate::codec::{self, Format, format};
 use crate::image::Depth;
 use crate::limits;
 use crate::memory_budget;
+use crate::metadata::Axis;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
@@ -175,6 +177,10 @@ pub struct Gathered {
     #[arg(required = true, value_name = "INPUT… OUTPUT")]
     pub paths: Vec<PathBuf>,
 
+    /// Of a stack whose metadata name its axes (ImageJ's hyperstacks, OME-TIFF), project the pages along this one: one image for each place on the others
+    #[arg(long, value_name = "AXIS", conflicts_with_all = ["partial", "pages"])]
+    pub axis: Option<Axis>,
+
     /// Format of the output, where its name does not tell
     #[arg(long, value_parser = format::argument())]
     pub format: Option<&'static dyn Format>,
@@ -198,6 +204,19 @@ pub struct Gathered {
     /// Take inputs from a list too, one a line or NUL-separated; - is standard input
     #[arg(long, value_name = "FILE", help_heading = "Many files")]
     pub files_from: Option<PathBuf>,
+
+    /// Write what sums, smallest and largest samples are made of instead of an image, to OUTPUT.partial: gpuimg merge joins it with those of the other parts
+    #[arg(long, help_heading = "Many files")]
+    pub partial: bool,
+
+    /// With --partial, take only the Ith of N parts of the inputs (from 1), split by their names; auto asks Slurm's or Kubernetes' variables
+    #[arg(
+        long,
+        value_name = "I/N|auto",
+        requires = "partial",
+        help_heading = "Many files"
+    )]
+    pub shard: Option<Shard>,
 
     /// Images read at the same time; without it one for each core
     #[arg(short, long, value_name = "N", help_heading = "Many files")]
@@ -252,6 +271,14 @@ impl From<Bits> for Depth {
             Bits::Sixteen => Depth::Sixteen,
         }
     }
+}
+
+/// How `merge` writes an image.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Merged {
+    /// The compression for each format.
+    #[command(flatten)]
+    pub options: codec::Options,
 }
 
 /// The output of `histogram` and `merge`.

@@ -11,6 +11,7 @@ use crate::codec::{Reader, format};
 use crate::console;
 use crate::files::reason;
 use crate::image::Shape;
+use crate::ops::chain;
 use crate::outcome::Outcome;
 use crate::pipeline::memory;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -113,15 +114,16 @@ impl Batch<'_> {
         let reader = Reader::open(&source, &self.common.reading).with_context(unread)?;
         let pages = reader.surveys().with_context(unread)?;
         for (shape, _) in &pages {
-            let undone = || format!("cannot {} {}", self.op.name(), item.input.display());
-            let made = self.op.made(shape.depth);
-            let kept = result.map_or(Ok(()), |(template, _)| template.check_depth(made));
-            self.op.check(shape).and(kept).with_context(undone)?;
+            let undone = |verb: &str| format!("cannot {verb} {}", item.input.display());
+            let wanted = self.template.map_or((None, false), |template| {
+                (template.depth, template.auto_orient)
+            });
+            chain::check(self.ops, *shape, wanted, undone)?;
         }
         if let Some((template, output)) = result {
             let format = format_of(template, output).unwrap_or(reader.format());
             let shapes: Vec<Shape> = (pages.iter())
-                .map(|(shape, _)| template.grown(*shape, self.op.made(shape.depth)))
+                .map(|(shape, _)| template.grown(*shape, chain::made(self.ops, shape.depth)))
                 .collect();
             for shape in &shapes {
                 (format.check_name(output, shape))

@@ -5,25 +5,31 @@
 //! A median needs all images at once. Where memory does not hold them, it is made of a range of
 //! samples after the other, and every input is read once for each range.
 
+mod kind;
+mod partial;
 mod set;
 
 use super::count::{counted, size};
 use super::item::Items;
 use super::options::{Options, Verbosity};
 use super::progress::Progress;
+use super::shard::Shard;
 use super::tally::Screen;
 use super::workers::Workers;
 use crate::codec::Format;
 use crate::device::{Choice, Devices, Failed, Work};
 use crate::image::{Image, Samples, Shape};
-use crate::metadata::{Diagnostics, Effect, Metadata, Transform};
+use crate::metadata::{Axis, Diagnostics, Effect, Metadata, Transform};
 use crate::ops::project::{Accumulator, MOST_IMAGES, Project, Projection, median, median_on_gpu};
 use crate::options::Common;
 use crate::outcome::Outcome;
 use crate::pipeline::{Made, Resources};
 use crate::timing::{FileCounts, Report as Times, Timeline};
-use anyhow::{Context, Result, ensure};
-pub use set::{Kind, Set};
+use anyhow::{Context, Result, bail, ensure};
+pub use kind::Kind;
+use partial::Known;
+pub use partial::Partial;
+pub use set::Set;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -34,6 +40,8 @@ use std::time::Instant;
 pub struct First {
     /// Its file.
     pub path: PathBuf,
+    /// Its place among the inputs, from 0.
+    pub index: usize,
     /// What all images of the set have in common.
     pub kind: Kind,
     /// Its metadata.
@@ -44,6 +52,48 @@ pub struct First {
     pub format: &'static dyn Format,
     /// What its metadata do not keep.
     pub diagnostics: Diagnostics,
+}
+
+impl First {
+    /// The projection of `pages` images, with the metadata of this one.
+    fn made(&self, image: Image, maxval: Option<u16>, pages: usize) -> Made {
+        Made {
+            transform: Transform {
+                effect: Effect::Arithmetic,
+                from: self.kind.shape,
+                to: image.shape(),
+                pages: 1,
+                whole: pages == 1,
+            },
+            image,
+            metadata: self.metadata.clone(),
+            bytes: self.bytes,
+            maxval,
+            format: self.format,
+        }
+    }
+}
+
+/// What a set of images gave.
+enum Gathered {
+    /// The result.
+    Image(Image),
+    /// Numbers that make the result, or can be joined with others before.
+    Numbers(Accumulator),
+}
+
+/// What was gathered of a set, the largest value of its samples if each image has one, the first of
+/// its images, and how many there are.
+type Found = (Gathered, Option<u16>, First, usize);
+
+/// The image that an accumulator's numbers make.
+///
+/// # Errors
+/// A sum that does not fit, and a GPU's.
+fn finished(how: Projection, numbers: Accumulator) -> Result<Image> {
+    let images = counted(numbers.images(), "image");
+    let finished = numbers.finish();
+    finished.with_context(|| format!("cannot project {images} ({})", how.name()))
 }
 
 /// A projection of a set of images.
@@ -66,6 +116,89 @@ impl Projecting<'_> {
     /// # Errors
     /// A device's, too many images, a sum that does not fit.
     pub fn run(&self, check: impl FnOnce(&First) -> Result<()>) -> Result<(Option<Made>, Outcome)> {
+        let (mut made, outcome) = self.along(None, check)?;
+        Ok((made.pop(), outcome))
+    }
+
+    /// Makes one image of all inputs, or of the only one an image of the pages along an axis for each place
+    /// on the others; none for a bad input, as with `run`.
+    ///
+    /// # Errors
+    /// Those of `run`, and a file whose metadata do not name the axis.
+    pub fn along(
+        &self,
+        axis: Option<Axis>,
+        check: impl FnOnce(&First) -> Result<()>,
+    ) -> Result<(Vec<Made>, Outcome)> {
+        let mut all = Vec::new();
+        let mut take = |(gathered, maxval, first, pages): Found| {
+            let image = match gathered {
+                Gathered::Image(image) => image,
+                Gathered::Numbers(numbers) => finished(self.op.how, numbers)?,
+            };
+            let maxval = maxval.filter(|_| self.op.how != Projection::Sum);
+            all.push(first.made(image, maxval, pages));
+            Ok(())
+        };
+        let (failed, outcome) = self.gather(axis, check, &mut take)?;
+        let images = all.len();
+        if axis.is_some() {
+            if failed > 0 {
+                return Ok((Vec::new(), outcome));
+            }
+            for made in &mut all {
+                // The metadata tell of these images already.
+                (made.transform.pages, made.transform.whole) = (images, true);
+            }
+        }
+        Ok((all, outcome))
+    }
+
+    /// What all inputs give as one part of a set, to be joined with the others; `place` tells the place
+    /// of an input in the whole set. `None` for a bad input, as with `run`.
+    ///
+    /// # Errors
+    /// A device's, too many images, a median.
+    pub fn partial(
+        &self,
+        shard: Option<Shard>,
+        place: impl Fn(usize) -> u64,
+    ) -> Result<(Option<Partial>, Outcome)> {
+        if self.items.items.is_empty() && self.items.unread.is_empty() && shard.is_some() {
+            return Ok((Some(Partial::new(*self.op, shard, None)), Outcome::Done));
+        }
+        let mut found = None;
+        let mut take = |all| {
+            found = Some(all);
+            Ok(())
+        };
+        let (failed, outcome) = self.gather(None, |_| Ok(()), &mut take)?;
+        let Some((gathered, maxval, first, pages)) = found else {
+            return Ok((None, outcome));
+        };
+        let Gathered::Numbers(numbers) = gathered else {
+            bail!("a median needs all images at once, and has no parts");
+        };
+        let known = Known {
+            first: (place(first.index), std::path::absolute(&first.path)?),
+            kind: first.kind,
+            pages: pages as u64,
+            maxval,
+            numbers,
+        };
+        let mut partial = Partial::new(*self.op, shard, Some(known));
+        partial.failed = failed as u64;
+        Ok((Some(partial), outcome))
+    }
+
+    /// Reads all inputs, calls `take` with what they give, for each image that is to be made, and counts
+    /// those that failed.
+    fn gather(
+        &self,
+        axis: Option<Axis>,
+        check: impl FnOnce(&First) -> Result<()>,
+        take: &mut dyn FnMut(Found) -> Result<()>,
+    ) -> Result<(usize, Outcome)> {
         let (items, begun) = (self.items, Instant::now());
         let verbosity = Verbosity {
             quiet: self.options.verbosity.quiet || items.items.len() < 2,
@@ -75,20 +208,30 @@ impl Projecting<'_> {
         let goes_on = self.common.reading.keep_going;
         let (set, mut failed) = Set::look(self.op.how, items, &self.common.reading, &progress);
         let Some(set) = set.filter(|_| failed == 0 || goes_on) else {
-            return Ok((None, Outcome::SomeFailed));
+            return Ok((failed, Outcome::SomeFailed));
         };
         check(&set.first)?;
         let pages = set.pages();
-        ensure!(
-            pages <= MOST_IMAGES,
-            "{pages} images cannot be projected at once: {MOST_IMAGES} can"
-        );
-        let mut times = Times::default();
-        let made = match self.op.how {
-            Projection::Median => self.median(&set, &mut progress, &mut times, &mut failed),
-            _ => self.accumulate(&set, &mut progress, &mut times, &mut failed),
+        let sets = match axis {
+            Some(axis) => set.along(axis)?,
+            None => vec![set],
         };
-        let made = made?.filter(|_| failed == 0 || goes_on);
+        let mut times = Times::default();
+        for set in sets {
+            let pages = set.pages();
+            ensure!(
+                pages <= MOST_IMAGES,
+                "{pages} images cannot be projected at once: {MOST_IMAGES} can"
+            );
+            let made = match self.op.how {
+                Projection::Median => self.median(&set, &mut progress, &mut times, &mut failed),
+                _ => self.accumulate(&set, &mut progress, &mut times, &mut failed),
+            };
+            let Some((gathered, maxval)) = made?.filter(|_| failed == 0 || goes_on) else {
+                break;
+            };
+            take((gathered, maxval, set.first, pages))?;
+        }
         progress.finish(0);
         if let Some(form) = &self.common.stats {
             let files = items.items.len();
@@ -113,25 +256,7 @@ impl Projecting<'_> {
             0 => Outcome::Done,
             _ => Outcome::SomeFailed,
         };
-        let First { kind, metadata, .. } = &set.first;
-        let projected = made.map(|(image, maxval)| {
-            let transform = Transform {
-                effect: Effect::Arithmetic,
-                from: kind.shape,
-                to: image.shape(),
-                pages: 1,
-                whole: pages == 1,
-            };
-            Made {
-                image,
-                metadata: metadata.clone(),
-                bytes: set.first.bytes,
-                transform,
-                maxval,
-                format: set.first.format,
-            }
-        });
-        Ok((projected, outcome))
+        Ok((failed, outcome))
     }
 
     /// The workers, whose images take at most `memory` bytes.
@@ -149,7 +274,7 @@ impl Projecting<'_> {
         progress: &mut Progress,
         times: &mut Times,
         failed: &mut usize,
-    ) -> Result<Option<(Image, Option<u16>)>> {
+    ) -> Result<Option<(Gathered, Option<u16>)>> {
         let Kind { shape, signed, .. } = set.first.kind;
         let known = Accumulator::new(*self.op, shape, signed)?;
         let memory = self.options.memory();
@@ -182,12 +307,7 @@ impl Projecting<'_> {
         if known.images() == 0 {
             return Ok(None);
         }
-        let maxval = read.maxval.filter(|_| self.op.how != Projection::Sum);
-        let images = counted(known.images(), "image");
-        let finished = known.finish();
-        let image = finished
-            .with_context(|| format!("cannot project {images} ({})", self.op.how.name()))?;
-        Ok(Some((image, maxval)))
+        Ok(Some((Gathered::Numbers(known), read.maxval)))
     }
 
     /// A median: of as many samples at a time as memory holds of all images.
@@ -197,7 +317,7 @@ impl Projecting<'_> {
         progress: &mut Progress,
         times: &mut Times,
         failed: &mut usize,
-    ) -> Result<Option<(Image, Option<u16>)>> {
+    ) -> Result<Option<(Gathered, Option<u16>)>> {
         let shape = set.first.kind.shape;
         let (samples, memory) = (shape.samples(), self.options.memory());
         let each = (set.pages() * shape.depth.bytes()) as u64;
@@ -263,7 +383,8 @@ impl Projecting<'_> {
                 self.tell_device(progress, &why);
             }
         }
-        Ok(Some((Image::new(shape, out), maxval)))
+        let image = Image::new(shape, out);
+        Ok(Some((Gathered::Image(image), maxval)))
     }
 
     fn tell_device(&self, progress: &Progress, device: &str) {

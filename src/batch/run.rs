@@ -13,7 +13,7 @@ use crate::codec::Reader;
 use crate::console;
 use crate::device::{self, Choice, Failed, estimate, visible};
 use crate::files::{self, Identity, reason};
-use crate::ops::Operation;
+use crate::ops::{Operation, chain};
 use crate::outcome::Outcome;
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
 use crate::timing::{Report as Times, Watched};
@@ -63,7 +63,7 @@ impl Batch<'_> {
             },
             |index, resources| {
                 let start = Instant::now();
-                let outcome = self.one(self.op, &items[index], resources, journal);
+                let outcome = self.one(self.ops, &items[index], resources, journal);
                 (index, outcome, start.elapsed())
             },
             |(index, outcome, work)| {
@@ -114,12 +114,12 @@ impl Batch<'_> {
     /// Processes one file, unless it is done already.
     pub(super) fn one(
         &self,
-        op: &dyn Operation,
+        ops: &[&dyn Operation],
         item: &Item,
         resources: &Resources,
         journal: Option<&Journal>,
     ) -> FileOutcome {
-        match self.attempt(op, item, resources, journal) {
+        match self.attempt(ops, item, resources, journal) {
             Ok(Some(done)) => FileOutcome::Done(Box::new(done)),
             Ok(None) => FileOutcome::Skipped,
             // Another run may be working on the same folder.
@@ -134,7 +134,7 @@ impl Batch<'_> {
     /// Processes one file; `None` if it is done already.
     fn attempt(
         &self,
-        op: &dyn Operation,
+        ops: &[&dyn Operation],
         item: &Item,
         resources: &Resources,
         journal: Option<&Journal>,
@@ -144,7 +144,7 @@ impl Batch<'_> {
             ..*resources
         };
         let Some((template, path)) = self.template.zip(item.output.as_ref()) else {
-            return one_image(op, &item.input, None, resources).map(Some);
+            return one_image(ops, &item.input, None, resources).map(Some);
         };
         let sight = Sight::of(item);
         let verdict = match journal {
@@ -185,7 +185,7 @@ impl Batch<'_> {
             }
         };
         let output = Some(&destination);
-        one_image_announced(op, &item.input, output, resources, &announce).map(Some)
+        one_image_announced(ops, &item.input, output, resources, &announce).map(Some)
     }
 
     /// With `auto`, starts the GPUs once they would save enough time on the remaining images.
@@ -231,11 +231,11 @@ impl Batch<'_> {
             return Ok(());
         };
         times.files.files = files;
-        times.verb = self.op.name();
+        times.verb = chain::name(self.ops);
         times.threads = threads;
         times.title = format!(
             "{}: {} on {}",
-            times.verb,
+            chain::title(self.ops),
             count::counted(files, "file"),
             count::counted(threads, "thread")
         );

@@ -1,7 +1,8 @@
 //! Shards: the part of a batch for each of several machines. The split depends only on the names,
 //! not on the machine or on their order.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeSet;
 use std::env;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +11,9 @@ use std::str::FromStr;
 
 /// The most shards of a set: more than the largest clusters have jobs (Slurm: 4 million).
 pub const MOST_PARTS: u64 = 1 << 22;
+
+/// The most missing shards that a message names.
+const NAMED: usize = 8;
 
 /// Shard `index` of `of`, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +89,90 @@ impl FromStr for Shard {
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
+/// The shards of a set that a file is of: one, or several that were merged; (1 of 1) is a whole set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// From 1 on.
+    parts: BTreeSet<u64>,
+    of: u64,
+}
+
+impl Parts {
+    /// One shard, or a whole set.
+    pub fn new(shard: Option<Shard>) -> Parts {
+        let (part, of) = shard.map_or((1, 1), |shard| (shard.index, shard.of));
+        Parts {
+            parts: BTreeSet::from([part]),
+            of,
+        }
+    }
+
+    /// The shards that a file names.
+    ///
+    /// # Errors
+    /// Numbers that no set has.
+    pub fn read(parts: &[u64], of: u64) -> Result<Parts> {
+        ensure!(of <= MOST_PARTS, "{of} parts are more than {MOST_PARTS}");
+        ensure!(
+            !parts.is_empty() && parts.iter().all(|part| (1..=of).contains(part)),
+            "it has parts that its set does not have"
+        );
+        let distinct = BTreeSet::from_iter(parts.iter().copied());
+        ensure!(distinct.len() == parts.len(), "it names a part twice");
+        Ok(Parts {
+            parts: distinct,
+            of,
+        })
+    }
+
+    /// Their numbers, and the number of all shards.
+    pub fn listed(&self) -> (Vec<u64>, u64) {
+        (self.parts.iter().copied().collect(), self.of)
+    }
+
+    /// Adds other shards of the same set. Whole sets may be joined freely; a shard must not count
+    /// twice.
+    ///
+    /// # Errors
+    /// Those of another set, and one that is there already.
+    pub fn join(&mut self, other: &Parts) -> Result<()> {
+        ensure!(
+            self.of == other.of,
+            "it is of a set in {} parts, and the others are of one in {}",
+            other.of,
+            self.of
+        );
+        if self.of > 1 {
+            if let Some(twice) = other.parts.intersection(&self.parts).next() {
+                bail!("part {twice} of {} is in it and in another file", self.of);
+            }
+            self.parts.extend(&other.parts);
+        }
+        Ok(())
+    }
+
+    /// Fails if shards are missing, and names the first of them.
+    ///
+    /// # Errors
+    /// The missing shards.
+    pub fn whole(&self) -> Result<()> {
+        let missing = (1..=self.of).filter(|part| !self.parts.contains(part));
+        let named: Vec<String> = missing.take(NAMED).map(|part| part.to_string()).collect();
+        let more = self.of - self.parts.len() as u64 - named.len() as u64;
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        ensure!(
+            named.is_empty(),
+            "part {}{more} of {} is missing",
+            named.join(", "),
+            self.of
+        );
+        Ok(())
     }
 }
 

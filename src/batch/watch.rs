@@ -179,8 +179,9 @@ impl Batch<'_> {
                     news.extend(replaced);
                     of_set
                 });
-                let op = followed.as_deref().unwrap_or(self.op);
-                self.one(op, &arrival.item, resources, journal)
+                let followed = followed.as_deref().map(|op| [op]);
+                let ops = followed.as_ref().map_or(self.ops, |op| &op[..]);
+                self.one(ops, &arrival.item, resources, journal)
             }
         };
         let latency = arrival.came.and_then(|came| came.elapsed().ok());

@@ -55,8 +55,8 @@ pub struct About {
     pub name: String,
     /// The system that it measures.
     pub topic: &'static Topic,
-    /// The figure that the paper gives.
-    pub published: Option<Published>,
+    /// What the paper states, for each of its machines; the first is compared with.
+    pub published: Vec<Published>,
     /// Bytes as the paper counts them; 0 if it counts calls.
     pub bytes: u64,
     /// Whether its time depends on the host's pageable memory: the placement of the pages differs
@@ -116,7 +116,7 @@ impl Case {
                 table,
                 name: name.into(),
                 topic: papers::topic(topic),
-                published: None,
+                published: Vec::new(),
                 bytes,
                 pageable: matches!(work, Work::Host(_)),
             },
@@ -126,9 +126,28 @@ impl Case {
         }
     }
 
-    /// Adds the paper's figure.
-    pub fn published(mut self, figure: Figure, machine: &'static str) -> Case {
-        self.about.published = Some(Published { figure, machine });
+    /// Adds the paper's figure for one of its machines.
+    pub fn published(self, figure: Figure, machine: &'static str) -> Case {
+        self.stating(Some(figure), None, machine)
+    }
+
+    /// Adds what the paper states in words.
+    pub fn stated(self, words: &'static str, machine: &'static str) -> Case {
+        self.stating(None, Some(words), machine)
+    }
+
+    /// Adds the paper's figure, if it is to be compared with, and its words, if they say more.
+    pub fn stating(
+        mut self,
+        figure: Option<Figure>,
+        words: Option<&'static str>,
+        machine: &'static str,
+    ) -> Case {
+        self.about.published.push(Published {
+            figure,
+            words,
+            machine,
+        });
         self
     }
 
@@ -171,6 +190,8 @@ pub struct Row {
     pub fits_l2: bool,
     /// The rate that its rate is compared with, in GB/s.
     pub ceiling: Option<f64>,
+    /// The peak that the GPU states for its memory, in GB/s.
+    pub peak: Option<f64>,
     /// Its outcome.
     pub outcome: Outcome,
 }
@@ -198,9 +219,25 @@ impl Row {
         Some(100.0 * self.rate()? / self.ceiling?)
     }
 
-    /// Its rate divided by the published one.
+    /// The published time divided by its own: how many times as fast as published.
     pub fn ratio(&self) -> Option<f64> {
-        Some(self.rate()? / self.about.published?.rate())
+        let then = self.about.published.first()?.seconds(self.about.bytes)?;
+        Some(then / self.time()?.median.max(1e-12))
+    }
+
+    /// The rate at which the row's work would take the published time.
+    pub fn published_rate(&self) -> Option<f64> {
+        let then = self.about.published.first()?.seconds(self.about.bytes)?;
+        Some(match self.about.bytes {
+            0 => 1.0 / then,
+            bytes => bytes as f64 / then / 1e9,
+        })
+    }
+
+    /// What the paper states, for all of its machines; empty where it states nothing.
+    pub fn published(&self) -> String {
+        let texts: Vec<String> = self.about.published.iter().map(Published::text).collect();
+        texts.join(", ")
     }
 
     /// Notes beside the numbers.
@@ -219,9 +256,4 @@ impl Row {
         }
         diagnostics.join("; ")
     }
-}
-
-/// The rate of the row that is called `id`, where it was measured.
-pub fn rate_of(rows: &[Row], id: &str) -> Option<f64> {
-    rows.iter().find(|row| row.about.id == id)?.rate()
 }

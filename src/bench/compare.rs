@@ -1,7 +1,8 @@
 //! Compares two runs: which rows became slower or faster by more than the tolerance. The fastest
 //! measurement of each row is compared, since other programs can only add to it.
 
-use super::report::{Report, SCHEMA, readable};
+use super::record::{SCHEMA, Version};
+use super::report::{Report, readable};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::fmt::Write;
@@ -14,12 +15,6 @@ const SHORT: f64 = 50e-6;
 /// The factor on the tolerance for rows that depend on pageable memory: the placement of the pages
 /// changed their times by up to a quarter on an idle machine.
 const PAGEABLE: f64 = 3.0;
-
-/// The version of the JSON object, read before its other fields.
-#[derive(Deserialize)]
-struct Version {
-    schema: Option<u64>,
-}
 
 /// An earlier run, read from the output of `--json`: the fields that are compared.
 #[derive(Debug, Deserialize)]

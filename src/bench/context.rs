@@ -31,7 +31,7 @@ impl Sizes {
         bytes: 256 << 20,
         side: 1024,
         integers: 1 << 22,
-        transfer: 1 << 30,
+        transfer: 256 << 20,
         runs: 15,
     };
     /// Sizes for a memory and race checker, which slows kernels down a thousandfold.
@@ -63,7 +63,7 @@ impl Sizes {
 /// neither the resolution of the clock nor the latency of the first launch counts.
 const LEAST: f64 = 1e-3;
 /// No further measurement of a row after this time, once there are a few.
-const ENOUGH: Duration = Duration::from_millis(400);
+const ENOUGH: Duration = Duration::from_millis(250);
 const FEWEST: usize = 3;
 
 /// The byte that fills a row's output before the launch that is checked.
@@ -110,6 +110,13 @@ impl Host {
     /// `bytes` bytes of words of the main input, repeated as often as needed.
     pub fn repeated_words(&self, bytes: usize) -> impl Iterator<Item = u32> {
         self.words().iter().copied().cycle().take(bytes / 4)
+    }
+
+    /// The sum of `repeated_words` modulo 2³².
+    pub fn repeated_sum(&self, bytes: usize) -> u32 {
+        let (words, count) = (self.words(), bytes / 4);
+        let whole = self.word_sum.wrapping_mul((count / words.len()) as u32);
+        whole.wrapping_add(wrapping_sum(&words[..count % words.len()]))
     }
 
     /// Times `run` on the host's clock, with twice as many measurements as on the GPU, since other
@@ -260,7 +267,7 @@ impl<'a> BenchContext<'a> {
     }
 
     /// Overwrites the output if this row's check is being tested.
-    fn spoilt(&self, out: &cuda::Buffer) -> Result<()> {
+    pub fn spoilt(&self, out: &cuda::Buffer) -> Result<()> {
         if self.spoil.take() {
             self.gpu.fill(out, POISON)?;
         }

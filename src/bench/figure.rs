@@ -5,38 +5,47 @@
 pub enum Figure {
     /// GB/s, counting the same bytes as the row.
     Rate(f64),
+    /// GB/s of an image of so many bytes, where the paper does not tell whether it counts the bytes
+    /// written too. The image is counted once, and compared is the time for an image.
+    Image(f64, u64),
     /// Calls a second.
     Calls(f64),
     /// Milliseconds, for this number of bytes.
     Millis(f64, u64),
 }
 
-/// A published figure and the machine on which it was measured.
+/// What a paper states of a row, and the machine on which it was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
-    /// The figure.
-    pub figure: Figure,
+    /// The figure that is compared with, if it states a single one.
+    pub figure: Option<Figure>,
+    /// The statement in its own words, if it is more or less than one figure: `10–30 GB/s`.
+    pub words: Option<&'static str>,
     /// The machine.
     pub machine: &'static str,
 }
 
 impl Published {
-    /// GB/s, or calls a second where the row counts calls.
-    pub fn rate(&self) -> f64 {
-        match self.figure {
-            Figure::Rate(rate) | Figure::Calls(rate) => rate,
-            Figure::Millis(ms, bytes) => bytes as f64 / ms / 1e6,
-        }
+    /// Seconds for the work of a row that moves `bytes`, or for a call.
+    pub fn seconds(&self, bytes: u64) -> Option<f64> {
+        Some(match self.figure? {
+            Figure::Rate(rate) => bytes as f64 / rate / 1e9,
+            Figure::Image(rate, image) => image as f64 / rate / 1e9,
+            Figure::Calls(calls) => 1.0 / calls,
+            Figure::Millis(ms, then) => ms / 1e3 * bytes as f64 / then as f64,
+        })
     }
 
-    /// The figure as the paper gives it: `30 GB/s (GTX 460)`.
+    /// The statement as the paper gives it: `30 GB/s (GTX 460)`.
     pub fn text(&self) -> String {
-        let figure = match self.figure {
-            Figure::Rate(rate) => format!("{} GB/s", short(rate)),
-            Figure::Calls(calls) => format!("{calls:.0} calls/s"),
-            Figure::Millis(ms, _) => format!("{ms} ms"),
+        let text = match (self.words, self.figure) {
+            (Some(words), _) => words.into(),
+            (None, Some(Figure::Rate(rate) | Figure::Image(rate, _))) => format!("{rate} GB/s"),
+            (None, Some(Figure::Calls(calls))) => format!("{calls:.0} calls/s"),
+            (None, Some(Figure::Millis(ms, _))) => format!("{ms} ms"),
+            (None, None) => String::new(),
         };
-        format!("{figure} ({})", self.machine)
+        format!("{text} ({})", self.machine)
     }
 }
 

@@ -1,34 +1,21 @@
-//! The report as one HTML page: charts made of boxes and text only, without scripts or external
-//! resources, readable on a phone and on paper.
+//! The report as one HTML page: the claims with their verdicts first, then the experiments, table by
+//! table; charts are drawn here, without scripts or external resources, readable on a phone and on
+//! paper.
 
-use super::case::{Outcome, Row, rate_of};
-use super::figure::{Published, short};
-use super::papers;
-use super::papers::Topic;
+mod curves;
+mod maps;
+mod svg;
+
+use super::case::{Outcome, Row};
+use super::claims::{Judgement, Verdict};
+use super::figure::short;
+use super::papers::{Paper, Topic};
 use super::report::{Report, readable};
 use super::table::Table;
-use super::transpose::{GEFORCE, QUADRO, rate_of_ms};
 use crate::html::escaped;
 use std::fmt::Write;
 
-const STYLE: &str = "
-:root { --ink: #1a1c1e; --soft: #5c636a; --paper: #fff; --line: #d9dde1; --here: #1f6f8b; --then: #c98a2b; --bad: #b3261e; --box: #f4f6f7 }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --soft: #a0a8b0; --paper: #15181a; --line: #33393e; --here: #5db5d4; --then: #e0ae5c; --bad: #ff8a80; --box: #1e2326 } }
-* { box-sizing: border-box }
-body { margin: 0 auto; padding: 1rem; max-width: 64rem; font: 16px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper) }
-h1 { font-size: 1.5rem; margin: 0 0 .25rem } h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem } h3 { font-size: 1rem; margin: 1.2rem 0 .3rem }
-p { margin: .3rem 0 } .soft { color: var(--soft); font-size: .875rem }
-.row { display: grid; grid-template-columns: minmax(0, 21rem) minmax(0, 1fr); gap: .1rem .8rem; padding: .3rem 0; border-top: 1px solid var(--line); break-inside: avoid }
-.name { overflow-wrap: anywhere } .facts { color: var(--soft); font-size: .8125rem }
-.bars { align-self: center; min-width: 0 } .bar { display: flex; align-items: center; gap: .4rem; font-size: .8125rem; font-variant-numeric: tabular-nums; white-space: nowrap }
-.track { flex: 1 1 auto; min-width: 3rem; height: .7rem; background: var(--box) } .fill { height: 100%; background: var(--here) } .then .fill { background: var(--then) } .then { color: var(--soft) }
-.value { flex: 0 0 11.5rem; white-space: normal; line-height: 1.2 } .failed { color: var(--bad); font-weight: 600 }
-.scroll { overflow-x: auto } table { border-collapse: collapse; font-size: .8125rem; font-variant-numeric: tabular-nums } th { font-weight: 500; color: var(--soft); padding: .15rem .35rem } td { padding: .3rem .35rem; text-align: right; min-width: 2.6rem }
-pre { font: .8125rem/1.3 ui-monospace, monospace; background: var(--box); padding: .5rem .7rem; overflow-x: auto; margin: .3rem 0 }
-.topic { break-inside: avoid; margin: .9rem 0 } .verdict { font-weight: 600 } .key { display: inline-block; width: .8rem; height: .8rem; vertical-align: -1px }
-@media (max-width: 40rem) { .row { grid-template-columns: minmax(0, 1fr) } .value { flex-basis: 9.5rem } }
-@media print { body { max-width: none; padding: 0; font-size: 10pt; color: #000; background: #fff } * { print-color-adjust: exact; -webkit-print-color-adjust: exact } pre { white-space: pre-wrap } }
-";
+const STYLE: &str = include_str!("html/style.css");
 
 /// The whole page.
 pub fn page(report: &Report) -> String {
@@ -37,65 +24,225 @@ pub fn page(report: &Report) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <link rel=\"icon\" href=\"data:,\">\
-         <title>gpuimg bench: {0}</title><style>{STYLE}</style></head><body>\n\
-         <h1>gpuimg bench: {0}</h1>\n<p class=\"soft\">{1}</p>\n",
+         <title>gpuimg bench: {0}</title><style>\n{STYLE}</style></head><body>\n\
+         <h1>gpuimg bench: {0}</h1>\n<p class=\"soft\">{1}<br>{2}</p>\n",
         escaped(gpu),
-        escaped(&report.machine.text()).replace('\n', "<br>")
-    );
-    let _ = write!(
-        out,
-        "<p class=\"soft\">gpuimg {}; {} rows, each result checked before its time was taken; {} failed; {:.0} s in all.</p>\n\
-         <p class=\"soft\"><span class=\"key\" style=\"background:var(--here)\"></span> here \
-         <span class=\"key\" style=\"background:var(--then)\"></span> published. \
-         Bars are logarithmic: equal lengths are equal ratios.</p>\n",
-        env!("CARGO_PKG_VERSION"),
-        report.rows.len(),
-        report.failures(),
-        report.wall.as_secs_f64()
+        escaped(&report.machine.text()).replace('\n', "<br>"),
+        escaped(&counted(report)),
     );
     if let Some(left_out) = &report.left_out {
         let _ = writeln!(out, "<p>{}</p>", escaped(left_out));
     }
+    let judgements = report.judgements();
+    contents(&mut out, report);
+    verdicts(&mut out, &judgements);
     for (table, rows) in report.tables() {
-        section(&mut out, report, table, &rows);
+        section(&mut out, report, table, &rows, &judgements);
     }
     out.push_str("</body></html>\n");
     out
 }
 
-fn section(out: &mut String, report: &Report, table: Table, rows: &[&Row]) {
+fn counted(report: &Report) -> String {
+    format!(
+        "{} rows, each result checked before its time was taken; {} failed; {:.0} s in all",
+        report.rows.len(),
+        report.failures(),
+        report.wall.as_secs_f64()
+    )
+}
+
+fn contents(out: &mut String, report: &Report) {
+    out.push_str("<nav><a href=\"#verdicts\">verdicts</a>");
+    for (table, _) in report.tables() {
+        let _ = write!(out, "<a href=\"#{0}\">{0}</a>", table.name());
+    }
+    out.push_str("</nav>\n");
+}
+
+/// The groups of verdicts, by colour, in words.
+const GROUPS: [(&str, &str); 4] = [
+    ("holds", "hold"),
+    ("weaker", "hold, but weaker"),
+    ("gone", "no longer matter, or were not judged"),
+    ("against", "are different or reversed"),
+];
+
+/// The first screen: how many claims of the papers hold, and each with what was stated, what was
+/// measured, and the verdict, linked to its experiment.
+fn verdicts(out: &mut String, judgements: &[Judgement]) {
+    let papers: Vec<&Judgement> = judgements
+        .iter()
+        .filter(|judgement| judgement.claim.topic().paper != Paper::Own)
+        .collect();
+    let _ = write!(
+        out,
+        "<section id=\"verdicts\"><div class=\"counts\"><span>Of {} claims of the papers</span>",
+        papers.len()
+    );
+    for (class, words) in GROUPS {
+        let count = papers.iter().filter(|it| it.verdict.class() == class);
+        let _ = write!(
+            out,
+            "<span class=\"{class}\"><b style=\"color:var(--tone)\">{}</b> {words}</span>",
+            count.count()
+        );
+    }
+    out.push_str("</div><div class=\"strip\">");
+    for judgement in &papers {
+        let _ = write!(
+            out,
+            "<a class=\"{}\" href=\"#claim-{}\" title=\"{}\"></a>",
+            judgement.verdict.class(),
+            judgement.claim.key,
+            escaped(&format!(
+                "{}: {}",
+                judgement.verdict_text(),
+                judgement.claim.says
+            ))
+        );
+    }
+    out.push_str("</div>\n");
+    for paper in Paper::ALL.into_iter().chain([Paper::Own]) {
+        let of = |judgement: &&Judgement| judgement.claim.topic().paper == paper;
+        let of: Vec<&Judgement> = judgements.iter().filter(of).collect();
+        if of.is_empty() {
+            continue;
+        }
+        let _ = writeln!(
+            out,
+            "<h3>{}</h3><div class=\"claims\"><div class=\"claim head\"><div>claim</div><div>then</div><div>here</div><div>verdict</div></div>",
+            escaped(paper.cited())
+        );
+        for judgement in of {
+            claim(out, judgement, true);
+        }
+        out.push_str("</div>\n");
+    }
+    out.push_str("</section>\n<p class=\"note\">Below, each experiment. Of bars the longer is the faster: <span class=\"key\" style=\"background:var(--here);height:.7rem;vertical-align:-1px\"></span>here, <span class=\"key\" style=\"background:var(--then);height:.7rem;vertical-align:-1px\"></span>published. They begin at zero where the rates of an experiment differ by less than a factor of three, and are logarithmic else.</p>\n");
+}
+
+/// A claim in a line: on the first screen with a link to its experiment, there without.
+fn claim(out: &mut String, judgement: &Judgement, linked: bool) {
+    let says = escaped(judgement.claim.says);
+    let key = judgement.claim.key;
+    let (id, what) = match linked {
+        true => (
+            format!(" id=\"claim-{key}\""),
+            format!("<a href=\"#{}\">{says}</a>", judgement.claim.topic),
+        ),
+        false => (String::new(), says),
+    };
+    let rows = match judgement.verdict {
+        Verdict::NotJudged => String::new(),
+        _ => judgement.rows.join(" : "),
+    };
+    let _ = writeln!(
+        out,
+        "<div class=\"claim {}\"{id} title=\"{}\"><div class=\"what\">{what}</div><div class=\"then\">{}</div><div class=\"number\">{}</div><div class=\"verdict\">{}</div></div>",
+        judgement.verdict.class(),
+        escaped(&rows),
+        escaped(&judgement.claim.then()),
+        escaped(&judgement.here()),
+        escaped(&judgement.verdict_text())
+    );
+}
+
+fn section(
+    out: &mut String,
+    report: &Report,
+    table: Table,
+    rows: &[&Row],
+    judgements: &[Judgement],
+) {
     let _ = writeln!(
         out,
         "<section id=\"{}\"><h2>{}</h2>",
         table.name(),
         escaped(table.title())
     );
-    let scales = [Scale::of(rows, true), Scale::of(rows, false)];
+    if let Some(note) = table.note() {
+        let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(note));
+    }
+    let charts = curves::of(table, report);
+    if !charts.is_empty() {
+        let _ = write!(out, "<div class=\"charts\">{}</div>", charts.concat());
+    }
+    out.push_str(&maps::of(table, report));
+    let mut topics: Vec<&'static Topic> = Vec::new();
     for row in rows {
-        // The cells of the block-shape sweep are shown as a map instead.
-        if row.about.topic.key != "transpose-sweep" {
-            chart(out, row, &scales[usize::from(row.about.bytes == 0)]);
+        if !topics.iter().any(|topic| topic.key == row.about.topic.key) {
+            topics.push(row.about.topic);
         }
     }
-    if table == Table::Transpose
-        && rows
+    for topic in topics {
+        let of: Vec<&Row> = rows
             .iter()
-            .any(|row| row.about.topic.key == "transpose-sweep")
-    {
-        maps(out, rows);
-    }
-    for topic in papers::topics() {
-        if rows.iter().any(|row| std::ptr::eq(row.about.topic, topic)) {
-            described(out, report, topic);
-        }
+            .copied()
+            .filter(|row| row.about.topic.key == topic.key)
+            .collect();
+        experiment(out, report, topic, &of, judgements);
     }
     out.push_str("</section>\n");
 }
 
-/// A logarithmic scale over the rates of a table, beginning a decade below the smallest.
+/// From this number of rows on they are folded away: a chart or a map shows them too.
+const MANY: usize = 12;
+
+/// A system: what it shows, the verdicts on it, and its rows.
+fn experiment(
+    out: &mut String,
+    report: &Report,
+    topic: &Topic,
+    rows: &[&Row],
+    judgements: &[Judgement],
+) {
+    // A system whose rows are in two tables is described where it is first.
+    let first = report
+        .rows
+        .iter()
+        .find(|row| row.about.topic.key == topic.key);
+    let here = first.is_some_and(|first| first.about.table == rows[0].about.table);
+    let id = match here {
+        true => format!(" id=\"{}\"", topic.key),
+        false => String::new(),
+    };
+    let _ = writeln!(out, "<div{id}><h3>{}</h3>", escaped(topic.system));
+    if here {
+        let _ = writeln!(
+            out,
+            "<p class=\"soft\">{}</p><pre>{}</pre><p>{}</p>",
+            escaped(topic.paper.title()),
+            escaped(topic.picture),
+            escaped(topic.lesson)
+        );
+        let of = judgements.iter().filter(|it| it.claim.topic == topic.key);
+        let mut of = of.peekable();
+        if of.peek().is_some() {
+            out.push_str("<div class=\"claims\">");
+            of.for_each(|judgement| claim(out, judgement, false));
+            out.push_str("</div>");
+        }
+    }
+    if rows.len() >= MANY {
+        let _ = write!(out, "<details><summary>all {} rows</summary>", rows.len());
+    }
+    let scales = [true, false].map(|bytes| Scale::of(rows, bytes));
+    for row in rows {
+        bars(out, row, &scales[usize::from(row.about.bytes == 0)]);
+    }
+    if rows.len() >= MANY {
+        out.push_str("</details>");
+    }
+    out.push_str("</div>\n");
+}
+
+/// The scale of the bars of a system: from zero on, or, where the rates differ by a factor of three
+/// and more, logarithmic from half a decade below the smallest.
 struct Scale {
     low: f64,
     high: f64,
+    log: bool,
 }
 
 impl Scale {
@@ -103,34 +250,30 @@ impl Scale {
         let rates = rows
             .iter()
             .filter(|row| (row.about.bytes > 0) == bytes)
-            .flat_map(|row| {
-                [
-                    row.rate(),
-                    row.about.published.as_ref().map(Published::rate),
-                ]
-            })
+            .flat_map(|row| [row.rate(), row.published_rate()])
             .flatten();
         let (low, high) = rates.fold((f64::MAX, 0f64), |(low, high), rate| {
             (low.min(rate), high.max(rate))
         });
+        let log = high / low >= 3.0;
         Scale {
-            low: low.log10().floor() - 0.5,
-            high: high.log10(),
+            low: if log { low / 3.0 } else { 0.0 },
+            high,
+            log,
         }
     }
 
     fn percent(&self, rate: f64) -> f64 {
-        let part = (rate.log10() - self.low) / (self.high - self.low).max(1e-9);
+        let part = match self.log {
+            true => (rate / self.low).ln() / (self.high / self.low).ln(),
+            false => rate / self.high,
+        };
         (100.0 * part).clamp(0.5, 100.0)
     }
 }
 
-fn chart(out: &mut String, row: &Row, scale: &Scale) {
-    let unit = if row.about.bytes == 0 {
-        "calls/s"
-    } else {
-        "GB/s"
-    };
+fn bars(out: &mut String, row: &Row, scale: &Scale) {
+    let counts_calls = row.about.bytes == 0;
     let mut facts = Vec::new();
     if let Some(time) = row.time() {
         facts.push(format!(
@@ -145,105 +288,46 @@ fn chart(out: &mut String, row: &Row, scale: &Scale) {
     );
     facts.extend(
         row.ratio()
-            .map(|ratio| format!("{}× published", short(ratio))),
+            .map(|ratio| format!("{}× as fast as published", short(ratio))),
     );
     let failed = matches!(row.outcome, Outcome::Failed(_));
     let diagnostics = row.diagnostics();
     if !diagnostics.is_empty() {
         facts.push(diagnostics);
     }
-    let class = if failed { " failed" } else { "" };
     let _ = write!(
         out,
-        "<div class=\"row\"><div><div class=\"name{class}\">{}{}</div><div class=\"facts\">{}</div></div><div class=\"bars\">",
+        "<div class=\"row\"><div><div class=\"name{}\">{}{}</div><div class=\"facts\">{}</div></div><div class=\"bars\">",
+        if failed { " failed" } else { "" },
         if failed { "FAILED: " } else { "" },
         escaped(&row.about.name),
         escaped(&facts.join(" · "))
     );
-    let mut bar = |class: &str, rate: f64, label: String| {
+    let mut bar = |class: &str, rate: Option<f64>, label: String| {
+        let fill = rate.map_or(String::new(), |rate| {
+            let width = scale.percent(rate);
+            format!(
+                "<div class=\"track\"><div class=\"fill\" style=\"width:{width:.1}%\"></div></div>"
+            )
+        });
         let _ = write!(
             out,
-            "<div class=\"bar{class}\"><div class=\"track\"><div class=\"fill\" style=\"width:{:.1}%\"></div></div><div class=\"value\">{}</div></div>",
-            scale.percent(rate),
+            "<div class=\"bar{class}\">{fill}<div class=\"value\">{}</div></div>",
             escaped(&label)
         );
     };
-    if let Some(rate) = row.rate() {
-        bar("", rate, format!("{} {unit}", short(rate)));
+    if let (Some(rate), Some(time)) = (row.rate(), row.time()) {
+        // A row without bytes and without published calls is a time.
+        let label = match (counts_calls, row.published_rate()) {
+            (true, None) => readable(time.median),
+            (true, Some(_)) => format!("{} calls/s", short(rate)),
+            (false, _) => format!("{} GB/s", short(rate)),
+        };
+        bar("", Some(rate), label);
     }
-    if let Some(published) = &row.about.published {
-        bar(" then", published.rate(), published.text());
+    let published = row.published();
+    if !published.is_empty() {
+        bar(" published", row.published_rate(), published);
     }
     out.push_str("</div></div>\n");
-}
-
-fn described(out: &mut String, report: &Report, topic: &Topic) {
-    let _ = writeln!(
-        out,
-        "<div class=\"topic\"><h3>{}: {}</h3><pre>{}</pre><p>{}</p>",
-        topic.paper.name(),
-        escaped(topic.system),
-        escaped(topic.picture),
-        escaped(topic.lesson)
-    );
-    if let Some(claim) = &topic.claim {
-        let verdict = escaped(&claim.verdict(|id| rate_of(&report.rows, id)));
-        let _ = writeln!(out, "<p class=\"verdict\">{verdict}</p>");
-    }
-    out.push_str("</div>\n");
-}
-
-/// The times of variant 1 by block shape, on this GPU and on the two GPUs of the paper.
-fn maps(out: &mut String, rows: &[&Row]) {
-    let here = QUADRO.map(|(x, y, _)| {
-        let id = format!("transpose/naive-{x}x{y}");
-        let rate = rows.iter().find(|row| row.about.id == id);
-        (x, y, rate.and_then(|row| row.rate()))
-    });
-    let then = |cells: [(u32, u32, f64); 32]| cells.map(|(x, y, ms)| (x, y, Some(rate_of_ms(ms))));
-    out.push_str(
-        "<h3>Variant 1 by shape of block, GB/s: columns are threads along x, rows along y</h3>\n",
-    );
-    for (name, cells) in [
-        ("here", here),
-        ("Quadro, published", then(QUADRO)),
-        ("GeForce 8800, published", then(GEFORCE)),
-    ] {
-        map(out, name, &cells);
-    }
-}
-
-fn map(out: &mut String, name: &str, cells: &[(u32, u32, Option<f64>)]) {
-    let most = cells.iter().filter_map(|cell| cell.2).fold(0.0, f64::max);
-    let _ = write!(
-        out,
-        "<p>{}</p><div class=\"scroll\"><table class=\"map\"><tr><th>y \\ x</th>",
-        escaped(name)
-    );
-    let sides: Vec<u32> = (0..9).map(|power| 1 << power).collect();
-    for x in &sides {
-        let _ = write!(out, "<th>{x}</th>");
-    }
-    for y in &sides {
-        let _ = write!(out, "</tr>\n<tr><th>{y}</th>");
-        for x in &sides {
-            let cell = cells.iter().find(|cell| (cell.0, cell.1) == (*x, *y));
-            match cell.and_then(|cell| cell.2) {
-                Some(rate) => {
-                    // From pale to dark; the text colour changes with the background, to stay
-                    // readable.
-                    let part = rate / most;
-                    let light = 92.0 - 62.0 * part;
-                    let ink = if light < 58.0 { "#fff" } else { "#111" };
-                    let _ = write!(
-                        out,
-                        "<td style=\"background:hsl(196 55% {light:.0}%);color:{ink}\">{}</td>",
-                        short(rate)
-                    );
-                }
-                None => out.push_str("<td></td>"),
-            }
-        }
-    }
-    out.push_str("</tr></table></div>\n");
 }

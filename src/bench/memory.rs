@@ -1,18 +1,21 @@
-//! Reading and writing memory: read, copy and indices of "CUDA: performance aspects of typical tasks",
-//! and latencies of "Methods of effective organisation of parallel computing on GPUs"; the systems
-//! about the layout of data are in `layout`.
+//! Reading and writing memory: read, copy, indices and launches of "CUDA: performance aspects of
+//! typical tasks", and latencies of "Methods of effective organisation of parallel computing on
+//! GPUs"; the systems about the layout of data are in `layout`, those about columns and pointers in
+//! `column`, indices in `indexed`.
 
+mod column;
+mod indexed;
 mod layout;
+mod local;
 
-use super::case::{Case, Ceiling, Measured};
+use super::case::{Case, Ceiling};
 use super::ceilings::{copy_wide, read_wide};
-use super::context::{BenchContext, Sizes, shuffled};
+use super::context::Sizes;
 use super::figure::Figure;
 use super::pieces::{PIECE, Threads, pieces};
 use super::table::Table;
 use crate::device::cuda::{Arg, Grid};
-use anyhow::Result;
-use layout::{column, gather, local, records, rows, scattered, window};
+use rayon::prelude::*;
 
 const READ: Ceiling = Ceiling::Measured("ceilings/read");
 const COPY: Ceiling = Ceiling::Measured("ceilings/copy");
@@ -21,28 +24,43 @@ const GPU: &str = "GTX 460";
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let mut cases = Vec::new();
     for threads in Threads::BOTH {
-        cases.extend(habr(sizes.bytes as u64, threads));
+        cases.extend(read_and_copy(sizes.bytes as u64, threads));
+        cases.extend(indexed::cases(sizes.bytes as u64, threads));
     }
     cases.extend(wide(sizes.bytes as u64));
-    cases.extend([64, 128, 256, 512, 1024, 2048].map(|threads| resident(sizes, threads)));
-    cases.extend([120, 128].map(|pitch| rows(sizes, pitch)));
-    cases.extend(records(sizes));
-    cases.extend([(0, "l1"), (100, "shared")].map(|(shared, id)| window(sizes, shared, id)));
-    cases.extend([false, true].map(|scattered| gather(sizes, scattered)));
-    cases.extend([false, true].map(|transposed| column(sizes, transposed)));
-    for lines in [1, 2, 3, 4, 8, 16, 32] {
-        cases.extend([true, false].map(|l1| scattered(sizes, lines, l1)));
+    for blocks in LAUNCHES.0 {
+        cases.extend(LAUNCHES.1.map(|threads| launched(sizes, blocks, threads)));
     }
-    cases.extend([
-        local(sizes, 4, "local_4"),
-        local(sizes, 16, "local_16"),
-        local(sizes, 64, "local_64"),
-        local(sizes, 256, "local_256"),
-    ]);
+    cases.extend(BLOCKS.map(|blocks| few_blocks(sizes, blocks)));
+    cases.extend(RESIDENT.map(|threads| resident(sizes, threads)));
+    cases.push(in_all(sizes, 100_000));
+    cases.extend([120, 128].map(|pitch| layout::rows(sizes, pitch)));
+    cases.extend(layout::records(sizes));
+    for (shared, id) in [(0, "l1"), (50, "equal"), (100, "shared")] {
+        cases.push(layout::window(sizes, shared, id));
+    }
+    cases.extend([false, true].map(|scattered| layout::gather(sizes, scattered)));
+    cases.extend(column::cases(sizes));
+    for lines in LINES {
+        cases.extend([true, false].map(|l1| layout::scattered(sizes, lines, l1)));
+    }
+    cases.extend(local::cases(sizes));
     cases
 }
 
-fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
+/// Blocks, and threads of a block, of the sweep of launches.
+pub(super) const LAUNCHES: ([u32; 7], [u32; 6]) = (
+    [40, 80, 160, 320, 640, 1280, 2560],
+    [32, 64, 96, 192, 384, 768],
+);
+/// Blocks of 256 threads, from one to several for each multiprocessor.
+pub(super) const BLOCKS: [u32; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+/// Threads of a multiprocessor.
+pub(super) const RESIDENT: [u32; 6] = [64, 128, 256, 512, 1024, 2048];
+/// Lines of 128 bytes out of which a warp reads.
+pub(super) const LINES: [usize; 7] = [1, 2, 3, 4, 8, 16, 32];
+
+fn read_and_copy(bytes: u64, threads: Threads) -> Vec<Case> {
     let read = Case::gpu(
         Table::Memory,
         threads.id("read"),
@@ -59,7 +77,7 @@ fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
                 .into())
         },
     )
-    .published(Figure::Rate(42.0), GPU)
+    .published(Figure::Image(42.0, bytes), GPU)
     .under(READ);
     let copy = Case::gpu(
         Table::Memory,
@@ -84,102 +102,9 @@ fn habr(bytes: u64, threads: Threads) -> Vec<Case> {
             Ok(context.time(launch)?.into())
         },
     )
-    .published(Figure::Rate(30.0), GPU)
+    .published(Figure::Image(30.0, bytes), GPU)
     .under(COPY);
-    let mut cases = vec![read, copy];
-    // Pieces of the same length as before, in order; and short ones, scattered.
-    for (id, name, levels, piece, scattered, published) in [
-        ("double", "double index, in order", 2, PIECE, false, 30.0),
-        (
-            "double-scattered",
-            "double index, 512-byte pieces scattered",
-            2,
-            256,
-            true,
-            10.0,
-        ),
-        (
-            "triple",
-            "triple index, in order",
-            3,
-            PIECE,
-            false,
-            42.0 * 0.5,
-        ),
-        (
-            "triple-scattered",
-            "triple index, 512-byte pieces scattered",
-            3,
-            256,
-            true,
-            0.0,
-        ),
-    ] {
-        let topic = if levels == 2 {
-            "double-index"
-        } else {
-            "triple-index"
-        };
-        let case = Case::gpu(
-            Table::Memory,
-            threads.id(id),
-            threads.name(name),
-            topic,
-            bytes,
-            move |context| indexed(context, threads, levels, piece, scattered),
-        )
-        .under(READ);
-        cases.push(if published > 0.0 {
-            case.published(Figure::Rate(published), GPU)
-        } else {
-            case
-        });
-    }
-    cases
-}
-
-fn indexed(
-    context: &BenchContext,
-    threads: Threads,
-    levels: u32,
-    piece: usize,
-    scattered: bool,
-) -> Result<Measured> {
-    let count = context.input.len() / 2 / piece;
-    let number = move |j: usize| if scattered { shuffled(j, count) } else { j };
-    let name = format!("pieces {piece} {scattered}");
-    let index = context.kept(&name, || {
-        (0..count).map(|j| (number(j) * piece) as u32).collect()
-    })?;
-    let order = context.kept(&format!("order of {name}"), || {
-        (0..count).map(|j| number(j) as u32).collect()
-    })?;
-    let grid = threads.grid(context);
-    let (sums, [count, length]) = (context.sums(grid)?, pieces(context, piece));
-    let name = if levels == 2 {
-        "double_index"
-    } else {
-        "triple_index"
-    };
-    let kernel = context.kernel("papers/memory", name)?;
-    let args = [
-        Arg::Buffer(&context.input),
-        count,
-        length,
-        Arg::Buffer(&sums),
-        Arg::Buffer(&index),
-        Arg::Buffer(&order),
-    ];
-    let launch = || {
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe {
-            context
-                .gpu
-                .launch_grid(&kernel, grid, &args[..2 + levels as usize + 1])
-        }
-    };
-    context.check_sum(&sums, context.host.sample_sum, launch)?;
-    Ok(context.time(launch)?.into())
+    vec![read, copy]
 }
 
 fn wide(bytes: u64) -> Vec<Case> {
@@ -205,17 +130,100 @@ fn wide(bytes: u64) -> Vec<Case> {
     ]
 }
 
-fn resident(sizes: Sizes, threads: u32) -> Case {
+/// The reading kernel launched with so many blocks of so many threads, on a quarter of the input.
+fn launched(sizes: Sizes, blocks: u32, threads: u32) -> Case {
+    let bytes = sizes.bytes / 4;
     Case::gpu(
         Table::Memory,
+        format!("launch-{blocks}x{threads}"),
+        format!("read, {blocks} blocks of {threads} threads"),
+        "grid-threads",
+        bytes as u64,
+        move |context| {
+            let kernel = context.kernel("papers/memory", "read")?;
+            let grid = Grid {
+                blocks: [blocks, 1],
+                threads: [threads, 1],
+            };
+            let part = context.host.noise[..bytes / 2].par_iter();
+            let expected = part.map(|&p| u32::from(p)).reduce(|| 0, u32::wrapping_add);
+            let sums = context.sums(grid)?;
+            let (count, piece) = (Arg::U32((bytes / 2 / PIECE) as u32), Arg::U32(PIECE as u32));
+            let args = |sums| vec![Arg::Buffer(&context.input), count, piece, sums];
+            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+        },
+    )
+    .under(READ)
+}
+
+fn few_blocks(sizes: Sizes, blocks: u32) -> Case {
+    let name = match blocks {
+        1 => "read, 1 block of 256 threads".into(),
+        _ => format!("read, {blocks} blocks of 256 threads"),
+    };
+    Case::gpu(
+        Table::Memory,
+        format!("blocks-{blocks}"),
+        name,
+        "few-blocks",
+        sizes.bytes as u64,
+        move |context| {
+            let kernel = context.kernel("papers/memory", "read_wide")?;
+            let grid = Grid {
+                blocks: [blocks, 1],
+                threads: [256, 1],
+            };
+            let vectors = Arg::U64(context.input.len() as u64 / 16);
+            let sums = context.sums(grid)?;
+            let args = |sums| vec![Arg::Buffer(&context.input), vectors, sums];
+            Ok(context
+                .summed(&kernel, grid, context.host.word_sum, args, &sums)?
+                .into())
+        },
+    )
+    .under(READ)
+}
+
+fn resident(sizes: Sizes, threads: u32) -> Case {
+    let (id, name) = (
         format!("threads-{threads}"),
         format!("read, {threads} threads a multiprocessor"),
-        "latency-hiding",
+    );
+    words(sizes, id, name, "latency-hiding", move |multiprocessors| {
+        multiprocessors * threads / 64
+    })
+}
+
+/// As many threads on the whole GPU.
+fn in_all(sizes: Sizes, threads: u32) -> Case {
+    let (id, name) = (
+        format!("threads-{}k-in-all", threads / 1000),
+        format!("read, {threads} threads in all"),
+    );
+    words(sizes, id, name, "enough-threads", move |_| {
+        threads.div_ceil(64)
+    })
+}
+
+/// A word each turn and thread, in blocks of 64 threads, whose number follows from that of the
+/// multiprocessors.
+fn words(
+    sizes: Sizes,
+    id: String,
+    name: String,
+    topic: &'static str,
+    blocks: impl Fn(u32) -> u32 + 'static,
+) -> Case {
+    Case::gpu(
+        Table::Memory,
+        id,
+        name,
+        topic,
         sizes.bytes as u64,
         move |context| {
             let kernel = context.kernel("papers/memory", "read_words")?;
             let grid = Grid {
-                blocks: [context.facts.multiprocessors * threads / 64, 1],
+                blocks: [blocks(context.facts.multiprocessors), 1],
                 threads: [64, 1],
             };
             let (sums, words) = (

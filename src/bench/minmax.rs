@@ -1,5 +1,5 @@
 //! Minimum and maximum in one pass and nested conditionals, from "CUDA: performance aspects of
-//! typical tasks" (2011), and later methods: GB/s of bytes read.
+//! typical tasks" (2011), apart and together, and later methods: GB/s of bytes read.
 
 use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes};
@@ -15,25 +15,15 @@ use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 
+const GPU: &str = "GTX 460";
 const READ: Ceiling = Ceiling::Measured("ceilings/read");
 
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
-    let mut cases = rows(
-        Table::Minmax,
-        sizes,
-        &[
-            (
-                "serial",
-                "serial",
-                "the paper's: serial tail",
-                "minmax",
-                0,
-                Some(29.0),
-            ),
-            ("tree", "tree", "tree", "minmax-tree", 0, None),
-            ("warp", "warp", "shuffles", "minmax-warp", 0, None),
-        ],
-    );
+    let mut cases = Vec::new();
+    for threads in Threads::BOTH {
+        cases.extend(KERNELS.iter().map(|kernel| row(sizes, threads, kernel)));
+        cases.push(apart(sizes, threads));
+    }
     let bytes = sizes.bytes as u64;
     cases.push(
         Case::gpu(
@@ -60,93 +50,72 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
-/// The paper's min/max kernel after nested conditionals, shown in the table `normalize`: GB/s of
-/// bytes read, as in the paper.
-pub(super) fn nested_cases(sizes: Sizes) -> Vec<Case> {
-    rows(
-        Table::Normalize,
-        sizes,
-        &[
-            (
-                "nested-1",
-                "nested_1",
-                "minmax, 1 if before it",
-                "nested",
-                1,
-                None,
-            ),
-            (
-                "nested-2",
-                "nested_2",
-                "minmax, 2 nested ifs",
-                "nested",
-                2,
-                None,
-            ),
-            (
-                "nested-3",
-                "nested_3",
-                "minmax, 3 nested ifs",
-                "nested",
-                3,
-                None,
-            ),
-            (
-                "nested-4",
-                "nested_4",
-                "minmax, 4 nested ifs",
-                "nested",
-                4,
-                Some(14.5),
-            ),
-            (
-                "nested-8",
-                "nested_8",
-                "minmax, 8 nested ifs",
-                "nested",
-                8,
-                None,
-            ),
-        ],
-    )
+/// The id, kernel, name, topic and depth of conditionals of a row.
+type Kernel = (&'static str, &'static str, &'static str, &'static str, u16);
+
+#[rustfmt::skip]
+const KERNELS: [Kernel; 9] = [
+    ("serial", "serial", "the paper's: in shared memory, serial tail", "minmax", 0),
+    ("nested-1", "nested_1", "the paper's, 1 if before it", "nested", 1),
+    ("nested-2", "nested_2", "the paper's, 2 nested ifs", "nested", 2),
+    ("nested-3", "nested_3", "the paper's, 3 nested ifs", "nested", 3),
+    ("nested-4", "nested_4", "the paper's, 4 nested ifs", "nested", 4),
+    ("nested-8", "nested_8", "the paper's, 8 nested ifs", "nested", 8),
+    ("registers", "registers", "in registers, serial tail", "minmax-registers", 0),
+    ("tree", "tree", "in registers, tree", "minmax-tree", 0),
+    ("warp", "warp", "in registers, shuffles", "minmax-warp", 0),
+];
+
+fn row(sizes: Sizes, threads: Threads, kernel: &Kernel) -> Case {
+    let &(id, kernel, name, topic, depth) = kernel;
+    let bytes = sizes.bytes as u64;
+    let work = move |context: &BenchContext| {
+        let kernel = context.kernel("papers/minmax", kernel)?;
+        checked(context, depth, |range| {
+            launched(context, &kernel, threads, range)
+        })
+    };
+    let (id, name) = (threads.id(id), threads.name(name));
+    let case = Case::gpu(Table::Minmax, id, name, topic, bytes, work).under(READ);
+    match depth {
+        0 if topic == "minmax" => case.published(Figure::Image(29.0, bytes), GPU),
+        4 => case.stated("about 2× slower, at depth 4 only", GPU),
+        _ => case,
+    }
 }
 
-/// The id, kernel, name, topic, depth of conditionals, and published GB/s of a row.
-type Kernel = (
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-    u16,
-    Option<f64>,
-);
+/// The minimum in one launch, the maximum in another.
+fn apart(sizes: Sizes, threads: Threads) -> Case {
+    let work = move |context: &BenchContext| {
+        let kernel = |name| context.kernel("papers/minmax", name);
+        let both = [kernel("minimum")?, kernel("maximum")?];
+        checked(context, 0, |range| {
+            let mut launches = both.iter();
+            launches.try_for_each(|kernel| launched(context, kernel, threads, range))
+        })
+    };
+    Case::gpu(
+        Table::Minmax,
+        threads.id("apart"),
+        threads.name("minimum and maximum apart, two launches"),
+        "minmax-apart",
+        sizes.bytes as u64,
+        work,
+    )
+    .under(READ)
+}
 
-fn rows(table: Table, sizes: Sizes, kernels: &[Kernel]) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for threads in Threads::BOTH {
-        for &(id, kernel, name, topic, depth, rate) in kernels {
-            let work = move |context: &BenchContext| {
-                let kernel = context.kernel("papers/minmax", kernel)?;
-                checked(context, depth, |range| {
-                    let [count, piece] = pieces(context, PIECE);
-                    let args = [Arg::Buffer(&context.input), count, piece, range];
-                    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-                    unsafe {
-                        context
-                            .gpu
-                            .launch_grid(&kernel, threads.grid(context), &args)
-                    }
-                })
-            };
-            let (id, name) = (threads.id(id), threads.name(name));
-            let case = Case::gpu(table, id, name, topic, sizes.bytes as u64, work).under(READ);
-            cases.push(match rate {
-                Some(rate) => case.published(Figure::Rate(rate), "GTX 460"),
-                None => case,
-            });
-        }
-    }
-    cases
+fn launched(
+    context: &BenchContext,
+    kernel: &cuda::Kernel,
+    threads: Threads,
+    range: Arg,
+) -> Result<()> {
+    let [count, piece] = pieces(context, PIECE);
+    let args = [Arg::Buffer(&context.input), count, piece, range];
+    let grid = threads.grid(context);
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { context.gpu.launch_grid(kernel, grid, &args) }
 }
 
 /// The value that the kernels' nested conditionals compute from a sample; `minmax.cu` has the same

@@ -53,7 +53,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
                 floats,
                 |p| v(p) as i32 as u16,
             )
-            .published(Figure::Rate(26.0), "GTX 460"),
+            .published(Figure::Image(26.0, bytes / 2), "GTX 460"),
             case(
                 "rounding",
                 "round()",
@@ -62,16 +62,25 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
                 floats,
                 |p| v(p).round() as i32 as u16,
             )
-            .published(Figure::Rate(20.0), "GTX 460"),
+            .published(Figure::Image(20.0, bytes / 2), "GTX 460"),
             case(
                 "half-up",
-                "+ 0.5, truncated",
+                "+ 0.5f, truncated",
                 "normalize-half",
                 "half_up",
                 floats,
                 |p| (v(p) + 0.5) as i32 as u16,
             )
-            .published(Figure::Rate(26.0), "GTX 460"),
+            .published(Figure::Image(26.0, bytes / 2), "GTX 460"),
+            case(
+                "half-up-double",
+                "+ 0.5 as a double, as written, truncated",
+                "normalize-half",
+                "half_up_double",
+                floats,
+                |p| (f64::from(v(p)) + 0.5) as i32 as u16,
+            )
+            .published(Figure::Image(26.0, bytes / 2), "GTX 460"),
             case(
                 "exact",
                 "exact, an integer division each",
@@ -82,7 +91,6 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             ),
         ]);
     }
-    cases.extend(super::minmax::nested_cases(sizes));
     cases.extend(production(sizes));
     cases
 }

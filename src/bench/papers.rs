@@ -1,43 +1,63 @@
-//! The systems of the four papers, one by one: the access pattern, the lesson, and the claim that
-//! this run confirms or refutes. The short names of the papers in tables and identifiers:
-//! - `HABR`: "CUDA: performance aspects of typical tasks", habr.com post 119435, 2011;
-//! - `LXF`: "Transposing a matrix", Kalgin and Baldin, Linux Format Russia;
-//! - `REDUCE`: "GPGPU optimisation by the example of a sum", after Mark Harris's seven reductions;
-//! - `NOTES`: "Methods of effective organisation of parallel computing on GPUs", lecture notes,
-//!   ticket 40.
+//! The four papers, named, and their systems, one by one: the access pattern and the lesson. What
+//! they claim of two rows is in `claims`.
 
-mod habr;
-mod lxf;
-mod notes;
+mod lecture;
 mod own;
-mod reduce;
-
-use super::figure::short;
+mod reduction;
+mod transposing;
+mod typical_tasks;
 
 /// The paper that a system comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paper {
-    /// "CUDA: performance aspects of typical tasks" (habr.com post 119435, 2011).
-    Habr,
-    /// "Transposing a matrix" (Kalgin and Baldin, Linux Format Russia).
-    Lxf,
+    /// "CUDA: performance aspects of typical tasks" (2011).
+    TypicalTasks,
+    /// "Transposing a matrix" (Kalgin and Baldin).
+    Transposing,
     /// "GPGPU optimisation by the example of a sum" (after Harris).
-    Reduce,
+    Sum,
     /// "Methods of effective organisation of parallel computing on GPUs" (lecture notes).
-    Notes,
+    Lecture,
     /// No paper: a system that this program adds.
     Own,
 }
 
 impl Paper {
-    /// The short name in tables.
-    pub fn name(self) -> &'static str {
+    /// The papers.
+    pub const ALL: [Paper; 4] = [
+        Paper::TypicalTasks,
+        Paper::Transposing,
+        Paper::Sum,
+        Paper::Lecture,
+    ];
+
+    /// Its title.
+    pub fn title(self) -> &'static str {
         match self {
-            Paper::Habr => "HABR",
-            Paper::Lxf => "LXF",
-            Paper::Reduce => "REDUCE",
-            Paper::Notes => "NOTES",
+            Paper::TypicalTasks => "CUDA: performance aspects of typical tasks",
+            Paper::Transposing => "Transposing a matrix",
+            Paper::Sum => "GPGPU optimisation by the example of a sum",
+            Paper::Lecture => "Methods of effective organisation of parallel computing on GPUs",
             Paper::Own => "gpuimg",
+        }
+    }
+
+    /// Author, title, where it appeared, and year, as far as the text tells them; and its GPUs.
+    pub fn cited(self) -> &'static str {
+        match self {
+            Paper::TypicalTasks => {
+                "\"CUDA: performance aspects of typical tasks\", post 119435 on habr.com, author not named in the text, 2011; GeForce GTX 460"
+            }
+            Paper::Transposing => {
+                "Kalgin and Baldin, \"Transposing a matrix\", part of the CUDA series of Linux Format (Russian edition), year not given in the text; GeForce 8800, a Quadro with 192 cores, Core i7"
+            }
+            Paper::Sum => {
+                "\"GPGPU optimisation by the example of a sum\" (DirectCompute), author and year not given in the text, after Mark Harris, \"Optimizing parallel reduction in CUDA\", 2007; G80"
+            }
+            Paper::Lecture => {
+                "\"Methods of effective organisation of parallel computing on GPUs\", lecture notes, ticket 40, author and year not given in the text; Fermi"
+            }
+            Paper::Own => "gpuimg itself: no paper measured it",
         }
     }
 }
@@ -49,14 +69,12 @@ pub struct Topic {
     pub key: &'static str,
     /// The paper that describes it.
     pub paper: Paper,
-    /// The work that it does.
+    /// The work that it does: the part of the paper.
     pub system: &'static str,
     /// A drawing of which thread accesses which element.
     pub picture: &'static str,
     /// The lesson that the paper draws.
     pub lesson: &'static str,
-    /// The paper's claim about two rows.
-    pub claim: Option<Claim>,
 }
 
 impl Topic {
@@ -66,7 +84,6 @@ impl Topic {
         system: &'static str,
         picture: &'static str,
         lesson: &'static str,
-        claim: Option<Claim>,
     ) -> Topic {
         Topic {
             key,
@@ -74,81 +91,17 @@ impl Topic {
             system,
             picture,
             lesson,
-            claim,
         }
-    }
-}
-
-/// A claim with the ratio that the paper gives.
-const fn published(slow: &'static str, fast: &'static str, then: f64) -> Option<Claim> {
-    let then = Some(then);
-    Some(Claim { slow, fast, then })
-}
-
-/// A claim without a figure.
-const fn described(slow: &'static str, fast: &'static str) -> Option<Claim> {
-    let then = None;
-    Some(Claim { slow, fast, then })
-}
-
-/// "`slow` is so many times as slow as `fast`": by the rates of two rows.
-#[derive(Debug)]
-pub struct Claim {
-    /// The row said to be slower.
-    pub slow: &'static str,
-    /// The row said to be faster.
-    pub fast: &'static str,
-    /// The published ratio of speeds; 1 means that there is no difference, `None` that the paper
-    /// gives no figure.
-    pub then: Option<f64>,
-}
-
-impl Claim {
-    /// Whether it still holds: computed from the rates of the two rows in this run.
-    pub fn verdict(&self, rate: impl Fn(&str) -> Option<f64>) -> String {
-        let (Some(slow), Some(fast)) = (rate(self.slow), rate(self.fast)) else {
-            return format!(
-                "Not judged: {} or {} was not measured.",
-                self.slow, self.fast
-            );
-        };
-        let here = fast / slow;
-        let found = match self.then {
-            Some(then) => format!("{}× published, {}× here", short(then), short(here)),
-            None => format!("{}× here", short(here)),
-        };
-        format!(
-            "{}: {found} ({} to {}).",
-            judged(here, self.then),
-            self.fast,
-            self.slow
-        )
-    }
-}
-
-/// The verdict on a ratio of speeds: the remaining part of the published advantage.
-pub fn judged(here: f64, then: Option<f64>) -> &'static str {
-    match then {
-        Some(then) if (then - 1.0).abs() < 0.01 => match here {
-            here if (0.87..=1.15).contains(&here) => "Still no difference",
-            here if here > 1.0 => "There is a difference now",
-            _ => "Reversed",
-        },
-        _ if here < 0.95 => "Reversed",
-        _ if here < 1.05 => "No longer matters here",
-        Some(then) if here - 1.0 >= 0.5 * (then - 1.0) => "Still holds",
-        Some(_) => "Still holds, but weaker",
-        None => "Holds here",
     }
 }
 
 /// All systems: the papers', then the program's own.
 pub fn topics() -> impl Iterator<Item = &'static Topic> {
     [
-        habr::TOPICS,
-        lxf::TOPICS,
-        reduce::TOPICS,
-        notes::TOPICS,
+        typical_tasks::TOPICS,
+        transposing::TOPICS,
+        reduction::TOPICS,
+        lecture::TOPICS,
         own::TOPICS,
     ]
     .into_iter()

@@ -1,7 +1,8 @@
-//! How HABR's kernels are launched: its input is cut into pieces, which its threads take in turns.
+//! How the kernels of "CUDA: performance aspects of typical tasks" are launched: the input is cut
+//! into pieces, which the threads take in turns.
 
 use super::context::BenchContext;
-use super::launch::HABR;
+use super::launch::PAPER;
 use crate::device::cuda::{Arg, Grid};
 
 /// Elements of a piece in the loop of "CUDA: performance aspects of typical tasks".
@@ -20,7 +21,7 @@ impl Threads {
 
     pub(super) fn grid(self, context: &BenchContext) -> Grid {
         match self {
-            Threads::Paper => HABR,
+            Threads::Paper => PAPER,
             Threads::Filled => context.filled(),
         }
     }

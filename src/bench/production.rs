@@ -1,8 +1,10 @@
 //! The program's own kernels at several image sizes, each compared with the GPU's copy or read of
 //! about as many bytes: GB/s read plus written, or read.
 
+mod frames;
+
 use super::case::{Case, Ceiling, Measured};
-use super::ceilings::{copied, read};
+use super::ceilings::copied;
 use super::context::{BenchContext, Sizes};
 use super::table::Table;
 use super::{minmax, normalize, reduce};
@@ -17,36 +19,44 @@ use std::rc::Rc;
 
 const TOPIC: &str = "production-sizes";
 
-/// Sizes of the images on which copy and read are measured, in MiB, with the ids of the rows.
-const MIB: [(usize, &str, &str); 6] = [
-    (8, "production/copy-8M", "production/read-8M"),
-    (32, "production/copy-32M", "production/read-32M"),
-    (64, "production/copy-64M", "production/read-64M"),
-    (128, "production/copy-128M", "production/read-128M"),
-    (512, "production/copy-512M", "production/read-512M"),
-    (1024, "production/copy-1024M", "production/read-1024M"),
+/// Sizes of images on which copy and read are measured, a row each for every size of a row below:
+/// KiB, and the ids of the two rows.
+#[rustfmt::skip]
+const KIB: [(usize, &str, &str); 10] = [
+    (128, "production/copy-128K", "production/read-128K"),
+    (2 << 10, "production/copy-2M", "production/read-2M"),
+    (8 << 10, "production/copy-8M", "production/read-8M"),
+    (16 << 10, "production/copy-16M", "production/read-16M"),
+    (32 << 10, "production/copy-32M", "production/read-32M"),
+    (64 << 10, "production/copy-64M", "production/read-64M"),
+    (128 << 10, "production/copy-128M", "production/read-128M"),
+    (384 << 10, "production/copy-384M", "production/read-384M"),
+    (512 << 10, "production/copy-512M", "production/read-512M"),
+    (1024 << 10, "production/copy-1024M", "production/read-1024M"),
 ];
 
-/// The ceilings measured at the size nearest to `bytes`.
+/// The ceilings measured on as many bytes: of 8191² the nearest size, of 8192².
 fn ceilings(bytes: usize) -> (Ceiling, Ceiling) {
-    let distance = |&&(mib, ..): &&(usize, &str, &str)| (mib << 20).abs_diff(bytes);
-    let (_, copy, read) = MIB.iter().min_by_key(distance).unwrap_or(&MIB[0]);
+    let distance = |&&(kib, ..): &&(usize, &str, &str)| (kib << 10).abs_diff(bytes);
+    let (_, copy, read) = KIB.iter().min_by_key(distance).unwrap_or(&KIB[0]);
     (Ceiling::Measured(copy), Ceiling::Measured(read))
 }
 
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let mut cases = vec![empty()];
-    for (mib, ..) in MIB {
-        let len = sizes.of(mib << 20);
-        let id = |what| format!("{what}-{mib}M");
-        let name = |what| format!("GPU: {what}, {mib} MiB");
-        cases.push(gpu(id("copy"), name("copy"), 2 * len, move |context| {
+    for (kib, copy, read) in KIB {
+        let len = sizes.of(kib << 10);
+        let id = |row: &'static str| row.trim_start_matches("production/");
+        let name = |what| match kib {
+            ..1024 => format!("GPU: {what}, {kib} KiB"),
+            _ => format!("GPU: {what}, {} MiB", kib >> 10),
+        };
+        cases.push(gpu(id(copy), name("copy"), 2 * len, move |context| {
             Ok(copied(context, &*large(context, sizes)?, len)?.into())
         }));
-        cases.push(gpu(id("read"), name("read"), len, move |context| {
-            let words = context.host.repeated_words(len);
-            let sum = words.fold(0, u32::wrapping_add);
-            Ok(read(context, &*large(context, sizes)?, len, sum)?.into())
+        cases.push(gpu(id(read), name("read"), len, move |context| {
+            let sum = context.host.repeated_sum(len);
+            Ok(super::ceilings::read(context, &*large(context, sizes)?, len, sum)?.into())
         }));
     }
     for (pixels, name) in [
@@ -131,6 +141,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             );
         }
     }
+    cases.extend(frames::cases(sizes));
     cases
 }
 

@@ -15,67 +15,58 @@ use anyhow::{Result, bail, ensure};
 
 const READ: Ceiling = Ceiling::Measured("ceilings/read");
 const THREADS: usize = 256;
+/// Bytes of the paper's 2²² integers.
+const PAPER: u64 = 4 << 22;
 
-/// The topic, id, kernel, change and published GB/s of each step.
-const STEPS: [(&str, &str, &str, &str, f64); 7] = [
-    (
-        "reduce-1",
-        "step-1",
-        "step_1",
-        "1 interleaved, divergent",
-        2.083,
-    ),
-    (
-        "reduce-2",
-        "step-2",
-        "step_2",
-        "2 interleaved, bank conflicts",
-        4.854,
-    ),
-    ("reduce-3", "step-3", "step_3", "3 sequential", 9.741),
-    (
-        "reduce-4",
-        "step-4",
-        "step_4",
-        "4 first addition at the load",
-        17.377,
-    ),
-    (
-        "reduce-5",
-        "step-5",
-        "step_5",
-        "5 last warp unrolled",
-        31.289,
-    ),
-    (
-        "reduce-6",
-        "step-6",
-        "step_6",
-        "6 block size at compile time",
-        43.996,
-    ),
-    (
-        "reduce-7",
-        "step-7",
-        "step_7",
-        "7 several elements a thread",
-        62.671,
-    ),
+/// The topic, id, kernel and change of each step, its published ms, and the published text.
+#[rustfmt::skip]
+const STEPS: [(&str, &str, &str, &str, f64, &str); 7] = [
+    ("reduce-1", "step-1", "step_1", "1 interleaved, divergent", 8.054, "8.054 ms, 2.083 GB/s"),
+    ("reduce-2", "step-2", "step_2", "2 interleaved, bank conflicts", 3.456, "3.456 ms, 4.854 GB/s"),
+    ("reduce-3", "step-3", "step_3", "3 sequential", 1.722, "1.722 ms, 9.741 GB/s"),
+    ("reduce-4", "step-4", "step_4", "4 first addition at the load", 0.965, "0.965 ms, 17.377 GB/s"),
+    ("reduce-5", "step-5", "step_5", "5 last warp unrolled", 0.536, "0.536 ms, 31.289 GB/s"),
+    ("reduce-6", "step-6", "step_6", "6 block size at compile time", 0.381, "0.381 ms, 43.996 GB/s"),
+    ("reduce-7", "step-7", "step_7", "7 several elements a thread", 0.268, "0.268 ms, 62.671 GB/s, 30.04× step 1"),
+];
+
+/// Step 6 is a template of the block's size: the sizes, and their kernels.
+const SIZES: [(usize, &str); 6] = [
+    (32, "step_6_32"),
+    (64, "step_6_64"),
+    (128, "step_6_128"),
+    (256, "step_6"),
+    (512, "step_6_512"),
+    (1024, "step_6_1024"),
 ];
 
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let mut cases = Vec::new();
     let large = sizes.bytes / 4;
     for (n, suffix) in [(large, ""), (sizes.integers, "-paper")] {
-        for (step, (topic, id, kernel, name, rate)) in STEPS.into_iter().enumerate() {
+        for (step, (topic, id, kernel, name, ms, words)) in STEPS.into_iter().enumerate() {
             let (id, name) = (format!("{id}{suffix}"), format!("{name}, {}", count(n)));
-            let work = move |context: &BenchContext| stepped(context, kernel, step + 1, n);
-            cases.push(
-                Case::gpu(Table::Reduce, id, name, topic, 4 * n as u64, work)
-                    .published(Figure::Rate(rate), "G80")
-                    .under(READ),
-            );
+            let work = move |context: &BenchContext| stepped(context, kernel, step + 1, THREADS, n);
+            let case = Case::gpu(Table::Reduce, id, name, topic, 4 * n as u64, work).under(READ);
+            cases.push(match suffix {
+                "" => case,
+                // The paper's times are of 2²² integers.
+                _ => case.stating(Some(Figure::Millis(ms, PAPER)), Some(words), "G80"),
+            });
         }
+    }
+    for (threads, kernel) in SIZES {
+        cases.push(
+            Case::gpu(
+                Table::Reduce,
+                format!("block-{threads}"),
+                format!("6 blocks of {threads} threads, {}", count(large)),
+                "reduce-sizes",
+                4 * large as u64,
+                move |context| stepped(context, kernel, 6, threads, large),
+            )
+            .under(READ),
+        );
     }
     // Not a whole number of blocks: shorter by a prime number of elements.
     let odd = large - 12_347.min(large / 3);
@@ -86,7 +77,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             format!("7 any length: {odd} integers"),
             "reduce-any",
             4 * odd as u64,
-            move |context| stepped(context, "step_7", 7, odd),
+            move |context| stepped(context, "step_7", 7, THREADS, odd),
         )
         .under(READ),
     );
@@ -141,18 +132,20 @@ fn stepped(
     context: &BenchContext,
     kernel: &'static str,
     step: usize,
+    threads: usize,
     n: usize,
 ) -> Result<Measured> {
     let kernel = context.kernel("papers/reduce", kernel)?;
     let expected = wrapping_sum(&context.host.words()[..n]);
     let partial = [
-        context.poisoned(4 * n.div_ceil(THREADS))?,
-        context.poisoned(4 * n.div_ceil(THREADS))?,
+        context.poisoned(4 * n.div_ceil(threads))?,
+        context.poisoned(4 * n.div_ceil(threads))?,
     ];
-    let last = passes(context, &kernel, step, n, &partial)?;
+    let last = passes(context, &kernel, (step, threads), n, &partial)?;
     let found = first_word(context, &partial[last])?;
     ensure!(found == expected, "found {found}, and not {expected}");
-    let time = context.time(|| passes(context, &kernel, step, n, &partial).map(|_| ()))?;
+    let time =
+        context.time(|| passes(context, &kernel, (step, threads), n, &partial).map(|_| ()))?;
     Ok(time.into())
 }
 
@@ -160,22 +153,22 @@ fn stepped(
 fn passes(
     context: &BenchContext,
     kernel: &Kernel,
-    step: usize,
+    (step, threads): (usize, usize),
     n: usize,
     partial: &[cuda::Buffer; 2],
 ) -> Result<usize> {
     let (mut left, mut from, mut to) = (n, &context.input, 0);
     loop {
         let blocks = match step {
-            1..=3 => left.div_ceil(THREADS),
-            4..=6 => left.div_ceil(2 * THREADS),
+            1..=3 => left.div_ceil(threads),
+            4..=6 => left.div_ceil(2 * threads),
             _ => left
-                .div_ceil(8 * THREADS)
+                .div_ceil(8 * threads)
                 .min(8 * context.facts.multiprocessors as usize),
         };
         let grid = Grid {
             blocks: [blocks as u32, 1],
-            threads: [THREADS as u32, 1],
+            threads: [threads as u32, 1],
         };
         let args = [
             Arg::Buffer(from),

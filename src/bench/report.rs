@@ -1,35 +1,43 @@
 //! A finished run, printed as tables, as descriptions with verdicts, or as one JSON object.
 
-use super::case::{Outcome, Row, rate_of};
-use super::context::Host;
-use super::figure::{Published, Time, short};
-use super::papers::topics;
+use super::case::{Outcome, Row};
+use super::claims::{self, Judgement, Verdict};
+use super::figure::{Time, short};
+use super::papers::{Paper, topics};
+use super::record;
 use super::table::Table;
 use crate::device::cuda::Gpu;
 use anyhow::Result;
 use clap::ValueEnum;
-use serde::Serialize;
 use std::fmt::Write;
-use std::time::Duration;
+use std::fs;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Version of the JSON object.
-pub const SCHEMA: u64 = 2;
-
-/// The machine on which the rows were measured.
-#[derive(Clone, Debug)]
+/// The machine on which the rows were measured, and when, by which program.
+#[derive(Clone, Debug, Default)]
 pub struct Machine {
     /// The GPU's name, if there is one.
     pub gpu: Option<String>,
-    /// Further properties of the GPU: capability, multiprocessors, cache, memory, driver, link.
+    /// Further properties of the GPU: capability, multiprocessors, cache, memory, CUDA, link.
     pub details: Option<String>,
+    /// The driver's version: `580.65.06`.
+    pub driver: Option<String>,
+    /// The peak that the GPU states for its memory, in GB/s.
+    pub memory_peak: Option<f64>,
     /// The number of host threads that were used.
     pub threads: usize,
     /// Bytes of the main input.
     pub input: u64,
+    /// The day of the run, in UTC: `2026-11-22`.
+    pub date: String,
+    /// The program's version.
+    pub version: String,
+    /// The commit that the program was built from.
+    pub commit: String,
 }
 
 impl Machine {
-    pub(super) fn of(gpu: Option<&Gpu>, host: &Host) -> Result<Machine> {
+    pub(super) fn of(gpu: Option<&Gpu>, input: u64) -> Result<Machine> {
         let details = match gpu {
             Some(gpu) => {
                 let facts = gpu.facts()?;
@@ -48,26 +56,65 @@ impl Machine {
             }
             None => None,
         };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(Machine {
             gpu: gpu.map(|gpu| gpu.name.clone()),
             details,
+            driver: gpu.and_then(|_| driver(&fs::read_to_string(DRIVER).ok()?)),
+            memory_peak: gpu.and_then(|gpu| gpu.peaks().memory),
             threads: rayon::current_num_threads(),
-            input: host.sizes.bytes as u64,
+            input,
+            date: date(now.unwrap_or_default().as_secs()),
+            version: env!("CARGO_PKG_VERSION").into(),
+            commit: env!("GPUIMG_BUILT_FROM").into(),
         })
     }
 
-    /// The machine in a line or two.
+    /// The machine in a few lines.
     pub fn text(&self) -> String {
         let gpu = match (&self.gpu, &self.details) {
             (Some(gpu), Some(details)) => format!("{gpu}: {details}\n"),
             _ => String::new(),
         };
+        let driver = self.driver.as_ref();
+        let driver = driver.map_or(String::new(), |driver| format!("driver {driver}; "));
         format!(
-            "{gpu}host: {} threads; main input {} MiB",
+            "{gpu}{driver}host: {} threads; main input {} MiB\n{}; gpuimg {}, commit {}",
             self.threads,
-            self.input >> 20
+            self.input >> 20,
+            self.date,
+            self.version,
+            self.commit
         )
     }
+}
+
+/// Where the driver tells its version on Linux.
+const DRIVER: &str = "/proc/driver/nvidia/version";
+
+/// The version in the driver's text: the first word made of numbers and points.
+fn driver(text: &str) -> Option<String> {
+    let is_version =
+        |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
+    text.split_whitespace().find(is_version).map(String::from)
+}
+
+/// The day, in the proleptic Gregorian calendar, of a second since 1970-01-01: years begin in March
+/// here, so that a leap day is the last of its year.
+fn date(seconds: u64) -> String {
+    let days = seconds / 86400 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (year, month_of_year) = match month {
+        0..=9 => (400 * era + year, month + 3),
+        _ => (400 * era + year + 1, month - 9),
+    };
+    format!(
+        "{year:04}-{month_of_year:02}-{:02}",
+        day - (153 * month + 2) / 5 + 1
+    )
 }
 
 /// A finished run.
@@ -88,7 +135,8 @@ pub fn readable(seconds: f64) -> String {
     match seconds {
         s if s >= 1.0 => format!("{s:.3} s"),
         s if s >= 1e-3 => format!("{:.3} ms", s * 1e3),
-        s => format!("{:.2} µs", s * 1e6),
+        s if s >= 1e-6 => format!("{:.2} µs", s * 1e6),
+        s => format!("{:.1} ns", s * 1e9),
     }
 }
 
@@ -111,26 +159,34 @@ impl Report {
         })
     }
 
-    /// Tables for a terminal.
+    /// The verdicts on the papers' claims, as far as this run judges them, then on the program's.
+    pub fn judgements(&self) -> Vec<Judgement> {
+        claims::judge(&self.rows)
+    }
+
+    /// Tables for a terminal, and the verdicts.
     pub fn text(&self) -> String {
         let mut out = self.machine.text() + "\n";
         for (table, rows) in self.tables() {
             let _ = writeln!(out, "\n{}", table.title());
             let _ = writeln!(
                 out,
-                "{:<58}{:>11}{:>6}{:>9}{:>6}  {:<24}{:>7}",
+                "{:<58}{:>11}{:>6}{:>9}{:>6}{:>7}  published",
                 "",
                 "time",
                 "±",
                 rate_unit(&rows),
                 "%",
-                "published",
                 "ratio"
             );
             for row in rows {
                 let _ = writeln!(out, "{}", line(row).trim_end());
             }
+            if let Some(note) = table.note() {
+                let _ = writeln!(out, "{note}");
+            }
         }
+        self.verdicts(&mut out);
         out.push('\n');
         if let Some(left_out) = &self.left_out {
             let _ = writeln!(out, "{left_out}");
@@ -145,9 +201,31 @@ impl Report {
         out
     }
 
-    /// The picture, lesson and verdict of each system among the rows.
+    fn verdicts(&self, out: &mut String) {
+        let judgements = self.judgements();
+        for paper in Paper::ALL.into_iter().chain([Paper::Own]) {
+            let of = |judgement: &&Judgement| judgement.claim.topic().paper == paper;
+            let mut of = judgements.iter().filter(of).peekable();
+            if of.peek().is_some() {
+                let _ = writeln!(out, "\nverdicts on {}", paper.cited());
+            }
+            for judgement in of {
+                let _ = writeln!(
+                    out,
+                    "{:<25} {} (then {}; here {})",
+                    judgement.verdict_text(),
+                    judgement.claim.says,
+                    judgement.claim.then(),
+                    judgement.here()
+                );
+            }
+        }
+    }
+
+    /// The picture, lesson and verdicts of each system among the rows.
     pub fn descriptions(&self) -> String {
         let mut out = String::new();
+        let judgements = self.judgements();
         for topic in topics() {
             let rows: Vec<&Row> = self
                 .rows
@@ -157,13 +235,14 @@ impl Report {
             if rows.is_empty() {
                 continue;
             }
-            let _ = writeln!(out, "\n{}: {}", topic.paper.name(), topic.system);
+            let _ = writeln!(out, "\n{}\nfrom {}", topic.system, topic.paper.cited());
             for line in topic.picture.lines() {
                 let _ = writeln!(out, "    {line}");
             }
             let _ = writeln!(out, "{}", topic.lesson);
-            if let Some(claim) = &topic.claim {
-                let _ = writeln!(out, "{}", claim.verdict(|id| rate_of(&self.rows, id)));
+            let of = |judgement: &&Judgement| judgement.claim.topic == topic.key;
+            for judgement in judgements.iter().filter(of) {
+                let _ = writeln!(out, "{}", described(judgement));
             }
             let names: Vec<&str> = rows.iter().map(|row| row.about.id.as_str()).collect();
             let _ = writeln!(out, "rows: {}", names.join(", "));
@@ -176,92 +255,23 @@ impl Report {
     /// # Errors
     /// None that can occur: all keys are text.
     pub fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(&RunRecord {
-            schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
-            gpu: self.machine.gpu.as_deref(),
-            details: self.machine.details.as_deref(),
-            threads: self.machine.threads,
-            input_bytes: self.machine.input,
-            left_out: self.left_out.as_deref(),
-            wall_s: self.wall.as_secs_f64(),
-            failed: self.failures(),
-            rows: self.rows.iter().map(RowRecord::new).collect(),
-        })
+        record::json(self)
     }
 }
 
-/// The JSON object of a run: the machine, and the rows of the tables.
-#[derive(Serialize)]
-struct RunRecord<'a> {
-    schema: u64,
-    version: &'static str,
-    gpu: Option<&'a str>,
-    details: Option<&'a str>,
-    threads: usize,
-    input_bytes: u64,
-    left_out: Option<&'a str>,
-    wall_s: f64,
-    failed: usize,
-    rows: Vec<RowRecord<'a>>,
-}
-
-#[derive(Serialize)]
-struct RowRecord<'a> {
-    id: &'a str,
-    table: &'static str,
-    name: &'a str,
-    paper: &'static str,
-    system: &'a str,
-    state: &'static str,
-    /// A remark on the result, or the reason why there is no time.
-    remark: Option<&'a str>,
-    time_us: Option<f64>,
-    fastest_us: Option<f64>,
-    spread_percent: Option<f64>,
-    runs: Option<usize>,
-    bytes: u64,
-    gb_per_s: Option<f64>,
-    calls_per_s: Option<f64>,
-    ceiling_gb_per_s: Option<f64>,
-    percent_of_ceiling: Option<f64>,
-    published: Option<String>,
-    ratio_to_published: Option<f64>,
-    fits_l2: bool,
-    pageable: bool,
-}
-
-impl RowRecord<'_> {
-    fn new(row: &Row) -> RowRecord<'_> {
-        let (state, remark) = match &row.outcome {
-            Outcome::Measured(measured) => ("checked", measured.remark.as_deref()),
-            Outcome::Failed(why) => ("FAILED", Some(why.as_str())),
-            Outcome::LeftOut(why) => ("left out", Some(why.as_str())),
-        };
-        let (about, time) = (&row.about, row.time());
-        RowRecord {
-            id: &about.id,
-            table: about.table.name(),
-            name: &about.name,
-            paper: about.topic.paper.name(),
-            system: about.topic.system,
-            state,
-            remark,
-            time_us: time.map(|time| time.median * 1e6),
-            fastest_us: time.map(|time| time.fastest * 1e6),
-            spread_percent: time.map(|time| time.spread * 100.0),
-            runs: time.map(|time| time.runs),
-            bytes: about.bytes,
-            gb_per_s: row.rate().filter(|_| about.bytes > 0),
-            calls_per_s: row.rate().filter(|_| about.bytes == 0),
-            ceiling_gb_per_s: row.ceiling,
-            percent_of_ceiling: row.percent(),
-            published: about.published.as_ref().map(Published::text),
-            ratio_to_published: row.ratio(),
-            fits_l2: row.fits_l2,
-            pageable: about.pageable,
-        }
-    }
+/// A verdict in a sentence with its rows.
+fn described(judgement: &Judgement) -> String {
+    let rows = match judgement.verdict {
+        Verdict::NotJudged => String::new(),
+        _ => format!(", by {}", judgement.rows.join(" and ")),
+    };
+    format!(
+        "{}: {} Then {}; here {}{rows}.",
+        judgement.verdict_text(),
+        judgement.claim.says,
+        judgement.claim.then(),
+        judgement.here()
+    )
 }
 
 fn rate_unit(rows: &[&Row]) -> &'static str {
@@ -282,16 +292,45 @@ fn line(row: &Row) -> String {
     // In a table of rates, rows that count calls show only their time.
     let rate = row
         .rate()
-        .filter(|_| row.about.bytes > 0 || row.about.published.is_some());
+        .filter(|_| row.about.bytes > 0 || row.ratio().is_some());
     format!(
-        "{:<58}{:>11}{:>6}{:>9}{:>6}  {:<24}{:>7}  {}",
+        "{:<58}{:>11}{:>6}{:>9}{:>6}{:>7}  {}",
         row.about.name,
         time,
         spread,
         or_nothing(rate.map(short)),
         or_nothing(row.percent().map(|percent| format!("{percent:.0}"))),
-        or_nothing(row.about.published.as_ref().map(Published::text)),
         or_nothing(row.ratio().map(|ratio| format!("{}×", short(ratio)))),
-        row.diagnostics()
+        [row.published(), row.diagnostics()]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join("; ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{date, driver};
+
+    #[test]
+    fn days_have_dates() {
+        for (seconds, day) in [
+            (0, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (951_868_800, "2000-03-01"),
+            (1_709_164_800, "2024-02-29"),
+            (1_767_225_599, "2025-12-31"),
+            (4_107_542_400, "2100-03-01"),
+        ] {
+            assert_eq!(date(seconds), day);
+        }
+    }
+
+    #[test]
+    fn drivers_have_versions() {
+        let text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\nGCC version:  gcc version 12.3.0";
+        assert_eq!(driver(text).as_deref(), Some("580.65.06"));
+        assert_eq!(driver("x86_64 none"), None);
+    }
 }

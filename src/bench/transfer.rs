@@ -1,32 +1,45 @@
-//! Copies between host and GPU: those of "CUDA: performance aspects of typical tasks", at every
-//! size, pinned and pageable, in each direction and in both at once; and a question from "Methods
-//! of effective organisation of parallel computing on GPUs": which calls return before their work
-//! is done.
+//! Copies between host and GPU: those of "CUDA: performance aspects of typical tasks", by the driver's
+//! synchronous and asynchronous calls, at every size, pinned and pageable, in each direction and in
+//! both at once. Which calls return before their work is done is asked in `returns`.
 
-use super::case::{Case, Ceiling, Measured};
+mod returns;
+
+use super::case::{Case, Ceiling};
 use super::context::{BenchContext, Host, POISON, Sizes};
 use super::figure::{Figure, Time};
 use super::table::Table;
-use crate::device::cuda::{self, Arg, Gpu, Grid, Pinned};
+use crate::device::cuda::Gpu;
 use crate::image::buffer::Buffer;
 use anyhow::{Result, ensure};
-use std::time::Instant;
 
-/// The direction of a copy and the kind of host memory.
-#[derive(Clone, Copy, PartialEq)]
+pub(super) use returns::AT_ONCE;
+
+/// The direction of a copy, the call, and the kind of host memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum CopyKind {
-    UpPageable,
-    DownPageable,
+    /// cuMemcpyHtoD, pageable: the paper's.
+    UpSync,
+    /// cuMemcpyDtoH, pageable: the paper's.
+    DownSync,
+    /// cuMemcpyHtoDAsync, pageable, and a wait.
+    UpAsync,
+    /// cuMemcpyDtoHAsync, pageable, and a wait.
+    DownAsync,
+    /// cuMemcpyHtoDAsync, pinned, and a wait.
     UpPinned,
+    /// cuMemcpyDtoHAsync, pinned, and a wait.
     DownPinned,
+    /// Four of them, and one wait.
     UpQueued,
 }
 
 impl CopyKind {
     fn id(self) -> &'static str {
         match self {
-            CopyKind::UpPageable => "up-pageable",
-            CopyKind::DownPageable => "down-pageable",
+            CopyKind::UpSync => "up-sync",
+            CopyKind::DownSync => "down-sync",
+            CopyKind::UpAsync => "up-async",
+            CopyKind::DownAsync => "down-async",
             CopyKind::UpPinned => "up-pinned",
             CopyKind::DownPinned => "down-pinned",
             CopyKind::UpQueued => "up-queued",
@@ -35,73 +48,107 @@ impl CopyKind {
 
     fn text(self) -> &'static str {
         match self {
-            CopyKind::UpPageable => "host to GPU, pageable",
-            CopyKind::DownPageable => "GPU to host, pageable",
+            CopyKind::UpSync => "host to GPU, pageable, synchronous",
+            CopyKind::DownSync => "GPU to host, pageable, synchronous",
+            CopyKind::UpAsync => "host to GPU, pageable, asynchronous",
+            CopyKind::DownAsync => "GPU to host, pageable, asynchronous",
             CopyKind::UpPinned => "host to GPU, pinned",
             CopyKind::DownPinned => "GPU to host, pinned",
             CopyKind::UpQueued => "host to GPU, pinned, 4 queued",
         }
     }
+
+    fn is_up(self) -> bool {
+        !matches!(
+            self,
+            CopyKind::DownSync | CopyKind::DownAsync | CopyKind::DownPinned
+        )
+    }
+
+    fn is_pageable(self) -> bool {
+        matches!(
+            self,
+            CopyKind::UpSync | CopyKind::DownSync | CopyKind::UpAsync | CopyKind::DownAsync
+        )
+    }
 }
+
+const GPU: &str = "GTX 460";
+/// Bytes of the copies, and how ids call them; the largest is `large`.
+pub(super) const STEPS: [(usize, &str); 6] = [
+    (4, "4"),
+    (4 << 10, "4K"),
+    (64 << 10, "64K"),
+    (1 << 20, "1M"),
+    (16 << 20, "16M"),
+    (128 << 20, "128M"),
+];
 
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let mut cases = Vec::new();
-    let steps: [usize; 6] = [4, 4 << 10, 64 << 10, 1 << 20, 16 << 20, 128 << 20];
-    let all: Vec<usize> = steps
+    let all: Vec<(usize, &str)> = STEPS
         .into_iter()
-        .filter(|&size| size < sizes.transfer)
-        .chain([sizes.transfer])
+        .filter(|&(size, _)| size < sizes.transfer)
+        .chain([(sizes.transfer, "large")])
         .collect();
     for way in [
-        CopyKind::UpPageable,
-        CopyKind::DownPageable,
+        CopyKind::UpSync,
+        CopyKind::DownSync,
+        CopyKind::UpAsync,
+        CopyKind::DownAsync,
         CopyKind::UpPinned,
         CopyKind::DownPinned,
     ] {
-        for &size in &all {
-            let topic = match size {
-                4 if way == CopyKind::UpPageable => "tiny-copy",
-                size if size == sizes.transfer => "large-copy",
+        for &(size, label) in &all {
+            let synchronous = matches!(way, CopyKind::UpSync | CopyKind::DownSync);
+            let topic = match label {
+                "4" if way == CopyKind::UpSync => "tiny-copy",
+                "large" if synchronous => "large-copy",
+                "large" if way.is_pageable() => "async-copy",
                 _ => "transfer-sizes",
             };
-            let case = transfer(way, size, sizes, topic);
-            cases.push(match (topic, way) {
-                ("tiny-copy", _) => case.published(Figure::Rate(88e-6), "GTX 460"),
-                ("large-copy", _) => case.published(Figure::Rate(2.0), "GTX 460"),
+            let case = transfer(way, (size, label), topic);
+            cases.push(match topic {
+                "tiny-copy" => case.stating(
+                    Some(Figure::Calls(22_000.0)),
+                    Some("22 000 calls/s, 88 kB/s"),
+                    GPU,
+                ),
+                "large-copy" => case.stating(Some(Figure::Rate(2.0)), Some("about 2 GB/s"), GPU),
+                "async-copy" => case.stated("no different from synchronous", GPU),
                 _ => case,
             });
         }
     }
-    cases.push(
-        transfer(CopyKind::UpQueued, sizes.transfer, sizes, "async-copy")
-            .published(Figure::Rate(2.0), "GTX 460"),
-    );
+    let large = (sizes.transfer, "large");
+    cases.push(transfer(CopyKind::UpQueued, large, "transfer-sizes"));
     cases.push(both_ways(sizes.bytes));
-    cases.extend(returns());
+    cases.extend(returns::cases());
     cases
 }
 
-fn transfer(way: CopyKind, size: usize, sizes: Sizes, topic: &'static str) -> Case {
-    let label = if size == sizes.transfer {
-        "large".into()
+fn transfer(way: CopyKind, (size, label): (usize, &str), topic: &'static str) -> Case {
+    let ceiling = if way.is_up() {
+        "ceilings/up"
     } else {
-        amount(size).replace([' ', 'i', 'B'], "")
-    };
-    let ceiling = match way {
-        CopyKind::DownPageable | CopyKind::DownPinned => "ceilings/down",
-        _ => "ceilings/up",
+        "ceilings/down"
     };
     let (id, name) = (
         format!("{}-{label}", way.id()),
         format!("{}, {}", way.text(), amount(size)),
     );
-    let bytes = size as u64 * if way == CopyKind::UpQueued { 4 } else { 1 };
-    Case::gpu(Table::Transfer, id, name, topic, bytes, move |context| {
+    let bytes = match way {
+        CopyKind::UpQueued => 4 * size as u64,
+        // The paper counts calls.
+        CopyKind::UpSync if label == "4" => 0,
+        _ => size as u64,
+    };
+    let case = Case::gpu(Table::Transfer, id, name, topic, bytes, move |context| {
         Ok(timed(context, way, size)?.into())
-    })
-    .touching(size as u64)
-    .under(Ceiling::Measured(ceiling))
-    .pageable(matches!(way, CopyKind::UpPageable | CopyKind::DownPageable))
+    });
+    case.touching(size as u64)
+        .under(Ceiling::Measured(ceiling))
+        .pageable(way.is_pageable())
 }
 
 /// `4 B`, `64 KiB`, `1 GiB`.
@@ -132,20 +179,34 @@ fn timed(context: &BenchContext, way: CopyKind, size: usize) -> Result<Time> {
     let mut device = context.poisoned(size)?;
     gpu.wait()?;
     // One copy to the GPU and one back; one of the two is this row's, the other a plain one.
+    let host = context.host;
     let time = match way {
-        CopyKind::UpPageable => {
-            let time = context.host.time(|| gpu.send(&sent, &device))?;
+        CopyKind::UpSync => {
+            let time = host.time(|| gpu.send_waiting(&sent, &device))?;
+            // In the same stream, after the last of them.
+            gpu.fetch_waiting(&device, &mut back)?;
+            time
+        }
+        CopyKind::DownSync => {
+            gpu.send_waiting(&sent, &device)?;
+            host.time(|| gpu.fetch_waiting(&device, &mut back))?
+        }
+        CopyKind::UpAsync => {
+            let time = host.time(|| {
+                gpu.send(&sent, &device)?;
+                gpu.wait()
+            })?;
             gpu.fetch(&device, &mut back)?;
             time
         }
-        CopyKind::DownPageable => {
+        CopyKind::DownAsync => {
             gpu.send(&sent, &device)?;
-            context.host.time(|| gpu.fetch(&device, &mut back))?
+            host.time(|| gpu.fetch(&device, &mut back))?
         }
         CopyKind::UpPinned | CopyKind::UpQueued => {
             let copies = if way == CopyKind::UpQueued { 4 } else { 1 };
             let time = gpu.with_pinned(&mut sent, |pinned| {
-                context.host.time(|| {
+                host.time(|| {
                     for _ in 0..copies {
                         pinned.upload(&mut device)?;
                     }
@@ -158,7 +219,7 @@ fn timed(context: &BenchContext, way: CopyKind, size: usize) -> Result<Time> {
         CopyKind::DownPinned => {
             gpu.send(&sent, &device)?;
             gpu.with_pinned(&mut back, |pinned| {
-                context.host.time(|| {
+                host.time(|| {
                     pinned.download(&device)?;
                     gpu.wait()
                 })
@@ -204,126 +265,4 @@ fn both_ways(size: usize) -> Case {
     )
     .touching(size as u64)
     .under(Ceiling::Measured("ceilings/up"))
-}
-
-/// A call for which the lecture notes say, or leave open, whether it returns at once.
-#[derive(Clone, Copy)]
-enum Call {
-    Launch,
-    CopyInside,
-    Fill,
-    Send(usize),
-    Upload,
-}
-
-const BYTE: u8 = 0x5c;
-const MIB: usize = 1 << 20;
-/// Nanoseconds for which the stream is kept busy before each call.
-const BUSY: u64 = 2_000_000;
-
-fn returns() -> Vec<Case> {
-    let calls = [
-        (Call::Launch, "returns-launch", "launch"),
-        (
-            Call::CopyInside,
-            "returns-copy-inside",
-            "copy inside the GPU, 1 MiB",
-        ),
-        (Call::Fill, "returns-memset", "memset, 1 MiB"),
-        (
-            Call::Send(64 << 10),
-            "returns-up-pageable-64K",
-            "upload, pageable, 64 KiB",
-        ),
-        (
-            Call::Send(MIB),
-            "returns-up-pageable-1M",
-            "upload, pageable, 1 MiB",
-        ),
-        (
-            Call::Upload,
-            "returns-up-pinned-1M",
-            "upload, pinned, asynchronous, 1 MiB",
-        ),
-    ];
-    let case = |(call, id, name): (Call, &str, &str)| {
-        let name = format!("returns after: {name}");
-        Case::gpu(Table::Transfer, id, name, "asynchrony", 0, move |context| {
-            returned(context, call)
-        })
-    };
-    calls.into_iter().map(case).collect()
-}
-
-/// Keeps the stream busy, makes the call, and records whether it returns at once or after the
-/// queued work.
-fn returned(context: &BenchContext, call: Call) -> Result<Measured> {
-    let gpu = Gpu::open(context.ordinal)?.on_default_stream();
-    let spin = gpu.kernel("papers/launch", "spin", "")?;
-    let one = Grid {
-        blocks: [1, 1],
-        threads: [1, 1],
-    };
-    // SAFETY: the kernel has a number for its argument and touches no memory.
-    let busy = |nanoseconds| unsafe { gpu.launch_grid(&spin, one, &[Arg::U64(nanoseconds)]) };
-    let source = pattern(context.host, MIB)?;
-    let mut host = source.clone();
-    let (from, mut to) = (gpu.words(&source)?, gpu.alloc(MIB)?);
-
-    let (mut until_return, mut until_done) = (Vec::new(), Vec::new());
-    gpu.with_pinned(&mut host, |pinned| -> Result<()> {
-        for _ in 0..context.host.sizes.runs.clamp(1, 9) {
-            gpu.fill(&to, POISON)?;
-            gpu.wait()?;
-            busy(BUSY)?;
-            let start = Instant::now();
-            make(call, &gpu, busy, &source, &from, &mut to, pinned)?;
-            until_return.push(start.elapsed().as_secs_f64());
-            gpu.wait()?;
-            until_done.push(start.elapsed().as_secs_f64());
-            checked(call, &gpu, &source, &to)?;
-        }
-        Ok(())
-    })?;
-    let (time, done) = (Time::of(until_return), Time::of(until_done).median);
-    let verdict = if time.median < done / 4.0 {
-        "returns at once"
-    } else {
-        "waits for its turn"
-    };
-    let remark = format!("{verdict} ({:.2} ms until done)", done * 1e3);
-    Ok(Measured {
-        time,
-        remark: Some(remark),
-    })
-}
-
-fn make(
-    call: Call,
-    gpu: &Gpu,
-    busy: impl Fn(u64) -> Result<()>,
-    source: &[u8],
-    from: &cuda::Buffer,
-    to: &mut cuda::Buffer,
-    pinned: &mut Pinned,
-) -> Result<()> {
-    match call {
-        Call::Launch => busy(1000),
-        Call::CopyInside => gpu.copy(from, to),
-        Call::Fill => gpu.fill(to, BYTE),
-        Call::Send(len) => gpu.send(&source[..len], to),
-        Call::Upload => pinned.upload(to),
-    }
-}
-
-fn checked(call: Call, gpu: &Gpu, source: &[u8], to: &cuda::Buffer) -> Result<()> {
-    let found = gpu.read_words::<u8>(to)?;
-    let right = match call {
-        Call::Launch => true,
-        Call::Fill => found.iter().all(|&byte| byte == BYTE),
-        Call::Send(len) => found[..len] == source[..len],
-        Call::CopyInside | Call::Upload => found == source,
-    };
-    ensure!(right, "other bytes arrived");
-    Ok(())
 }

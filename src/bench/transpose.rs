@@ -1,7 +1,7 @@
 //! The transposition of "Transposing a matrix" (Kalgin and Baldin): the sequential host version,
-//! variant 1 for all block shapes, variants 2 and 3, and the program's own kernel. GB/s of bytes
-//! read plus written. The paper's matrix fits into today's level-2 caches; the large matrix does
-//! not.
+//! variant 1 for all block shapes (`shapes`), variants 2 and 3, and the program's own kernel. GB/s of
+//! bytes read plus written. The paper's matrix fits into today's level-2 caches; the large matrix
+//! does not.
 
 use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes, transposed};
@@ -14,174 +14,54 @@ use crate::ops::symmetry::{self, Symmetry};
 use anyhow::{Context, Result, bail, ensure};
 use std::rc::Rc;
 
+pub(super) mod shapes;
+
 const COPY: Ceiling = Ceiling::Measured("ceilings/copy");
 /// Bytes of the paper's task: 1024² floats read and written.
 const MOVED: u64 = 2 * 4 * 1024 * 1024;
 
-/// Published times of variant 1 on a Quadro by block shape: (threads along x, along y, ms).
-pub(super) const QUADRO: [(u32, u32, f64); 32] = [
-    (64, 1, 2.75),
-    (128, 1, 2.73),
-    (256, 1, 2.60),
-    (32, 2, 2.78),
-    (64, 2, 2.75),
-    (128, 2, 2.73),
-    (256, 2, 2.60),
-    (16, 4, 1.94),
-    (32, 4, 2.76),
-    (64, 4, 2.75),
-    (128, 4, 2.75),
-    (8, 8, 0.99),
-    (16, 8, 1.90),
-    (32, 8, 2.73),
-    (64, 8, 2.75),
-    (4, 16, 0.60),
-    (8, 16, 1.02),
-    (16, 16, 1.87),
-    (32, 16, 2.70),
-    (2, 32, 0.51),
-    (4, 32, 0.66),
-    (8, 32, 0.99),
-    (16, 32, 1.79),
-    (1, 64, 0.82),
-    (2, 64, 0.56),
-    (4, 64, 0.64),
-    (8, 64, 0.95),
-    (1, 128, 0.96),
-    (2, 128, 0.56),
-    (4, 128, 0.45),
-    (1, 256, 1.32),
-    (2, 256, 0.72),
-];
-
-/// Published times of variant 1 on a GeForce 8800.
-pub(super) const GEFORCE: [(u32, u32, f64); 32] = [
-    (64, 1, 3.20),
-    (128, 1, 3.20),
-    (256, 1, 3.13),
-    (32, 2, 3.15),
-    (64, 2, 3.18),
-    (128, 2, 3.18),
-    (256, 2, 3.13),
-    (16, 4, 3.20),
-    (32, 4, 3.18),
-    (64, 4, 3.20),
-    (128, 4, 3.22),
-    (8, 8, 3.55),
-    (16, 8, 3.18),
-    (32, 8, 3.20),
-    (64, 8, 3.26),
-    (4, 16, 3.25),
-    (8, 16, 3.50),
-    (16, 16, 3.16),
-    (32, 16, 3.28),
-    (2, 32, 3.25),
-    (4, 32, 3.24),
-    (8, 32, 3.41),
-    (16, 32, 3.15),
-    (1, 64, 1.36),
-    (2, 64, 3.26),
-    (4, 64, 3.20),
-    (8, 64, 3.50),
-    (1, 128, 1.81),
-    (2, 128, 2.68),
-    (4, 128, 2.90),
-    (1, 256, 2.73),
-    (2, 256, 3.21),
-];
-
-/// GB/s of the paper's task for a time in milliseconds.
-pub(super) fn rate_of_ms(ms: f64) -> f64 {
-    MOVED as f64 / ms / 1e6
+/// The paper's size and one that is larger than today's caches: the name in ids, and the side.
+fn matrices(sizes: Sizes) -> [(&'static str, usize); 2] {
+    [("1024", sizes.side), ("8192", sizes.large_side())]
 }
 
-/// A variant: id, name, topic, kernel, block, published time on the Quadro in ms.
+/// Variants 2 and 3: id, name, topic, kernel, side of the square, published ms on the Quadro and on
+/// the GeForce 8800. Their GPUs allowed 512 threads a block, so that theirs are squares of 16.
 type Variant = (
     &'static str,
     &'static str,
     &'static str,
     &'static str,
-    (u32, u32),
-    Option<f64>,
+    u32,
+    Option<(f64, f64)>,
 );
 
-const VARIANTS: [Variant; 5] = [
-    (
-        "naive-paper",
-        "variant 1, 4 × 128 (the Quadro's best)",
-        "transpose-naive",
-        "naive",
-        (4, 128),
-        Some(0.45),
-    ),
-    (
-        "tile-16",
-        "variant 2, tile 16 × 16",
-        "transpose-tile",
-        "tile_16",
-        (16, 16),
-        Some(0.28),
-    ),
-    (
-        "tile-32",
-        "variant 2, tile 32 × 32",
-        "transpose-tile",
-        "tile_32",
-        (32, 32),
-        None,
-    ),
-    (
-        "padded-16",
-        "variant 3, tile 16 × 17",
-        "transpose-padded",
-        "padded_16",
-        (16, 16),
-        Some(0.26),
-    ),
-    (
-        "padded-32",
-        "variant 3, tile 32 × 33",
-        "transpose-padded",
-        "padded_32",
-        (32, 32),
-        None,
-    ),
+#[rustfmt::skip]
+const VARIANTS: [Variant; 4] = [
+    ("tile-16", "variant 2, tile 16 × 16", "transpose-tile", "tile_16", 16, Some((0.28, 0.44))),
+    ("tile-32", "variant 2, tile 32 × 32", "transpose-tile", "tile_32", 32, None),
+    ("padded-16", "variant 3, tile 16 × 17", "transpose-padded", "padded_16", 16, Some((0.26, 0.43))),
+    ("padded-32", "variant 3, tile 32 × 33", "transpose-padded", "padded_32", 32, None),
 ];
 
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
-    let mut cases = vec![
-        on_host(sizes.side, "host-paper").published(Figure::Millis(9.0, MOVED), "Core i7"),
-        on_host(sizes.large_side(), "host"),
-    ];
-    for (id, name, topic, kernel, block, published) in VARIANTS {
-        for (n, id) in [
-            (
-                sizes.side,
-                format!("{}-paper", id.trim_end_matches("-paper")),
-            ),
-            (sizes.large_side(), id.trim_end_matches("-paper").into()),
-        ] {
-            // For the large matrix, variant 1 is measured by the sweep.
-            if id == "naive" {
-                continue;
-            }
-            let case = variant(id, &format!("{name}, {n}²"), topic, kernel, block, n);
+    let mut cases =
+        vec![on_host(sizes.side, "host-1024").published(Figure::Millis(9.0, MOVED), "Core i7")];
+    for (tag, n) in matrices(sizes) {
+        for (id, name, topic, kernel, side, published) in VARIANTS {
+            let (id, name) = (format!("{id}-{tag}"), format!("{name}, {n}²"));
+            let case = variant(id, &name, topic, kernel, (side, side), n);
             cases.push(match published {
-                Some(ms) => case.published(Figure::Millis(ms, MOVED), "Quadro"),
-                None => case,
+                // The paper's times are of 1024².
+                Some((quadro, geforce)) if tag == "1024" => case
+                    .published(Figure::Millis(quadro, MOVED), "Quadro")
+                    .published(Figure::Millis(geforce, MOVED), "GeForce 8800"),
+                _ => case,
             });
         }
     }
-    for (x, y, ms) in QUADRO {
-        let n = sizes.large_side();
-        let (id, name) = (
-            format!("naive-{x}x{y}"),
-            format!("variant 1, block {x} × {y}, {n}²"),
-        );
-        cases.push(
-            variant(id, &name, "transpose-sweep", "naive", (x, y), n)
-                .published(Figure::Millis(ms, MOVED), "Quadro"),
-        );
+    for (tag, n) in matrices(sizes) {
+        cases.extend(shapes::cases(tag, n));
     }
     cases.extend(production(sizes));
     cases
@@ -254,7 +134,7 @@ fn production(sizes: Sizes) -> Vec<Case> {
     vec![
         Case::gpu(
             Table::Transpose,
-            "production-paper",
+            "production-1024",
             format!("gpuimg: 4-byte pixels, {}²", sizes.side),
             "production-transpose",
             8 * (sizes.side * sizes.side) as u64,
@@ -263,7 +143,7 @@ fn production(sizes: Sizes) -> Vec<Case> {
         .under(COPY),
         Case::gpu(
             Table::Transpose,
-            "production",
+            "production-8192",
             format!("gpuimg: 4-byte pixels, {n}²"),
             "production-transpose",
             bytes,

@@ -10,13 +10,22 @@ gpuimg VERB --help has the options and more examples of each.";
 
 pub const MERGE: &str = "Examples:\n\
 \x20 gpuimg merge parts -o all.hist                  every .hist file of a folder\n\
-\x20 gpuimg merge 1.hist 2.hist 3.hist -o all.hist   or each by its name";
+\x20 gpuimg merge 1.hist 2.hist 3.hist -o all.hist   or each by its name\n\
+\x20 gpuimg merge parts -o mean.tif                  every .partial file, to an image";
+
+pub const RUN: &str = "Examples:\n\
+\x20 gpuimg run 'calibrate --dark d.tif + normalize + rotate 90' in/ out/\n\
+\x20 gpuimg run 'rotate 90 + flip horizontal' in.tif out.tif\n\
+\x20 gpuimg run 'normalize --across + rotate 180' in/ out/ --format png\n\
+Options of files, as --overwrite, stand behind the verbs; --auto-orient and --depth 16\n\
+come before the first verb, and --depth 8 after the last.";
 
 pub const PROJECT: &str = "Examples:\n\
 \x20 gpuimg project mean darks/ dark.tif             the mean of all images of a folder\n\
 \x20 gpuimg project max stack.tif brightest.tif      of all pages of a stack\n\
 \x20 gpuimg project sum a.tif b.tif c.tif sum.tif    refused if a sum exceeds 16 bits\n\
-\x20 gpuimg project sum in/ sum.tif --scale          or scaled to 16 bits";
+\x20 gpuimg project sum in/ sum.tif --scale          or scaled to 16 bits\n\
+\x20 gpuimg project mean in/ p/3.partial --partial --shard 3/16";
 
 pub const CALIBRATE: &str = "Examples:\n\
 \x20 gpuimg calibrate --dark dark.tif --flat flat.tif in/ out/\n\
@@ -30,7 +39,8 @@ pub const VERIFY: &str = "Examples:\n\
 pub const BENCH: &str = "Examples:\n\
 \x20 gpuimg bench                                    every table\n\
 \x20 gpuimg bench transpose reduce --html bench.html two of them, and a page with charts\n\
-\x20 gpuimg bench --json > now.json                  for a later --compare now.json";
+\x20 gpuimg bench --json > now.json                  for a later --compare now.json\n\
+\x20 gpuimg bench --from now.json --html bench.html  that run drawn again, without a GPU";
 
 pub const DOCTOR: &str = "Examples:\n\
 \x20 gpuimg doctor                                   processor, memory, GPU and link\n\

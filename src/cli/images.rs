@@ -1,6 +1,6 @@
 //! The subcommands that make images: one for each such entry of the list of operations.
 
-use super::WholeSet;
+use super::{Following, WholeSet};
 use crate::batch::options::Files;
 use crate::ops::{Entry, OPS, Operation};
 use crate::options::Common;
@@ -14,13 +14,15 @@ pub struct Images {
     pub op: Box<dyn Operation>,
     /// The source of a statistic for a whole set, if the operation measures one.
     pub set: WholeSet,
+    /// Whether the histogram of that set is read again when it changes.
+    pub follow: bool,
     /// The inputs and the output.
     pub files: Files,
     /// The options of every verb that reads images.
     pub common: Common,
 }
 
-fn entries() -> impl Iterator<Item = &'static Entry> {
+pub(super) fn entries() -> impl Iterator<Item = &'static Entry> {
     OPS.iter().filter(|entry| entry.makes_images)
 }
 
@@ -28,7 +30,8 @@ fn subcommand(entry: &Entry) -> Command {
     let own = entry.command();
     let about = own.get_about().cloned().unwrap_or_default();
     let own = match entry.measures {
-        true => WholeSet::augment_args(own),
+        true => Following::augment_args(WholeSet::augment_args(own))
+            .mut_arg("across", |across| across.conflicts_with("shard")),
         false => own,
     };
     let whole = Common::augment_args(Files::augment_args(own));
@@ -62,6 +65,10 @@ impl FromArgMatches for Images {
             set: match entry.measures {
                 true => WholeSet::from_arg_matches(matches)?,
                 false => WholeSet::default(),
+            },
+            follow: match entry.measures {
+                true => Following::from_arg_matches(matches)?.follow,
+                false => false,
             },
             files: Files::from_arg_matches(matches)?,
             common: Common::from_arg_matches(matches)?,

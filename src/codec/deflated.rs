@@ -39,6 +39,8 @@ pub(crate) struct Segment {
     pub deflated: bool,
     /// The Adler-32 of the filtered bytes.
     pub adler: u32,
+    /// The CRC-32 of the deflate data, if they are.
+    pub crc: u32,
 }
 
 impl Deflated {

@@ -14,7 +14,7 @@ use super::item::Item;
 use super::packed::{Packed, Unsuited};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
+use crate::metadata::{Alpha, Axes, Axis, Diagnostics, Metadata, Own, Transform};
 use anyhow::{Result, bail};
 use std::borrow::Cow;
 use std::fmt;
@@ -75,6 +75,19 @@ pub trait Format: fmt::Debug + Sync {
     /// Keeps the metadata of this format's own kind true after an operation; what cannot be kept true is
     /// left out, and `diagnostics` says so.
     fn follow(&self, _: &mut Metadata, _: &Transform, _: &mut Diagnostics) {}
+
+    /// The axes along which the `pages` of a file lie, from the metadata of its first page, whose pixels
+    /// have so many `channels`; `None` if they name none.
+    ///
+    /// # Errors
+    /// Metadata that are not true of the pages.
+    fn axes(&self, _: &Metadata, _channels: usize, _pages: usize) -> Result<Option<Axes>> {
+        Ok(None)
+    }
+
+    /// Makes the metadata of a page, before any operation, true of a stack of so many images, from which
+    /// pages along an axis have been projected.
+    fn collapse(&self, _: &mut Metadata, _: (Axis, usize), _: &mut Diagnostics) {}
 
     /// The metadata of this format's own kind in neutral terms; nothing of another format's.
     fn items(&self, _: &Own) -> Vec<Item> {

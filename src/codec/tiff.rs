@@ -7,6 +7,7 @@
 //! nothing is allocated that the file cannot fill. Both need only the strip table of that crate. It
 //! stays in the tests, as a second opinion.
 
+mod axes;
 mod behind;
 mod decode;
 mod description;
@@ -35,10 +36,11 @@ pub use pack::Compression;
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
 use super::item::Item;
+use super::raw::Order;
 use super::{Options, metadata as conversion};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Diagnostics, Metadata, Own, Transform};
+use crate::metadata::{Alpha, Axes, Axis, Diagnostics, Metadata, Own, Transform};
 use anyhow::{Result, bail, ensure};
 use behind::Behind;
 use ifd::{Chain, Ifd, tag};
@@ -123,6 +125,28 @@ impl Format for Tiff {
         if let Own::Tiff { big_endian, fields } = &mut metadata.own {
             metadata::follow(fields, *big_endian, transform, diagnostics);
             neutral::follow_xmp(fields, metadata.orientation, transform);
+        }
+    }
+
+    fn axes(&self, metadata: &Metadata, channels: usize, pages: usize) -> Result<Option<Axes>> {
+        match &metadata.own {
+            Own::Tiff { fields, .. } => axes::axes(fields, channels, pages),
+            _ => Ok(None),
+        }
+    }
+
+    fn collapse(
+        &self,
+        metadata: &mut Metadata,
+        (axis, images): (Axis, usize),
+        diagnostics: &mut Diagnostics,
+    ) {
+        if let Own::Tiff { big_endian, fields } = &mut metadata.own {
+            let order = match big_endian {
+                true => Order::Big,
+                false => Order::Little,
+            };
+            axes::collapse(fields, order, (axis, images), diagnostics);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::batch::{inputs, item::Items};
 use crate::cli::Frames;
 use crate::codec::Reading;
 use crate::files::same_file;
+use crate::image::Depth;
 use crate::ops::calibrate::{Calibrate, Frame};
 use crate::ops::project::{Project, Projection};
 use crate::options::Common;
@@ -19,26 +20,43 @@ use std::path::{Path, PathBuf};
 /// Calibrates each image with the same frames.
 pub fn run(frames: &Frames, files: &Files, common: &Common) -> Result<Outcome> {
     let common = &common.with_auto_on_cpu();
-    check(files).map_err(usage)?;
+    check(files, (true, true)).map_err(usage)?;
     let conversion = Conversion::of(files).map_err(usage)?;
+    let op = operation(frames, &conversion, files, common)?;
+    convert(&[&op], Range::Fixed, &conversion, files, common)
+}
+
+/// Reads the frames.
+pub(super) fn operation(
+    frames: &Frames,
+    conversion: &Conversion,
+    files: &Files,
+    common: &Common,
+) -> Result<Calibrate> {
     for path in [&frames.dark, &frames.flat].into_iter().flatten() {
         keep_off(path, &conversion.items).map_err(usage)?;
     }
     let read = |path: &PathBuf| frame(path, &files.batch, common);
     let dark = frames.dark.as_ref().map(read).transpose()?;
     let flat = frames.flat.as_ref().map(read).transpose()?;
-    let op = Calibrate::new(dark, flat, frames.offset, frames.hot)?;
-    convert(&op, Range::Fixed, &conversion, files, common)
+    Calibrate::new(dark, flat, frames.offset, frames.hot)
 }
 
-/// Refuses options that would part images from their frames.
-fn check(files: &Files) -> Result<()> {
+/// Refuses options that would part images from their frames where it is the `first` operation, before
+/// which images are turned upright and widened, or the `last`, after which they are narrowed.
+pub(super) fn check(files: &Files, (first, last): (bool, bool)) -> Result<()> {
+    let changed = match files.depth.map(Depth::from) {
+        Some(Depth::Sixteen) => first,
+        Some(Depth::Eight) => last,
+        // --depth has no others.
+        Some(Depth::ThirtyTwo | Depth::Float) | None => false,
+    };
     ensure!(
-        files.depth.is_none(),
+        !changed,
         "calibrate keeps the depth of images, which is that of their frames: --depth is for a later step"
     );
     ensure!(
-        !files.auto_orient,
+        !(first && files.auto_orient),
         "--auto-orient would turn images and not their frames: it is for a later step"
     );
     Ok(())

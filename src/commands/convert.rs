@@ -8,14 +8,14 @@ use crate::batch::naming::Naming;
 use crate::batch::options::Files;
 use crate::batch::watch::follow::{Current, Follow};
 use crate::batch::{self, places};
-use crate::cli::Images;
+use crate::cli::{Images, WholeSet};
 use crate::image::Depth;
 use crate::ops::Operation;
 use crate::ops::of_set::OfSet;
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::Destination;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 
 /// Runs an operation on each image, with its own statistic or with that of a whole set.
@@ -23,31 +23,66 @@ pub fn run(images: &Images) -> Result<Outcome> {
     let Images {
         op,
         set,
+        follow,
         files,
         common,
     } = images;
     common.check()?;
     let conversion = Conversion::of(files).map_err(usage)?;
-    let batch = &files.batch;
-    if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {
-        places::keep_report_off(report, &[], &[range]).map_err(usage)?;
-    }
-    if set.across && batch.watching.watch {
-        let why = "--across measures all images first, and --watch does not know those to come: \
-                   count such images with gpuimg histogram, and give --range-from FILE";
-        return Err(usage(anyhow!(why)));
-    }
-    if set.across {
-        conversion.items.can_be_read_twice().map_err(usage)?;
-    }
-    if let Some(path) = set.range_from.as_ref().filter(|_| set.follow) {
+    check(set, &conversion, files).map_err(usage)?;
+    if let Some(path) = set.range_from.as_ref().filter(|_| *follow) {
         let follow = Follow::new(path, &**op)?;
-        return convert(&**op, Range::Followed(&follow), &conversion, files, common);
+        let range = Range::Followed(&follow);
+        return convert(&[&**op], range, &conversion, files, common);
     }
     let range = match set.across {
         true => Range::Across,
         false => Range::Fixed,
     };
+    match of_set((&[], &**op), set, &conversion, files, common)? {
+        Measured::Itself => convert(&[&**op], range, &conversion, files, common),
+        Measured::Set(of_set) => convert(&[&of_set], range, &conversion, files, common),
+        Measured::Nothing(outcome) => Ok(outcome),
+    }
+}
+
+/// Refuses the source of a range that the other options contradict. Errors: wrong usage.
+pub(super) fn check(set: &WholeSet, conversion: &Conversion, files: &Files) -> Result<()> {
+    let batch = &files.batch;
+    if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {
+        places::keep_report_off(report, &[], &[range])?;
+    }
+    ensure!(
+        !(set.across && batch.watching.watch),
+        "--across measures all images first, and --watch does not know those to come: \
+         count such images with gpuimg histogram, and give --range-from FILE"
+    );
+    if set.across {
+        conversion.items.can_be_read_twice()?;
+    }
+    Ok(())
+}
+
+/// What an operation takes its statistic from.
+pub(super) enum Measured<'a> {
+    /// From each image or stack, or from its options.
+    Itself,
+    /// From a whole set.
+    Set(OfSet<'a>),
+    /// From nothing: no image of the set could be read.
+    Nothing(Outcome),
+}
+
+/// Binds an operation to the set that the options name, if they name one: with `--across`, what the
+/// operations `before` it make of all inputs.
+pub(super) fn of_set<'a>(
+    (before, op): (&[&dyn Operation], &'a dyn Operation),
+    set: &WholeSet,
+    conversion: &Conversion,
+    files: &Files,
+    common: &Common,
+) -> Result<Measured<'a>> {
+    let batch = &files.batch;
     let counted = match (&set.range_from, set.across) {
         (Some(path), _) => {
             let set = Set::read(path)?;
@@ -65,22 +100,24 @@ pub fn run(images: &Images) -> Result<Outcome> {
                 dry_run: false,
                 ..batch.clone()
             };
+            let items = &conversion.items;
             // Unreadable inputs are reported later, when they are normalized.
-            let (set, _) = batch::measure_set(&conversion.items, &first, common, false)?;
+            let (set, _) = batch::measure_set(before, items, &first, common, false)?;
             if set.counts.is_none() {
                 // No input was readable: measured once more, to print the reasons.
-                return Ok(batch::measure_set(&conversion.items, &first, common, true)?.1);
+                let (_, outcome) = batch::measure_set(before, items, &first, common, true)?;
+                return Ok(Measured::Nothing(outcome));
             }
             set
         }
-        (None, _) => return convert(&**op, range, &conversion, files, common),
+        (None, _) => return Ok(Measured::Itself),
     };
     let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
     let of_set = counted
         .into_counts()
-        .and_then(|counts| OfSet::new(&**op, counts));
-    let op = of_set.with_context(|| format!("no range from {}", of.display()))?;
-    convert(&op, range, &conversion, files, common)
+        .and_then(|counts| OfSet::new(op, counts));
+    let of_set = of_set.with_context(|| format!("no range from {}", of.display()))?;
+    Ok(Measured::Set(of_set))
 }
 
 /// Where the range of a set comes from.
@@ -95,7 +132,7 @@ pub(super) enum Range<'a> {
 
 /// Converts one image to one image, or many to a folder.
 pub(super) fn convert(
-    op: &dyn Operation,
+    ops: &[&dyn Operation],
     range: Range,
     asked: &Conversion,
     files: &Files,
@@ -106,7 +143,7 @@ pub(super) fn convert(
         Range::Fixed | Range::Across => None,
     };
     let across = matches!(range, Range::Across);
-    let job = Job::new(op, (across, follow.is_some()), files, common)?;
+    let job = Job::new(ops, (across, follow.is_some()), files, common)?;
     let batch = &files.batch;
     let mut destination = Destination {
         path: PathBuf::new(),
@@ -119,8 +156,15 @@ pub(super) fn convert(
     };
     let (input, output) = match (&asked.naming, asked.items.items.as_slice()) {
         (Naming::File(path), [item]) if !batch.wanted() => (&item.input, path),
-        _ => return batch::convert(op, job, (asked, follow), &destination, batch, common),
+        _ => return batch::convert(ops, job, (asked, follow), &destination, batch, common),
     };
     destination.path = output.clone();
-    single(op, input, Some(&destination), common, batch.verbosity.quiet).map(|done| done.outcome())
+    single(
+        ops,
+        input,
+        Some(&destination),
+        common,
+        batch.verbosity.quiet,
+    )
+    .map(|done| done.outcome())
 }

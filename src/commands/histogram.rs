@@ -36,7 +36,7 @@ pub fn run(
     // Checked here, and not after hours of counting.
     can_be_written(path, output.overwrite, true)
         .with_context(|| format!("cannot write {}", path.display()))?;
-    let (set, outcome) = measure_set(&items, options, common, true)?;
+    let (set, outcome) = measure_set(&[], &items, options, common, true)?;
     let of_nothing = set.counts.is_none() && options.selection.shard.is_none();
     if options.dry_run || of_nothing {
         return Ok(outcome);

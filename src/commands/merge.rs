@@ -1,19 +1,32 @@
-//! `merge`: joins the histograms of the shards of a set to that of the whole set.
+//! `merge`: joins what the shards of a set gave to that of the whole set: histograms to a histogram,
+//! partial projections to an image.
 
+use super::project::{PARTIAL, tell};
 use crate::batch::histogram::Set;
-use crate::batch::options::Counted;
+use crate::batch::options::{Counted, Merged};
+use crate::batch::project::Partial;
+use crate::codec::format;
+use crate::console;
 use crate::outcome::{Outcome, usage};
+use crate::pipeline::Destination;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Joins the histograms of the shards of a set: files, or folders of them.
-pub fn run(inputs: &[PathBuf], output: &Counted) -> Result<Outcome> {
+/// Joins the files of the shards of a set: files, or folders of them.
+pub fn run(inputs: &[PathBuf], output: &Counted, merged: &Merged) -> Result<Outcome> {
     let parts = parts(inputs, &output.output)?;
     let (first, others) = parts
         .split_first()
-        .context("nothing to merge: no .hist file in the folder")
+        .context("nothing to merge: no .hist file in the folder, nor a .partial file")
         .map_err(usage)?;
+    match Partial::is_one(first) {
+        true => projections(first, others, output, merged),
+        false => histograms(first, others, output),
+    }
+}
+
+fn histograms(first: &Path, others: &[PathBuf], output: &Counted) -> Result<Outcome> {
     let mut all = Set::read(first)?;
     for path in others {
         all.join(&Set::read(path)?)
@@ -25,8 +38,45 @@ pub fn run(inputs: &[PathBuf], output: &Counted) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The files that `inputs` name; for a folder, its `.hist` files in the order of their names,
-/// except the `output` of an earlier merge.
+fn projections(
+    first: &Path,
+    others: &[PathBuf],
+    output: &Counted,
+    merged: &Merged,
+) -> Result<Outcome> {
+    let path = &output.output;
+    let unwritten = || format!("cannot write {}", path.display());
+    let format = format::of_extension(path).with_context(unwritten);
+    let to = Destination {
+        path: path.clone(),
+        format: Some(format.map_err(usage)?),
+        options: merged.options,
+        overwrite: output.overwrite,
+        sync: output.sync,
+        depth: None,
+        auto_orient: false,
+    };
+    let target = to.create()?;
+    let mut all = Partial::read(first)?;
+    for path in others {
+        all.join(Partial::read(path)?)
+            .with_context(|| format!("cannot merge {}", path.display()))?;
+    }
+    let failed = all.failed;
+    let (made, first) = all.finish()?;
+    tell(vec![made], &to, target, &first, (false, false))?;
+    if failed > 0 {
+        console::tell(&format!(
+            "gpuimg: {} leaves out {failed} image{} that could not be read",
+            path.display(),
+            if failed == 1 { "" } else { "s" }
+        ));
+    }
+    Ok(Outcome::Done)
+}
+
+/// The files that `inputs` name; for a folder, its files of shards in the order of their names, except
+/// the `output` of an earlier merge.
 fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
     let earlier = fs::canonicalize(output).ok();
     let mut parts = Vec::new();
@@ -43,7 +93,7 @@ fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
         files.retain(|path| {
             let is_part = path
                 .extension()
-                .is_some_and(|extension| extension == "hist");
+                .is_some_and(|extension| extension == "hist" || extension == PARTIAL);
             is_part && (earlier.is_none() || fs::canonicalize(path).ok() != earlier)
         });
         files.sort();

@@ -1,12 +1,15 @@
 //! `project`: one image from many files, or from the pages of a stack.
 
+use crate::batch::item::Items;
 use crate::batch::options::Gathered;
 use crate::batch::project::{First, Projecting};
+use crate::batch::shard::Shard;
 use crate::batch::{inputs as found, places};
 use crate::codec::format;
 use crate::console;
+use crate::files::{Target, make_folder, parent};
 use crate::metadata::Metadata;
-use crate::ops::project::Project;
+use crate::ops::project::{Project, Projection};
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::{Destination, Made};
@@ -14,17 +17,28 @@ use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// The extension of partial projections.
+pub(super) const PARTIAL: &str = "partial";
+
 /// Makes one image of all pages of all inputs. Where an input is bad, nothing is written, unless
 /// `--keep-going` leaves it out; it is named, and the status tells.
 pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     let common = &common.with_auto_on_cpu();
     op.check().map_err(usage)?;
     let (output, inputs) = files.paths.split_last().context("no output is given")?;
-    let to = destination(files, inputs, output).map_err(usage)?;
+    let to = destination(op.how, files, inputs, output).map_err(usage)?;
     let options = files.batch();
-    let items = found::collect(inputs, &options.selection, None).map_err(usage)?;
+    let mut items = found::collect(inputs, &options.selection, None).map_err(usage)?;
     let others: Vec<&Path> = files.files_from.iter().map(PathBuf::as_path).collect();
     places::keep_off("the projection", output, &items.items, &others).map_err(usage)?;
+    let places = match files.shard {
+        Some(shard) => part(&mut items, shard),
+        None => (0..items.items.len() as u64).collect(),
+    };
+    if files.partial {
+        make_folder(parent(output), files.sync)
+            .with_context(|| format!("cannot write {}", output.display()))?;
+    }
     // Before hours of reading.
     let target = to.create()?;
     let projecting = Projecting {
@@ -33,6 +47,15 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
         options: &options,
         common,
     };
+    if files.partial {
+        let (partial, outcome) = projecting.partial(files.shard, |index| places[index])?;
+        let Some(partial) = partial else {
+            return Ok(outcome);
+        };
+        let written = partial.write(target);
+        written.with_context(|| format!("cannot write {}", output.display()))?;
+        return Ok(outcome);
+    }
     let mut first = None;
     let check = |of: &First| {
         let metadata = Metadata {
@@ -45,24 +68,34 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
         format::check(format, &shape, &metadata)
             .with_context(|| format!("cannot write {}", output.display()))
     };
-    let (made, outcome) = projecting.run(check)?;
-    let (Some(made), Some(first)) = (made, first) else {
+    let (made, outcome) = projecting.along(files.axis, check)?;
+    let Some(first) = first.filter(|_| !made.is_empty()) else {
         return Ok(outcome);
     };
-    let told = tell(made, &to, target, &first, common, options.verbosity.quiet);
-    told.map(|()| outcome)
+    let verbosity = (common.verbose, options.verbosity.quiet);
+    tell(made, &to, target, &first, verbosity).map(|()| outcome)
+}
+
+/// Leaves of the items those of a shard; returns their places in the whole set.
+fn part(items: &mut Items, shard: Shard) -> Vec<u64> {
+    let all = std::mem::take(&mut items.items).into_iter().zip(0..);
+    let (mine, places) = all.filter(|(item, _)| shard.has(&item.key)).unzip();
+    items.items = mine;
+    places
 }
 
 /// Writes the result, and tells what its metadata do not keep.
-fn tell(
-    made: Made,
+pub(super) fn tell(
+    made: Vec<Made>,
     to: &Destination,
-    target: crate::files::Target,
+    target: Target,
     first: &First,
-    common: &Common,
-    quiet: bool,
+    (verbose, quiet): (bool, bool),
 ) -> Result<()> {
-    let written = made.write(to, target)?;
+    let mut written = Made::write(made, to, target)?;
+    // Each page may say the same.
+    written.warnings.dedup();
+    written.notes.dedup();
     if quiet {
         return Ok(());
     }
@@ -70,7 +103,7 @@ fn tell(
     for warning in first.diagnostics.warnings.iter().chain(&written.warnings) {
         console::tell(&format!("gpuimg: warning: {file}: {warning}"));
     }
-    if common.verbose {
+    if verbose {
         for note in first.diagnostics.notes.iter().chain(&written.notes) {
             console::tell(&format!("gpuimg: {file}: {note}"));
         }
@@ -79,7 +112,12 @@ fn tell(
 }
 
 /// Where the result goes. Errors: wrong usage.
-fn destination(files: &Gathered, inputs: &[PathBuf], output: &Path) -> Result<Destination> {
+fn destination(
+    how: Projection,
+    files: &Gathered,
+    inputs: &[PathBuf],
+    output: &Path,
+) -> Result<Destination> {
     ensure!(
         !inputs.is_empty() || files.files_from.is_some(),
         "an input and an output are needed, and only {} is given",
@@ -91,9 +129,28 @@ fn destination(files: &Gathered, inputs: &[PathBuf], output: &Path) -> Result<De
             output.display()
         );
     }
+    let is_partial = output
+        .extension()
+        .is_some_and(|extension| extension == PARTIAL);
+    if files.partial {
+        ensure!(
+            is_partial,
+            "--partial writes no image: name it as {}",
+            output.with_extension(PARTIAL).display()
+        );
+        ensure!(
+            files.format.is_none(),
+            "--partial writes no image: --format is for images"
+        );
+        ensure!(
+            how != Projection::Median,
+            "a median needs all images at once, and has no parts"
+        );
+    }
     let named = format::of_extension(output);
     let format = match (files.format, named) {
         (Some(format), _) => Some(format),
+        (None, _) if files.partial => None,
         // A stream without a name has the format of the first image.
         (None, _) if output == Path::new("-") => None,
         (None, named) => Some(named.with_context(|| format!("cannot write {}", output.display()))?),

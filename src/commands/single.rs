@@ -2,7 +2,7 @@
 
 use crate::console;
 use crate::device::Devices;
-use crate::ops::Operation;
+use crate::ops::{Operation, chain};
 use crate::options::Common;
 use crate::pipeline::{Destination, Done, Resources, one_image};
 use crate::timing::page::Track;
@@ -10,13 +10,13 @@ use crate::timing::{FileCounts, Report};
 use anyhow::Result;
 use std::path::Path;
 
-/// Runs an operation on one image, and tells on standard error what its user should know of it and, where
+/// Runs operations on one image, one after the other, and tells on standard error what its user should know of it and, where
 /// `--stats` asks for it, where the time went.
 ///
 /// # Errors
 /// Those of `one_image`.
 pub fn single(
-    op: &dyn Operation,
+    ops: &[&dyn Operation],
     input: &Path,
     output: Option<&Destination>,
     common: &Common,
@@ -30,7 +30,7 @@ pub fn single(
         only_files: false,
         gpu_times: common.stats.is_some(),
     };
-    let done = one_image(op, input, output, &resources)?;
+    let done = one_image(ops, input, output, &resources)?;
     if !quiet {
         let file = input.display().to_string();
         for sentence in done.sentences(common.verbose) {
@@ -46,9 +46,14 @@ pub fn single(
     let arrow = output
         .map(|output| format!(" → {}", output.path.display()))
         .unwrap_or_default();
-    let title = format!("{} {}{arrow}: {}", op.name(), input.display(), done.shape);
+    let title = format!(
+        "{} {}{arrow}: {}",
+        chain::title(ops),
+        input.display(),
+        done.shape
+    );
     let mut report = Report {
-        verb: op.name(),
+        verb: chain::name(ops),
         title: console::printable(&title).into(),
         files: FileCounts {
             files: 1,

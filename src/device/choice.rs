@@ -33,8 +33,7 @@ pub fn choose<G>(
         Choice::Cpu => on_cpu("as asked".into()),
         Choice::Gpu(_) => {
             let (gpu, name) = open()?;
-            let ordinal = choice.ordinal();
-            Ok((Some(gpu), format!("GPU {ordinal} ({name}), as asked")))
+            Ok((Some(gpu), format!("{}, as asked", gpu_line(choice, &name))))
         }
         Choice::Auto if situation.broken => on_cpu("chosen by auto: the GPU has failed".into()),
         Choice::Auto if situation.starting => on_cpu("chosen by auto: no GPU is started".into()),
@@ -53,13 +52,22 @@ pub fn choose<G>(
                 return on_cpu(format!("chosen by auto: {compared}"));
             }
             match open() {
-                Ok((gpu, name)) => Ok((
-                    Some(gpu),
-                    format!("GPU ({name}), chosen by auto: the CPU would take {compared}"),
-                )),
+                Ok((gpu, name)) => {
+                    let gpu_line = gpu_line(choice, &name);
+                    let why = format!("chosen by auto: the CPU would take {compared}");
+                    Ok((Some(gpu), format!("{gpu_line}, {why}")))
+                }
                 Err(error) => on_cpu(format!("chosen by auto: {}", error.root_cause())),
             }
         }
+    }
+}
+
+/// How a line names a GPU; with its number if the user gave one.
+pub fn gpu_line(choice: Choice, name: &str) -> String {
+    match choice {
+        Choice::Gpu(_) => format!("GPU {} ({name})", choice.ordinal()),
+        Choice::Auto | Choice::Cpu => format!("GPU ({name})"),
     }
 }
 

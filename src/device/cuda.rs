@@ -12,7 +12,9 @@ mod kernel;
 mod memory;
 mod module;
 mod pinned;
+mod staging;
 mod stream;
+mod waiting;
 
 pub use context::{Facts, Gpu};
 pub use kernel::{Grid, Kernel};

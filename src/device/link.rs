@@ -47,7 +47,10 @@ pub fn managed(address: [i32; 3]) -> Option<Managed> {
         driver: nvml.sys_driver_version().ok()?,
         // GPUs without MIG return an error.
         cut: gpu.mig_mode().is_ok_and(|mode| mode.current != 0),
+        #[cfg(target_os = "linux")]
         stays: gpu.is_in_persistent_mode().ok(),
+        #[cfg(not(target_os = "linux"))]
+        stays: None,
     })
 }
 

@@ -1,6 +1,5 @@
-//! The embedded kernels, compiled ahead by `kernels/build.sh`: PTX, which the driver compiles to
-//! machine code at the first use and caches, and for GPUs of compute capability 9 (H100, H200) the
-//! machine code itself, which saves 50 to 130 ms a module.
+//! The embedded kernels, compiled ahead by `kernels/build.sh`: machine code for GPUs from Ampere on, and PTX, which the
+//! driver of any other compiles at the first use and caches. Machine code saves 50 to 130 ms a module.
 
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::CudaModule;
@@ -8,19 +7,22 @@ use cudarc::nvrtc::Ptx;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// One module: the kernels of one source file for one form of pixel, for each GPU generation.
+/// One module: the kernels of one source file for one form of pixel, for each GPU generation. A generation is named
+/// as by the compiler, 86 for compute capability 8.6.
 struct Embedded {
     /// `normalize.u16_c1`: the source, and the form given in its header; `png_pack` and
     /// `papers/launch` if a source has one form for all pixels.
     name: &'static str,
-    compute_60: &'static str,
-    compute_90: &'static str,
+    ptx: &'static [(u32, &'static str)],
     /// Empty for the papers' kernels, which only `bench` runs.
-    sm_90: &'static [u8],
+    code: &'static [(u32, &'static [u8])],
 }
 
-/// The GPU architectures of `Embedded`, in words.
-pub const EMBEDDED_TARGETS: &str = "machine code for sm_90; PTX for compute_60, compute_90";
+/// The generations that every module has PTX for, oldest first.
+const PTX: [u32; 2] = [60, 90];
+
+/// The generations that every module of the program's own has machine code for, oldest first.
+const MACHINE_CODE: [u32; 5] = [80, 86, 90, 100, 120];
 
 /// All modules; the kernel build writes the list.
 static EMBEDDED: &[Embedded] = include!("../../kernels/compiled/list.rs");
@@ -28,8 +30,8 @@ static EMBEDDED: &[Embedded] = include!("../../kernels/compiled/list.rs");
 /// The modules of one context, loaded at their first use.
 #[derive(Debug)]
 pub struct Modules {
-    /// The major number of the compute capability.
-    major: i32,
+    /// 86 for compute capability 8.6.
+    generation: u32,
     loaded: Mutex<HashMap<String, Arc<CudaModule>>>,
 }
 
@@ -43,17 +45,16 @@ impl Modules {
             "its compute capability is {major}.{minor}, and 6.0 (Pascal, 2016) or later is needed"
         );
         Ok(Modules {
-            major,
+            generation: (10 * major + minor) as u32,
             loaded: Mutex::default(),
         })
     }
 
-    /// The embedded form that this GPU uses.
-    pub fn form(&self) -> &'static str {
-        match self.major {
-            9 => "sm_90",
-            10.. => "compute_90",
-            _ => "compute_60",
+    /// The embedded form that this GPU uses: `sm_90`, or `compute_60`.
+    pub fn form(&self) -> String {
+        match code_for(self.generation, MACHINE_CODE) {
+            Some(generation) => format!("sm_{generation}"),
+            None => format!("compute_{}", ptx_for(self.generation)),
         }
     }
 
@@ -78,19 +79,143 @@ impl Modules {
         let embedded = EMBEDDED.iter().find(|embedded| embedded.name == name);
         let embedded = embedded.ok_or_else(|| anyhow!("no kernels named {name} are embedded"))?;
         let from_ptx = || {
-            load(Ptx::from_src(match self.major {
-                9.. => embedded.compute_90,
-                _ => embedded.compute_60,
-            }))
+            let ptx = of(embedded.ptx, ptx_for(self.generation));
+            let ptx = ptx.ok_or_else(|| anyhow!("no PTX of {name} is embedded"))?;
+            load(Ptx::from_src(*ptx))
         };
-        let module = match embedded.sm_90 {
-            code if self.major == 9 && !code.is_empty() => {
-                // If the driver refuses the machine code, it compiles the PTX instead.
-                load(Ptx::from_binary(code.to_vec())).or_else(|_| from_ptx())?
-            }
-            _ => from_ptx()?,
+        let code = code_for(self.generation, MACHINE_CODE);
+        let module = match code.and_then(|generation| of(embedded.code, generation)) {
+            // If the driver refuses the machine code, it compiles the PTX instead.
+            Some(code) => load(Ptx::from_binary(code.to_vec())).or_else(|_| from_ptx())?,
+            None => from_ptx()?,
         };
         loaded.insert(name, module.clone());
         Ok(module)
+    }
+}
+
+/// The newest of `generations` whose machine code runs on a GPU of `generation`: of the same major number, and
+/// not newer. Source: "Binary Compatibility" in the CUDA C++ Programming Guide.
+fn code_for(generation: u32, generations: impl IntoIterator<Item = u32>) -> Option<u32> {
+    let runs = |code: &u32| code / 10 == generation / 10 && *code <= generation;
+    generations.into_iter().filter(runs).max()
+}
+
+/// The newest generation of PTX that a GPU of `generation` compiles.
+fn ptx_for(generation: u32) -> u32 {
+    let older = PTX.into_iter().filter(|ptx| *ptx <= generation);
+    older.max().unwrap_or(PTX[0])
+}
+
+/// What `embedded` has for a generation.
+fn of<T>(embedded: &[(u32, T)], generation: u32) -> Option<&T> {
+    let mut all = embedded.iter();
+    all.find_map(|(of, what)| (*of == generation).then_some(what))
+}
+
+/// What is embedded, in words: `machine code for sm_80, …; PTX for compute_60, …`.
+pub fn embedded_targets() -> String {
+    let list = |prefix: &str, generations: &[u32]| {
+        let names: Vec<String> = (generations.iter())
+            .map(|number| format!("{prefix}_{number}"))
+            .collect();
+        names.join(", ")
+    };
+    format!(
+        "machine code for {}; PTX for {}",
+        list("sm", &MACHINE_CODE),
+        list("compute", &PTX)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    /// The generation that a cubin is for, of the flags in its ELF header: their low byte, and the one above it since the
+    /// eighth version of the layout, which begins with Blackwell.
+    fn generation_of(cubin: &[u8]) -> u32 {
+        assert_eq!(cubin[..4], *b"\x7fELF");
+        let layout = cubin[8];
+        cubin[if layout < 8 { 48 } else { 49 }].into()
+    }
+
+    #[test]
+    fn every_generation_listed_is_embedded_as_what_it_is_called() {
+        let mut own = 0;
+        for module in EMBEDDED {
+            let ptx: Vec<u32> = module
+                .ptx
+                .iter()
+                .map(|(generation, _)| *generation)
+                .collect();
+            assert_eq!(ptx, PTX, "{}", module.name);
+            for (generation, text) in module.ptx {
+                assert!(
+                    text.contains(&format!("\n.target sm_{generation}\n")),
+                    "{}",
+                    module.name
+                );
+            }
+            if module.name.starts_with("papers/") {
+                assert!(module.code.is_empty(), "{}", module.name);
+                continue;
+            }
+            own += 1;
+            let code: Vec<u32> = module
+                .code
+                .iter()
+                .map(|(generation, _)| *generation)
+                .collect();
+            assert_eq!(code, MACHINE_CODE, "{}", module.name);
+            for (generation, code) in module.code {
+                assert_eq!(generation_of(code), *generation, "{}", module.name);
+            }
+        }
+        assert!(own >= 60, "{own} modules");
+    }
+
+    #[test]
+    fn each_gpu_gets_the_newest_code_that_runs_on_it() {
+        for (capability, form) in [
+            ((6, 0), "compute_60"),  // P100
+            ((7, 5), "compute_60"),  // T4
+            ((8, 0), "sm_80"),       // A100
+            ((8, 6), "sm_86"),       // A40
+            ((8, 9), "sm_86"),       // L40, RTX 4090
+            ((9, 0), "sm_90"),       // H100
+            ((10, 0), "sm_100"),     // B200
+            ((10, 3), "sm_100"),     // B300
+            ((11, 0), "compute_90"), // Thor
+            ((12, 0), "sm_120"),     // RTX 5090
+            ((12, 1), "sm_120"),     // GB10
+            ((13, 0), "compute_90"),
+        ] {
+            let modules = Modules::for_capability(capability).expect("Pascal or later");
+            assert_eq!(modules.form(), form, "{capability:?}");
+        }
+        let refused = Modules::for_capability((5, 2)).expect_err("Maxwell");
+        assert!(refused.to_string().contains("5.2"), "{refused}");
+    }
+
+    /// What is handed to the driver, and what comes next where it refuses.
+    #[test]
+    fn a_driver_that_refuses_machine_code_is_given_ptx() {
+        let offered = |capability, file: &str, form: &str| {
+            let offered = RefCell::new(Vec::new());
+            let refusing = |code: Ptx| {
+                offered
+                    .borrow_mut()
+                    .push(format!("{code:?}").starts_with("Ptx(Src("));
+                Err(anyhow!("refused"))
+            };
+            let modules = Modules::for_capability(capability).expect("Pascal or later");
+            assert!(modules.get(file, form, refusing).is_err());
+            offered.into_inner()
+        };
+        assert_eq!(offered((8, 7), "normalize", "u16_c1"), [false, true]);
+        assert_eq!(offered((7, 5), "normalize", "u16_c1"), [true]);
+        assert_eq!(offered((9, 0), "papers/launch", ""), [true]);
     }
 }

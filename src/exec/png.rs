@@ -2,6 +2,7 @@
 //! stay in device memory, and only deflate data is copied to the host. The kernels are
 //! kernels/png_*.cu.
 
+use super::png_crc::{Stretch, WARPS, cut};
 use crate::codec::deflated::{Layout, Segment, Segments};
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
@@ -119,6 +120,7 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
         };
     }
     let packed = job.zeroed((packed_bytes as usize).max(16))?;
+    let sums = job.zeroed(4 * count)?;
     if packed_bytes > 0 {
         let places = job.words(&places)?;
         let tail = [
@@ -147,18 +149,59 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
             }
         })
         .collect();
-    let (copies, placed) = copies(&made, job.host_len());
+    sum_up(&made, &packed, &sums, job)?;
+    let (copies, mut placed) = copies(&made, job.host_len());
     let buffer = |deflated| if deflated { &packed } else { &filtered };
-    let parts: Vec<(&Buffer, Range<usize>)> = (copies.into_iter())
+    let mut parts: Vec<(&Buffer, Range<usize>)> = (copies.into_iter())
         .map(|(deflated, part)| (buffer(deflated), part))
         .collect();
+    parts.push((&sums, 0..sums.len()));
     let (inside, rest) = job.gather(&parts)?;
+    // The sums are the last part, wherever it is.
+    let end = if rest.is_empty() {
+        &job.host()?[..inside]
+    } else {
+        &rest
+    };
+    let sums = end[end.len() - 4 * count..].as_chunks::<4>().0;
+    for (segment, sum) in placed.iter_mut().zip(sums) {
+        segment.crc = !u32::from_le_bytes(*sum);
+    }
     Ok(Segments {
         layout,
         segments: placed,
         inside,
         rest,
     })
+}
+
+/// Queues the sums of all deflated segments in `packed`, from which their CRCs are known.
+fn sum_up(made: &[Made], packed: &Buffer, sums: &Buffer, job: &mut Job) -> Result<()> {
+    let deflated = made.iter().enumerate().filter(|(_, made)| made.deflated);
+    let stretches: Vec<Stretch> = deflated
+        .flat_map(|(index, made)| cut(made.part.start, made.part.len(), index, 0))
+        .collect();
+    if stretches.is_empty() {
+        return Ok(());
+    }
+    let [crc] = job.kernels("png_crc", ["png_crc"], "")?;
+    let count = stretches.len();
+    let stretches = job.words(&stretches)?;
+    let args = [
+        Arg::Buffer(packed),
+        Arg::Buffer(&stretches),
+        Arg::U32(count as u32),
+        Arg::Buffer(sums),
+    ];
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe {
+        job.launch(
+            &crc,
+            count.div_ceil(WARPS) as u32,
+            packed.len() as u64,
+            &args,
+        )
+    }
 }
 
 /// A segment in device memory: in the buffer of deflate data, or in that of filtered bytes.
@@ -188,6 +231,7 @@ fn copies(made: &[Made], room: usize) -> (Vec<(bool, Range<usize>)>, Vec<Segment
             at: end..end + part.len(),
             deflated: segment.deflated,
             adler: segment.adler,
+            crc: 0,
         });
         end += part.len();
     }

@@ -1,5 +1,5 @@
 //! Decodes a PNG of any origin on a GPU: its compressed data are uploaded, and its samples stay in
-//! device memory. The kernels are kernels/png_find.cu, png_inflate.cu, png_matches.cu, png_rows.cu
+//! device memory. The kernels are kernels/png_crc.cu, png_find.cu, png_inflate.cu, png_matches.cu, png_rows.cu
 //! and png_unfilter.cu.
 //!
 //! The GPU finds where deflate's blocks begin and decodes all of them at once; the host follows the
@@ -13,6 +13,7 @@ mod chain;
 mod count;
 mod device;
 mod inflate;
+mod join;
 mod records;
 mod unfilter;
 

@@ -9,10 +9,13 @@ use crate::console;
 use crate::reason::{plain, reason};
 use anyhow::{Result, bail};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+
+/// Parts that a system call writes, at most: IOV_MAX of Linux.
+const MOST_PARTS: usize = 1024;
 
 /// An output: a file that gets its name by `commit`, or a stream.
 #[derive(Debug)]
@@ -123,6 +126,35 @@ impl Target {
                 Ok(())
             }
         }
+    }
+
+    /// Writes parts one behind the other from `offset` on, as `write_at` does.
+    pub fn write_all_at(&self, parts: Vec<&[u8]>, offset: u64) -> Result<()> {
+        let mut at = offset;
+        let Sink::File { unfinished, .. } = &self.sink else {
+            for part in parts {
+                self.write_at(part, at)?;
+                at += part.len() as u64;
+            }
+            return Ok(());
+        };
+        let mut slices: Vec<IoSlice> = parts.into_iter().map(IoSlice::new).collect();
+        let mut rest = &mut slices[..];
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            let together = &rest[..rest.len().min(MOST_PARTS)];
+            let len = together.iter().map(|part| part.len()).sum();
+            let write = || Ok(rustix::io::pwritev(unfinished.file(), together, at)?);
+            let written = match self.traffic.count(len, write) {
+                Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+                other => other,
+            };
+            let written = written.map_err(plain)?;
+            at += written as u64;
+            IoSlice::advance_slices(&mut rest, written);
+        }
+        Ok(())
     }
 
     /// Completes the output with a length of `len` bytes and gives it its name. Until this returns,

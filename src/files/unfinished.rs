@@ -5,13 +5,13 @@
 //! `GPUIMG_NO_TMPFILE=1` turns off that support, for tests.
 
 use super::leftovers;
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FlockOperation};
 use std::collections::BTreeSet;
 use std::env;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -42,10 +42,8 @@ pub enum Unfinished {
 impl Unfinished {
     /// A new empty file in `folder`.
     pub fn in_folder(folder: &Path, permissions: Permissions) -> io::Result<Unfinished> {
-        let mode = Mode::from_raw_mode(permissions.mode());
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        if *NAMELESS && let Ok(file) = rustix::fs::open(folder, flags, mode) {
-            return Ok(Unfinished::Nameless(file.into(), folder.into()));
+        if *NAMELESS && let Some(file) = nameless(folder, &permissions) {
+            return Ok(Unfinished::Nameless(file, folder.into()));
         }
         loop {
             let named = tempfile::Builder::new()
@@ -102,6 +100,22 @@ impl Unfinished {
             }
         }
     }
+}
+
+/// A new file without a name in `folder`, if its file system supports that.
+#[cfg(target_os = "linux")]
+fn nameless(folder: &Path, permissions: &Permissions) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    use std::os::unix::fs::PermissionsExt;
+    let mode = Mode::from_raw_mode(permissions.mode());
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(folder, flags, mode).ok()?;
+    Some(opened.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless(_: &Path, _: &Permissions) -> Option<File> {
+    None
 }
 
 /// Locks a file that has a temporary name, as long as it is open, so that it is not removed as a

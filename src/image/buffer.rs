@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use bytemuck::Pod;
-use memmap2::{Advice, MmapMut};
+use memmap2::MmapMut;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -88,7 +88,8 @@ pub fn clear_pool() {
 pub fn mapped(bytes: usize) -> Option<MmapMut> {
     let map = MmapMut::map_anon(bytes).ok()?;
     // Only a hint: without huge pages the memory is as good, but slower to touch.
-    let _ = map.advise(Advice::HugePage);
+    #[cfg(target_os = "linux")]
+    let _ = map.advise(memmap2::Advice::HugePage);
     Some(map)
 }
 

@@ -17,7 +17,7 @@ use super::never_wide;
 use crate::image::{Depth, Image, Samples, Shape, Values};
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use accumulate::Accumulator;
 pub use median::{median, median_on_gpu};
@@ -26,7 +26,8 @@ pub use median::{median, median_on_gpu};
 pub const MOST_IMAGES: usize = 65_535;
 
 /// What becomes of the values at one place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum Projection {
     /// Their sum, exact, or an error where it does not fit
     Sum,
@@ -54,7 +55,7 @@ impl Projection {
 }
 
 /// A projection with its options.
-#[derive(clap::Args, Clone, Copy, Debug, Serialize)]
+#[derive(clap::Args, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[group(skip)]
 pub struct Project {
     /// What each sample of the result is of the samples at its place
@@ -75,10 +76,11 @@ pub struct Project {
 }
 
 /// The bits of `--to`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 pub enum Wide {
     /// 0 to 65535, or −32768 to 32767
     #[value(name = "16")]
+    #[serde(rename = "16")]
     Sixteen,
 }
 

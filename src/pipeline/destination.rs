@@ -4,7 +4,7 @@ use super::errors::unwritten;
 use crate::codec::{self, Format};
 use crate::files::Target;
 use crate::image::{Depth, Shape};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use std::path::PathBuf;
 
 /// Where an output goes and how it is written.
@@ -34,18 +34,6 @@ impl Destination {
             depth: self.depth.unwrap_or(made),
             ..shape
         }
-    }
-
-    /// Refuses a depth for results that keep samples of 32 bits.
-    ///
-    /// # Errors
-    /// What to do.
-    pub fn check_depth(&self, made: Depth) -> Result<()> {
-        ensure!(
-            self.depth.is_none() || !made.is_wide(),
-            "--depth does not round samples of {made}: normalize stretches them to 16 bits or 8"
-        );
-        Ok(())
     }
 
     /// Prepares it without touching what is there.

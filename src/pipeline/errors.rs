@@ -21,11 +21,12 @@ impl Sentences<'_> {
 
     /// `cannot normalize scan.tif`
     pub fn undone(&self) -> String {
-        format!(
-            "cannot {} {}",
-            self.verb,
-            name(self.input, "standard input")
-        )
+        self.not(self.verb)
+    }
+
+    /// `cannot rotate scan.tif`, for one of several operations.
+    pub fn not(&self, verb: &str) -> String {
+        format!("cannot {verb} {}", name(self.input, "standard input"))
     }
 
     /// Adds `undone` to an error, unless the GPU cannot be used at all, which concerns no file.

@@ -1,4 +1,4 @@
-//! Writes an image that was made of several others.
+//! Writes images that were made of several others.
 
 use super::destination::Destination;
 use super::errors::unwritten;
@@ -26,25 +26,31 @@ pub struct Made {
 }
 
 impl Made {
-    /// Writes the image to `target`, which `to` has prepared, and gives the file its name.
+    /// Writes the images, one or more, as the pages of `target`, which `to` has prepared, and gives the
+    /// file its name.
     ///
     /// # Errors
     /// A file that cannot be written, and an image that the format cannot hold.
-    pub fn write(self, to: &Destination, target: Target) -> Result<Diagnostics> {
+    pub fn write(all: Vec<Made>, to: &Destination, target: Target) -> Result<Diagnostics> {
         let mut diagnostics = Diagnostics::default();
-        let Made {
-            image,
-            mut metadata,
-            transform,
-            ..
-        } = self;
-        codec::metadata::follow(&mut metadata, &transform, &mut diagnostics);
-        metadata.maxval = self.maxval;
-        let format = to.format.unwrap_or(self.format);
         let write = || {
-            let pages = [(image.shape(), self.bytes)];
+            let first = all.first().context("there is no image")?;
+            let format = to.format.unwrap_or(first.format);
+            let pages = all.iter().map(|made| (made.image.shape(), made.bytes));
+            let pages: Vec<_> = pages.collect();
             let mut writer = Writer::new(format, &to.options, &target, &pages)?;
-            writer.page(image, metadata, transform.effect, &mut diagnostics)?;
+            for made in all {
+                let Made {
+                    image,
+                    mut metadata,
+                    transform,
+                    ..
+                } = made;
+                codec::metadata::follow(&mut metadata, &transform, &mut diagnostics);
+                metadata.maxval = made.maxval;
+                metadata.check_maxval(image.samples());
+                writer.page(image, metadata, transform.effect, &mut diagnostics)?;
+            }
             Ok::<u64, anyhow::Error>(writer.length())
         };
         let length = write().with_context(|| unwritten(&to.path))?;

@@ -14,11 +14,11 @@ use super::done::{Found, FoundPage};
 use super::errors::Sentences;
 use super::stack::StackStatistics;
 use crate::codec::{Reader, Writer};
-use crate::exec::{Executor, Pixels, Task};
+use crate::exec::{Executor, Pixels};
 use crate::files::{Source, Target};
-use crate::metadata::{Diagnostics, Metadata};
+use crate::metadata::{Diagnostics, Effect, Metadata};
 use crate::ops::sum::Totals;
-use crate::ops::{Executed, OpResult, Operation};
+use crate::ops::{Executed, OpResult, Operation, SampleTypes, Statistics};
 use anyhow::{Context, Result};
 use std::time::Instant;
 
@@ -37,7 +37,7 @@ pub struct Page {
 pub struct PageProcessor<'a, 't> {
     /// The sentences about its errors.
     pub sentences: Sentences<'a>,
-    /// The output, unless the operation gives numbers.
+    /// The output, unless the last operation gives numbers.
     pub output: Option<(&'t Destination, &'t Target)>,
     /// The input's bytes.
     pub source: &'a Source,
@@ -65,7 +65,7 @@ impl PageProcessor<'_, '_> {
     /// A page that cannot be read, processed or written; the sentence names the file.
     pub fn page(
         &mut self,
-        op: &dyn Operation,
+        ops: &[&dyn Operation],
         stack: &StackStatistics,
         index: usize,
     ) -> Result<()> {
@@ -74,7 +74,7 @@ impl PageProcessor<'_, '_> {
         }
         self.executor.timeline.page = Some(self.reader.pages()[index] + 1);
         let mut diagnostics = Diagnostics::default();
-        let page = read::decode(self, op, index, &mut diagnostics)?;
+        let page = read::decode(self, ops, index, &mut diagnostics)?;
         let read = page.pixels.shape();
         let Page {
             mut metadata,
@@ -82,17 +82,14 @@ impl PageProcessor<'_, '_> {
             ..
         } = page;
         let pixels = upright::turn(self, page.pixels, &metadata)?;
-        let pixels = depth::widen(self, pixels, &metadata, op.effect())?;
-        let warning = operate::warning(op, &metadata, &read);
+        let pixels = depth::widen(self, pixels, &metadata, ops)?;
+        let warning = operate::warning(ops, &metadata, &read);
         let warning = warning.with_context(|| self.sentences.undone())?;
         diagnostics.warnings.extend(warning);
-        let task = Task {
-            op,
-            types: operate::sample_types(self, op, &metadata, read, pixels.shape().depth),
-            statistics: stack.of(&read, &metadata),
-        };
-        let signed = task.types.read.signed;
-        let Executed { result, summary } = operate::run(self, &task, pixels)?;
+        let prepared = pixels.shape();
+        let tasks = operate::tasks(self, ops, stack, &metadata, (read, prepared));
+        let signed = metadata.signed;
+        let Executed { result, summary } = operate::run(self, &tasks, pixels)?;
         diagnostics.warnings.extend(summary.warnings);
         self.since = Instant::now();
         match result {
@@ -112,15 +109,29 @@ impl PageProcessor<'_, '_> {
                 joined.with_context(|| self.sentences.undone())?;
             }
             OpResult::Image(pixels) => {
-                let pixels = depth::narrow(self, pixels, &metadata, &summary.ranges)?;
-                let shapes = (read, pixels.shape());
-                metadata::update(self, &mut metadata, op.effect(), shapes, &mut diagnostics);
+                let from = metadata::pass(
+                    self,
+                    &mut metadata,
+                    &tasks,
+                    (read, prepared),
+                    &mut diagnostics,
+                );
+                let last = operate::last(&tasks);
+                // Ranges of an earlier operation are none of the samples that are narrowed.
+                let ranges = match last {
+                    Effect::Values => &summary.ranges[..],
+                    _ => &[],
+                };
+                let pixels = depth::narrow(self, pixels, &metadata, ranges)?;
+                let shapes = (from, pixels.shape());
+                let first = tasks.len() == 1;
+                metadata::update(self, &mut metadata, (last, first), shapes, &mut diagnostics);
                 let page = Page {
                     pixels,
                     metadata,
                     index,
                 };
-                write::encode(self, page, op.effect(), &mut diagnostics)?;
+                write::encode(self, page, last, &mut diagnostics)?;
             }
         }
         self.found.pages.push(FoundPage {
@@ -131,5 +142,30 @@ impl PageProcessor<'_, '_> {
         });
         self.diagnostics.add(index + 1, diagnostics);
         Ok(())
+    }
+
+    /// Measures the statistic of operation `step` in what the operations before it make of the page at
+    /// `index` among the selected pages; with the types of those samples.
+    ///
+    /// # Errors
+    /// A page that cannot be read or processed; the sentence names the file.
+    pub fn measure(
+        &mut self,
+        ops: &[&dyn Operation],
+        stack: &StackStatistics,
+        (step, index): (usize, usize),
+    ) -> Result<(SampleTypes, Statistics)> {
+        let page = read::decode(self, ops, index, &mut Diagnostics::default())?;
+        let (read, mut pixels) = (page.pixels.shape(), page.pixels);
+        // Neither turning an image nor widening all of its samples alters what the first one measures.
+        if step > 0 {
+            pixels = upright::turn(self, pixels, &page.metadata)?;
+            pixels = depth::widen(self, pixels, &page.metadata, ops)?;
+        }
+        let shapes = (read, pixels.shape());
+        let tasks = operate::tasks(self, ops, stack, &page.metadata, shapes);
+        let measured = (self.executor).measure(&tasks[..step], ops[step].statistic(), pixels);
+        let statistics = measured.map_err(|error| self.sentences.failed(error))?;
+        Ok((tasks[step].types, statistics))
     }
 }

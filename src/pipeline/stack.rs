@@ -1,74 +1,73 @@
 //! Measures the statistics that the pages of a stack share, so that all pages are stretched from
 //! the same range.
 
-use super::errors::Sentences;
-use crate::codec::Reader;
-use crate::exec::{Executor, Pixels};
-use crate::files::Source;
-use crate::image::{Depth, Shape};
-use crate::metadata::{Diagnostics, Metadata};
-use crate::ops::{Join, Operation, Scope, Statistic, Statistics};
-use anyhow::{Context, Result};
+use super::page::PageProcessor;
+use crate::image::Values;
+use crate::ops::{Join, Operation, SampleTypes, Scope, Statistic, Statistics};
+use anyhow::Result;
 use std::time::Instant;
 
-/// The statistic of each kind of page, measured over all pages of that kind.
+/// The statistic of each kind of page, measured over all pages of that kind, for each operation that
+/// shares one among pages.
 #[derive(Debug, Default)]
 pub struct StackStatistics(Vec<(Kind, Statistics)>);
 
-/// A kind of page: depth, whether signed, and number of channels. Values of pages of one kind can
-/// be compared.
-type Kind = (Depth, bool, usize);
+/// The operation, counted from 0, and the kind of page that it is given: the type of the samples and
+/// the number of channels. Values of pages of one kind can be compared.
+type Kind = (usize, Values, usize);
 
-fn kind(shape: &Shape, metadata: &Metadata) -> Kind {
-    (shape.depth, metadata.signed, shape.channels)
+fn kind(step: usize, types: &SampleTypes) -> Kind {
+    (step, types.read, types.channels)
 }
 
 impl StackStatistics {
-    /// Reads all pages of a stack once and measures them, if the operation wants a shared
-    /// statistic. The pixels are not kept. Its stages are recorded under names of their own, from `since`
-    /// on, which becomes the time when it ends.
+    /// Reads all pages of a stack once for each operation that wants a shared statistic, and measures
+    /// what the operations before it make of them. The pixels are not kept. Its stages are recorded
+    /// under names of their own.
     pub fn measure(
-        op: &dyn Operation,
-        (sentences, source): (&Sentences, &Source),
-        reader: &mut Reader,
-        executor: &mut Executor,
-        since: &mut Instant,
+        ops: &[&dyn Operation],
+        processor: &mut PageProcessor,
     ) -> Result<StackStatistics> {
-        let (statistic, pages) = (op.statistic(), reader.pages().len());
         let mut stack = StackStatistics::default();
-        if statistic == Statistic::None || op.scope() == Scope::Page || pages == 1 {
+        if processor.reader.pages().len() == 1 {
             return Ok(stack);
         }
-        executor.timeline.measuring = true;
-        for index in 0..pages {
-            executor.timeline.page = Some(reader.pages()[index] + 1);
-            let mut read = || -> Result<_> {
-                reader.turn_to(index)?;
-                let image = reader.decode()?;
-                let metadata = reader.metadata(&mut Diagnostics::default())?;
-                Ok((kind(&image.shape(), &metadata), image))
-            };
-            let (kind, image) = read().with_context(|| sentences.unread())?;
-            let bytes = image.shape().bytes() as u64;
-            let traffic = source.traffic.take();
-            executor.timeline.decoded(*since, bytes, &traffic);
-            let statistics = executor.measure(statistic, Pixels::Host(image));
-            let statistics = statistics.map_err(|error| sentences.failed(error))?;
-            match stack.0.iter_mut().find(|(known, _)| *known == kind) {
-                None => stack.0.push((kind, statistics)),
-                Some((_, known)) => {
-                    (known.join(&statistics)).with_context(|| sentences.undone())?;
-                }
+        for (step, op) in ops.iter().enumerate() {
+            if op.statistic() != Statistic::None && op.scope() == Scope::Stack {
+                stack.add(step, ops, processor)?;
             }
-            *since = Instant::now();
         }
-        executor.timeline.measuring = false;
         Ok(stack)
     }
 
-    /// The statistic for pages of this kind; `None` if each page has its own.
-    pub fn of(&self, shape: &Shape, metadata: &Metadata) -> Option<&Statistics> {
-        let kind = kind(shape, metadata);
+    /// Measures the statistic of one operation.
+    fn add(
+        &mut self,
+        step: usize,
+        ops: &[&dyn Operation],
+        processor: &mut PageProcessor,
+    ) -> Result<()> {
+        let mut found: Vec<(Kind, Statistics)> = Vec::new();
+        processor.executor.timeline.measuring = true;
+        for index in 0..processor.reader.pages().len() {
+            let page = processor.reader.pages()[index] + 1;
+            processor.executor.timeline.page = Some(page);
+            let (types, statistics) = processor.measure(ops, self, (step, index))?;
+            let kind = kind(step, &types);
+            match found.iter_mut().find(|(known, _)| *known == kind) {
+                None => found.push((kind, statistics)),
+                Some((_, known)) => known.join(&statistics)?,
+            }
+            processor.since = Instant::now();
+        }
+        processor.executor.timeline.measuring = false;
+        self.0.extend(found);
+        Ok(())
+    }
+
+    /// The statistic of an operation for samples of these types; `None` if each page has its own.
+    pub fn of(&self, step: usize, types: &SampleTypes) -> Option<&Statistics> {
+        let kind = kind(step, types);
         let shared = self.0.iter().find(|(known, _)| *known == kind);
         shared.map(|(_, statistics)| statistics)
     }

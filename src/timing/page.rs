@@ -294,13 +294,13 @@ fn axis(out: &mut String, whole: Duration) {
 
 fn table(out: &mut String, report: &Report) {
     out.push_str(
-        "<div class=\"scroll\"><table><tr><th>stage</th><th>times</th><th>time</th><th>bytes</th>\
+        "<div class=\"scroll\"><table><tr><th>stage</th><th>times</th><th>time</th><th>MB</th>\
          <th>GB/s</th></tr>\n",
     );
     for (name, count, time, bytes, rate) in report.totals.rows() {
         let rate = rate.map_or(String::new(), |rate| format!("{rate:.2}"));
         let bytes = if bytes > 0 {
-            bytes.to_string()
+            format!("{:.1}", bytes as f64 / 1e6)
         } else {
             String::new()
         };

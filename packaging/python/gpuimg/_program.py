@@ -2,6 +2,8 @@
 
 import os
 import sysconfig
+from importlib.metadata import PackageNotFoundError, files
+from typing import Iterator
 
 
 def program() -> str:
@@ -12,12 +14,23 @@ def program() -> str:
     named = os.environ.get("GPUIMG")
     if named:
         return named
-    # `pip install`, `pip install --user`, and `pip install --target`.
-    schemes = [None, "posix_user"]
-    folders = [sysconfig.get_path("scripts") if scheme is None else sysconfig.get_path("scripts", scheme) for scheme in schemes]
-    folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin"))
-    for folder in folders:
-        path = os.path.join(folder, "gpuimg")
+    tried = []
+    for path in _places():
         if os.path.isfile(path):
             return path
-    raise FileNotFoundError("the program gpuimg is not in {}; install the wheel again".format(", ".join(folders)))
+        tried.append(path)
+    raise FileNotFoundError("the program gpuimg is none of {}; install the wheel again".format(", ".join(tried)))
+
+
+def _places() -> Iterator[str]:
+    # Where the installer says that it put it: also right for a module that is found by PYTHONPATH, out of another environment.
+    try:
+        for file in files("gpuimg") or []:
+            if file.parts[-2:] == ("bin", "gpuimg"):
+                yield os.path.normpath(str(file.locate()))
+    except PackageNotFoundError:
+        pass
+    # `pip install --target` moves it, and does not say so.
+    yield os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin", "gpuimg")
+    yield os.path.join(sysconfig.get_path("scripts"), "gpuimg")
+    yield os.path.join(sysconfig.get_path("scripts", "posix_user"), "gpuimg")

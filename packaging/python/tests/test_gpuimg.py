@@ -37,6 +37,14 @@ def test_the_program_is_the_one_installed_with_the_module(folder):
     assert subprocess.run([sys.executable, "-m", "gpuimg", "--version"], stdout=subprocess.PIPE).stdout.decode() == said
 
 
+def test_a_module_found_by_pythonpath_has_its_own_program(folder):
+    modules = str(pathlib.Path(gpuimg.__file__).parent.parent)
+    outside = pathlib.Path(sys.base_prefix, "bin", "python{}.{}".format(*sys.version_info[:2]))
+    asked = [str(outside), "-c", "import gpuimg; print(gpuimg.program(), gpuimg.__version__)"]
+    said = subprocess.run(asked, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": modules}, check=True).stdout.decode()
+    assert said == "{} {}\n".format(pathlib.Path(sys.prefix, "bin", "gpuimg"), gpuimg.__version__)
+
+
 def test_the_wheel_has_man_pages_completions_types_and_licences(folder):
     share = pathlib.Path(sys.prefix, "share")
     for path in [

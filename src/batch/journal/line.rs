@@ -96,7 +96,7 @@ impl Marker {
 
 /// A name as text: each `%` and each byte that is not UTF-8 becomes `%` and two hexadecimal digits.
 /// Different names have different texts.
-fn escaped(name: &Path) -> String {
+pub fn escaped(name: &Path) -> String {
     let mut text = String::new();
     for chunk in name.as_os_str().as_bytes().utf8_chunks() {
         text += &chunk.valid().replace('%', "%25");
@@ -108,7 +108,8 @@ fn escaped(name: &Path) -> String {
     text
 }
 
-fn unescaped(text: &str) -> Option<PathBuf> {
+/// The name of a text that `escaped` has made; `None` for any other text.
+pub fn unescaped(text: &str) -> Option<PathBuf> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
     for part in parts {

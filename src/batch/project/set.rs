@@ -1,72 +1,23 @@
 //! The images of a projection: looked at first, and then read by the workers.
 
-use super::First;
+use super::{First, Kind};
 use crate::batch::item::{Item, Items};
 use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
 use crate::batch::workers::{Cores, Next, Workers};
 use crate::codec::{Reader, Reading};
 use crate::files::Source;
-use crate::image::{Image, Shape};
-use crate::metadata::{Alpha, Diagnostics, Metadata};
+use crate::image::Image;
+use crate::metadata::{Axis, Diagnostics, Metadata};
 use crate::ops::project::Projection;
 use crate::pipeline::{Resources, memory};
 use crate::timing::{Report as Times, Timeline};
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
-use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-
-/// What images must have in common, so that their samples can be compared place by place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
-    /// Width, height, channels and depth.
-    pub shape: Shape,
-    /// Whether samples are signed.
-    pub signed: bool,
-    white_is_zero: bool,
-    alpha: Alpha,
-    orientation: u16,
-}
-
-impl Kind {
-    fn of(shape: Shape, metadata: &Metadata) -> Kind {
-        Kind {
-            shape,
-            signed: metadata.signed,
-            white_is_zero: metadata.white_is_zero,
-            alpha: match shape.has_alpha() {
-                true => metadata.alpha,
-                false => Alpha::Independent,
-            },
-            orientation: metadata.orientation.unwrap_or(1),
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        self.shape.fmt(f)?;
-        if self.signed {
-            f.write_str(" with sign")?;
-        }
-        if self.white_is_zero {
-            f.write_str(", whose 0 is white")?;
-        }
-        match self.alpha {
-            Alpha::Independent => {}
-            Alpha::Associated => f.write_str(", with alpha that colours are multiplied by")?,
-            Alpha::Unspecified => f.write_str(", with a channel of no stated meaning")?,
-        }
-        match self.orientation {
-            1 => Ok(()),
-            turned => write!(f, ", with orientation {turned}"),
-        }
-    }
-}
 
 /// The images of a projection.
 #[derive(Debug)]
@@ -77,6 +28,8 @@ pub struct Set<'a> {
     pub first: First,
     /// The files that belong together: the item's index, and how many pages are taken of it.
     files: Vec<(usize, usize)>,
+    /// The pages that are taken of the only file, and how many it has; `None` for all pages.
+    taken: Option<(Vec<usize>, usize)>,
 }
 
 /// Called with each image, on the worker's thread; an error ends the run.
@@ -142,12 +95,14 @@ impl<'a> Set<'a> {
                     Ok(())
                 }
                 None => {
-                    let first = first(item, kind, &reading).with_context(|| unread(item))?;
+                    let first = first(index, item, kind, &reading);
+                    let first = first.with_context(|| unread(item))?;
                     set = Some(Set {
                         items,
                         reading,
                         first,
                         files: vec![(index, pages)],
+                        taken: None,
                     });
                     Ok(())
                 }
@@ -163,6 +118,55 @@ impl<'a> Set<'a> {
     /// How many images there are.
     pub fn pages(&self) -> usize {
         self.files.iter().map(|(_, pages)| pages).sum()
+    }
+
+    /// A set for each image that remains when the pages of the only file are projected along an axis,
+    /// with the metadata of the first page of each.
+    ///
+    /// # Errors
+    /// Several files, and one whose metadata do not name the axis.
+    pub fn along(&self, axis: Axis) -> Result<Vec<Set<'a>>> {
+        let &[(index, pages)] = &self.files[..] else {
+            bail!("--axis projects the pages of one file");
+        };
+        let item = &self.items.items[index];
+        let sets = || -> Result<Vec<Set>> {
+            let source = open(item)?;
+            let mut reader = Reader::open(&source, &self.reading)?;
+            ensure!(
+                reader.is_whole() && reader.pages().len() == pages,
+                "its axes are those of all of its pages, and not all are taken"
+            );
+            let (format, channels) = (reader.format(), self.first.kind.shape.channels);
+            let axes = format.axes(&self.first.metadata, channels, pages)?;
+            let axes =
+                axes.context("its metadata name no axes (without --axis all pages are taken)")?;
+            ensure!(
+                axes.size(axis) > 1,
+                "it has no axis {axis}: its pages are {axes}"
+            );
+            let groups = axes.groups(axis);
+            let images = groups.len();
+            let set = |pages_of_it: Vec<usize>| {
+                reader.turn_to(pages_of_it[0])?;
+                let mut diagnostics = Diagnostics::default();
+                let mut metadata = reader.metadata(&mut diagnostics)?;
+                format.collapse(&mut metadata, (axis, images), &mut diagnostics);
+                Ok(Set {
+                    items: self.items,
+                    reading: self.reading,
+                    first: First {
+                        metadata,
+                        diagnostics,
+                        ..self.first.clone()
+                    },
+                    files: vec![(index, pages_of_it.len())],
+                    taken: Some((pages_of_it, pages)),
+                })
+            };
+            groups.into_iter().map(set).collect()
+        };
+        sets().with_context(|| format!("cannot project {} along {axis}", item.input.display()))
     }
 
     /// Reads every image once, in any order, and calls `take` with each. What cannot be read is
@@ -253,7 +257,8 @@ impl<'a> Set<'a> {
             }
         };
         let reader = Reader::open(&source, &self.reading).and_then(|reader| {
-            ensure!(reader.pages().len() == pages, CHANGED);
+            let all = self.taken.as_ref().map_or(pages, |(_, all)| *all);
+            ensure!(reader.pages().len() == all, CHANGED);
             Ok(reader)
         });
         let mut reader = match reader.with_context(|| unread(item)) {
@@ -293,7 +298,10 @@ impl<'a> Set<'a> {
     }
 
     fn page(&self, reader: &mut Reader, page: usize) -> Result<(Image, Metadata)> {
-        reader.turn_to(page)?;
+        reader.turn_to(match &self.taken {
+            Some((taken, _)) => taken[page],
+            None => page,
+        })?;
         let image = reader.decode()?;
         let mut metadata = reader.metadata(&mut Diagnostics::default())?;
         metadata.check_maxval(image.samples());
@@ -352,8 +360,22 @@ fn look(item: &Item, reading: &Reading) -> Result<(Kind, usize)> {
     Ok((known.context("it has no page")?, pages.len()))
 }
 
-/// The first page of a file, for the result's metadata.
-fn first(item: &Item, kind: Kind, reading: &Reading) -> Result<First> {
+/// The kind of an image's first page.
+///
+/// # Errors
+/// It cannot be read.
+pub fn kind(item: &Item) -> Result<Kind> {
+    let source = open(item)?;
+    let reader = Reader::open(&source, &Reading::default())?;
+    let metadata = reader.metadata(&mut Diagnostics::default())?;
+    Ok(Kind::of(reader.shape(), &metadata))
+}
+
+/// The first page of a file, for the result's metadata; its place among the items.
+///
+/// # Errors
+/// It cannot be read.
+pub fn first(index: usize, item: &Item, kind: Kind, reading: &Reading) -> Result<First> {
     let source = open(item)?;
     let reader = Reader::open(&source, reading)?;
     let mut diagnostics = Diagnostics::default();
@@ -361,6 +383,7 @@ fn first(item: &Item, kind: Kind, reading: &Reading) -> Result<First> {
     let surveys = reader.surveys()?;
     Ok(First {
         path: item.input.clone(),
+        index,
         kind,
         metadata,
         bytes: surveys.first().map_or(0, |(_, bytes)| *bytes),

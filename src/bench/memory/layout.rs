@@ -1,12 +1,11 @@
-//! The layout of data in memory: rows, records, columns, scattered lines and cache preference of
-//! "Methods of effective organisation of parallel computing on GPUs", and the local memory of
-//! "Transposing a matrix".
+//! The layout of data in memory: rows, records, scattered lines and cache preference of "Methods of
+//! effective organisation of parallel computing on GPUs".
 
 use super::{COPY, READ};
 use crate::bench::case::Case;
-use crate::bench::context::{Sizes, shuffled, transposed, wrapping_sum};
+use crate::bench::context::{Sizes, shuffled, wrapping_sum};
 use crate::bench::table::Table;
-use crate::device::cuda::{self, Arg, Grid};
+use crate::device::cuda::{Arg, Grid};
 use rayon::prelude::*;
 
 pub(super) fn rows(sizes: Sizes, pitch: usize) -> Case {
@@ -113,6 +112,7 @@ pub(super) fn window(sizes: Sizes, shared: u8, id: &str) -> Case {
     let blocks = (sizes.bytes / (4 * WORDS)).min(128);
     let name = match shared {
         0 => "64 KiB a block read 64 times, L1 preferred",
+        50 => "64 KiB a block read 64 times, half and half",
         _ => "64 KiB a block read 64 times, shared preferred",
     };
     Case::gpu(
@@ -174,59 +174,6 @@ pub(super) fn gather(sizes: Sizes, scattered: bool) -> Case {
     .under(COPY)
 }
 
-pub(super) fn column(sizes: Sizes, stored_transposed: bool) -> Case {
-    const LENGTH: usize = 64;
-    let lines = sizes.bytes / 4 / LENGTH;
-    let (id, name, kernel) = match stored_transposed {
-        false => ("column", "a warp down a column, row-major", "down_columns"),
-        true => (
-            "column-transposed",
-            "a warp along a row, stored transposed",
-            "along_rows",
-        ),
-    };
-    Case::gpu(
-        Table::Memory,
-        id,
-        name,
-        "column",
-        sizes.bytes as u64,
-        move |context| {
-            let words = context.host.words();
-            let expected: Vec<u32> = words.par_chunks_exact(LENGTH).map(serial_sum).collect();
-            let expected = context.gpu.words(&expected)?;
-            let turned;
-            let data: &cuda::Buffer = if stored_transposed {
-                turned = context.gpu.words(&transposed(words, LENGTH))?;
-                &turned
-            } else {
-                &context.input
-            };
-            let kernel = context.kernel("papers/layout", kernel)?;
-            let sums = context.poisoned(4 * lines)?;
-            let args = [
-                Arg::Buffer(data),
-                Arg::U32(lines as u32),
-                Arg::U32(LENGTH as u32),
-                Arg::Buffer(&sums),
-            ];
-            let grid = Grid {
-                blocks: [lines.div_ceil(256) as u32, 1],
-                threads: [256, 1],
-            };
-            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
-            context.check(&sums, &expected, launch)?;
-            Ok(context.time(launch)?.into())
-        },
-    )
-    .under(READ)
-}
-
-fn serial_sum(words: &[u32]) -> u32 {
-    words.iter().fold(0, |sum, &word| sum.wrapping_add(word))
-}
-
 pub(super) fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
     let groups = sizes.bytes / (128 * lines);
     let (cache, kernel, kept) = match l1 {
@@ -267,43 +214,5 @@ pub(super) fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
         },
     )
     .touching(sizes.bytes as u64)
-    .under(READ)
-}
-
-pub(super) fn local(sizes: Sizes, n: usize, kernel: &'static str) -> Case {
-    let threads = sizes.bytes / 4 / n;
-    let bytes = (sizes.bytes + 4 * threads) as u64;
-    Case::gpu(
-        Table::Memory,
-        format!("local-{n}"),
-        format!("l[{n}] of each thread, then weighted sum"),
-        "local-memory",
-        bytes,
-        move |context| {
-            let weighted = |own: &[u32]| {
-                own.iter().zip(1u32..).fold(0u32, |sum, (&word, weight)| {
-                    sum.wrapping_add(word.wrapping_mul(weight))
-                })
-            };
-            let words = context.host.words().par_chunks_exact(n);
-            let expected: Vec<u32> = words.map(weighted).collect();
-            let expected = context.gpu.words(&expected)?;
-            let kernel = context.kernel("papers/layout", kernel)?;
-            let out = context.poisoned(4 * threads)?;
-            let args = [
-                Arg::Buffer(&context.input),
-                Arg::Buffer(&out),
-                Arg::U64(threads as u64),
-            ];
-            let grid = Grid {
-                blocks: [threads.div_ceil(128) as u32, 1],
-                threads: [128, 1],
-            };
-            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
-            context.check(&out, &expected, launch)?;
-            Ok(context.time(launch)?.into())
-        },
-    )
     .under(READ)
 }

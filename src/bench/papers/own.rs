@@ -1,7 +1,7 @@
 //! The systems that the program adds to the papers': its own kernels, its passes on the CPU, and
 //! ceilings.
 
-use super::{Paper, Topic, described};
+use super::{Paper, Topic};
 
 pub(super) static TOPICS: &[Topic] = &[
     Topic::of(
@@ -10,7 +10,6 @@ pub(super) static TOPICS: &[Topic] = &[
         "the most that this machine moves",
         "▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪  16 bytes a thread, everything at once",
         "Nothing that reads or writes as much can be faster: all other rows are held against these.",
-        None,
     ),
     Topic::of(
         Paper::Own,
@@ -18,7 +17,6 @@ pub(super) static TOPICS: &[Topic] = &[
         "transfers of every size, pinned and pageable",
         "pageable  host ▪ → staging ▪ ══► GPU ▪\npinned    host ▪ ══════════════► GPU ▪",
         "Pinned memory is reached directly; the call's cost fades from a few MiB on.",
-        described("transfer/up-pageable-large", "transfer/up-pinned-large"),
     ),
     Topic::of(
         Paper::Own,
@@ -26,15 +24,6 @@ pub(super) static TOPICS: &[Topic] = &[
         "up and down at once, on two streams",
         "host ══════► GPU\nhost ◄══════ GPU",
         "The link has two lanes: uploads and downloads need not take turns.",
-        described("transfer/up-pinned-large", "transfer/both-ways"),
-    ),
-    Topic::of(
-        Paper::Own,
-        "wide",
-        "16 bytes an access",
-        "thread 0           thread 1\n▪▪▪▪▪▪▪▪           ▪▪▪▪▪▪▪▪     8 samples each",
-        "Wide accesses keep more bytes under way with the same threads.",
-        described("memory/copy-filled", "memory/copy-wide"),
     ),
     Topic::of(
         Paper::Own,
@@ -42,7 +31,6 @@ pub(super) static TOPICS: &[Topic] = &[
         "exact rounding by an integer division, an element at a time",
         "▪ → ((p − min)·span + d/2) / d → ▪",
         "Exact rounding need not be slower than f32, but a division for each element costs more than + 0.5.",
-        described("normalize/exact-filled", "normalize/half-up-filled"),
     ),
     Topic::of(
         Paper::Own,
@@ -50,7 +38,13 @@ pub(super) static TOPICS: &[Topic] = &[
         "the program's scale pass: exact, 8 samples a thread, no division",
         "▪▪▪▪▪▪▪▪ → two floats' product → ▪▪▪▪▪▪▪▪",
         "The paper's idea at the memory's rate.",
-        described("normalize/exact-filled", "normalize/production"),
+    ),
+    Topic::of(
+        Paper::Own,
+        "minmax-registers",
+        "each thread's values in registers, as compilers of today keep them",
+        "register ▪ → after the last element → shared ▪▪▪▪",
+        "Shared memory is for what threads share.",
     ),
     Topic::of(
         Paper::Own,
@@ -58,7 +52,6 @@ pub(super) static TOPICS: &[Topic] = &[
         "the serial scan replaced by a tree",
         "▪▪▪▪▪▪▪▪ → ▪▪▪▪ → ▪▪ → ▪",
         "log n steps instead of n, once a block.",
-        described("minmax/serial", "minmax/tree"),
     ),
     Topic::of(
         Paper::Own,
@@ -66,7 +59,6 @@ pub(super) static TOPICS: &[Topic] = &[
         "the tree replaced by shuffles",
         "lane 0 ← 16, 0 ← 8, 0 ← 4, 0 ← 2, 0 ← 1   from register to register",
         "Inside a warp, values need no shared memory.",
-        described("minmax/tree", "minmax/warp"),
     ),
     Topic::of(
         Paper::Own,
@@ -74,7 +66,6 @@ pub(super) static TOPICS: &[Topic] = &[
         "the program's pass: packed pairs, 16 bytes an access",
         "▪▪│▪▪│▪▪│▪▪ → two samples an instruction",
         "The paper's one pass at the memory's rate.",
-        described("minmax/serial-filled", "minmax/production"),
     ),
     Topic::of(
         Paper::Own,
@@ -82,7 +73,6 @@ pub(super) static TOPICS: &[Topic] = &[
         "the program's transposition: tiles of words",
         "▪▪▪▪ → blocks turned in registers → padded tile → ▪▪▪▪",
         "Variant 3 with whole words and whole sectors.",
-        described("transpose/padded-32", "transpose/production"),
     ),
     Topic::of(
         Paper::Own,
@@ -90,7 +80,6 @@ pub(super) static TOPICS: &[Topic] = &[
         "the program's sum: 64-bit totals in one launch",
         "▪▪▪▪▪▪▪▪ → register → shuffles → one atomic a block",
         "Step 7 with wide loads and without the further pass.",
-        described("reduce/step-7", "reduce/production"),
     ),
     Topic::of(
         Paper::Own,
@@ -98,7 +87,6 @@ pub(super) static TOPICS: &[Topic] = &[
         "the program's kernels from 256² to 512 megapixels, beside a copy of as many bytes",
         "▪ │ ▪▪▪▪ │ ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪",
         "A small image costs the launches, one of some megapixels the cache, a large one the memory.",
-        None,
     ),
     Topic::of(
         Paper::Own,
@@ -106,6 +94,5 @@ pub(super) static TOPICS: &[Topic] = &[
         "the program's operations on the CPU",
         "chunk │ chunk │ chunk │ …   a core each, vector instructions",
         "What the GPU has to beat, its transfers included.",
-        None,
     ),
 ];

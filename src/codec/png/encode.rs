@@ -102,20 +102,14 @@ pub(super) fn write(
     target: &Target,
     fill: impl Fn(usize, &mut Piece) + Sync,
 ) -> Result<u64> {
-    let [before, behind] = [false, true].map(|behind| -> Vec<u8> {
-        let chunks = metadata::chunks(metadata, &layout.shape, behind).into_iter();
-        chunks
-            .flat_map(|known| chunk(known.kind, &known.data))
-            .collect()
-    });
+    let frame = Frame::new(layout, metadata);
     let mut sums = Sums {
         adler: 1,
         data: Vec::with_capacity(layout.segments),
-        segments: layout.segments,
-        behind,
+        frame: &frame,
     };
     let make = |index, piece: &mut Piece| {
-        piece.begin(layout, index, &before);
+        piece.begin(layout, index, &frame);
         fill(index, piece);
         piece.end();
         Ok(())
@@ -130,9 +124,63 @@ pub(super) fn write(
     };
     let len = ordered(layout.segments, (target, 0), Piece::default, make, pass)?;
     if layout.segments > 1 {
-        target.write_at(&sums.index(layout.rows), INDEX_AT)?;
+        target.write_at(&frame.index(&sums.data), INDEX_AT)?;
     }
     Ok(len)
+}
+
+/// What a file has around its image data.
+pub(super) struct Frame<'a> {
+    layout: &'a Layout,
+    /// Chunks of metadata before and behind the image data.
+    before: Vec<u8>,
+    behind: Vec<u8>,
+}
+
+impl<'a> Frame<'a> {
+    pub fn new(layout: &'a Layout, metadata: &Metadata) -> Frame<'a> {
+        let [before, behind] = [false, true].map(|behind| -> Vec<u8> {
+            let chunks = metadata::chunks(metadata, &layout.shape, behind).into_iter();
+            chunks
+                .flat_map(|known| chunk(known.kind, &known.data))
+                .collect()
+        });
+        Frame {
+            layout,
+            before,
+            behind,
+        }
+    }
+
+    /// The bytes before the first IDAT, for segments with deflate data of these lengths.
+    pub fn before(&self, lengths: &[usize]) -> Vec<u8> {
+        let mut bytes = self.unindexed();
+        if lengths.len() > 1 {
+            let index = self.index(lengths);
+            bytes[INDEX_AT as usize..][..index.len()].copy_from_slice(&index);
+        }
+        bytes
+    }
+
+    /// As `before`, with zeros in place of the index.
+    fn unindexed(&self) -> Vec<u8> {
+        let mut bytes = header(self.layout);
+        bytes.extend(&self.before);
+        bytes
+    }
+
+    /// The bytes behind the last IDAT.
+    pub fn behind(&self) -> Vec<u8> {
+        [&self.behind[..], &chunk(*b"IEND", &[])].concat()
+    }
+
+    /// The index chunk.
+    fn index(&self, lengths: &[usize]) -> Vec<u8> {
+        let mut data = vec![1];
+        data.extend((self.layout.rows as u32).to_be_bytes());
+        data.extend(lengths.iter().flat_map(|&len| (len as u32).to_be_bytes()));
+        chunk(INDEX, &data)
+    }
 }
 
 /// A chunk: length, type, data, CRC-32 of type and data.
@@ -187,9 +235,9 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Piece {
-    /// Writes the bytes before the deflate data of a segment; in the first piece also the chunks
-    /// `before`.
-    fn begin(&mut self, layout: &Layout, index: usize, before: &[u8]) {
+    /// Writes the bytes before the deflate data of a segment; in the first piece also the file's
+    /// beginning.
+    fn begin(&mut self, layout: &Layout, index: usize, frame: &Frame) {
         self.last = index + 1 == layout.segments;
         self.raw = layout.bytes(index);
         let out = &mut self.out;
@@ -197,8 +245,7 @@ impl Piece {
         // The most that any mode needs; memory that is not touched costs nothing.
         out.reserve(self.raw + self.raw / 2);
         if index == 0 {
-            out.extend(&header(layout));
-            out.extend(before);
+            out.extend(&frame.unindexed());
         }
         self.at = out.len();
         // A placeholder for the length, which is not known yet.
@@ -275,22 +322,20 @@ impl Piece {
 }
 
 /// The running sums over all segments, in order.
-struct Sums {
+struct Sums<'a> {
     /// Adler-32 of all filtered bytes so far.
     adler: u32,
     /// Bytes of each segment's deflate data so far.
-    data: Vec<u32>,
-    segments: usize,
-    /// Chunks that follow the image data.
-    behind: Vec<u8>,
+    data: Vec<usize>,
+    frame: &'a Frame<'a>,
 }
 
-impl Sums {
+impl Sums<'_> {
     /// Adds the next segment and completes its chunk.
     fn add(&mut self, piece: &mut Piece) {
         self.adler = adler::joined(self.adler, piece.adler, piece.raw);
-        self.data.push((piece.out.len() - piece.start) as u32);
-        let last = self.data.len() == self.segments;
+        self.data.push(piece.out.len() - piece.start);
+        let last = self.data.len() == self.frame.layout.segments;
         if last {
             let adler = self.adler.to_be_bytes();
             piece.crc.update(&adler);
@@ -301,16 +346,7 @@ impl Sums {
         let crc = piece.crc.clone().finalize();
         piece.out.extend(&crc.to_be_bytes());
         if last {
-            piece.out.extend(&self.behind);
-            piece.out.extend(&chunk(*b"IEND", &[]));
+            piece.out.extend(&self.frame.behind());
         }
-    }
-
-    /// The index chunk.
-    fn index(&self, rows: usize) -> Vec<u8> {
-        let mut data = vec![1];
-        data.extend((rows as u32).to_be_bytes());
-        data.extend(self.data.iter().flat_map(|len| len.to_be_bytes()));
-        chunk(INDEX, &data)
     }
 }

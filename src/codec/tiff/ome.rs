@@ -1,7 +1,8 @@
 //! Updates OME-XML (Open Microscopy Environment, OME model 2016-06) so that it is true of the output.
 
 use crate::image::Depth;
-use crate::metadata::Transform;
+use crate::metadata::{Axes, Axis, Transform};
+use anyhow::{Context, Result, ensure};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
@@ -66,6 +67,148 @@ fn pixels(element: &BytesStart, transform: &Transform) -> Option<String> {
         let value = value.replace('"', "&quot;");
         new.push_str(&format!(" {name}=\"{value}\""));
     }
+    Some(new)
+}
+
+/// The axes of the only image's pages.
+///
+/// # Errors
+/// XML that is not well-formed, several images, and pages in an order of their own.
+pub fn axes(xml: &str) -> Result<Axes> {
+    let damaged = "it has OME-XML that is not well-formed";
+    let mut reader = Reader::from_str(xml);
+    let mut found = None;
+    loop {
+        let event = reader.read_event().context(damaged)?;
+        let element = match &event {
+            Event::Eof => break,
+            Event::Start(element) | Event::Empty(element) => element,
+            _ => continue,
+        };
+        match element.local_name().as_ref() {
+            "Pixels" => {
+                ensure!(found.is_none(), "its OME-XML tells of several images");
+                found = Some(order(element).context(damaged)?);
+            }
+            "TiffData" => {
+                let axes = found.as_ref().context(damaged)?;
+                ensure!(
+                    is_in_order(element, axes).context(damaged)?,
+                    "its OME-XML puts pages in an order of their own"
+                );
+            }
+            _ => {}
+        }
+    }
+    found.context("its OME-XML tells of no image")
+}
+
+/// The number in an attribute.
+fn number(element: &BytesStart, name: &str) -> Option<usize> {
+    let attribute = element.try_get_attribute(name).ok()??;
+    attribute.value.parse().ok()
+}
+
+/// The axes of a `Pixels` element: its DimensionOrder is as XYCZT.
+fn order(element: &BytesStart) -> Option<Axes> {
+    let order = element.try_get_attribute("DimensionOrder").ok()??;
+    let axis = |letter: char| {
+        let (axis, name) = match letter {
+            'Z' => (Axis::Z, "SizeZ"),
+            'T' => (Axis::T, "SizeT"),
+            'C' => (Axis::C, "SizeC"),
+            _ => return None,
+        };
+        Some((axis, number(element, name).filter(|size| *size > 0)?))
+    };
+    let letters = order.value.strip_prefix("XY")?.chars();
+    let axes: Vec<(Axis, usize)> = letters.map(axis).collect::<Option<_>>()?;
+    let axes: [(Axis, usize); 3] = axes.try_into().ok()?;
+    let each = [Axis::Z, Axis::T, Axis::C];
+    let has = |axis: &Axis| axes.iter().any(|(known, _)| known == axis);
+    each.iter().all(has).then_some(Axes(axes))
+}
+
+/// Whether a `TiffData` element says what is so without it: that the plane at its place is the page of
+/// its number.
+fn is_in_order(element: &BytesStart, axes: &Axes) -> Option<bool> {
+    let (mut place, mut stride) = (0usize, 1usize);
+    for (axis, size) in axes.0 {
+        let first = match axis {
+            Axis::Z => "FirstZ",
+            Axis::T => "FirstT",
+            Axis::C => "FirstC",
+        };
+        let first = number(element, first).unwrap_or(0);
+        place = place.checked_add(first.checked_mul(stride)?)?;
+        stride = stride.checked_mul(size)?;
+    }
+    Some(number(element, "IFD").unwrap_or(0) == place)
+}
+
+/// OME-XML of which the pages along `axis` have been made one. `None` for text that is not well-formed
+/// XML.
+pub fn collapse(xml: &str, axis: Axis) -> Option<String> {
+    let (size, steps): (_, &[&str]) = match axis {
+        Axis::Z => ("SizeZ", &["PhysicalSizeZ", "PhysicalSizeZUnit"]),
+        Axis::T => ("SizeT", &["TimeIncrement", "TimeIncrementUnit"]),
+        Axis::C => ("SizeC", &[]),
+    };
+    let mut reader = Reader::from_str(xml);
+    let mut new = String::with_capacity(xml.len());
+    let (mut copied, mut channels, mut pages) = (0, 0, 0);
+    loop {
+        let start = usize::try_from(reader.buffer_position()).ok()?;
+        let event = reader.read_event().ok()?;
+        let (element, is_empty) = match &event {
+            Event::Eof => break,
+            Event::Start(element) => (element, false),
+            Event::Empty(element) => (element, true),
+            _ => continue,
+        };
+        let name = element.local_name();
+        let goes = match name.as_ref() {
+            "Pixels" => {
+                new.push_str(xml.get(copied..start)?);
+                new.push('<');
+                new.push_str(element.name().as_ref());
+                for attribute in element.attributes() {
+                    let attribute = attribute.ok()?;
+                    let key = attribute.key.as_ref();
+                    let value = if key == size { "1" } else { &*attribute.value };
+                    if !steps.contains(&key) {
+                        let value = value.replace('"', "&quot;");
+                        new.push_str(&format!(" {key}=\"{value}\""));
+                    }
+                }
+                new.push_str(if is_empty { "/>" } else { ">" });
+                copied = usize::try_from(reader.buffer_position()).ok()?;
+                continue;
+            }
+            "Channel" => {
+                channels += 1;
+                axis == Axis::C && channels > 1
+            }
+            "TiffData" => {
+                pages += 1;
+                true
+            }
+            // They describe single pages.
+            "Plane" => true,
+            _ => false,
+        };
+        if goes {
+            new.push_str(xml.get(copied..start)?);
+            if name.as_ref() == "TiffData" && pages == 1 {
+                new.push_str(&format!("<{}/>", element.name().as_ref()));
+            }
+            if !is_empty {
+                reader.read_to_end(element.name()).ok()?;
+            }
+            copied = usize::try_from(reader.buffer_position()).ok()?;
+        }
+    }
+    new.push_str(xml.get(copied..)?);
     Some(new)
 }
 

@@ -105,6 +105,8 @@ impl Packer<'_> {
     }
 }
 
+// For the SIMD of `put_simd.rs`.
+#[cfg(target_arch = "x86_64")]
 impl Packer<'_> {
     /// As eight calls of `put`, with one bounds check for all: `reserve` must have made room for 128
     /// bytes more.

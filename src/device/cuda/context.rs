@@ -4,6 +4,7 @@ use super::allocator::Allocator;
 use super::budget::{Budget, limit};
 use super::error::description;
 use super::kernel::Kernel;
+use super::staging::Staging;
 use crate::device::modules::Modules;
 use crate::device::slots::{self, Slots};
 use crate::device::{Unusable, link};
@@ -29,6 +30,7 @@ pub struct Gpu {
     /// The kernels loaded so far.
     pub(super) kernels: Arc<RwLock<HashMap<String, Kernel>>>,
     pub(super) allocator: Arc<Allocator>,
+    pub(super) staging: Staging,
     pub(super) budget: Arc<Budget>,
     pub(super) multiprocessors: u32,
     /// The clock anchor: one instant on the host's clock and the same instant on the GPU's, shared
@@ -61,7 +63,7 @@ pub struct Facts {
     /// PCI domain, bus and device.
     pub address: [i32; 3],
     /// The embedded form of each kernel for this GPU: `compute_90`.
-    pub form: &'static str,
+    pub form: String,
 }
 
 impl Gpu {
@@ -78,6 +80,7 @@ impl Gpu {
                 modules: Arc::new(Modules::for_capability(context.compute_capability()?)?),
                 kernels: Arc::default(),
                 allocator: Arc::new(Allocator::plain(stream.clone(), budget.clone())),
+                staging: Staging::new(stream.clone()),
                 stream,
                 budget,
                 multiprocessors: context.attribute(count).map_or(1, |count| count as u32),
@@ -109,6 +112,7 @@ impl Gpu {
         };
         Ok(Gpu {
             context: self.context.clone(),
+            staging: Staging::new(stream.clone()),
             stream,
             allocator: Arc::new(allocator),
             modules: self.modules.clone(),

@@ -82,33 +82,37 @@ impl Gpu {
         Ok(buffer)
     }
 
-    /// Copies all of `host` to the beginning of `buffer`, through the driver's staging memory.
-    /// Returns when `host` may be changed again; kernels launched later see the data.
+    /// Copies all of `host` to the beginning of `buffer`, through staging memory. Returns when `host` may
+    /// be changed again; kernels launched later see the data.
     pub fn send(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
-        ensure!(host.len() <= buffer.len, "a copy past the buffer's end");
-        self.context.bind_to_thread()?;
-        // On this stream, like all work that may use the buffer before and after.
-        // SAFETY: `buffer` has at least as many bytes as are copied. For pageable memory, CUDA has
-        // copied the data to its staging memory when this returns; a copy from pinned memory is
-        // waited for.
-        let queued =
-            unsafe { result::memcpy_htod_async(buffer.pointer, host, self.stream.cu_stream()) };
-        if is_known(host) {
-            self.wait()?;
-        }
-        queued.map_err(|error| anyhow!("{}", description(&error)))
+        self.send_to(host, buffer, 0)
     }
 
     /// As `send`, but to byte `to` of the buffer and those after it.
     pub fn send_to(&self, host: &[u8], buffer: &Buffer, to: usize) -> Result<()> {
         let target = buffer.part(to, host.len())?;
         self.context.bind_to_thread()?;
-        // SAFETY: as in `send`; the part lies inside the buffer.
-        let queued = unsafe { result::memcpy_htod_async(target, host, self.stream.cu_stream()) };
+        // On this stream, like all work that may use the buffer before and after.
+        let queue = |host: &[u8]| {
+            // SAFETY: the part lies inside the buffer. Staging memory is not touched before the stream
+            // was waited for; of pageable memory CUDA has made a copy when this returns; and a copy
+            // from other pinned memory is waited for below.
+            unsafe { result::memcpy_htod_async(target, host, self.stream.cu_stream()) }
+                .map_err(|error| anyhow!("{}", description(&error)))
+        };
+        let staged = |memory: &mut [u8]| {
+            memory.copy_from_slice(host);
+            queue(memory)
+        };
+        let make = |bytes| self.page_locked(bytes);
+        if let Some(queued) = self.staging.with(host.len(), false, make, staged) {
+            return queued;
+        }
+        let queued = queue(host);
         if is_known(host) {
             self.wait()?;
         }
-        queued.map_err(|error| anyhow!("{}", description(&error)))
+        queued
     }
 
     /// Copies a range of bytes of every row of `host`, whose rows have `pitch` bytes, to `buffer`,
@@ -164,14 +168,30 @@ impl Gpu {
 
     /// As `fetch`, from byte `from` of the buffer on.
     pub fn fetch_from(&self, buffer: &Buffer, from: usize, host: &mut [u8]) -> Result<()> {
-        let source = buffer.part(from, host.len())?;
+        let len = host.len();
+        let source = buffer.part(from, len)?;
         self.context.bind_to_thread()?;
         // Not the call without a stream: those of several threads wait for one another.
-        // SAFETY: the buffer has as many bytes. The copy is waited for before `host` is released;
-        // if waiting fails, the context is dead and its copies have ended too.
-        let queued = unsafe { result::memcpy_dtoh_async(host, source, self.stream.cu_stream()) };
-        self.wait()?;
-        queued.map_err(|error| anyhow!("{}", description(&error)))
+        let read = |host: &mut [u8]| {
+            // SAFETY: the buffer has as many bytes. The copy is waited for before the memory is released;
+            // if waiting fails, the context is dead and its copies have ended too.
+            let queued =
+                unsafe { result::memcpy_dtoh_async(host, source, self.stream.cu_stream()) };
+            let ended = self.stream.synchronize();
+            queued
+                .and(ended)
+                .map_err(|error| anyhow!("{}", description(&error)))
+        };
+        let staged = |memory: &mut [u8]| {
+            read(memory)?;
+            host.copy_from_slice(memory);
+            Ok(())
+        };
+        let make = |bytes| self.page_locked(bytes);
+        match self.staging.with(len, true, make, staged) {
+            Some(read) => read,
+            None => read(host),
+        }
     }
 
     /// Copies the words of a small buffer to the host, after all queued work.

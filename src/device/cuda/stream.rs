@@ -4,6 +4,7 @@ use super::context::Gpu;
 use super::error::description;
 use super::kernel::{Grid, Kernel};
 use super::memory::Buffer;
+use super::staging::Staging;
 use anyhow::{Result, anyhow};
 use cudarc::driver::{LaunchConfig, PushKernelArg};
 
@@ -25,8 +26,8 @@ pub enum Arg<'a> {
 impl Gpu {
     /// Waits for all queued work.
     pub fn wait(&self) -> Result<()> {
-        self.stream
-            .synchronize()
+        self.staging
+            .wait()
             .map_err(|error| anyhow!("{}", description(&error)))
     }
 
@@ -79,8 +80,10 @@ impl Gpu {
 
     /// The same GPU with its work queued on CUDA's default stream, as in the papers' programs.
     pub fn on_default_stream(self) -> Gpu {
+        let stream = self.context.default_stream();
         Gpu {
-            stream: self.context.default_stream(),
+            staging: Staging::new(stream.clone()),
+            stream,
             ..self
         }
     }

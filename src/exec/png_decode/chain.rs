@@ -5,7 +5,7 @@
 //! are parts that began at a wrong bit. None of this happens to most files, and little to others.
 
 use super::records::{CODES_WORDS, Part, Place, Stored, codes};
-use crate::codec::packed::Unsuited;
+use crate::codec::packed::{Stream, Unsuited};
 use crate::deflate::inflate::BitReader;
 use crate::deflate::inflate::block_header::{Tables, read_lengths};
 use std::ops::Range;
@@ -15,6 +15,9 @@ pub const FIRST: u32 = 16;
 
 /// Bits of the longest part, as in kernels/png_inflate.cu.
 pub const SPAN: u32 = 96 << 10;
+
+/// Bytes of a block's header, at most: 17 bits, 19 lengths of 3 bits, and 320 of at most 14, and what is read ahead.
+const HEADER: usize = 640;
 
 /// How often the GPU may be asked again, and for how many blocks that it did not find.
 const ROUNDS: usize = 24;
@@ -113,7 +116,7 @@ impl Chain {
     }
 
     /// Follows the chain to its end, or as far as can be known.
-    pub fn step(&mut self, stream: &[u8]) -> Result<Step, Unsuited> {
+    pub fn step(&mut self, stream: Stream) -> Result<Step, Unsuited> {
         self.rounds += 1;
         if self.rounds > ROUNDS {
             return Err(Unsuited::new("its blocks do not tell where they begin"));
@@ -273,12 +276,13 @@ impl Chain {
     /// Passes a stored block at a bit, or makes a block that the GPU did not find known to it.
     fn between(
         &mut self,
-        stream: &[u8],
+        stream: Stream,
         (at, bound): (u32, u32),
         again: &mut Again,
         found: &mut Inflated,
     ) -> Result<Between, Unsuited> {
-        let mut input = stream.get(at as usize / 8..).ok_or_else(corrupt)?;
+        let window = stream.bytes(at as usize / 8, HEADER);
+        let mut input = &window[..];
         let all = input.len();
         let mut bits = BitReader::default();
         bits.top_up(&mut input);
@@ -289,9 +293,10 @@ impl Chain {
         let kind = bits.take(2);
         if kind == 0 {
             let from = (at as usize + 3).div_ceil(8);
-            let head = stream.get(from..from + 4).ok_or_else(corrupt)?;
-            let len = u16::from_le_bytes([head[0], head[1]]);
-            if len != !u16::from_le_bytes([head[2], head[3]]) {
+            let head = stream.bytes(from, 4);
+            let &[l0, l1, n0, n1] = head.first_chunk().ok_or_else(corrupt)?;
+            let len = u16::from_le_bytes([l0, l1]);
+            if len != !u16::from_le_bytes([n0, n1]) {
                 return Err(corrupt());
             }
             let end = from + 4 + usize::from(len);
@@ -349,8 +354,8 @@ impl Chain {
 }
 
 /// Whether a header at this bit is that of the stream's last block.
-fn is_last(stream: &[u8], head: u32) -> bool {
-    let byte = stream.get(head as usize / 8);
+fn is_last(stream: Stream, head: u32) -> bool {
+    let byte = stream.byte(head as usize / 8);
     byte.is_some_and(|byte| byte >> (head % 8) & 1 != 0)
 }
 

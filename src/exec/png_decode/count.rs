@@ -192,7 +192,7 @@ pub fn count(
     let mut known = most.min(reported.codes as usize);
     let mut chain = Chain::new(bits, found, known as u32);
     let inflated = loop {
-        match chain.step(&job.host()?[..head.len]) {
+        match chain.step(head.stream(job.host()?)) {
             Err(unsuited) => return Ok(Err(unsuited)),
             Ok(Step::Done(inflated)) => break inflated,
             Ok(Step::Again(again)) => {

@@ -9,7 +9,7 @@ use crate::device::job::Job;
 use crate::image::{HostMemory, Image, Shape, Values};
 use crate::ops::with_samples;
 use crate::timing::Timeline;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -74,10 +74,11 @@ impl Accumulator {
         })
     }
 
-    /// Bytes that it takes for images of this shape.
+    /// Bytes that it takes for images of this shape, and that its `numbers` are.
     pub fn memory(project: Project, shape: &Shape) -> u64 {
         let sums = matches!(project.how, Projection::Sum | Projection::Mean);
-        shape.samples() as u64 * if sums { 4 } else { shape.depth.bytes() as u64 }
+        let each = if sums { 4 } else { shape.depth.bytes() as u64 };
+        (shape.samples() as u64).saturating_mul(each)
     }
 
     /// How many images were added.
@@ -162,6 +163,75 @@ impl Accumulator {
             }
         }
         Ok(())
+    }
+}
+
+/// The numbers of an accumulator, to be kept in a file and joined with those of other images.
+impl Accumulator {
+    /// What is known of every sample, in order: sums of 4 bytes, or samples; little-endian.
+    ///
+    /// # Errors
+    /// A GPU's.
+    pub fn numbers(&mut self) -> Result<Vec<u8>> {
+        self.join_gpus()?;
+        let each = self.fold.bytes(&self.shape);
+        let mut numbers = Vec::with_capacity(self.shape.samples() * each);
+        for (index, known) in self.parts.iter().enumerate() {
+            let samples = PART.min(self.shape.samples() - index * PART);
+            let known = locked(known);
+            numbers.extend_from_slice(&bytemuck::cast_slice(&known)[..samples * each]);
+        }
+        little_endian(&mut numbers, each);
+        Ok(numbers)
+    }
+
+    /// Adds the numbers of other `images` of the same projection.
+    ///
+    /// # Errors
+    /// Too many images, as many bytes as other images have, and sums that so many images cannot have.
+    pub fn join(&mut self, mut numbers: Vec<u8>, images: usize) -> Result<()> {
+        let each = self.fold.bytes(&self.shape);
+        ensure!(
+            numbers.len() == self.shape.samples() * each,
+            "it is of images of another size"
+        );
+        let before = self.images();
+        let sum = before.checked_add(images).filter(|sum| *sum <= MOST_IMAGES);
+        let sum = sum.context(TOO_MANY)?;
+        little_endian(&mut numbers, each);
+        let most = images as u64 * u64::from(self.shape.depth.full());
+        for (numbers, known) in numbers.chunks(PART * each).zip(&self.parts) {
+            let mut known = locked(known);
+            match (self.fold, each) {
+                (Fold::Add, _) => {
+                    let words = numbers.as_chunks::<4>().0.iter();
+                    for (known, word) in known.iter_mut().zip(words) {
+                        let word = u32::from_ne_bytes(*word);
+                        ensure!(
+                            u64::from(word) <= most,
+                            "it is damaged: it has a sum that its images cannot have"
+                        );
+                        // At most 65535 images are known, and so 32 bits hold it.
+                        *known += word;
+                    }
+                }
+                (fold, 1) => fold.run::<u8>(numbers, &mut known),
+                (fold, _) => {
+                    let words = numbers.as_chunks::<2>().0.iter();
+                    let words: Vec<u16> = words.map(|word| u16::from_ne_bytes(*word)).collect();
+                    fold.run::<u16>(&words, &mut known);
+                }
+            }
+        }
+        self.images.store(sum, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Numbers of `each` bytes from the machine's order to that of files, or back.
+fn little_endian(numbers: &mut [u8], each: usize) {
+    if cfg!(target_endian = "big") {
+        numbers.chunks_mut(each).for_each(<[u8]>::reverse);
     }
 }
 

@@ -2,16 +2,40 @@
 
 use super::{PageProcessor, upright};
 use crate::codec;
+use crate::exec::Task;
 use crate::image::Shape;
 use crate::metadata::{Diagnostics, Effect, Metadata, Transform};
-use crate::ops::Operation;
+use crate::ops::{Operation, chain};
+
+/// Updates the metadata of a page after all operations but the last, as if a file lay between any
+/// two. The page was `read` in one shape and `prepared` in another, turned upright and widened.
+/// Returns the shape that the last operation was given.
+pub fn pass(
+    processor: &PageProcessor,
+    metadata: &mut Metadata,
+    tasks: &[Task],
+    (read, prepared): (Shape, Shape),
+    diagnostics: &mut Diagnostics,
+) -> Shape {
+    let (mut from, mut shape) = (read, prepared);
+    for (step, pair) in tasks.windows(2).enumerate() {
+        let [task, next] = pair else { continue };
+        shape = chain::output(task.op, shape);
+        let effect = (task.op.effect(), step == 0);
+        update(processor, metadata, effect, (from, shape), diagnostics);
+        metadata.signed = next.types.read.signed;
+        from = shape;
+    }
+    from
+}
 
 /// Updates the metadata of a page after `upright::turn`, a change of depth, and an operation of this
-/// effect. `from` is the page's shape as it was read, `to` that of the result.
+/// effect; `first` if it is the first one. `from` is the page's shape as it was read, or after the
+/// operation before, `to` that of the result.
 pub fn update(
     processor: &PageProcessor,
     metadata: &mut Metadata,
-    effect: Effect,
+    (effect, first): (Effect, bool),
     (mut from, to): (Shape, Shape),
     diagnostics: &mut Diagnostics,
 ) {
@@ -20,7 +44,7 @@ pub fn update(
         from,
         to,
         pages: processor.reader.pages().len(),
-        whole: processor.reader.is_whole(),
+        whole: processor.reader.is_whole() || !first,
     };
     if let Some(symmetry) = upright::symmetry(processor, metadata) {
         let turned = Transform {

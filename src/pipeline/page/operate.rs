@@ -1,69 +1,104 @@
-//! Runs the operation on a page that has been brought to its orientation and depth.
+//! Runs the operations on a page that has been brought to its orientation and depth.
 
 use super::{PageProcessor, read, write};
 use crate::codec::Writer;
 use crate::device::NoMemory;
 use crate::exec::{Pixels, Task};
-use crate::image::{Depth, Shape, Values};
+use crate::image::{Shape, Values};
 use crate::metadata::{Alpha, Effect, Metadata};
-use crate::ops::{Executed, Operation, SampleTypes};
+use crate::ops::{Executed, Operation, SampleTypes, chain};
+use crate::pipeline::stack::StackStatistics;
 use anyhow::{Result, ensure};
 use std::time::Instant;
 
-/// Runs the operation on the pixels of a page.
-pub fn run(processor: &mut PageProcessor, task: &Task, pixels: Pixels) -> Result<Executed<Pixels>> {
+/// Runs operations on the pixels of a page.
+pub fn run(
+    processor: &mut PageProcessor,
+    tasks: &[Task],
+    pixels: Pixels,
+) -> Result<Executed<Pixels>> {
     let shape = pixels.shape();
     let form = write::form(processor, shape);
     let resident = matches!(pixels, Pixels::Device(_));
-    let mut executed = processor.executor.run(task, pixels, form);
+    let mut executed = processor.executor.run(tasks, pixels, form);
     if resident && executed.as_ref().is_err_and(|error| error.is::<NoMemory>()) {
-        // Device memory holds the decoded image, but not the operation's result as well: the
-        // host decodes the image again, and the operation runs in bands.
+        // Device memory holds the decoded image, but not an operation's result as well: the
+        // host decodes the image again, and the operations run in bands.
         processor.since = Instant::now();
         let image = read::decode_on_host(processor)?;
         read::tell_decoded(processor, shape);
-        executed = processor.executor.run(task, Pixels::Host(image), form);
+        executed = processor.executor.run(tasks, Pixels::Host(image), form);
     }
     executed.map_err(|error| processor.sentences.failed(error))
 }
 
-/// The sample types of a page: in memory, where its depth is `depth`, in the input, where its shape
-/// is `shape`, and in the output.
-pub fn sample_types(
+/// The operations on a page that was `read` in one shape and `prepared` in another, turned upright and
+/// widened; each with the types of the samples that it is given and gives, and with the statistic of
+/// its stack.
+pub fn tasks<'a>(
     processor: &PageProcessor,
-    op: &dyn Operation,
+    ops: &[&'a dyn Operation],
+    stack: &'a StackStatistics,
     metadata: &Metadata,
-    shape: Shape,
-    depth: Depth,
-) -> SampleTypes {
-    let made = op.made(shape.depth);
-    let read = metadata.values(shape.depth);
+    (read, prepared): (Shape, Shape),
+) -> Vec<Task<'a>> {
     let wanted = processor.output.and_then(|(output, _)| output.depth);
     let has_sign = |writer: &Writer| writer.format().capabilities().signed;
-    let written = Values {
-        depth: wanted.unwrap_or(made),
-        // 32 bits become fewer without sign.
-        signed: read.signed
-            && made == shape.depth
-            && processor.writer.as_ref().is_none_or(has_sign),
+    let has_sign = processor.writer.as_ref().is_none_or(has_sign);
+    let (channels, mut depth) = (read.channels, prepared.depth);
+    let mut values = metadata.values(read.depth);
+    let task = |(step, op): (usize, &&'a dyn Operation)| {
+        let is_last = step + 1 == ops.len();
+        let made = op.made(depth);
+        let types = SampleTypes {
+            channels,
+            depth,
+            read: values,
+            written: Values {
+                depth: wanted.filter(|_| is_last).unwrap_or(made),
+                // 32 bits become fewer without sign.
+                signed: values.signed && made == depth && has_sign,
+            },
+        };
+        if made != depth {
+            depth = types.written.depth;
+        }
+        values = Values {
+            depth,
+            // As in a file between the two: the sign is meaningless once values are stretched.
+            signed: match op.effect() {
+                Effect::Values => types.written.signed,
+                _ => values.signed,
+            },
+        };
+        Task {
+            op: *op,
+            types,
+            statistics: stack.of(step, &types),
+        }
     };
-    SampleTypes {
-        channels: shape.channels,
-        depth,
-        read,
-        written,
-    }
+    ops.iter().enumerate().map(task).collect()
 }
 
-/// A warning about an operation whose result may surprise on samples with this metadata, of an image
-/// of this shape.
+/// The effect of the last operation.
+pub fn last(tasks: &[Task]) -> Effect {
+    tasks
+        .last()
+        .map_or(Effect::Numbers, |task| task.op.effect())
+}
+
+/// A warning about operations whose result may surprise on samples with this metadata, of an image of
+/// this shape.
 ///
 /// # Errors
-/// A channel that the operation can neither keep nor change.
-pub fn warning(op: &dyn Operation, metadata: &Metadata, shape: &Shape) -> Result<Option<String>> {
-    let keeps = op.made(shape.depth) == shape.depth;
+/// A channel that the operations can neither keep nor change.
+pub fn warning(
+    ops: &[&dyn Operation],
+    metadata: &Metadata,
+    shape: &Shape,
+) -> Result<Option<String>> {
     ensure!(
-        keeps || metadata.alpha != Alpha::Unspecified,
+        chain::made(ops, shape.depth) == shape.depth || metadata.alpha != Alpha::Unspecified,
         "its last channel, of no stated meaning, has {}, which nothing says how to make 16",
         shape.depth
     );
@@ -74,5 +109,6 @@ pub fn warning(op: &dyn Operation, metadata: &Metadata, shape: &Shape) -> Result
         Alpha::Unspecified => "its last channel, of no stated meaning, is left as it is",
         Alpha::Independent => return Ok(None),
     };
-    Ok((op.effect() == Effect::Values).then(|| warning.into()))
+    let stretches = ops.iter().any(|op| op.effect() == Effect::Values);
+    Ok(stretches.then(|| warning.into()))
 }

@@ -1,4 +1,4 @@
-//! Decodes a page: on the GPU that will run the operation, if it is the only page of a PNG and large
+//! Decodes a page: on the GPU that will run the operations, if it is the only page of a PNG and large
 //! enough, else on the host.
 
 use super::{Page, PageProcessor, write};
@@ -12,11 +12,11 @@ use std::time::Instant;
 /// Decodes the page at `index` among the selected pages.
 pub fn decode(
     processor: &mut PageProcessor,
-    op: &dyn Operation,
+    ops: &[&dyn Operation],
     index: usize,
     diagnostics: &mut Diagnostics,
 ) -> Result<Page> {
-    if let Some(page) = decode_on_gpu(processor, op, diagnostics)? {
+    if let Some(page) = decode_on_gpu(processor, ops, diagnostics)? {
         return Ok(page);
     }
     let unread = || processor.sentences.unread();
@@ -51,7 +51,7 @@ pub fn tell_decoded(processor: &mut PageProcessor, shape: Shape) {
 /// its samples before the operation; or since its file does not suit, which a note then says.
 fn decode_on_gpu(
     processor: &mut PageProcessor,
-    op: &dyn Operation,
+    ops: &[&dyn Operation],
     diagnostics: &mut Diagnostics,
 ) -> Result<Option<Page>> {
     let output = processor.output.map(|(output, _)| output);
@@ -67,7 +67,7 @@ fn decode_on_gpu(
     let sentences = processor.sentences;
     let gpu = processor
         .executor
-        .decoder(op, &shape, write::form(processor, shape));
+        .decoder(ops, &shape, write::form(processor, shape));
     let Some(gpu) = gpu.map_err(|error| sentences.failed(error))? else {
         return Ok(None);
     };

@@ -13,7 +13,7 @@ pub fn turn(processor: &mut PageProcessor, pixels: Pixels, metadata: &Metadata) 
         return Ok(pixels);
     };
     let task = Task::plain(&symmetry, &pixels.shape());
-    let executed = processor.executor.run(&task, pixels, Form::Samples);
+    let executed = processor.executor.run(&[task], pixels, Form::Samples);
     let executed = executed.map_err(|error| processor.sentences.failed(error))?;
     match executed.result {
         OpResult::Image(pixels) => Ok(pixels),

@@ -1,10 +1,9 @@
-//! Reads the compressed data of a PNG for a GPU, and checks them as far as they are not inflated.
+//! Reads the compressed data of a PNG for a GPU, which checks them, and checks what follows them.
 
 use super::PngDecoder;
 use super::chunks::Chunks;
 use super::header::Colour;
-use crate::codec::packed::{Expansion, Head, PADDING, Packed, Unsuited};
-use crate::deflate::inflate::parallel::Input;
+use crate::codec::packed::{Expansion, Head, PADDING, Packed, Piece, Unsuited};
 use crate::deflate::zlib::is_zlib;
 use crate::image::buffer::Buffer;
 
@@ -13,8 +12,12 @@ const MOST_STREAM: usize = (1 << 29) - (1 << 16);
 const MOST_BYTES: usize = u32::MAX as usize - (1 << 16);
 const MOST_ROW: usize = 1 << 29;
 
-/// Reads the image data of a file that has been opened and not decoded, and checks all that
-/// follows them.
+/// Chunks of a stream, at most, and one more for each of so many bytes.
+const MOST_PIECES: usize = 1024;
+const SMALL_PIECE: usize = 256;
+
+/// Reads the image data of a file that has been opened and not decoded, and checks all chunks that
+/// follow them.
 ///
 /// # Errors
 /// An error of the file, which the CPU's decoder finds and reports too, or a limit of the kernels.
@@ -35,24 +38,18 @@ pub fn read(reader: &PngDecoder) -> Result<Packed, Unsuited> {
         return Err(Unsuited::new("its data are too many for the kernels"));
     }
     let mut memory = Buffer::<u8>::any(room + 2 * PADDING).map_err(unsuited)?;
-    let mut data = reader.prelude.image_data(reader.source).map_err(unsuited)?;
-    let mut len = 0;
-    loop {
-        let piece = data.peek().map_err(unsuited)?;
-        if piece.is_empty() {
-            break;
-        }
-        let count = piece.len();
-        memory[len..len + count].copy_from_slice(piece);
-        data.consume(count).map_err(unsuited)?;
-        len += count;
-    }
-    data.finish().map_err(unsuited)?;
-    memory[len..len + 2 * PADDING].fill(0);
-    if !memory[..len].first_chunk().is_some_and(is_zlib) {
-        return Err(Unsuited::new("it has no zlib stream"));
-    }
-    Ok(Packed {
+    memory[room..].fill(0);
+    let start = reader.prelude.data;
+    let read = reader.source.read_at(&mut memory[..room], start);
+    read.map_err(unsuited)?;
+    let pieces = pieces(&memory[..room])?;
+    let span = pieces
+        .last()
+        .map_or(0, |piece| piece.at + 4 + piece.len + 4);
+    let len = pieces.last().map_or(0, |piece| piece.to + piece.len);
+    let mut chunks = Chunks::new(reader.source);
+    chunks.finish(start + span as u64).map_err(unsuited)?;
+    let packed = Packed {
         head: Head {
             shape: reader.shape,
             width: header.width,
@@ -60,12 +57,40 @@ pub fn read(reader: &PngDecoder) -> Result<Packed, Unsuited> {
             bits: header.bits,
             expansion,
             len,
+            pieces,
+            span,
             bytes,
             row,
             step: header.pixel_bits().div_ceil(8) as usize,
         },
         memory,
-    })
+    };
+    let begins = packed.head.stream(&packed.memory).bytes(0, 2);
+    if !begins.first_chunk().is_some_and(is_zlib) {
+        return Err(Unsuited::new("it has no zlib stream"));
+    }
+    Ok(packed)
+}
+
+/// The IDAT chunks with which `bytes` of a file begin. Their CRCs are the kernels' to check.
+fn pieces(bytes: &[u8]) -> Result<Vec<Piece>, Unsuited> {
+    let (mut pieces, mut start, mut to) = (Vec::new(), 0, 0);
+    let word = |at: usize| {
+        let word = bytes.get(at..)?.first_chunk()?;
+        Some(u32::from_be_bytes(*word))
+    };
+    while let Some(len) = word(start).filter(|_| bytes[start + 4..].starts_with(b"IDAT")) {
+        let (at, len) = (start + 4, len as usize);
+        let truncated = || Unsuited::new("its image data are truncated");
+        let crc = word(at + 4 + len).ok_or_else(truncated)?;
+        pieces.push(Piece { at, len, to, crc });
+        to += len;
+        start = at + 4 + len + 4;
+    }
+    if pieces.len() > MOST_PIECES + to / SMALL_PIECE {
+        return Err(Unsuited::new("its data are in too many chunks"));
+    }
+    Ok(pieces)
 }
 
 /// What the pixels of this file need; none if samples lie in the file as in memory.

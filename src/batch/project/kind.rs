@@ -1,0 +1,106 @@
+//! What the images of a projection have in common.
+
+use crate::image::{Depth, Shape};
+use crate::metadata::{Alpha, Metadata};
+use anyhow::{Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What images must have in common, so that their samples can be compared place by place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Width, height, channels and depth.
+    pub shape: Shape,
+    /// Whether samples are signed.
+    pub signed: bool,
+    white_is_zero: bool,
+    alpha: Alpha,
+    orientation: u16,
+}
+
+impl Kind {
+    /// The kind of a page of this shape.
+    pub fn of(shape: Shape, metadata: &Metadata) -> Kind {
+        Kind {
+            shape,
+            signed: metadata.signed,
+            white_is_zero: metadata.white_is_zero,
+            alpha: match shape.has_alpha() {
+                true => metadata.alpha,
+                false => Alpha::Independent,
+            },
+            orientation: metadata.orientation.unwrap_or(1),
+        }
+    }
+}
+
+/// A kind as it is written down.
+#[derive(Serialize, Deserialize)]
+pub struct KindRecord {
+    width: u64,
+    height: u64,
+    channels: usize,
+    depth: u32,
+    signed: bool,
+    white_is_zero: bool,
+    alpha: Alpha,
+    orientation: u16,
+}
+
+impl Kind {
+    /// The kind, to be written down.
+    pub fn record(&self) -> KindRecord {
+        KindRecord {
+            width: self.shape.width as u64,
+            height: self.shape.height as u64,
+            channels: self.shape.channels,
+            depth: self.shape.depth.bits(),
+            signed: self.signed,
+            white_is_zero: self.white_is_zero,
+            alpha: self.alpha,
+            orientation: self.orientation,
+        }
+    }
+
+    /// The kind that was written down.
+    ///
+    /// # Errors
+    /// A shape that no image has.
+    pub fn of_record(record: &KindRecord) -> Result<Kind> {
+        let depth = match record.depth {
+            8 => Depth::Eight,
+            16 => Depth::Sixteen,
+            other => bail!("{other} bits are no depth"),
+        };
+        let channels = record.channels;
+        ensure!((1..=4).contains(&channels), "{channels} channels");
+        Ok(Kind {
+            shape: Shape::checked(record.width, record.height, channels, depth)?,
+            signed: record.signed,
+            white_is_zero: record.white_is_zero,
+            alpha: record.alpha,
+            orientation: record.orientation,
+        })
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.shape.fmt(f)?;
+        if self.signed {
+            f.write_str(" with sign")?;
+        }
+        if self.white_is_zero {
+            f.write_str(", whose 0 is white")?;
+        }
+        match self.alpha {
+            Alpha::Independent => {}
+            Alpha::Associated => f.write_str(", with alpha that colours are multiplied by")?,
+            Alpha::Unspecified => f.write_str(", with a channel of no stated meaning")?,
+        }
+        match self.orientation {
+            1 => Ok(()),
+            turned => write!(f, ", with orientation {turned}"),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Partial projections: what one part of a set gives, in a file that `gpuimg merge` joins with those of
+//! the other parts. Sums, smallest and largest samples are whole numbers, so that the result has the
+//! bytes of one machine's, whatever the parts.
+//!
+//! A `.partial` file is one line of JSON, and behind it a number for every sample of an image, in order
+//! and little-endian: of a sum or a mean 4 bytes, else as many as a sample has.
+
+use super::kind::{Kind, KindRecord};
+use super::{First, finished, set};
+use crate::batch::item::Item;
+use crate::batch::journal::{escaped, unescaped};
+use crate::batch::shard::{Parts, Shard};
+use crate::codec::Reading;
+use crate::files::{Source, Target};
+use crate::ops::project::{Accumulator, Project, Projection};
+use crate::pipeline::Made;
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Version of the file format.
+const SCHEMA: u64 = 1;
+
+/// The longest accepted first line, in bytes: that of a set in 4 million parts.
+const MOST_HEAD: usize = 64 << 20;
+
+/// Bytes that are read at first to find the end of the first line.
+const HEAD: usize = 64 << 10;
+
+/// What the images of one part of a set gave, or of several parts.
+#[derive(Debug)]
+pub struct Partial {
+    /// The projection.
+    op: Project,
+    /// The parts that it is of.
+    parts: Parts,
+    /// How many inputs were left out because they could not be read.
+    pub failed: u64,
+    /// What they gave; `None` of a part without images.
+    known: Option<Known>,
+}
+
+/// What images of one kind gave.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// The kind of all of them.
+    pub kind: Kind,
+    /// The first of them, from which the result has its metadata, and its place in the whole set.
+    pub first: (u64, PathBuf),
+    /// How many pages were looked at; those that could be read are counted by the accumulator.
+    pub pages: u64,
+    /// The largest value of the samples, if each image has one.
+    pub maxval: Option<u16>,
+    /// Their numbers.
+    pub numbers: Accumulator,
+}
+
+impl Partial {
+    /// What a shard gave, or a whole set.
+    pub(super) fn new(op: Project, shard: Option<Shard>, known: Option<Known>) -> Partial {
+        Partial {
+            op,
+            parts: Parts::new(shard),
+            failed: 0,
+            known,
+        }
+    }
+
+    /// Adds what another part gave.
+    ///
+    /// # Errors
+    /// Another projection, images of another kind, a part that is there already, too many images.
+    pub fn join(&mut self, other: Partial) -> Result<()> {
+        ensure!(
+            self.op == other.op,
+            "it is of {}, and the others are of {}",
+            told(&other.op),
+            told(&self.op)
+        );
+        self.parts.join(&other.parts)?;
+        self.failed = self.failed.saturating_add(other.failed);
+        let Some(mut more) = other.known else {
+            return Ok(());
+        };
+        let Some(known) = &mut self.known else {
+            self.known = Some(more);
+            return Ok(());
+        };
+        ensure!(
+            known.kind == more.kind,
+            "its images are {}, and those of the others {}",
+            more.kind,
+            known.kind
+        );
+        if more.first.0 < known.first.0 {
+            known.first = more.first;
+        }
+        known.pages = known.pages.saturating_add(more.pages);
+        known.maxval = known.maxval.zip(more.maxval).map(|(a, b)| a.max(b));
+        let images = more.numbers.images();
+        known.numbers.join(more.numbers.numbers()?, images)
+    }
+
+    /// The projection of the whole set. The metadata are read from its first image.
+    ///
+    /// # Errors
+    /// A missing part, no image, a first image that cannot be read any more, a sum that does not fit.
+    pub fn finish(self) -> Result<(Made, First)> {
+        self.parts.whole()?;
+        let known = self.known.context("no image was projected")?;
+        let (_, path) = &known.first;
+        let first = first(path, &known.kind).with_context(|| {
+            format!(
+                "cannot read {}, the first image, from which the result has its metadata",
+                path.display()
+            )
+        })?;
+        let pages = usize::try_from(known.pages)?;
+        let maxval = known.maxval.filter(|_| self.op.how != Projection::Sum);
+        let image = finished(self.op.how, known.numbers)?;
+        Ok((first.made(image, maxval, pages), first))
+    }
+
+    /// Reads a `.partial` file. No more memory is taken than the file has bytes.
+    ///
+    /// # Errors
+    /// A file that is none, or is damaged.
+    pub fn read(path: &Path) -> Result<Partial> {
+        let read = || Partial::of_source(&Source::open(path)?);
+        read().with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    /// Whether a file is one, by its first bytes; not if it cannot be read.
+    pub fn is_one(path: &Path) -> bool {
+        let begins = || -> Result<bool> {
+            let mut head = [0; 22];
+            let length = Source::open(path)?.read_up_to(&mut head, 0)?;
+            Ok(head[..length].starts_with(b"{\"gpuimg_projection\":"))
+        };
+        path.is_file() && begins().unwrap_or(false)
+    }
+
+    fn of_source(source: &Source) -> Result<Partial> {
+        let none = "it is no partial projection";
+        let mut head = vec![0; HEAD];
+        let length = source.read_up_to(&mut head, 0)?;
+        head.truncate(length);
+        let mut end = head.iter().position(|&byte| byte == b'\n');
+        if end.is_none()
+            && source.len() > HEAD as u64
+            && head.starts_with(b"{\"gpuimg_projection\"")
+        {
+            head.resize(MOST_HEAD.min(usize::try_from(source.len())?), 0);
+            source.read_at(&mut head, 0)?;
+            end = head.iter().position(|&byte| byte == b'\n');
+        }
+        let end = end.context(none)?;
+        let Version { gpuimg_projection } = serde_json::from_slice(&head[..end]).context(none)?;
+        let version = gpuimg_projection.context(none)?;
+        ensure!(version == SCHEMA, "its version {version} is not known");
+        let record: Record = serde_json::from_slice(&head[..end]).context("it is damaged")?;
+        drop(head);
+        record.project.check().context("it is damaged")?;
+        let parts = Parts::read(&record.parts, record.of)?;
+        let known = record.images.map(|images| {
+            let kind = Kind::of_record(&images.kind).context("it is damaged")?;
+            let size = Accumulator::memory(record.project, &kind.shape);
+            let (found, whole) = (source.len(), size.saturating_add(end as u64 + 1));
+            ensure!(
+                found == whole,
+                "it has {found} bytes instead of {whole}: it is truncated or damaged"
+            );
+            let mut numbers = vec![0; usize::try_from(size)?];
+            source.read_at(&mut numbers, end as u64 + 1)?;
+            ensure!(
+                crc32fast::hash(&numbers) == images.crc32,
+                "it is damaged: its numbers have another CRC-32"
+            );
+            ensure!(images.count > 0, "it is damaged: it has no image");
+            ensure!(
+                images.maxval != Some(0),
+                "it is damaged: no sample is above 0"
+            );
+            let mut accumulator = Accumulator::new(record.project, kind.shape, kind.signed)?;
+            accumulator.join(numbers, usize::try_from(images.count)?)?;
+            Ok(Known {
+                kind,
+                first: (
+                    images.place,
+                    unescaped(&images.first)
+                        .context("it is damaged: its first image has no name")?,
+                ),
+                pages: images.pages,
+                maxval: images.maxval,
+                numbers: accumulator,
+            })
+        });
+        Ok(Partial {
+            op: record.project,
+            parts,
+            failed: record.failed,
+            known: known.transpose()?,
+        })
+    }
+
+    /// Writes a `.partial` file.
+    ///
+    /// # Errors
+    /// A GPU's, and a file that cannot be written.
+    pub fn write(mut self, target: Target) -> Result<()> {
+        let (parts, of) = self.parts.listed();
+        let mut bytes = Vec::new();
+        let images = match &mut self.known {
+            Some(known) => {
+                bytes = known.numbers.numbers()?;
+                Some(Images {
+                    kind: known.kind.record(),
+                    first: escaped(&known.first.1),
+                    place: known.first.0,
+                    count: known.numbers.images() as u64,
+                    pages: known.pages,
+                    maxval: known.maxval,
+                    crc32: crc32fast::hash(&bytes),
+                })
+            }
+            None => None,
+        };
+        let head = serde_json::to_string(&Record {
+            gpuimg_projection: SCHEMA,
+            project: self.op,
+            parts,
+            of,
+            failed: self.failed,
+            images,
+        })? + "\n";
+        target.write_at(head.as_bytes(), 0)?;
+        target.write_at(&bytes, head.len() as u64)?;
+        target.commit((head.len() + bytes.len()) as u64)?;
+        Ok(())
+    }
+}
+
+/// A projection with its options, for sentences.
+fn told(op: &Project) -> String {
+    let options = [
+        ("--saturate", op.saturate),
+        ("--scale", op.scale),
+        ("--to 16", op.to.is_some()),
+    ];
+    let given = options.iter().filter(|(_, given)| *given);
+    let words = ["project", op.how.name()].into_iter();
+    let words = words.chain(given.map(|(option, _)| *option));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The first image of the set, which must still be what it was.
+fn first(path: &Path, kind: &Kind) -> Result<First> {
+    let item = Item::new(path.into(), path.into());
+    let first = set::first(0, &item, kind.clone(), &Reading::default())?;
+    let now = set::kind(&item)?;
+    ensure!(now == *kind, "it is {now}, and was {kind}");
+    Ok(first)
+}
+
+/// The version of a file, read before its other fields.
+#[derive(Deserialize)]
+struct Version {
+    gpuimg_projection: Option<u64>,
+}
+
+/// The first line of a file.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    gpuimg_projection: u64,
+    project: Project,
+    parts: Vec<u64>,
+    of: u64,
+    failed: u64,
+    /// `None` where no image was read.
+    images: Option<Images>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Images {
+    kind: KindRecord,
+    /// The path of the first image; `%` and bytes that are no UTF-8 as %XX.
+    first: String,
+    /// Its place in the whole set, from 0.
+    place: u64,
+    /// How many images were added.
+    count: u64,
+    /// How many were looked at.
+    pages: u64,
+    maxval: Option<u16>,
+    /// Of the numbers behind the line.
+    crc32: u32,
+}

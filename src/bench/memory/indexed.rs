@@ -1,0 +1,176 @@
+//! Double and triple indexing of "CUDA: performance aspects of typical tasks": data[index[j] + i],
+//! where j is the element and i the number of its piece, so that an index is loaded for every
+//! element. GB/s of the data, without the indices.
+
+use super::{GPU, READ};
+use crate::bench::case::{Case, Measured};
+use crate::bench::context::BenchContext;
+use crate::bench::pieces::{PIECE, Threads, pieces};
+use crate::bench::table::Table;
+use crate::device::cuda::Arg;
+use anyhow::Result;
+use rayon::prelude::*;
+
+/// Where the elements lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Order {
+    /// Element after element.
+    InOrder,
+    /// Scattered, but inside a piece.
+    InPiece,
+    /// Scattered over the whole image.
+    Anywhere,
+}
+
+/// An odd number: multiplied by it, the numbers below a power of two are permuted, and neighbours
+/// come far apart.
+const FACTOR: u32 = 0x9E37_79B1;
+
+impl Order {
+    /// The place of element `j` of `n`, a power of two.
+    fn place(self, j: u32, n: u32) -> u32 {
+        let piece = PIECE as u32;
+        match self {
+            Order::InOrder => j,
+            Order::InPiece => j / piece * piece + (j.wrapping_mul(FACTOR) & (piece - 1)),
+            Order::Anywhere => j.wrapping_mul(FACTOR) & (n - 1),
+        }
+    }
+
+    /// The element whose place anywhere is `k`.
+    fn element(k: u32, n: u32) -> u32 {
+        // Newton's iteration for the inverse modulo 2³²: each step doubles the right bits, from 3.
+        let inverse = (0..4).fold(FACTOR, |x, _| {
+            x.wrapping_mul(2u32.wrapping_sub(FACTOR.wrapping_mul(x)))
+        });
+        k.wrapping_mul(inverse) & (n - 1)
+    }
+}
+
+pub(super) fn cases(bytes: u64, threads: Threads) -> Vec<Case> {
+    const DOUBLE: &str = "10–30 GB/s by the indices; at best 25 % slower than direct; arbitrary access up to twice as slow";
+    const TRIPLE: &str = "40–60 % slower than direct";
+    let rows = [
+        (
+            "double",
+            "double index, in order",
+            2,
+            Order::InOrder,
+            DOUBLE,
+        ),
+        (
+            "double-in-piece",
+            "double index, scattered in 8 KiB",
+            2,
+            Order::InPiece,
+            DOUBLE,
+        ),
+        (
+            "double-scattered",
+            "double index, scattered",
+            2,
+            Order::Anywhere,
+            DOUBLE,
+        ),
+        (
+            "triple",
+            "triple index, in order",
+            3,
+            Order::InOrder,
+            TRIPLE,
+        ),
+        (
+            "triple-scattered",
+            "triple index, scattered",
+            3,
+            Order::Anywhere,
+            TRIPLE,
+        ),
+    ];
+    let case = |(id, name, levels, order, words): (&str, &str, u64, Order, &'static str)| {
+        let topic = match levels {
+            2 => "double-index",
+            _ => "triple-index",
+        };
+        Case::gpu(
+            Table::Memory,
+            threads.id(id),
+            threads.name(name),
+            topic,
+            bytes,
+            move |context| indexed(context, threads, levels == 3, order),
+        )
+        // An index of 4 bytes for every element of 2.
+        .touching(bytes + 2 * bytes * (levels - 1))
+        .stated(words, GPU)
+        .under(READ)
+    };
+    rows.into_iter().map(case).collect()
+}
+
+fn indexed(
+    context: &BenchContext,
+    threads: Threads,
+    triple: bool,
+    order: Order,
+) -> Result<Measured> {
+    let n = (context.input.len() / 2) as u32;
+    // What is added to the number of the piece.
+    let offset = |j: u32| order.place(j, n).wrapping_sub(j / PIECE as u32);
+    let scattered = triple && order == Order::Anywhere;
+    // With three levels, the index of element j is itself at the element's place.
+    let element = |k: u32| match scattered {
+        true => Order::element(k, n),
+        false => k,
+    };
+    let index = context.kept(&format!("index {order:?} {scattered}"), || {
+        (0..n)
+            .into_par_iter()
+            .map(|k| offset(element(k)))
+            .collect::<Vec<u32>>()
+    })?;
+    let grid = threads.grid(context);
+    let (sums, [count, length]) = (context.sums(grid)?, pieces(context, PIECE));
+    let mut args = vec![
+        Arg::Buffer(&context.input),
+        count,
+        length,
+        Arg::Buffer(&sums),
+        Arg::Buffer(&index),
+    ];
+    let second;
+    let kernel = if triple {
+        second = context.kept(&format!("order {order:?}"), || {
+            (0..n)
+                .into_par_iter()
+                .map(|j| order.place(j, n))
+                .collect::<Vec<u32>>()
+        })?;
+        args.push(Arg::Buffer(&second));
+        context.kernel("papers/memory", "triple_index")?
+    } else {
+        context.kernel("papers/memory", "double_index")?
+    };
+    // SAFETY: the arguments are those of the kernel's header; every sum of an index and a number of
+    // a piece is the place of an element, and every order the number of an index.
+    let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
+    context.check_sum(&sums, context.host.sample_sum, launch)?;
+    Ok(context.time(launch)?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_permutations_and_elements_are_found_again() {
+        let n = 1 << 14;
+        for order in [Order::InOrder, Order::InPiece, Order::Anywhere] {
+            let mut places: Vec<u32> = (0..n).map(|j| order.place(j, n)).collect();
+            places.sort_unstable();
+            assert!(places.into_iter().eq(0..n), "{order:?}");
+        }
+        let element = |j| Order::element(Order::Anywhere.place(j, n), n);
+        assert!((0..n).all(|j| element(j) == j));
+    }
+}

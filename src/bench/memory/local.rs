@@ -1,0 +1,62 @@
+//! The local memory of "Transposing a matrix": an array l[N] of each thread's own, in registers and
+//! spilled, with the same N and so the same distance between the threads' data.
+
+use super::READ;
+use crate::bench::case::Case;
+use crate::bench::context::Sizes;
+use crate::bench::table::Table;
+use crate::device::cuda::{Arg, Grid};
+use rayon::prelude::*;
+
+pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
+    let cases = [
+        (4, false, "registers_4"),
+        (4, true, "spilled_4"),
+        (16, false, "registers_16"),
+        (16, true, "spilled_16"),
+        (64, false, "registers_64"),
+        (64, true, "spilled_64"),
+        (256, true, "spilled_256"),
+    ];
+    let case = |(n, spilled, kernel)| local(sizes, n, spilled, kernel);
+    cases.into_iter().map(case).collect()
+}
+
+fn local(sizes: Sizes, n: usize, spilled: bool, kernel: &'static str) -> Case {
+    let place = if spilled { "spilled" } else { "registers" };
+    let threads = sizes.bytes / 4 / n;
+    let bytes = (sizes.bytes + 4 * threads) as u64;
+    Case::gpu(
+        Table::Memory,
+        format!("local-{place}-{n}"),
+        format!("l[{n}] of each thread, then weighted sum, {place}"),
+        "local-memory",
+        bytes,
+        move |context| {
+            let weighted = |own: &[u32]| {
+                own.iter().zip(1u32..).fold(0u32, |sum, (&word, weight)| {
+                    sum.wrapping_add(word.wrapping_mul(weight))
+                })
+            };
+            let words = context.host.words().par_chunks_exact(n);
+            let expected: Vec<u32> = words.map(weighted).collect();
+            let expected = context.gpu.words(&expected)?;
+            let kernel = context.kernel("papers/local", kernel)?;
+            let out = context.poisoned(4 * threads)?;
+            let args = [
+                Arg::Buffer(&context.input),
+                Arg::Buffer(&out),
+                Arg::U64(threads as u64),
+            ];
+            let grid = Grid {
+                blocks: [threads.div_ceil(128) as u32, 1],
+                threads: [128, 1],
+            };
+            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+            let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
+            context.check(&out, &expected, launch)?;
+            Ok(context.time(launch)?.into())
+        },
+    )
+    .under(READ)
+}

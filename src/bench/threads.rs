@@ -1,0 +1,393 @@
+//! How threads share the work, and the memories on the chip: divergence, uneven load, bank
+//! conflicts, constant and texture caches and arithmetic per byte of "Transposing a matrix"; the
+//! latencies of the kinds of memory of "GPGPU optimisation by the example of a sum".
+
+use super::case::{Case, Ceiling, Measured};
+use super::context::{BenchContext, Sizes, wrapping_sum};
+use super::launch::per_call;
+use super::table::Table;
+use crate::device::cuda::{Arg, Grid};
+use anyhow::{Result, ensure};
+use rayon::prelude::*;
+
+const READ: Ceiling = Ceiling::Measured("ceilings/read");
+
+/// Words between the words of neighbouring lanes.
+pub(super) const STRIDES: [u32; 9] = [1, 2, 3, 4, 8, 16, 31, 32, 33];
+/// Multiply-adds for each word that is loaded, with the kernels' names.
+pub(super) const TIMES: [(u32, &str); 9] = [
+    (1, "fma_1"),
+    (2, "fma_2"),
+    (4, "fma_4"),
+    (8, "fma_8"),
+    (16, "fma_16"),
+    (32, "fma_32"),
+    (64, "fma_64"),
+    (128, "fma_128"),
+    (256, "fma_256"),
+];
+
+pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
+    let mut cases: Vec<Case> = [
+        (
+            "even",
+            "all threads the same way, equally long",
+            0,
+            "divergence",
+        ),
+        ("diverge-warps", "two ways, by warps", 1, "divergence"),
+        (
+            "diverge-lanes",
+            "two ways, inside each warp",
+            2,
+            "divergence",
+        ),
+        (
+            "uneven-lanes",
+            "unequally long inside each warp",
+            3,
+            "uneven",
+        ),
+        (
+            "uneven-warps",
+            "unequally long, by warps of a block",
+            4,
+            "uneven",
+        ),
+    ]
+    .map(|(id, name, mode, topic)| {
+        Case::gpu(Table::Threads, id, name, topic, 0, move |context| {
+            worked(context, mode)
+        })
+    })
+    .into();
+    cases.extend([false, true].map(|apart| side_by_side(sizes, apart)));
+    cases.extend(STRIDES.map(banks));
+    cases.extend([
+        table(
+            "constant-same",
+            "constant memory, a warp reads one word",
+            "constant_same",
+            false,
+        ),
+        table(
+            "constant-lanes",
+            "constant memory, each lane another",
+            "constant_lanes",
+            false,
+        ),
+        table(
+            "global-lanes",
+            "device memory in the L1, each lane another",
+            "global_lanes",
+            true,
+        ),
+    ]);
+    cases.extend([
+        chase("global", "device memory", "chase_l1", Ring::Input),
+        chase("l2", "L2 cache", "chase_l2", Ring::Small(8192)),
+        chase("l1", "L1 cache", "chase_l1", Ring::Small(4096)),
+        chase(
+            "texture",
+            "texture path",
+            "chase_texture",
+            Ring::Small(4096),
+        ),
+        chase("shared", "shared memory", "chase_shared", Ring::Small(1024)),
+        chase(
+            "constant",
+            "constant memory",
+            "chase_constant",
+            Ring::Constant,
+        ),
+    ]);
+    cases.extend(TIMES.map(|(times, kernel)| arithmetic(sizes, times, kernel)));
+    cases
+}
+
+/// Steps of each thread's arithmetic.
+const ROUNDS: u32 = 1024;
+
+/// What thread `t` of a block of `threads` computes: `work` in `threads.cu`, in the same words.
+fn computed(t: u32, threads: u32, mode: u32, rounds: u32) -> u32 {
+    let (lane, warp, warps) = (t % 32, t % threads / 32, threads / 32);
+    let other = match mode {
+        1 => warp % 2 == 1,
+        2 => lane % 2 == 1,
+        _ => false,
+    };
+    let mine = match mode {
+        3 => 2 * rounds * lane / 31,
+        4 => 2 * rounds * warp / (warps - 1),
+        _ => rounds,
+    };
+    (0..mine).fold(t, |x, _| match other {
+        false => x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223),
+        true => x.wrapping_mul(22_695_477) ^ 0x2545_f491,
+    })
+}
+
+fn worked(context: &BenchContext, mode: u32) -> Result<Measured> {
+    let rounds = context.host.sizes.of(ROUNDS as usize) as u32;
+    let grid = context.filled();
+    let threads = grid.threads[0];
+    let expected: Vec<u32> = (0..grid.blocks[0] * threads)
+        .into_par_iter()
+        .map(|t| computed(t, threads, mode, rounds))
+        .collect();
+    let (expected, out) = (
+        context.gpu.words(&expected)?,
+        context.poisoned(4 * expected.len())?,
+    );
+    let kernel = context.kernel("papers/threads", "work")?;
+    let args = [Arg::Buffer(&out), Arg::U32(mode), Arg::U32(rounds)];
+    // SAFETY: the arguments are those of the kernel's header, and a word for each thread.
+    let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
+    context.check(&out, &expected, launch)?;
+    Ok(context.time(launch)?.into())
+}
+
+/// Kernels of one block each, in one stream or in as many.
+fn side_by_side(sizes: Sizes, apart: bool) -> Case {
+    const KERNELS: usize = 16;
+    let bytes = sizes.of(1 << 20);
+    let (id, name) = match apart {
+        false => (
+            "small-kernels-1-stream",
+            "16 kernels of one block, one stream",
+        ),
+        true => (
+            "small-kernels-16-streams",
+            "16 kernels of one block, 16 streams",
+        ),
+    };
+    Case::gpu(
+        Table::Threads,
+        id,
+        name,
+        "side-by-side",
+        (KERNELS * bytes) as u64,
+        move |context| {
+            let streams = (0..if apart { KERNELS } else { 1 })
+                .map(|_| context.gpu.with_stream(false))
+                .collect::<Result<Vec<_>>>()?;
+            let kernel = context.kernel("papers/memory", "read_words")?;
+            let grid = Grid {
+                blocks: [1, 1],
+                threads: [256, 1],
+            };
+            let sums = context.gpu.alloc(KERNELS * 4 * 256)?;
+            let round = || -> Result<()> {
+                for k in 0..KERNELS {
+                    let args = [
+                        Arg::From(&context.input, k * bytes % context.input.len()),
+                        Arg::U64(bytes as u64 / 4),
+                        Arg::From(&sums, 4 * 256 * k),
+                    ];
+                    // SAFETY: the arguments are those of the kernel's header; each part of the input
+                    // begins at a multiple of its own length, and each kernel has sums of its own.
+                    unsafe { streams[k % streams.len()].launch_grid(&kernel, grid, &args) }?;
+                }
+                streams.iter().try_for_each(|stream| stream.wait())
+            };
+            let words = context.host.words();
+            let part = |k: usize| wrapping_sum(&words[k * bytes / 4 % words.len()..][..bytes / 4]);
+            let expected = (0..KERNELS).map(part).fold(0, u32::wrapping_add);
+            // The streams do not wait for the check's own.
+            context.check_sum(&sums, expected, || {
+                context.gpu.wait()?;
+                round()
+            })?;
+            Ok(context.host.time(round)?.into())
+        },
+    )
+}
+
+/// Turns of the kernels that read tables on the chip.
+const TURNS: u32 = 512;
+
+/// The sum modulo 2³² over a grid whose warps all do the same, from the sums of the lanes.
+fn all_warps(grid: Grid, lane: impl Fn(u32) -> u32) -> u32 {
+    let warps = grid.blocks[0] * grid.threads[0] / 32;
+    (0..32)
+        .map(lane)
+        .fold(0, u32::wrapping_add)
+        .wrapping_mul(warps)
+}
+
+fn banks(stride: u32) -> Case {
+    let name = format!("shared memory, {stride} words from lane to lane");
+    let work = move |context: &BenchContext| {
+        let turns = context.host.sizes.of(TURNS as usize) as u32;
+        let kernel = context.kernel("papers/onchip", "banks")?;
+        let grid = context.filled();
+        let lane = |lane| {
+            let first = lane * stride % 1024;
+            let words = (first..first + 8).map(|i: u32| i.wrapping_mul(0x9E37_79B1));
+            words.fold(0, u32::wrapping_add).wrapping_mul(turns)
+        };
+        let expected = all_warps(grid, lane);
+        let sums = context.sums(grid)?;
+        let args = |sums| vec![Arg::U32(stride), Arg::U32(turns), sums];
+        Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+    };
+    Case::gpu(
+        Table::Threads,
+        format!("banks-{stride}"),
+        name,
+        "banks",
+        0,
+        work,
+    )
+}
+
+/// Word `i` of the table in constant memory: `TABLE` in `onchip.cu`.
+fn entry(i: u32) -> u32 {
+    (77 * i + 97) % 256
+}
+
+fn table(id: &'static str, name: &'static str, kernel: &'static str, global: bool) -> Case {
+    Case::gpu(Table::Threads, id, name, "constant", 0, move |context| {
+        let turns = 4 * context.host.sizes.of(TURNS as usize) as u32;
+        let entries: Vec<u32> = (0..256).map(entry).collect();
+        let table = context.gpu.words(&entries)?;
+        let step = if kernel == "constant_same" { 0 } else { 8 };
+        let lane = |lane| {
+            let words = (0..turns).map(|turn| entry((turn + lane * step) % 256));
+            words.fold(0, u32::wrapping_add)
+        };
+        let kernel = context.kernel("papers/onchip", kernel)?;
+        let grid = context.filled();
+        let expected = all_warps(grid, lane);
+        let sums = context.sums(grid)?;
+        let args = |sums| {
+            let first = global.then_some(Arg::Buffer(&table));
+            first.into_iter().chain([Arg::U32(turns), sums]).collect()
+        };
+        Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+    })
+}
+
+/// What one thread walks through, word after word.
+#[derive(Clone, Copy)]
+enum Ring {
+    /// As many words as the main input.
+    Input,
+    /// So many words.
+    Small(usize),
+    /// The table in constant memory.
+    Constant,
+}
+
+/// The word after word `at` in a ring of `n` words, a power of two: a full cycle, since the factor
+/// minus one is a multiple of four and the summand is odd.
+fn next(at: u32, n: usize) -> u32 {
+    at.wrapping_mul(0x9E37_79B1).wrapping_add(0x1234_5677) & (n as u32 - 1)
+}
+
+/// One thread goes from word to word: a step takes a load's latency.
+fn chase(id: &str, name: &str, kernel: &'static str, ring: Ring) -> Case {
+    let (id, name) = (format!("latency-{id}"), format!("one load, {name}"));
+    Case::gpu(Table::Threads, id, name, "latency", 0, move |context| {
+        let (n, steps) = match ring {
+            Ring::Input => (context.input.len() / 4, 1 << 12),
+            Ring::Small(n) => (n, 1 << 14),
+            Ring::Constant => (256, 1 << 14),
+        };
+        let steps = context.host.sizes.of(steps);
+        let words: Vec<u32> = (0..n as u32)
+            .into_par_iter()
+            .map(|at| next(at, n))
+            .collect();
+        let words = context.gpu.words(&words[..])?;
+        let step = |at| match ring {
+            Ring::Constant => entry(at),
+            _ => next(at, n),
+        };
+        let expected = (0..steps).fold(0, |at, _| step(at));
+        let position = context.gpu.words(&[0u32])?;
+        let kernel = context.kernel("papers/onchip", kernel)?;
+        // The threads of a block fill its shared memory; one goes through it.
+        let threads = if kernel.name == "chase_shared" {
+            256
+        } else {
+            1
+        };
+        let one = Grid {
+            blocks: [1, 1],
+            threads: [threads, 1],
+        };
+        let first = (!matches!(ring, Ring::Constant)).then_some(Arg::Buffer(&words));
+        let args: Vec<Arg> = first
+            .into_iter()
+            .chain([Arg::U32(steps as u32), Arg::Buffer(&position)])
+            .collect();
+        // SAFETY: the arguments are those of the kernel's header; every word of a ring is the
+        // number of one of its words, and so is the position.
+        let launch = || unsafe { context.gpu.launch_grid(&kernel, one, &args) };
+        launch()?;
+        context.spoilt(&position)?;
+        let found = context.gpu.read_words::<u32>(&position)?[0];
+        ensure!(
+            found == expected,
+            "arrived at {found}, and not at {expected}"
+        );
+        Ok(per_call(context.time(launch)?, steps as f64).into())
+    })
+}
+
+/// Reads the main input, and computes for each word so many multiply-adds.
+fn arithmetic(sizes: Sizes, times: u32, kernel: &'static str) -> Case {
+    let name = match times {
+        1 => "read, 1 multiply-add a word".into(),
+        _ => format!("read, {times} multiply-adds a word"),
+    };
+    let bytes = sizes.bytes as u64;
+    Case::gpu(
+        Table::Threads,
+        kernel.replace('_', "-"),
+        name,
+        "arithmetic",
+        bytes,
+        move |context| {
+            let words = context.host.words();
+            let low = words.par_iter().map(|word| word & 0xffff);
+            let expected = low
+                .reduce(|| 0, u32::wrapping_add)
+                .wrapping_add((words.len() as u32).wrapping_mul(times));
+            let kernel = context.kernel("papers/threads", kernel)?;
+            let grid = context.filled();
+            let vectors = Arg::U64(context.input.len() as u64 / 16);
+            let sums = context.sums(grid)?;
+            let args = |sums| {
+                let (a, b) = (Arg::F32(1.0), Arg::F32(1.0));
+                vec![Arg::Buffer(&context.input), vectors, a, b, sums]
+            };
+            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+        },
+    )
+    .under(READ)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_go_through_all_their_words() {
+        for n in [1024, 4096, 8192] {
+            let mut at = 0;
+            let length = (1..=n).find(|_| {
+                at = next(at, n);
+                at == 0
+            });
+            assert_eq!(length, Some(n));
+        }
+        let mut at = 0;
+        let length = (1..=256).find(|_| {
+            at = entry(at);
+            at == 0
+        });
+        assert_eq!(length, Some(256));
+    }
+}

@@ -1,0 +1,164 @@
+//! The verbs of `gpuimg run`, as they are typed: `calibrate --dark d.tif + normalize + rotate 90`. Each is
+//! read by the definition of its subcommand, but for the options of files, which all verbs share.
+
+use super::images::entries;
+use super::{Cli, Frames, WholeSet, sentence};
+use crate::ops::Operation;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, Command, CommandFactory, FromArgMatches};
+
+/// One verb with its own options.
+#[derive(Debug)]
+pub enum Step {
+    /// An operation of the list.
+    Operation {
+        /// The operation with its options.
+        op: Box<dyn Operation>,
+        /// The source of a statistic for a whole set.
+        set: WholeSet,
+    },
+    /// `calibrate`, whose frames are yet to be read.
+    Calibrate(Frames),
+}
+
+/// The verbs of an expression, in order; words are split and quoted as in a shell.
+///
+/// # Errors
+/// What is wrong, and what to type instead.
+pub fn steps(expression: &str) -> Result<Vec<Step>> {
+    let words = shlex::split(expression).context("a quotation mark has no other one")?;
+    ensure!(
+        !words.is_empty(),
+        "run needs verbs first, as gpuimg run 'normalize + rotate 90' in/ out/"
+    );
+    words.split(|word| word == "+").map(step).collect()
+}
+
+fn step(words: &[String]) -> Result<Step> {
+    let verb = words
+        .first()
+        .context("a verb is missing: + stands between two, as in 'normalize + rotate 90'")?;
+    let named = |name: &str, aliases: &[&str]| verb == name || aliases.contains(&verb.as_str());
+    let known = entries().find(|entry| named(entry.name, entry.aliases));
+    let command = match known {
+        Some(entry) if entry.measures => WholeSet::augment_args(entry.command()),
+        Some(entry) => entry.command(),
+        None if verb == "calibrate" => Frames::augment_args(Command::new("calibrate")),
+        None => bail!(unknown(verb)),
+    };
+    let command = command.disable_help_flag(true);
+    let matches = command.try_get_matches_from(words);
+    let matches = matches.map_err(|error| anyhow!(mistaken(&error, words)))?;
+    let typed = || -> Result<Step, clap::Error> {
+        Ok(match known {
+            Some(entry) => Step::Operation {
+                op: entry.parse(&matches)?,
+                set: match entry.measures {
+                    true => WholeSet::from_arg_matches(&matches)?,
+                    false => WholeSet::default(),
+                },
+            },
+            None => Step::Calibrate(Frames::from_arg_matches(&matches)?),
+        })
+    };
+    typed().map_err(|error| anyhow!(mistaken(&error, words)))
+}
+
+/// The sentence for a word that is no verb of a chain.
+fn unknown(word: &str) -> String {
+    let is_verb = Cli::command().find_subcommand(word).is_some();
+    let why = match word {
+        _ if word.starts_with('-') => "an option stands behind its verb",
+        "project" => "it makes one image of many, and each image is processed by itself here",
+        _ if is_verb => "it makes no images",
+        _ => "there is no such verb",
+    };
+    let names: Vec<&str> = entries().map(|entry| entry.name).collect();
+    format!(
+        "'{word}' is no step of gpuimg run: {why} (steps are {} and calibrate)",
+        names.join(", ")
+    )
+}
+
+/// The sentence for a verb that cannot be understood.
+fn mistaken(error: &clap::Error, words: &[String]) -> String {
+    let word = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) => word,
+        _ => return sentence(error, words),
+    };
+    let name = word.trim_start_matches('-');
+    let has = |verb: &str| {
+        let command = Cli::command();
+        let options = command.find_subcommand(verb).map(Command::get_arguments);
+        options.is_some_and(|mut options| {
+            options.any(|option| {
+                let short = option.get_short().map(String::from);
+                option.get_long() == Some(name) || short.as_deref() == Some(name)
+            })
+        })
+    };
+    match word.starts_with('-') {
+        true if has("run") => format!("{word} stands behind the verbs: gpuimg run '…' {word} …"),
+        true if has(&words[0]) => format!("{word} is for gpuimg {} by itself", words[0]),
+        _ => sentence(error, words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_are_read_as_in_a_shell() {
+        let steps = steps(
+            "calibrate --dark 'my darks/1.tif' --offset=-5 + normalise --clip 1:99 --across + rotate 90",
+        );
+        let steps = steps.expect("verbs");
+        let [
+            Step::Calibrate(frames),
+            Step::Operation { op: first, set },
+            Step::Operation { op: second, .. },
+        ] = &steps[..]
+        else {
+            unreachable!("{steps:?}")
+        };
+        assert_eq!(frames.dark.as_deref(), Some("my darks/1.tif".as_ref()));
+        assert_eq!(frames.offset, -5);
+        assert_eq!((first.name(), second.name()), ("normalize", "rotate"));
+        assert!(set.across);
+    }
+
+    #[test]
+    fn what_is_no_verb_is_named() {
+        for (typed, told) in [
+            ("", "run needs verbs first"),
+            ("normalize +", "a verb is missing"),
+            ("+ normalize", "a verb is missing"),
+            ("normalize + + rotate 90", "a verb is missing"),
+            ("sum", "it makes no images"),
+            ("project mean", "one image of many"),
+            ("blur 3", "there is no such verb"),
+            ("--clip 1:99", "an option stands behind its verb"),
+            ("rotate 91", "rotate wants 90, 180 or 270"),
+            ("rotate", "rotate needs 90, 180 or 270"),
+            ("calibrate", "calibrate needs --dark"),
+            ("normalize --clip 5", "--clip 5"),
+            ("normalize --frob", "normalize has no option --frob"),
+            (
+                "normalize --overwrite",
+                "--overwrite stands behind the verbs",
+            ),
+            ("normalize -j 3", "-j stands behind the verbs"),
+            (
+                "normalize --follow",
+                "--follow is for gpuimg normalize by itself",
+            ),
+            ("normalize in.tif", "takes no further word"),
+            ("normalize 'x", "a quotation mark"),
+        ] {
+            let error = steps(typed).expect_err(typed).to_string();
+            assert!(error.contains(told), "{typed}: {error}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `run`: several verbs on each image in one pass.
+
+use super::calibrate;
+use super::convert::{Measured, Range, check, convert, of_set};
+use crate::batch::conversion::Conversion;
+use crate::batch::options::Files;
+use crate::cli::{Step, WholeSet, steps};
+use crate::image::Depth;
+use crate::ops::Operation;
+use crate::ops::of_set::OfSet;
+use crate::options::Common;
+use crate::outcome::{Outcome, usage};
+use anyhow::{Context, Result, ensure};
+
+/// An operation, and the source of its statistic for a whole set.
+type Typed = (Box<dyn Operation>, WholeSet);
+
+/// Carries out the verbs on each image. Their results, and those of the verbs by themselves through
+/// files that lose nothing, have the same bytes: the output's depth and orientation are made as
+/// `--depth 16` and `--auto-orient` of the first verb and `--depth 8` of the last would make them.
+pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
+    let steps = steps(verbs).map_err(usage)?;
+    let calibrates = |step: &Step| matches!(step, Step::Calibrate(_));
+    let common = match steps.iter().any(calibrates) {
+        true => &common.with_auto_on_cpu(),
+        false => common,
+    };
+    common.check()?;
+    let last = steps.len() - 1;
+    for (index, _) in steps.iter().enumerate().filter(|step| calibrates(step.1)) {
+        calibrate::check(files, (index == 0, index == last)).map_err(usage)?;
+    }
+    let conversion = Conversion::of(files).map_err(usage)?;
+    let typed = steps.into_iter().enumerate().map(|(index, step)| {
+        Ok(match step {
+            Step::Operation { op, set } => {
+                check(&set, &conversion, files)
+                    .and_then(|()| across(&set, index, files))
+                    .map_err(usage)?;
+                (op, set)
+            }
+            Step::Calibrate(frames) => {
+                let op = calibrate::operation(&frames, &conversion, files, common)?;
+                (Box::new(op) as Box<dyn Operation>, WholeSet::default())
+            }
+        })
+    });
+    let typed: Vec<Typed> = typed.collect::<Result<_>>()?;
+    let mut sets: Vec<Option<OfSet>> = Vec::new();
+    for (op, set) in &typed {
+        let before = bound(&typed, &sets);
+        let measured = of_set((&before, &**op), set, &conversion, files, common);
+        sets.push(match measured.with_context(|| op.name())? {
+            Measured::Itself => None,
+            Measured::Set(of_set) => Some(of_set),
+            Measured::Nothing(outcome) => return Ok(outcome),
+        });
+    }
+    let range = match typed.iter().any(|(_, set)| set.across) {
+        true => Range::Across,
+        false => Range::Fixed,
+    };
+    convert(&bound(&typed, &sets), range, &conversion, files, common)
+}
+
+/// The operations whose sets are known, with them.
+fn bound<'a>(typed: &'a [Typed], sets: &'a [Option<OfSet>]) -> Vec<&'a dyn Operation> {
+    let bound = typed.iter().zip(sets);
+    let bound = bound.map(|((op, _), set)| match set {
+        Some(of_set) => of_set as &dyn Operation,
+        None => &**op,
+    });
+    bound.collect()
+}
+
+/// Refuses `--across` for the operation at `index` where the set cannot be measured as it will be when
+/// that operation comes.
+fn across(set: &WholeSet, index: usize, files: &Files) -> Result<()> {
+    if !set.across {
+        return Ok(());
+    }
+    ensure!(
+        files.batch.selection.shard.is_none(),
+        "--across and --shard do not go together"
+    );
+    let widens = files.depth.map(Depth::from) == Some(Depth::Sixteen);
+    ensure!(
+        index == 0 || !(widens || files.auto_orient),
+        "--across measures what the verbs before it make of images as they are: {} is for an earlier \
+         run",
+        if widens {
+            "--depth 16"
+        } else {
+            "--auto-orient"
+        }
+    );
+    Ok(())
+}

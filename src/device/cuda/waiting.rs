@@ -1,0 +1,46 @@
+//! The driver's synchronous calls, which work on the default stream and wait as the driver
+//! documents. Only `bench` makes them, to compare them with their asynchronous forms. Work that
+//! other streams do on the same buffers must have been waited for.
+
+use super::context::Gpu;
+use super::error::description;
+use super::memory::Buffer;
+use anyhow::{Result, anyhow, ensure};
+use cudarc::driver::result::{self, DriverError};
+
+fn explained(result: Result<(), DriverError>) -> Result<()> {
+    result.map_err(|error| anyhow!("{}", description(&error)))
+}
+
+impl Gpu {
+    /// `cuMemcpyHtoD`: copies all of `host` to the beginning of `buffer`.
+    pub fn send_waiting(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
+        let target = buffer.part(0, host.len())?;
+        self.context.bind_to_thread()?;
+        // SAFETY: the buffer has as many bytes; the driver has read `host` when the call returns.
+        explained(unsafe { result::memcpy_htod_sync(target, host) })
+    }
+
+    /// `cuMemcpyDtoH`: copies the beginning of `buffer` over all of `host`.
+    pub fn fetch_waiting(&self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
+        let source = buffer.part(0, host.len())?;
+        self.context.bind_to_thread()?;
+        // SAFETY: the buffer has as many bytes; the call returns when they have arrived.
+        explained(unsafe { result::memcpy_dtoh_sync(host, source) })
+    }
+
+    /// `cuMemcpyDtoD`: copies `from` to `to`, of the same length.
+    pub fn copy_waiting(&self, from: &Buffer, to: &Buffer) -> Result<()> {
+        ensure!(from.len == to.len, "a copy of another length");
+        self.context.bind_to_thread()?;
+        // SAFETY: both buffers are live and have this length; they cannot overlap.
+        explained(unsafe { result::memcpy_dtod_sync(to.pointer, from.pointer, from.len) })
+    }
+
+    /// `cuMemsetD8`: fills every byte of `buffer`.
+    pub fn fill_waiting(&self, buffer: &Buffer, byte: u8) -> Result<()> {
+        self.context.bind_to_thread()?;
+        // SAFETY: the buffer is live and has this length.
+        explained(unsafe { result::memset_d8_sync(buffer.pointer, byte, buffer.len) })
+    }
+}

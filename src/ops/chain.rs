@@ -1,0 +1,103 @@
+//! Several operations on one image, one after the other, as `gpuimg run` carries them out: what they
+//! are together. The result is that of the single verbs through files that lose nothing.
+
+use super::{Access, Operation};
+use crate::image::{Depth, Shape};
+use crate::metadata::Effect;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+/// The subcommand's name: that of a single operation or of one that gives numbers, or `run`.
+pub fn name(ops: &[&dyn Operation]) -> &'static str {
+    match ops {
+        [op] => op.name(),
+        [.., last] if last.effect() == Effect::Numbers => last.name(),
+        _ => "run",
+    }
+}
+
+/// The word for what is done to an image, for sentences: `normalize`, or `process`.
+pub fn verb(ops: &[&dyn Operation]) -> &'static str {
+    match ops {
+        [op] => op.name(),
+        _ => "process",
+    }
+}
+
+/// The names of all operations, in order: `calibrate + normalize`.
+pub fn title(ops: &[&dyn Operation]) -> String {
+    let names = ops.iter().map(|op| op.name());
+    names.collect::<Vec<_>>().join(" + ")
+}
+
+/// The options as JSON: of a single operation its own, of several a list of all, with their verbs.
+///
+/// # Errors
+/// None in practice: options are plain numbers and words.
+pub fn options(ops: &[&dyn Operation]) -> Result<Value> {
+    if let [op] = ops {
+        return op.options();
+    }
+    let each = ops
+        .iter()
+        .map(|op| Ok(json!({"verb": op.name(), "options": op.options()?})));
+    Ok(Value::Array(each.collect::<Result<_>>()?))
+}
+
+/// The shape of the result for an image of this shape.
+pub fn output(op: &dyn Operation, shape: Shape) -> Shape {
+    let shape = Shape {
+        depth: op.made(shape.depth),
+        ..shape
+    };
+    match op.access() {
+        Access::Permutation(map) => map.of(shape),
+        Access::Pointwise | Access::Reduction | Access::WholeImage => shape,
+    }
+}
+
+/// The depth of the result for samples of this depth, where none is asked for.
+pub fn made(ops: &[&dyn Operation], depth: Depth) -> Depth {
+    ops.iter().fold(depth, |depth, op| op.made(depth))
+}
+
+/// Refuses operations whose options do not fit an image of this shape, each given what those before
+/// it have made. `wanted` is the depth of the output, where it is another than the input's; an image
+/// that `may_turn` is turned upright first, or not. `undone` makes the sentence for a verb.
+///
+/// # Errors
+/// The reason, for the first operation that does not fit.
+pub fn check(
+    ops: &[&dyn Operation],
+    shape: Shape,
+    (wanted, may_turn): (Option<Depth>, bool),
+    undone: impl Fn(&str) -> String,
+) -> Result<()> {
+    let mut shape = shape;
+    for op in ops {
+        let turned = Shape {
+            width: shape.height,
+            height: shape.width,
+            ..shape
+        };
+        let fits = match op.check(&shape) {
+            Err(_) if may_turn && op.check(&turned).is_ok() => Ok(()),
+            fits => fits,
+        };
+        fits.with_context(|| undone(op.name()))?;
+        shape = output(*op, shape);
+        if wanted == Some(Depth::Sixteen) && !shape.depth.is_wide() {
+            // The first step widens samples; only the last narrows them.
+            shape.depth = Depth::Sixteen;
+        }
+    }
+    let kept = || {
+        ensure!(
+            wanted.is_none() || !shape.depth.is_wide(),
+            "--depth does not round samples of {}: normalize stretches them to 16 bits or 8",
+            shape.depth
+        );
+        Ok(())
+    };
+    kept().with_context(|| undone(verb(ops)))
+}
