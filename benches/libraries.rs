@@ -62,7 +62,7 @@ fn png_encode(image: &Image, level: png::Compression, filter: Option<png::Filter
     encoder.set_color([Grayscale, GrayscaleAlpha, Rgb, Rgba][shape.channels - 1]);
     encoder.set_depth(match shape.depth {
         Depth::Sixteen => png::BitDepth::Sixteen,
-        Depth::Eight => png::BitDepth::Eight,
+        _ => png::BitDepth::Eight,
     });
     encoder.set_compression(level);
     if let Some(filter) = filter {
@@ -86,6 +86,7 @@ fn big_endian(image: &Image) -> Vec<u8> {
     match image.samples() {
         Samples::U8(samples) => samples.to_vec(),
         Samples::U16(samples) => samples.iter().flat_map(|s| s.to_be_bytes()).collect(),
+        Samples::U32(_) => unreachable!("8 or 16 bits are measured"),
     }
 }
 
@@ -94,7 +95,7 @@ fn image_encode(encoder: impl ImageEncoder, image: &Image) {
     let shape = image.shape();
     let colour = match shape.depth {
         Depth::Sixteen => [L16, La16, Rgb16, Rgba16],
-        Depth::Eight => [L8, La8, Rgb8, Rgba8],
+        _ => [L8, La8, Rgb8, Rgba8],
     }[shape.channels - 1];
     let (width, height) = (shape.width as u32, shape.height as u32);
     encoder
@@ -182,6 +183,7 @@ fn tiff_encode(
         (Samples::U16(samples), 1) => encoder.write_image::<Gray16>(width, height, samples),
         (Samples::U16(samples), _) => encoder.write_image::<RGB16>(width, height, samples),
         (Samples::U8(samples), _) => encoder.write_image::<Gray8>(width, height, samples),
+        (Samples::U32(_), _) => unreachable!("8 or 16 bits are measured"),
     }
     .unwrap();
     file

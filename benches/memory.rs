@@ -59,6 +59,7 @@ fn image(shape: Shape) -> Image {
     match &mut samples {
         Samples::U8(samples) => samples.fill_with(|| next() as u8),
         Samples::U16(samples) => samples.fill_with(next),
+        Samples::U32(_) => unreachable!("8 or 16 bits were expected"),
     }
     Image::new(shape, samples)
 }
@@ -114,8 +115,9 @@ fn table(image: &Image) {
         operation(name, &op, &oblong, fresh, "copy, fresh");
     }
     many(image, copied);
-    operation("sum", &Sum { all: false }, image, read, "read");
-    operation("sum --all", &Sum { all: true }, image, read, "read");
+    let sum = |all| Sum { all, nan: None };
+    operation("sum", &sum(false), image, read, "read");
+    operation("sum --all", &sum(true), image, read, "read");
 }
 
 /// The operations that work with several images, against the copy of as many bytes as they move.
@@ -162,6 +164,7 @@ fn many(image: &Image, copied: Duration) {
         match frame.image.samples_mut() {
             Samples::U8(samples) => samples.iter_mut().for_each(|v| *v = v.saturating_add(90)),
             Samples::U16(samples) => samples.iter_mut().for_each(|v| *v = v.saturating_add(9000)),
+            Samples::U32(_) => unreachable!("8 or 16 bits were expected"),
         }
         frame
     };

@@ -22,6 +22,7 @@ pub mod nrrd;
 pub mod ordered;
 pub mod packed;
 pub mod pam;
+pub mod pfm;
 pub mod png;
 pub mod pnm;
 mod raster;
@@ -50,6 +51,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &pnm::Pnm,
     &pam::Pam,
     &npy::Npy,
+    &pfm::Pfm,
     &fits::Fits,
     &nrrd::Nrrd,
     &metaimage::MetaImage,
@@ -96,7 +98,7 @@ pub struct Reading {
     #[arg(long, value_name = "A-B", visible_alias = "page")]
     pub pages: Option<Pages>,
 
-    /// Take every input for samples without a header: its size, type (u8, i8, u16le, u16be, i16le, i16be), number of pages and bytes to skip
+    /// Take every input for samples without a header: its size, type (u8, i8, or u16, i16, u32, i32, f32 or f64 with le or be behind), number of pages and bytes to skip
     #[arg(long, value_name = "WxH:TYPE[:PAGES][+SKIP]", global = true)]
     pub raw: Option<Headerless>,
 }

@@ -15,7 +15,7 @@ pub use estimate::{WORTH_STARTING, Work, estimate};
 
 use crate::image::buffer;
 use crate::timing::{self, Limit, Peaks, Timeline};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use choice::Situation;
 use cuda::Gpu;
 use std::panic;
@@ -128,6 +128,19 @@ impl Devices {
             let gpu = self.open(timeline)?;
             Ok((gpu, gpu.name.clone()))
         })
+    }
+
+    /// The line that names the CPU, for work that a GPU cannot do, and `why`.
+    ///
+    /// # Errors
+    /// A GPU was asked for.
+    pub fn only_cpu(&self, why: &str) -> Result<String> {
+        let threads = rayon::current_num_threads();
+        match self.choice {
+            Choice::Gpu(_) => bail!("{why} (--device cpu does it)"),
+            Choice::Cpu => Ok(choice::cpu_line(threads, "as asked")),
+            Choice::Auto => Ok(choice::cpu_line(threads, &format!("chosen by auto: {why}"))),
+        }
     }
 
     /// The GPU that will run `work`, if it is ready to decode the image first; `None`: the host

@@ -39,11 +39,11 @@ pub struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// The operation on an image with unsigned samples that keep their depth.
+    /// The operation on an image with unsigned samples.
     pub fn plain(op: &'a dyn Operation, shape: &Shape) -> Task<'a> {
         Task {
             op,
-            types: SampleTypes::plain(shape),
+            types: SampleTypes::plain_for(op, shape),
             statistics: None,
         }
     }
@@ -83,13 +83,23 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The GPU that runs `work`, or `None` for the CPU. Pixels in a GPU's memory stay on that GPU.
-    fn choose(&mut self, work: Work, pixels: &Pixels) -> Result<Option<&'a Gpu>> {
+    /// The GPU that runs `work`, or `None` for the CPU, as `only_cpu` may say and why. Pixels in a
+    /// GPU's memory stay on that GPU.
+    fn choose(
+        &mut self,
+        work: Work,
+        pixels: &Pixels,
+        only_cpu: Option<&str>,
+    ) -> Result<Option<&'a Gpu>> {
         // What a GPU could have decoded is kept, for the estimate of the images to come.
         self.work = Work {
             decoded: self.work.decoded,
             ..work
         };
+        if let Some(why) = only_cpu {
+            self.device = self.devices.only_cpu(why)?;
+            return Ok(None);
+        }
         if let (Pixels::Device(_), Some(gpu)) = (pixels, self.devices.opened()) {
             let name = self.devices.line(gpu);
             self.device = format!("{name}, where the image was decoded");
@@ -141,7 +151,8 @@ impl<'a> Executor<'a> {
                 }
             }
         };
-        match self.choose(work, &pixels)? {
+        let steps = tasks.iter().find_map(|task| task.op.not_on_gpu(&shape));
+        match self.choose(work, &pixels, steps.or(statistic.not_on_gpu(&shape)))? {
             None => {
                 let image = self.on_host(pixels)?;
                 let made = run_on_cpu(tasks, image, &mut self.timeline)?
@@ -166,7 +177,8 @@ impl<'a> Executor<'a> {
         check(tasks)?;
         let shape = pixels.shape();
         let work = work(steps(tasks), &shape, form);
-        match self.choose(work, &pixels)? {
+        let only_cpu = tasks.iter().find_map(|task| task.op.not_on_gpu(&shape));
+        match self.choose(work, &pixels, only_cpu)? {
             None => {
                 let image = self.on_host(pixels)?;
                 let Executed { result, summary } = run_on_cpu(tasks, image, &mut self.timeline)?;

@@ -1,28 +1,41 @@
-//! An image in memory: interleaved native-endian samples of 8 or 16 bits. This module depends only
-//! on its own submodules.
+//! An image in memory: interleaved native-endian samples of 8, 16 or 32 bits. This module depends
+//! only on its own submodules.
 
 pub mod buffer;
 mod dynamic;
+pub mod number;
 
 use buffer::Buffer;
+use number::Number;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// Bits of a sample, in memory and in the output file.
+/// Bits of a sample, in memory and in the output file, and whether they make a floating-point
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum Depth {
     /// 0..=255
     Eight,
     /// 0..=65535
     Sixteen,
+    /// 0..=2³² − 1
+    ThirtyTwo,
+    /// IEEE 754 binary32. In memory samples are keys (`number::key`), which sort as unsigned
+    /// numbers.
+    Float,
 }
 
 impl Depth {
-    /// The largest sample value: 255 or 65535.
+    /// All depths.
+    pub const ALL: [Depth; 4] = [Depth::Eight, Depth::Sixteen, Depth::ThirtyTwo, Depth::Float];
+
+    /// The largest sample of 8 and of 16 bits: 255 or 65535. Wider samples have operations of their
+    /// own (`ops::wide`) and no such number; for them it is that of 16 bits, which `normalize` makes
+    /// of them.
     pub fn full(self) -> u16 {
         match self {
             Depth::Eight => u8::MAX.into(),
-            Depth::Sixteen => u16::MAX,
+            Depth::Sixteen | Depth::ThirtyTwo | Depth::Float => u16::MAX,
         }
     }
 
@@ -32,32 +45,49 @@ impl Depth {
         (wider.full() / self.full()).max(1)
     }
 
-    /// Bytes a sample takes in memory: 1 or 2.
+    /// Bytes a sample takes in memory: 1, 2 or 4.
     pub fn bytes(self) -> usize {
         match self {
             Depth::Eight => 1,
             Depth::Sixteen => 2,
+            Depth::ThirtyTwo | Depth::Float => 4,
         }
     }
 
-    /// Bits a sample takes: 8 or 16.
+    /// Bits a sample takes: 8, 16 or 32.
     pub fn bits(self) -> u32 {
         8 * self.bytes() as u32
     }
+
+    /// Whether samples have 32 bits, integers or floating point.
+    pub fn is_wide(self) -> bool {
+        self.bytes() == 4
+    }
 }
 
-/// The type of samples: integers of a depth, unsigned or signed. In memory, signed samples are
-/// offset by half their range, so that they sort as unsigned numbers: −32768 is stored as 0.
+/// In words: `16 bits`, `32-bit floating point`.
+impl fmt::Display for Depth {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Depth::Float => f.write_str("32-bit floating point"),
+            _ => write!(f, "{} bits", self.bits()),
+        }
+    }
+}
+
+/// The type of samples: integers of a depth, unsigned or signed, or floating point. In memory,
+/// signed samples are offset by half their range, so that they sort as unsigned numbers: −32768 is
+/// stored as 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Values {
     /// Bits a sample.
     pub depth: Depth,
-    /// Whether they have a sign.
+    /// Whether they are integers with a sign.
     pub signed: bool,
 }
 
 impl Values {
-    /// The sample that stands for 0.
+    /// The sample of 8 or 16 bits that stands for 0.
     pub fn zero(self) -> u16 {
         match self.signed {
             true => self.depth.full() / 2 + 1,
@@ -65,7 +95,7 @@ impl Values {
         }
     }
 
-    /// The smallest value: 0, −128 or −32768.
+    /// The smallest value of 8 and 16 bits: 0, −128 or −32768.
     pub fn least(self) -> i32 {
         -i32::from(self.zero())
     }
@@ -73,6 +103,26 @@ impl Values {
     /// The largest: 255 or 65535, 127 or 32767.
     pub fn most(self) -> i32 {
         self.least() + i32::from(self.depth.full())
+    }
+
+    /// The smallest and the largest integer that samples can be; `None` of floating point.
+    pub fn limits(self) -> Option<(i64, i64)> {
+        match (self.depth, self.signed) {
+            (Depth::Float, _) => None,
+            (Depth::ThirtyTwo, false) => Some((0, u32::MAX.into())),
+            (Depth::ThirtyTwo, true) => Some((i32::MIN.into(), i32::MAX.into())),
+            _ => Some((self.least().into(), self.most().into())),
+        }
+    }
+
+    /// The value that a sample in memory, of any depth, stands for.
+    pub fn number(self, sample: u32) -> Number {
+        match (self.depth, self.signed) {
+            (Depth::Float, _) => Number::Real(number::of_key(sample)),
+            (Depth::ThirtyTwo, true) => Number::Whole((sample ^ number::TOP) as i32 as i64),
+            (Depth::ThirtyTwo, false) => Number::Whole(sample.into()),
+            _ => Number::Whole(self.value(sample as u16).into()),
+        }
     }
 
     /// The value that a sample stands for.
@@ -89,7 +139,10 @@ impl Values {
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let sign = if self.signed { "with" } else { "without" };
-        write!(f, "{} bits {sign} sign", self.depth.bits())
+        match self.depth {
+            Depth::Float => self.depth.fmt(f),
+            depth => write!(f, "{depth} {sign} sign"),
+        }
     }
 }
 
@@ -132,7 +185,7 @@ impl Shape {
         format!("u{}_c{}", self.depth.bits(), self.channels)
     }
 
-    /// Bytes of a pixel: 1, 2, 3, 4, 6 or 8.
+    /// Bytes of a pixel: 1, 2, 3, 4, 6, 8, 12 or 16.
     pub fn pixel_bytes(&self) -> usize {
         self.channels * self.depth.bytes()
     }
@@ -197,11 +250,11 @@ impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(
             f,
-            "{}×{} {}, {} bits",
+            "{}×{} {}, {}",
             self.width,
             self.height,
             self.kind(),
-            self.depth.bits()
+            self.depth
         )
     }
 }
@@ -213,6 +266,8 @@ pub enum Samples {
     U8(Buffer<u8>),
     /// 16-bit samples.
     U16(Buffer<u16>),
+    /// 32-bit samples: integers, or keys of floating point.
+    U32(Buffer<u32>),
 }
 
 impl From<Vec<u8>> for Samples {
@@ -227,12 +282,19 @@ impl From<Vec<u16>> for Samples {
     }
 }
 
+impl From<Vec<u32>> for Samples {
+    fn from(samples: Vec<u32>) -> Samples {
+        Samples::U32(samples.into())
+    }
+}
+
 impl Samples {
     /// Zeroed samples for an image of this shape; an error if the memory cannot be had.
     pub fn zeroed(shape: &Shape) -> anyhow::Result<Samples> {
         Ok(match shape.depth {
             Depth::Eight => Samples::U8(Buffer::zeroed(shape.samples())?),
             Depth::Sixteen => Samples::U16(Buffer::zeroed(shape.samples())?),
+            Depth::ThirtyTwo | Depth::Float => Samples::U32(Buffer::zeroed(shape.samples())?),
         })
     }
 
@@ -242,14 +304,16 @@ impl Samples {
         Ok(match shape.depth {
             Depth::Eight => Samples::U8(Buffer::any(shape.samples())?),
             Depth::Sixteen => Samples::U16(Buffer::any(shape.samples())?),
+            Depth::ThirtyTwo | Depth::Float => Samples::U32(Buffer::any(shape.samples())?),
         })
     }
 
-    /// Bits a sample.
-    pub fn depth(&self) -> Depth {
+    /// Bytes a sample: 1, 2 or 4.
+    pub fn sample_bytes(&self) -> usize {
         match self {
-            Samples::U8(_) => Depth::Eight,
-            Samples::U16(_) => Depth::Sixteen,
+            Samples::U8(_) => 1,
+            Samples::U16(_) => 2,
+            Samples::U32(_) => 4,
         }
     }
 
@@ -258,6 +322,7 @@ impl Samples {
         match self {
             Samples::U8(samples) => samples.len(),
             Samples::U16(samples) => samples.len(),
+            Samples::U32(samples) => samples.len(),
         }
     }
 
@@ -271,6 +336,7 @@ impl Samples {
         match self {
             Samples::U8(samples) => samples,
             Samples::U16(samples) => bytemuck::cast_slice(samples),
+            Samples::U32(samples) => bytemuck::cast_slice(samples),
         }
     }
 
@@ -279,6 +345,7 @@ impl Samples {
         match self {
             Samples::U8(samples) => samples,
             Samples::U16(samples) => bytemuck::cast_slice_mut(samples),
+            Samples::U32(samples) => bytemuck::cast_slice_mut(samples),
         }
     }
 }
@@ -294,7 +361,8 @@ impl Image {
     /// Joins a shape and its samples; panics if they disagree, which is a bug in the caller.
     pub fn new(shape: Shape, samples: Samples) -> Image {
         assert_eq!(shape.samples(), samples.len(), "samples of a {shape:?}");
-        assert_eq!(shape.depth, samples.depth(), "samples of a {shape:?}");
+        let bytes = samples.sample_bytes();
+        assert_eq!(shape.depth.bytes(), bytes, "samples of a {shape:?}");
         Image { shape, samples }
     }
 

@@ -201,6 +201,8 @@ impl Metadata {
 
     /// Updates the neutral fields after a change of depth.
     pub fn follow_depth(&mut self, from: Depth, to: Depth) {
+        // 32 bits become fewer without sign.
+        self.signed &= !from.is_wide() || to.is_wide();
         let bits = to.bits() as u8;
         // The bits that a maxval needs.
         let before =
@@ -219,6 +221,7 @@ impl Metadata {
         let exceeded = |most: u16| match samples {
             Samples::U8(samples) => samples.par_iter().any(|&sample| u16::from(sample) > most),
             Samples::U16(samples) => samples.par_iter().any(|&sample| sample > most),
+            Samples::U32(_) => true,
         };
         if self.maxval.is_some_and(exceeded) {
             self.maxval = None;

@@ -22,14 +22,16 @@ pub mod sum;
 pub mod symmetry;
 pub mod transpose;
 mod verb;
+pub mod wide;
 
 use crate::device::Work;
 use crate::device::cuda;
 use crate::device::job::Job;
+use crate::image::number::Number;
 use crate::image::{Depth, Image, Shape, Values};
 use crate::metadata::{Effect, PixelMap};
 use crate::timing::Timeline;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use histogram::Counts;
 use std::fmt;
 use sum::Totals;
@@ -66,9 +68,31 @@ pub trait Operation: Options + Sync + fmt::Debug {
     /// The bytes that the bound operation must move for an image of this shape.
     fn work(&self, shape: &Shape) -> Work;
 
-    /// Refuses options that do not fit an image of this shape; the error says why.
-    fn check(&self, _shape: &Shape) -> Result<()> {
+    /// Refuses images of this shape, which the operation or its options do not fit; the error says
+    /// why. By default samples of 32 bits.
+    fn check(&self, shape: &Shape) -> Result<()> {
+        self.check_narrow(shape)
+    }
+
+    /// Refuses samples of 32 bits.
+    fn check_narrow(&self, shape: &Shape) -> Result<()> {
+        ensure!(
+            !shape.depth.is_wide(),
+            "{} takes samples of 8 and 16 bits, and these are {} (normalize makes 16 bits of them)",
+            self.name(),
+            shape.depth
+        );
         Ok(())
+    }
+
+    /// The depth of the samples that it makes of samples of this depth, where none is asked for.
+    fn made(&self, depth: Depth) -> Depth {
+        depth
+    }
+
+    /// Why a GPU cannot do it for an image of this shape, if so.
+    fn not_on_gpu(&self, _shape: &Shape) -> Option<&'static str> {
+        None
     }
 
     /// Refuses options that do not fit samples of these types; the error says why.
@@ -156,7 +180,7 @@ pub enum Scope {
 /// output file.
 ///
 /// In memory, samples have the greater of the two depths: 8 bits have been widened to 16 (times
-/// 257), and 16 bits are narrowed to 8 after the operation.
+/// 257), and 16 bits are narrowed to 8 after the operation. 32 bits become 16 or 8 in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleTypes {
     /// Samples a pixel: 1 to 4; with 2 or 4, the last is alpha.
@@ -182,6 +206,16 @@ impl SampleTypes {
             read: values,
             written: values,
         }
+    }
+
+    /// Those of `op` on samples that are unsigned in the file.
+    pub fn plain_for(op: &dyn Operation, shape: &Shape) -> SampleTypes {
+        let plain = SampleTypes::plain(shape);
+        let written = Values {
+            depth: op.made(shape.depth),
+            ..plain.written
+        };
+        SampleTypes { written, ..plain }
     }
 
     /// Channels that carry colour: all but alpha.
@@ -246,7 +280,7 @@ pub struct Summary {
     /// The input range of each colour channel, or the one range of all, that values were stretched
     /// from, in the values of the input file; both ends are equal for channels that were left
     /// unchanged.
-    pub ranges: Vec<(i32, i32)>,
+    pub ranges: Vec<(Number, Number)>,
     /// Sentences for the user, without the file's name.
     pub warnings: Vec<String>,
 }
@@ -294,7 +328,8 @@ impl<I> Join for OpResult<I> {
 /// result, serially. Errors: none if the operation fits the image.
 pub fn naive(op: &dyn Operation, image: &Image) -> Result<Executed> {
     let statistics = op.statistic().naive(image);
-    let bound = op.bind(SampleTypes::plain(&image.shape()), &statistics)?;
+    let types = SampleTypes::plain_for(op, &image.shape());
+    let bound = op.bind(types, &statistics)?;
     Ok(Executed {
         result: bound.naive(image)?,
         summary: bound.summary(),
@@ -316,7 +351,17 @@ macro_rules! with_samples {
         match $samples {
             $crate::image::Samples::U8($name) => $body,
             $crate::image::Samples::U16($name) => $body,
+            $crate::image::Samples::U32(_) => $crate::ops::never_wide!(),
         }
     };
 }
 pub(crate) use with_samples;
+
+/// Stands where samples of 32 bits cannot come: `Operation::check` refuses them, or they have code
+/// of their own (`wide`).
+macro_rules! never_wide {
+    () => {
+        unreachable!("samples of 32 bits, which this operation refuses")
+    };
+}
+pub(crate) use never_wide;

@@ -142,8 +142,9 @@ fn attempt(
         for (shape, _) in &surveys {
             (format.check_name(&output.path, shape)).with_context(|| unwritten(&output.path))?;
         }
+        let grown = |shape: Shape| output.grown(shape, chain::made(ops, shape.depth));
         let surveys = surveys.into_iter();
-        let pages = surveys.map(|(shape, bytes)| (output.grown(shape), bytes));
+        let pages = surveys.map(|(shape, bytes)| (grown(shape), bytes));
         let pages: Vec<_> = pages.collect();
         Writer::new(format, &output.options, target, &pages)
             .with_context(|| unwritten(&output.path))

@@ -5,6 +5,7 @@ use crate::console;
 use crate::device::cuda::Gpu;
 use crate::exec;
 use crate::files::Source;
+use crate::image::number::Number;
 use crate::image::{Image, Samples, Shape, Values};
 use crate::metadata::Diagnostics;
 use crate::ops::{self, OpResult};
@@ -16,7 +17,7 @@ use std::fmt;
 use std::path::Path;
 
 /// The difference between two images.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Difference {
     /// The files differ in their number of pages.
@@ -36,14 +37,14 @@ pub enum Difference {
         /// The number of all samples.
         samples: usize,
         /// The largest difference.
-        most: u16,
+        most: Number,
         /// The first differing sample, row by row.
         first: Place,
     },
 }
 
 /// The place of a sample, and its value in both images.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Place {
     /// Its column, from 0.
     pub x: usize,
@@ -52,7 +53,7 @@ pub struct Place {
     /// Its channel, from 0.
     pub channel: usize,
     /// Its value in each image.
-    pub values: [i32; 2],
+    pub values: [Number; 2],
 }
 
 /// The version of the JSON object.
@@ -84,20 +85,28 @@ pub fn difference(a: &Image, b: &Image, values: Values) -> Option<Difference> {
     }
     let value = |image: &Image, i: usize| match image.samples() {
         Samples::U8(samples) => samples[i].into(),
-        Samples::U16(samples) => samples[i],
+        Samples::U16(samples) => samples[i].into(),
+        Samples::U32(samples) => samples[i],
     };
     let differing = (0..shape.samples()).filter(|&i| value(a, i) != value(b, i));
-    let (mut differ, mut most, mut first) = (0, 0, None);
+    let (mut differ, mut most, mut first) = (0, Number::Whole(0), None);
     for i in differing {
         let (a, b) = (value(a, i), value(b, i));
         differ += 1;
-        most = most.max(a.abs_diff(b));
+        let difference = match (values.number(a), values.number(b)) {
+            (Number::Whole(a), Number::Whole(b)) => Number::Whole((a - b).abs()),
+            // Of two NaNs with other bits, and of a NaN and a number, there is none.
+            (a, b) => Number::Real((a.as_f64() - b.as_f64()).abs() as f32),
+        };
+        if difference > most {
+            most = difference;
+        }
         let (pixel, channel) = (i / shape.channels, i % shape.channels);
         first.get_or_insert(Place {
             x: pixel % shape.width,
             y: pixel / shape.width,
             channel,
-            values: [values.value(a), values.value(b)],
+            values: [values.number(a), values.number(b)],
         });
     }
     first.map(|first| Difference::Samples {
@@ -213,7 +222,8 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
     let (image, values) = page(input, &mut pages(input, &source)?, 0)?;
     let mut outcome = Outcome::Done;
     for op in ops::examples() {
-        if op.check(&image.shape()).is_err() {
+        let shape = image.shape();
+        if op.check(&shape).is_err() || op.not_on_gpu(&shape).is_some() {
             continue;
         }
         let cpu = exec::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
@@ -252,6 +262,7 @@ mod tests {
         let a = image([1, 2, 3, 4, 5, 6]);
         let b = image([1, 2, 3, 4, 65535, 5]);
         for (signed, values) in [(false, [5, 65535]), (true, [-32763, 32767])] {
+            let values = values.map(Number::Whole);
             let kind = Values {
                 depth: Depth::Sixteen,
                 signed,
@@ -260,7 +271,7 @@ mod tests {
             let expected = Difference::Samples {
                 differ: 2,
                 samples: 6,
-                most: 65530,
+                most: Number::Whole(65530),
                 first: Place {
                     x: 1,
                     y: 1,

@@ -48,7 +48,7 @@ fn file(count: usize, description: &str) -> Vec<u8> {
 fn words(image: &Image) -> Vec<u16> {
     match image.samples() {
         gpuimg::image::Samples::U16(words) => words.to_vec(),
-        gpuimg::image::Samples::U8(_) => unreachable!(),
+        _ => unreachable!(),
     }
 }
 

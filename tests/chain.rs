@@ -26,6 +26,7 @@ fn step(number: usize, shape: Shape, signed: bool) -> Box<dyn Operation> {
             range: None,
             clip: clip.map(|clip| clip.parse().expect("percentiles")),
             to: to.map(|to| to.parse().expect("a range")),
+            nan: None,
             per_channel,
             scope,
         })
@@ -256,6 +257,7 @@ fn pam(page: &Image) -> Vec<u8> {
         gpuimg::image::Samples::U16(words) => {
             file.extend(words.iter().flat_map(|&word| word.min(most).to_be_bytes()));
         }
+        gpuimg::image::Samples::U32(_) => unreachable!(),
     }
     file
 }

@@ -68,6 +68,7 @@ pub fn words(file: &[u8]) -> Vec<u16> {
     {
         Samples::U16(words) => words.to_vec(),
         Samples::U8(bytes) => bytes.iter().map(|&byte| byte.into()).collect(),
+        Samples::U32(_) => panic!("8 or 16 bits were expected"),
     }
 }
 
@@ -297,7 +298,7 @@ fn planes_are_interleaved() {
 fn words_of(image: &Image) -> Vec<u16> {
     match image.samples() {
         Samples::U16(words) => words.to_vec(),
-        Samples::U8(_) => panic!("16 bits were expected"),
+        _ => panic!("16 bits were expected"),
     }
 }
 
@@ -335,16 +336,16 @@ fn refusals_say_what_to_do() {
     let mut cases = 0;
     for (file, words) in [
         (
-            build().tag(258, 3, &[32]).tag(339, 3, &[3]).file(&image),
-            "32-bit floating-point",
+            build().tag(258, 3, &[64]).tag(339, 3, &[3]).file(&image),
+            "64-bit floating-point",
         ),
         (
-            build().tag(258, 3, &[32]).file(&image),
-            "convert it first to 16-bit integers",
+            build().tag(258, 3, &[24]).file(&image),
+            "convert it first to 32 bits",
         ),
         (
-            build().tag(258, 3, &[32]).tag(339, 3, &[2]).file(&image),
-            "32-bit samples",
+            build().tag(258, 3, &[64]).tag(339, 3, &[2]).file(&image),
+            "64-bit samples",
         ),
         (
             build().tag(262, 3, &[5]).file(&colour),

@@ -5,7 +5,7 @@ use crate::support::{KINDS, Kind, SIZES, gpu, image};
 use gpuimg::exec;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::normalize::Normalize;
-use gpuimg::ops::sum::{Sum, Total};
+use gpuimg::ops::sum::{Exact, Sum, Total};
 use gpuimg::ops::symmetry::Symmetry;
 use gpuimg::ops::{self, OpResult, Operation, naive};
 use gpuimg::timing::Timeline;
@@ -90,7 +90,10 @@ fn past_two_to_the_31_samples() {
     let ramp = |n: u64| n * n.saturating_sub(1) / 2;
     let whole = (count - 1) / 65_521;
     let sum = whole * ramp(65_521) + ramp((count - 1) % 65_521) + 65_535;
-    let sum_all = Sum { all: true };
+    let sum_all = Sum {
+        all: true,
+        nan: None,
+    };
     let found = exec::on_cpu(&sum_all, image.clone(), &mut Timeline::default()).expect("CPU");
     let OpResult::Totals(totals) = &found.result else {
         panic!("totals")
@@ -98,7 +101,7 @@ fn past_two_to_the_31_samples() {
     assert_eq!(
         totals.channels[0],
         Total {
-            sum,
+            sum: Exact::Whole(sum.into()),
             range: Some((0, 65_535))
         }
     );

@@ -2,10 +2,11 @@
 
 use crate::support::{Kind, grey, image, on_cpu};
 use gpuimg::exec;
+use gpuimg::image::number::Number;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::ops::histogram::Clip;
 use gpuimg::ops::normalize::{Normalize, Range};
-use gpuimg::ops::sum::Sum;
+use gpuimg::ops::sum::{Exact, Sum};
 use gpuimg::ops::symmetry::Symmetry::{self, *};
 use gpuimg::ops::{OpResult, depth, naive};
 use gpuimg::timing::Timeline;
@@ -63,8 +64,8 @@ fn normalize_three_by_two() {
     // 65535/10 = 6553.5: halves round up.
     assert_eq!(stretched, grey([[0, 6554, 13107], [19661, 26214, 65535]]));
     let options = Normalize {
-        range: Some(Range { min: 11, max: 13 }),
-        to: Some(Range { min: 100, max: 103 }),
+        range: Some(Range::of_whole(11, 13)),
+        to: Some(Range::of_whole(100, 103)),
         ..Normalize::default()
     };
     assert_eq!(
@@ -115,14 +116,17 @@ fn a_flat_image_is_left_as_it_is_and_told() {
 fn totals_do_not_overflow_and_survive_turning() {
     // 2³² would be passed by 65 538 samples of 65535.
     let white = grey([[65535; 1000]; 70]);
-    let sum = Sum { all: true };
+    let sum = Sum {
+        all: true,
+        nan: None,
+    };
     let OpResult::Totals(totals) = exec::on_cpu(&sum, white.clone(), &mut Timeline::default())
         .expect("memory")
         .result
     else {
         panic!("totals were expected")
     };
-    assert_eq!(totals.together().sum, 70_000 * 65535);
+    assert_eq!(totals.together().sum, Exact::Whole(70_000 * 65535));
     assert_eq!(totals.together().range, Some((65535, 65535)));
     let noise = image(77, 31, 3, Depth::Sixteen, Kind::Noise);
     let totals = |image: &Image| match naive(&sum, image).expect("valid").result {
@@ -165,13 +169,16 @@ fn ranges_are_ranks_of_the_samples_in_order() {
                     }
                 }
                 sorted.retain(|samples| !samples.is_empty());
-                let expected: Vec<(i32, i32)> = sorted
+                let expected: Vec<(Number, Number)> = sorted
                     .iter_mut()
                     .map(|samples| {
                         samples.sort_unstable();
                         let last = samples.len() - 1;
                         let (low, high) = (low * last / 100, (high * last).div_ceil(100));
-                        (samples[low].into(), samples[high].into())
+                        (
+                            i32::from(samples[low]).into(),
+                            i32::from(samples[high]).into(),
+                        )
                     })
                     .collect();
                 let clip =

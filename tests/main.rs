@@ -97,3 +97,5 @@ mod untrue;
 mod version;
 /// Watched folders.
 mod watch;
+/// Samples of 32 bits: integers and floating point.
+mod wide;

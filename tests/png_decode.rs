@@ -105,7 +105,10 @@ fn oracle(file: &[u8]) -> Image {
         width: info.width as usize,
         height: info.height as usize,
         channels: info.color_type.samples(),
-        depth: samples.depth(),
+        depth: match samples {
+            Samples::U8(_) => Depth::Eight,
+            _ => Depth::Sixteen,
+        },
     };
     Image::new(shape, samples)
 }

@@ -73,7 +73,7 @@ pub fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
                 job.fetch(&image.samples, &mut samples)?;
                 samples.into()
             }
-            Depth::Sixteen => {
+            _ => {
                 let mut samples = vec![0xA5A5u16; shape.samples()];
                 job.fetch(&image.samples, bytemuck::cast_slice_mut(&mut samples))?;
                 samples.into()

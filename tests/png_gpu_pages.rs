@@ -107,7 +107,10 @@ fn pages_decoded_on_the_gpu_give_the_bytes_of_the_cpu() {
                 assert!(found == expected, "{what}");
             }
         }
-        let sum = Sum { all: true };
+        let sum = Sum {
+            all: true,
+            nan: None,
+        };
         let totals = [&on_gpu, &on_cpu].map(|devices| {
             let resources = Resources {
                 devices,

@@ -24,10 +24,7 @@ fn check(d: u16, to: Range, gpu: Option<&Gpu>) {
         depth: Depth::Sixteen,
     };
     let op = Normalize {
-        range: Some(Range {
-            min: 0,
-            max: d.into(),
-        }),
+        range: Some(Range::of_whole(0, d.into())),
         to: Some(to),
         ..Normalize::default()
     };
@@ -43,14 +40,15 @@ fn check(d: u16, to: Range, gpu: Option<&Gpu>) {
     let Samples::U16(found) = image.samples() else {
         panic!("16 bits were expected")
     };
+    let (lo, hi) = (to.min.as_f64(), to.max.as_f64());
     for (x, &value) in found.iter().enumerate() {
         let x = (x as u64).min(d.into());
-        let expected = to.min as u64 + rounded(x, (to.max - to.min) as u64, d.into());
+        let expected = lo as u64 + rounded(x, (hi - lo) as u64, d.into());
         assert_eq!(u64::from(value), expected, "{x} of 0..={d} to {to:?}");
     }
 }
 
-const ALL: Range = Range { min: 0, max: 65535 };
+const ALL: Range = Range::of_whole(0, 65535);
 
 #[test]
 fn exact_for_one_range_in_97_and_all_small_ones() {
@@ -65,12 +63,9 @@ fn exact_for_one_range_in_97_and_all_small_ones() {
 #[test]
 fn exact_for_other_output_ranges() {
     for to in [
-        Range { min: 0, max: 255 },
-        Range { min: 1, max: 65534 },
-        Range {
-            min: 30000,
-            max: 30001,
-        },
+        Range::of_whole(0, 255),
+        Range::of_whole(1, 65534),
+        Range::of_whole(30000, 30001),
     ] {
         for d in [1, 2, 3, 255, 256, 4095, 32767, 32768, 65535] {
             check(d, to, None);
@@ -89,7 +84,7 @@ fn exact_on_the_gpu() {
     };
     for d in ranges {
         check(d, ALL, Some(gpu));
-        check(d, Range { min: 1, max: 65534 }, Some(gpu));
+        check(d, Range::of_whole(1, 65534), Some(gpu));
     }
 }
 

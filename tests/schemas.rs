@@ -29,11 +29,13 @@ const SCHEMAS: [&str; 9] = [
 const FREE: [&str; 1] = ["/key/op"];
 
 /// Keys that are not always there.
-const OPTIONAL: [(&str, &str); 5] = [
+const OPTIONAL: [(&str, &str); 7] = [
     ("verify", "page"),
     ("journal", "damaged"),
     ("journal", "follow"),
     ("report", "latency"),
+    ("report", "float"),
+    ("sum", "float"),
     ("stats", "watch"),
 ];
 
@@ -75,6 +77,8 @@ fn printed() -> Vec<(&'static str, Value)> {
         ("w/a.pgm", &pgm(30, 20, 1)),
         ("tall.pgm", &pgm(20, 30, 1)),
         ("colour.ppm", &[&b"P6\n1 1\n255\n"[..], &[1, 2, 3]].concat()),
+        ("real.pfm", b"Pf\n1 2\n1\n\x3F\x80\0\0\xC0\0\0\0"),
+        ("nan.pfm", b"Pf\n1 2\n1\n\x3F\x80\0\0\x7F\xC0\0\0"),
         ("two.tif", &pages(&[30, 30])),
         ("unlike.tif", &pages(&[30, 31])),
         ("three.tif", &pages(&[30, 30, 30])),
@@ -128,6 +132,10 @@ fn printed() -> Vec<(&'static str, Value)> {
     );
     go(0, "sum in/a.pgm colour.ppm --json -q", "sum", "");
     go(0, "sum two.tif --all --json", "sum", "");
+    go(0, "sum real.pfm --json", "sum", "");
+    go(0, "sum real.pfm --all --json", "sum", "");
+    go(0, "normalize real.pfm real.png --report -", "report", "");
+    go(1, "verify --json real.pfm nan.pfm", "verify", "");
     go(0, "formats --json", "formats", "");
     go(0, "verify --json in/a.pgm in/a.pgm", "verify", "");
     go(1, "verify --json in/a.pgm other.pgm", "verify", "");

@@ -65,7 +65,7 @@ pub fn picture(width: u64, height: u64, channels: usize, depth: Depth) -> Image 
     });
     let samples = match depth {
         Depth::Eight => Samples::U8(values.map(|value| value as u8).collect()),
-        Depth::Sixteen => Samples::U16(values.collect()),
+        _ => Samples::U16(values.collect()),
     };
     Image::new(shape, samples)
 }
@@ -180,6 +180,7 @@ fn the_tiff_crate_writes() {
                     Samples::U8(samples) => encoder
                         .write_image::<colortype::RGB8>(width, height, samples)
                         .unwrap(),
+                    Samples::U32(_) => panic!("8 or 16 bits were expected"),
                 }
                 assert_eq!(read(&bytes).unwrap(), image, "case {cases}");
                 cases += 1;

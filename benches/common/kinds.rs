@@ -66,7 +66,7 @@ impl Kind {
             shape,
             match depth {
                 Depth::Sixteen => samples.iter().map(|&s| s as u16).collect::<Vec<_>>().into(),
-                Depth::Eight => samples
+                _ => samples
                     .iter()
                     .map(|&s| (s / 256.0) as u8)
                     .collect::<Vec<_>>()

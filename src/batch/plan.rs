@@ -123,7 +123,7 @@ impl Batch<'_> {
         if let Some((template, output)) = result {
             let format = format_of(template, output).unwrap_or(reader.format());
             let shapes: Vec<Shape> = (pages.iter())
-                .map(|(shape, _)| template.grown(*shape))
+                .map(|(shape, _)| template.grown(*shape, chain::made(self.ops, shape.depth)))
                 .collect();
             for shape in &shapes {
                 (format.check_name(output, shape))

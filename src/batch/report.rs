@@ -3,6 +3,8 @@
 
 use super::item::Item;
 use crate::console;
+use crate::image::Depth;
+use crate::image::number::Number;
 use crate::pipeline::{Done, FoundPage};
 use crate::reason::plain;
 use anyhow::{Context, Result, anyhow};
@@ -153,6 +155,8 @@ struct ImageRecord<'a> {
     height: usize,
     channels: usize,
     depth: u32,
+    #[serde(skip_serializing_if = "is_false")]
+    float: bool,
     signed: bool,
     pages: Vec<PageRecord>,
     device: &'a str,
@@ -168,15 +172,21 @@ struct PageRecord {
     height: usize,
     channels: usize,
     depth: u32,
+    #[serde(skip_serializing_if = "is_false")]
+    float: bool,
     signed: bool,
     ranges: Vec<RangeRecord>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[derive(Serialize)]
 struct RangeRecord {
     channel: &'static str,
-    min: i32,
-    max: i32,
+    min: Number,
+    max: Number,
 }
 
 /// A stage of a page, its times in seconds from when the file was begun.
@@ -223,6 +233,7 @@ impl ImageRecord<'_> {
             height: done.shape.height,
             channels: done.shape.channels,
             depth: done.shape.depth.bits(),
+            float: done.shape.depth == Depth::Float,
             signed: done.found.pages.first().is_some_and(|page| page.signed),
             pages: done.found.pages.iter().map(PageRecord::of).collect(),
             device: &done.device,
@@ -259,6 +270,7 @@ impl PageRecord {
             height: shape.height,
             channels: shape.channels,
             depth: shape.depth.bits(),
+            float: shape.depth == Depth::Float,
             signed: *signed,
             ranges: ranges
                 .map(|(&channel, &(min, max))| RangeRecord { channel, min, max })

@@ -10,7 +10,7 @@ use super::table::Table;
 use crate::device::cuda::{self, Arg};
 use crate::exec;
 use crate::ops::OpResult;
-use crate::ops::sum::Sum;
+use crate::ops::sum::{Exact, Sum};
 use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
@@ -169,15 +169,21 @@ pub(super) fn own(context: &BenchContext, from: &cuda::Buffer, len: usize) -> Re
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {
-    let op = Sum { all: true };
+    let op = Sum {
+        all: true,
+        nan: None,
+    };
     let (time, _) = cpu_passes(host, &op)?;
     let OpResult::Totals(totals) = exec::on_cpu(&op, image(host), &mut Timeline::default())?.result
     else {
         bail!("no totals");
     };
     let total = &totals.channels[0];
+    let (min, max) = range(&host.noise);
+    let same = |sum: i128| sum as u32 == host.sample_sum;
     ensure!(
-        total.range == Some(range(&host.noise)) && total.sum as u32 == host.sample_sum,
+        total.range == Some((min.into(), max.into()))
+            && matches!(total.sum, Exact::Whole(sum) if same(sum)),
         "found {total:?}"
     );
     Ok(time.into())

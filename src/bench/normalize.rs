@@ -211,10 +211,7 @@ pub(super) fn own(
 
 fn on_cpu(host: &Host) -> Result<Measured> {
     let op = Normalize {
-        to: Some(Range {
-            min: LO.into(),
-            max: HI.into(),
-        }),
+        to: Some(Range::of_whole(LO.into(), HI.into())),
         ..Default::default()
     };
     let (time, image) = cpu_passes(host, &op)?;

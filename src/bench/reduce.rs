@@ -9,7 +9,7 @@ use super::table::Table;
 use crate::device::cuda::{self, Arg, Grid, Kernel};
 use crate::exec;
 use crate::ops::OpResult;
-use crate::ops::sum::Sum;
+use crate::ops::sum::{Exact, Sum};
 use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 
@@ -227,7 +227,7 @@ pub(super) fn own(
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {
-    let op = Sum { all: false };
+    let op = Sum::default();
     let (time, _) = super::cpu::cpu_passes(host, &op)?;
     let image = super::cpu::image(host);
     let OpResult::Totals(totals) = exec::on_cpu(&op, image, &mut Timeline::default())?.result
@@ -235,10 +235,10 @@ fn on_cpu(host: &Host) -> Result<Measured> {
         bail!("no totals");
     };
     let expected: u64 = host.noise.iter().map(|&p| u64::from(p)).sum();
+    let found = totals.channels[0].sum;
     ensure!(
-        totals.channels[0].sum == expected,
-        "found {}, and not {expected}",
-        totals.channels[0].sum
+        found == Exact::Whole(expected.into()),
+        "found {found:?}, and not {expected}"
     );
     Ok(time.into())
 }

@@ -1,4 +1,5 @@
-//! FITS (Flexible Image Transport System standard 4.0): images of 8 and 16 bits, signed or not.
+//! FITS (Flexible Image Transport System standard 4.0): images of 8, 16 and 32 bits, signed
+//! or not, and of floating point. 64 bits (BITPIX −64) are read where every value is one of 32.
 //!
 //! The first image of the file is read; axes behind the second make pages. Rows keep their order in
 //! the file, in which NumPy and astropy see them too (viewers show the first row at the bottom). The
@@ -33,7 +34,7 @@ impl Format for Fits {
     }
 
     fn title(&self) -> &'static str {
-        "Flexible Image Transport System, integers of 8 and 16 bits"
+        "Flexible Image Transport System"
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -50,7 +51,7 @@ impl Format for Fits {
             lossless: true,
             pages: true,
             channels: &[1],
-            depths: &[Depth::Eight, Depth::Sixteen],
+            depths: &Depth::ALL,
             signed: true,
             white_is_zero: false,
             alpha: &[],
@@ -134,13 +135,10 @@ fn layout(header: &Header) -> Result<Layout> {
     let depth = match header.integer("BITPIX") {
         Some(8) => Depth::Eight,
         Some(16) => Depth::Sixteen,
-        Some(other @ (32 | 64)) => bail!(
-            "{other}-bit integers are not supported: convert to 16 bits with a scale of your choice"
-        ),
-        Some(other @ (-32 | -64)) => bail!(
-            "{}-bit floating point (BITPIX {other}) is not supported: convert to 16 bits with a \
-             scale of your choice",
-            -other
+        Some(32) => Depth::ThirtyTwo,
+        Some(-32 | -64) => Depth::Float,
+        Some(64) => bail!(
+            "64-bit integers are not supported: convert to 32 bits with a scale of your choice"
         ),
         _ => bail!("its BITPIX is none of 8, 16, 32, 64, -32, -64"),
     };
@@ -165,13 +163,15 @@ fn layout(header: &Header) -> Result<Layout> {
     let (signed, scaled) = match (depth, scale) {
         (Depth::Eight, (1.0, -128.0)) => (true, false),
         (Depth::Sixteen, (1.0, 32768.0)) => (false, false),
-        (Depth::Eight, scale) => (false, scale != (1.0, 0.0)),
-        (Depth::Sixteen, scale) => (true, scale != (1.0, 0.0)),
+        (Depth::ThirtyTwo, (1.0, 2_147_483_648.0)) => (false, false),
+        (Depth::Eight | Depth::Float, scale) => (false, scale != (1.0, 0.0)),
+        (Depth::Sixteen | Depth::ThirtyTwo, scale) => (true, scale != (1.0, 0.0)),
     };
     let mut layout = Layout::new(shape, header.data);
     layout.pages = pages;
     // Bytes are without sign in the file, words with: in memory both are without.
-    layout.toggled = depth == Depth::Sixteen;
+    layout.toggled = depth != Depth::Eight;
+    layout.doubles = header.integer("BITPIX") == Some(-64);
     let records = header
         .records
         .iter()
@@ -215,7 +215,8 @@ impl raster::Header for FitsHeader {
             header.extend(format!("{:<80}", format!("{keyword:<8}= {value:>20}")).bytes());
         };
         add("SIMPLE", "T");
-        add("BITPIX", &shape.depth.bits().to_string());
+        let sign = if shape.depth == Depth::Float { "-" } else { "" };
+        add("BITPIX", &format!("{sign}{}", shape.depth.bits()));
         add("NAXIS", &axes.len().to_string());
         for (number, axis) in axes.iter().enumerate() {
             add(&format!("NAXIS{}", number + 1), &axis.to_string());
@@ -223,6 +224,7 @@ impl raster::Header for FitsHeader {
         let zero = match (shape.depth, metadata.signed) {
             (Depth::Eight, true) => Some("-128"),
             (Depth::Sixteen, false) => Some("32768"),
+            (Depth::ThirtyTwo, false) => Some("2147483648"),
             _ => None,
         };
         if let Some(zero) = zero {
@@ -241,7 +243,7 @@ impl raster::Header for FitsHeader {
         Ok(Form {
             header,
             order: Order::Big,
-            toggled: shape.depth == Depth::Sixteen,
+            toggled: shape.depth != Depth::Eight,
             block: BLOCK as u64,
         })
     }

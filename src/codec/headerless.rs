@@ -18,6 +18,7 @@ pub struct Headerless {
     channels: usize,
     depth: Depth,
     signed: bool,
+    doubles: bool,
     big_endian: bool,
     /// The number of pages; without it the file is full of them.
     pages: Option<usize>,
@@ -25,15 +26,21 @@ pub struct Headerless {
     skip: u64,
 }
 
-/// The names of the types, with the depth, the sign, and whether the most significant byte is first.
-const TYPES: [(&str, Depth, bool, bool); 6] = [
+/// The names of the types of more than 8 bits without the byte order, and those of 8 bits; with the
+/// depth, the sign of integers, and whether floating point has 64 bits.
+const TYPES: [(&str, Depth, bool, bool); 8] = [
     ("u8", Depth::Eight, false, false),
     ("i8", Depth::Eight, true, false),
-    ("u16le", Depth::Sixteen, false, false),
-    ("u16be", Depth::Sixteen, false, true),
-    ("i16le", Depth::Sixteen, true, false),
-    ("i16be", Depth::Sixteen, true, true),
+    ("u16", Depth::Sixteen, false, false),
+    ("i16", Depth::Sixteen, true, false),
+    ("u32", Depth::ThirtyTwo, false, false),
+    ("i32", Depth::ThirtyTwo, true, false),
+    ("f32", Depth::Float, false, false),
+    ("f64", Depth::Float, false, true),
 ];
+
+/// The endings of their names where the least significant byte is first, and where the most is.
+const ORDERS: [&str; 2] = ["le", "be"];
 
 impl FromStr for Headerless {
     type Err = String;
@@ -66,10 +73,17 @@ impl FromStr for Headerless {
             return Err("a side of 0 pixels".into());
         }
         let name = parts.next().unwrap_or_default();
-        let kind = TYPES.iter().find(|(known, ..)| *known == name);
-        let Some(&(_, depth, signed, big_endian)) = kind else {
-            let known = TYPES.map(|(known, ..)| known).join(", ");
-            return Err(format!("'{name}' is no type of samples: {known}"));
+        let all = TYPES
+            .iter()
+            .flat_map(|kind| ORDERS.map(|order| (kind, order)));
+        let mut all = all.map(|(kind, order)| (named(kind, order), kind, order == ORDERS[1]));
+        let Some((_, &(_, depth, signed, doubles), big_endian)) =
+            all.find(|(known, ..)| known == name)
+        else {
+            return Err(format!(
+                "'{name}' is no type of samples: u8, i8, or u16, i16, u32, i32, f32, f64 with le or \
+                 be behind for the byte order"
+            ));
         };
         let pages = match parts.next().map(number).transpose()? {
             Some(0) => return Err("0 pages".into()),
@@ -83,6 +97,7 @@ impl FromStr for Headerless {
                 channels,
                 depth,
                 signed,
+                doubles,
                 big_endian,
                 pages,
                 skip,
@@ -93,16 +108,25 @@ impl FromStr for Headerless {
 
 impl fmt::Display for Headerless {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let own = (self.depth, self.signed, self.big_endian);
+        let own = (self.depth, self.signed, self.doubles);
         let kind = TYPES
             .iter()
-            .find(|(_, depth, signed, big)| (*depth, *signed, *big) == own);
-        let kind = kind.map_or("", |(name, ..)| name);
+            .find(|(_, depth, signed, doubles)| (*depth, *signed, *doubles) == own);
+        let order = ORDERS[usize::from(self.big_endian)];
+        let kind = kind.map_or(String::new(), |kind| named(kind, order));
         write!(f, "{}x{}x{}:{kind}", self.width, self.height, self.channels)?;
         if let Some(pages) = self.pages {
             write!(f, ":{pages}")?;
         }
         write!(f, "+{}", self.skip)
+    }
+}
+
+/// The name of a type in a byte order, of which 8 bits have none.
+fn named(&(name, depth, ..): &(&str, Depth, bool, bool), order: &str) -> String {
+    match depth {
+        Depth::Eight => name.into(),
+        _ => format!("{name}{order}"),
     }
 }
 
@@ -114,7 +138,8 @@ impl Headerless {
     pub fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
         let shape = Shape::checked(self.width, self.height, self.channels, self.depth)?;
         let mut layout = Layout::new(shape, self.skip);
-        let (there, page) = (source.len().saturating_sub(self.skip), shape.bytes() as u64);
+        layout.doubles = self.doubles;
+        let (there, page) = (source.len().saturating_sub(self.skip), layout.page_bytes());
         layout.pages = match self.pages {
             Some(pages) => pages,
             None => {

@@ -1,5 +1,5 @@
-//! MetaImage (ITK's MetaIO documentation): raw samples of 8 and 16 bits behind the header (`.mha`) or
-//! in a file beside it (`.mhd`). Axes behind the second make pages.
+//! MetaImage (ITK's MetaIO documentation): raw samples of 8, 16 and 32 bits behind the header
+//! (`.mha`) or in a file beside it (`.mhd`). Axes behind the second make pages.
 
 use super::format::{Capabilities, Decoder, Format};
 use super::raster;
@@ -55,7 +55,10 @@ impl Format for MetaImage {
             let (name, value) = (name.trim(), value.trim());
             match name {
                 "DimSize" => volume.axes = numbers(name, value)?,
-                "ElementType" => volume.samples = Some(samples(value)?),
+                "ElementType" => {
+                    volume.samples = Some(samples(value)?);
+                    volume.doubles = value == "MET_DOUBLE";
+                }
                 "ElementNumberOfChannels" => {
                     volume.channels = numbers(name, value)?.first().copied();
                 }
@@ -95,9 +98,12 @@ fn samples(kind: &str) -> Result<(Depth, bool)> {
         "MET_CHAR" => (Depth::Eight, true),
         "MET_USHORT" => (Depth::Sixteen, false),
         "MET_SHORT" => (Depth::Sixteen, true),
+        "MET_UINT" => (Depth::ThirtyTwo, false),
+        "MET_INT" => (Depth::ThirtyTwo, true),
+        "MET_FLOAT" | "MET_DOUBLE" => (Depth::Float, false),
         other => bail!(
-            "samples of the type {other} are not supported (8- and 16-bit integers are): convert \
-             them to 16 bits with a scale of your choice"
+            "samples of the type {other} are not supported (integers of 8, 16 and 32 bits are, and \
+             floats): convert them to one of these, with a scale of your choice"
         ),
     })
 }

@@ -1,5 +1,5 @@
-//! NumPy's `.npy` (NumPy Enhancement Proposal 1, versions 1.0 to 3.0): integers of 8 and 16 bits,
-//! in C order.
+//! NumPy's `.npy` (NumPy Enhancement Proposal 1, versions 1.0 to 3.0): integers of 8, 16 and 32
+//! bits and floating point, in C order. float64 is read where every value is a float32.
 //!
 //! An array's shape tells the image: (height, width), (height, width, channels), (pages, height,
 //! width) or (pages, height, width, channels), where channels are 1 to 4. A last axis of up to 4 of
@@ -35,7 +35,7 @@ impl Format for Npy {
     }
 
     fn title(&self) -> &'static str {
-        "NumPy array (.npy) of uint8, uint16, int8, int16 or bool"
+        "NumPy array (.npy) of uint8 to uint32, int8 to int32, float32, bool"
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -103,7 +103,8 @@ fn value<'a>(text: &'a str, key: &str) -> Result<&'a str> {
 
 /// The layout that a header describes.
 fn layout(text: &str, start: u64) -> Result<Layout> {
-    let (depth, order, signed, maxval) = samples(value(text, "descr")?)?;
+    let kind = kind(value(text, "descr")?)?;
+    let ((depth, signed, doubles, maxval), order) = (samples(&kind)?, order(&kind));
     ensure!(
         value(text, "fortran_order")?.starts_with("False"),
         "its array is in Fortran order (numpy.ascontiguousarray makes it C order)"
@@ -123,6 +124,7 @@ fn layout(text: &str, start: u64) -> Result<Layout> {
     let shape = Shape::checked(width, height, channels as usize, depth)?;
     let mut layout = Layout::new(shape, start);
     layout.pages = usize::try_from(pages)?;
+    layout.doubles = doubles;
     layout.order = order;
     layout.toggled = signed;
     layout.metadata = Metadata {
@@ -133,26 +135,38 @@ fn layout(text: &str, start: u64) -> Result<Layout> {
     Ok(layout)
 }
 
-/// The depth, the byte order, the sign and the maxval of a type as `'<u2'`.
-fn samples(descr: &str) -> Result<(Depth, Order, bool, Option<u16>)> {
+/// The type of the samples, as `<u2`.
+fn kind(descr: &str) -> Result<String> {
     let quote = descr.chars().next().filter(|quote| "'\"".contains(*quote));
     let kind = quote.and_then(|quote| descr[1..].split(quote).next());
-    let kind =
-        kind.context("arrays of structures are not supported (8- and 16-bit integers are)")?;
-    let order = match kind.as_bytes().first() {
+    let kind = kind.context("arrays of structures are not supported (arrays of numbers are)")?;
+    Ok(kind.to_owned())
+}
+
+/// The byte order of a type.
+fn order(kind: &str) -> Order {
+    match kind.as_bytes().first() {
         Some(b'>') => Order::Big,
         Some(b'=') => Order::NATIVE,
         _ => Order::Little,
-    };
+    }
+}
+
+/// The depth and the sign of a type, whether it has 64 bits, and its maxval.
+fn samples(kind: &str) -> Result<(Depth, bool, bool, Option<u16>)> {
     Ok(match kind.trim_start_matches(['<', '>', '=', '|']) {
-        "u1" => (Depth::Eight, order, false, None),
-        "i1" => (Depth::Eight, order, true, None),
-        "b1" => (Depth::Eight, order, false, Some(1)),
-        "u2" => (Depth::Sixteen, order, false, None),
-        "i2" => (Depth::Sixteen, order, true, None),
+        "u1" => (Depth::Eight, false, false, None),
+        "i1" => (Depth::Eight, true, false, None),
+        "b1" => (Depth::Eight, false, false, Some(1)),
+        "u2" => (Depth::Sixteen, false, false, None),
+        "i2" => (Depth::Sixteen, true, false, None),
+        "u4" => (Depth::ThirtyTwo, false, false, None),
+        "i4" => (Depth::ThirtyTwo, true, false, None),
+        "f4" => (Depth::Float, false, false, None),
+        "f8" => (Depth::Float, false, true, None),
         _ => bail!(
-            "samples of the type {kind:?} are not supported (8- and 16-bit integers are): convert \
-             them to uint16, with a scale of your choice"
+            "samples of the type {kind:?} are not supported (integers of 8, 16 and 32 bits are, and \
+             float32): convert them to one of these, with a scale of your choice"
         ),
     })
 }
@@ -186,6 +200,9 @@ impl Header for NpyHeader {
             (Depth::Eight, true) => "|i1",
             (Depth::Sixteen, false) => "<u2",
             (Depth::Sixteen, true) => "<i2",
+            (Depth::ThirtyTwo, false) => "<u4",
+            (Depth::ThirtyTwo, true) => "<i4",
+            (Depth::Float, _) => "<f4",
         };
         let mut axes = vec![shape.height, shape.width];
         if pages > 1 {

@@ -1,5 +1,5 @@
-//! NRRD (Nearly Raw Raster Data, format definition of versions 1 to 5): raw samples of 8 and 16 bits
-//! behind the header, or in a file beside it. Axes behind the second make pages; a first axis of
+//! NRRD (Nearly Raw Raster Data, format definition of versions 1 to 5): raw samples of 8, 16 and
+//! 32 bits behind the header, or in a file beside it. Axes behind the second make pages; a first axis of
 //! colours or of a vector makes channels.
 
 use super::format::{Capabilities, Decoder, Format};
@@ -59,7 +59,10 @@ impl Format for Nrrd {
             };
             let value = value.trim();
             match name {
-                "type" => volume.samples = Some(samples(value)?),
+                "type" => {
+                    volume.samples = Some(samples(value)?);
+                    volume.doubles = value == "double";
+                }
                 "sizes" => volume.axes = numbers(name, value)?,
                 "endian" => volume.order = Some(order(value)?),
                 "encoding" => encoding = Some(value.to_owned()),
@@ -104,9 +107,12 @@ fn samples(kind: &str) -> Result<(Depth, bool)> {
         "short" | "short int" | "signed short" | "signed short int" | "int16" | "int16_t" => {
             (Depth::Sixteen, true)
         }
+        "uint" | "unsigned int" | "uint32" | "uint32_t" => (Depth::ThirtyTwo, false),
+        "int" | "signed int" | "int32" | "int32_t" => (Depth::ThirtyTwo, true),
+        "float" | "double" => (Depth::Float, false),
         other => bail!(
-            "samples of the type {other} are not supported (8- and 16-bit integers are): convert \
-             them to 16 bits with a scale of your choice"
+            "samples of the type {other} are not supported (integers of 8, 16 and 32 bits are, and \
+             float): convert them to one of these, with a scale of your choice"
         ),
     })
 }

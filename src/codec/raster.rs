@@ -10,13 +10,13 @@ use crate::metadata::{Alpha, Diagnostics, Metadata};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::borrow::Cow;
 
-/// The capabilities of formats that are read, and hold any integer samples of up to 16 bits.
+/// The capabilities of formats that are read, and hold samples of any depth.
 pub const READ: Capabilities = Capabilities {
     written: false,
     lossless: true,
     pages: true,
     channels: &[1, 2, 3, 4],
-    depths: &[Depth::Eight, Depth::Sixteen],
+    depths: &Depth::ALL,
     signed: true,
     white_is_zero: false,
     alpha: &[Alpha::Independent],
@@ -32,11 +32,15 @@ pub struct Layout {
     pub pages: usize,
     /// Offset of the first sample in the file, in bytes.
     pub start: u64,
-    /// The byte order of 16-bit samples.
+    /// Whether samples take 64 bits in the file, as floating point; the depth is then `Float`.
+    pub doubles: bool,
+    /// The byte order of samples.
     pub order: Order,
     /// Whether the top bit of samples is flipped in memory: that of signed samples, or of unsigned
-    /// ones that the file has with half their range subtracted.
+    /// ones that the file has with half their range subtracted. Floating point has no such bit.
     pub toggled: bool,
+    /// Whether the rows are in the opposite order, the last one first.
+    pub bottom_up: bool,
     /// The metadata of each page. A maxval is checked.
     pub metadata: Metadata,
     /// Sentences about what is not as the file has it.
@@ -50,11 +54,18 @@ impl Layout {
             shape,
             pages: 1,
             start,
+            doubles: false,
             order: Order::Big,
             toggled: false,
+            bottom_up: false,
             metadata: Metadata::default(),
             diagnostics: Diagnostics::default(),
         }
+    }
+
+    /// Bytes of a page in the file.
+    pub fn page_bytes(&self) -> u64 {
+        (self.shape.bytes() as u64).saturating_mul(if self.doubles { 2 } else { 1 })
     }
 
     /// Offset of the first byte behind the last sample.
@@ -62,7 +73,7 @@ impl Layout {
     /// # Errors
     /// More bytes than a file can have.
     pub fn end(&self) -> Result<u64> {
-        (self.shape.bytes() as u64)
+        (self.page_bytes())
             .checked_mul(self.pages as u64)
             .and_then(|bytes| bytes.checked_add(self.start))
             .with_context(|| {
@@ -132,13 +143,16 @@ impl<'a> RasterDecoder<'a> {
     pub fn read(&self, policy: &ErrorPolicy) -> Result<Image> {
         let Layout {
             shape,
+            doubles,
             order,
             toggled,
+            bottom_up,
             ..
         } = self.layout;
         let source = self.source.source();
-        let start = self.layout.start + (self.page * shape.bytes()) as u64;
-        let there = source.len().saturating_sub(start).min(shape.bytes() as u64) as usize;
+        let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
+        let there = source.len().saturating_sub(start) / if doubles { 2 } else { 1 };
+        let there = there.min(shape.bytes() as u64) as usize;
         let mut samples = match there == shape.bytes() {
             true => policy.samples(&shape)?,
             false => Samples::zeroed(&shape)?,
@@ -146,24 +160,39 @@ impl<'a> RasterDecoder<'a> {
         let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
         // Only complete samples.
         let whole = there / shape.depth.bytes() * shape.depth.bytes();
-        let place = (start, &mut samples.as_bytes_mut()[..whole]);
-        let read = raw::read(source, [place], |piece| {
-            raw::reorder(piece, shape.depth, order);
-            if toggled {
-                raw::toggle(piece, shape.depth);
-            }
-            check(piece, shape.depth, maxval)
-        });
+        let (bytes, rest) = samples.as_bytes_mut().split_at_mut(whole);
+        let read = match doubles {
+            // A number that would be lost is no damage, which may be passed over.
+            true => Ok(raw::read_doubles(source, start, bytes, order)?),
+            false => raw::read(source, [(start, bytes)], |piece| {
+                raw::reorder(piece, shape.depth, order);
+                raw::to_memory(piece, shape.depth, toggled);
+                check(piece, shape.depth, maxval)
+            }),
+        };
         policy.take(read)?;
         if there < shape.bytes() {
+            raw::to_memory(rest, shape.depth, toggled);
             policy.take(Err(anyhow!(
                 "truncated at byte {} of {}",
                 source.len(),
                 self.layout.end()?
             )))?;
         }
+        if bottom_up {
+            turn_over(&mut samples, shape);
+        }
         Ok(Image::new(shape, samples))
     }
+}
+
+/// Reverses the order of the rows.
+pub fn turn_over(samples: &mut Samples, shape: Shape) {
+    let row = shape.row() * shape.depth.bytes();
+    let (top, bottom) = samples.as_bytes_mut().split_at_mut(shape.height / 2 * row);
+    let bottom = bottom.rchunks_exact_mut(row);
+    let pairs = top.chunks_exact_mut(row).zip(bottom);
+    pairs.for_each(|(above, below)| above.swap_with_slice(below));
 }
 
 impl Decoder for RasterDecoder<'_> {
@@ -198,12 +227,12 @@ impl Decoder for RasterDecoder<'_> {
 
 /// Refuses samples, in the machine's byte order, above `maxval`.
 fn check(bytes: &[u8], depth: Depth, maxval: u16) -> Result<()> {
-    if maxval == depth.full() {
+    if maxval == depth.full() || depth.is_wide() {
         return Ok(());
     }
     let top = match depth {
         Depth::Eight => bytes.iter().copied().max().map(u16::from),
-        Depth::Sixteen => bytes
+        _ => bytes
             .as_chunks()
             .0
             .iter()
@@ -221,9 +250,9 @@ fn check(bytes: &[u8], depth: Depth, maxval: u16) -> Result<()> {
 pub struct Form {
     /// The file's first bytes, up to the first sample.
     pub header: Vec<u8>,
-    /// The byte order of 16-bit samples.
+    /// The byte order of samples.
     pub order: Order,
-    /// Whether the top bit of samples is flipped in the file.
+    /// Whether the top bit of integers is flipped in the file.
     pub toggled: bool,
     /// The file's length is a multiple of this, filled up with zeros.
     pub block: u64,
@@ -281,10 +310,12 @@ impl<H: Header> Encoder for RasterEncoder<'_, H> {
             self.length = form.header.len() as u64;
         }
         let samples = image.samples();
-        raw::write_as(self.target, self.length, samples, form.order, toggled)?;
+        let block = form.block;
+        let (depth, form) = (shape.depth, (form.order, toggled));
+        raw::write(self.target, self.length, samples, depth, form)?;
         self.length += shape.bytes() as u64;
         self.done += 1;
-        let rest = self.length.next_multiple_of(form.block) - self.length;
+        let rest = self.length.next_multiple_of(block) - self.length;
         if self.done == self.pages && rest > 0 {
             self.target.write_at(&vec![0; rest as usize], self.length)?;
             self.length += rest;

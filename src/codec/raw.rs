@@ -1,15 +1,15 @@
 //! Copies uncompressed samples between a file and memory, in parallel pieces, in either byte order.
 
 use crate::files::{Source, Target};
-use crate::image::{Depth, Samples};
-use anyhow::Result;
+use crate::image::{Depth, Samples, number};
+use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
 /// Bytes of one read or write call: large enough that the call costs nothing, small enough that the
 /// data are still in a core's cache when the byte order is changed.
 const PIECE: usize = 256 << 10;
 
-/// The order of the two bytes of a 16-bit sample in a file.
+/// The order of the bytes of a sample in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Least significant byte first.
@@ -27,25 +27,63 @@ impl Order {
     };
 }
 
-/// Converts 16-bit samples from a file's byte order to the machine's, or back; leaves 8-bit samples
-/// alone.
+/// Converts samples of this depth from a file's byte order to the machine's, or back.
 pub fn reorder(bytes: &mut [u8], depth: Depth, order: Order) {
-    if depth == Depth::Sixteen && order != Order::NATIVE {
-        for pair in bytes.as_chunks_mut::<2>().0 {
-            *pair = u16::from_ne_bytes(*pair).swap_bytes().to_ne_bytes();
+    match (depth.bytes(), order == Order::NATIVE) {
+        (2, false) => {
+            for pair in bytes.as_chunks_mut::<2>().0 {
+                *pair = u16::from_ne_bytes(*pair).swap_bytes().to_ne_bytes();
+            }
         }
+        (4, false) => {
+            for four in bytes.as_chunks_mut::<4>().0 {
+                *four = u32::from_ne_bytes(*four).swap_bytes().to_ne_bytes();
+            }
+        }
+        _ => {}
     }
 }
 
-/// Flips the top bit of each sample, in the machine's byte order. This turns signed samples (two's
-/// complement) into unsigned ones in the same order, or back: half the range is added, which modulo
-/// the range is the same as subtracting it.
-pub fn toggle(bytes: &mut [u8], depth: Depth) {
-    match depth {
-        Depth::Eight => bytes.iter_mut().for_each(|sample| *sample ^= 0x80),
-        Depth::Sixteen => {
+/// Turns samples of a file, in the machine's byte order, into those of memory, which sort as
+/// unsigned numbers: floating-point numbers into their keys; and with `toggled` the top bit of
+/// integers is flipped. That turns signed samples (two's complement) into unsigned ones in the same
+/// order: half the range is added, which modulo the range is the same as subtracting it.
+pub fn to_memory(bytes: &mut [u8], depth: Depth, toggled: bool) {
+    match (depth, toggled) {
+        (Depth::Float, _) => {
+            for four in bytes.as_chunks_mut::<4>().0 {
+                *four = number::key(u32::from_ne_bytes(*four)).to_ne_bytes();
+            }
+        }
+        (_, true) => toggle(bytes, depth),
+        (_, false) => {}
+    }
+}
+
+/// Turns samples of memory into those of a file, in the machine's byte order: undoes `to_memory`.
+pub fn to_file(bytes: &mut [u8], depth: Depth, toggled: bool) {
+    match (depth, toggled) {
+        (Depth::Float, _) => {
+            for four in bytes.as_chunks_mut::<4>().0 {
+                *four = number::bits(u32::from_ne_bytes(*four)).to_ne_bytes();
+            }
+        }
+        (_, true) => toggle(bytes, depth),
+        (_, false) => {}
+    }
+}
+
+fn toggle(bytes: &mut [u8], depth: Depth) {
+    match depth.bytes() {
+        1 => bytes.iter_mut().for_each(|sample| *sample ^= 0x80),
+        2 => {
             for pair in bytes.as_chunks_mut::<2>().0 {
                 *pair = (u16::from_ne_bytes(*pair) ^ 0x8000).to_ne_bytes();
+            }
+        }
+        _ => {
+            for four in bytes.as_chunks_mut::<4>().0 {
+                *four = (u32::from_ne_bytes(*four) ^ number::TOP).to_ne_bytes();
             }
         }
     }
@@ -78,42 +116,71 @@ pub fn read<'a>(
     failure.map_or(Ok(()), Err)
 }
 
-/// Writes all samples to the target from `offset` on, in the given byte order, in parallel.
-pub fn write(target: &Target, offset: u64, samples: &Samples, order: Order) -> Result<()> {
-    write_as(target, offset, samples, order, false)
+/// Fills the keys of 32-bit floating-point samples from 64-bit ones in a file, from `offset` on, in
+/// parallel pieces.
+///
+/// # Errors
+/// A number that is no 32-bit one, so that something would be lost.
+pub fn read_doubles(source: &Source, offset: u64, keys: &mut [u8], order: Order) -> Result<()> {
+    let pieces = keys.par_chunks_mut(PIECE / 2).enumerate();
+    let failure = pieces.map_init(Vec::new, |doubles: &mut Vec<u8>, (i, keys)| {
+        doubles.resize(2 * keys.len(), 0);
+        source.read_at(doubles, offset + (i * PIECE) as u64)?;
+        for (key, double) in keys
+            .as_chunks_mut::<4>()
+            .0
+            .iter_mut()
+            .zip(doubles.as_chunks().0)
+        {
+            let double = match order {
+                Order::Little => f64::from_le_bytes(*double),
+                Order::Big => f64::from_be_bytes(*double),
+            };
+            let single = double as f32;
+            ensure!(
+                f64::from(single) == double || double.is_nan(),
+                "its 64-bit sample {double:?} is no 32-bit number: convert them to 32 bits first \
+                 (NumPy: astype('float32'))"
+            );
+            *key = number::key(single.to_bits()).to_ne_bytes();
+        }
+        Ok(())
+    });
+    failure.find_map_first(Result::err).map_or(Ok(()), Err)
 }
 
-/// As `write`; with `toggled`, the top bit of every sample is flipped.
-pub fn write_as(
+/// Writes all samples of an image of this depth to the target from `offset` on, in the given byte
+/// order and with the top bit of integers flipped or not, in parallel.
+pub fn write(
     target: &Target,
     offset: u64,
     samples: &Samples,
-    order: Order,
-    toggled: bool,
+    depth: Depth,
+    (order, toggled): (Order, bool),
 ) -> Result<()> {
-    let depth = samples.depth();
+    let as_it_is =
+        !toggled && depth != Depth::Float && (depth == Depth::Eight || order == Order::NATIVE);
     let at = |piece: usize| offset + (piece * PIECE) as u64;
     samples
         .as_bytes()
         .par_chunks(PIECE)
         .enumerate()
         .try_for_each_init(Vec::new, |turned: &mut Vec<u8>, (i, piece)| {
-            if !toggled && (depth == Depth::Eight || order == Order::NATIVE) {
+            if as_it_is {
                 return target.write_at(piece, at(i));
             }
             turned.clear();
             turned.extend_from_slice(piece);
-            if toggled {
-                toggle(turned, depth);
-            }
+            to_file(turned, depth, toggled);
             reorder(turned, depth, order);
             target.write_at(turned, at(i))
         })
 }
 
-/// As `toggle`, for all samples, in parallel.
-pub fn toggle_signs(samples: &mut Samples) {
-    let depth = samples.depth();
-    let pieces = samples.as_bytes_mut().par_chunks_mut(PIECE);
-    pieces.for_each(|piece| toggle(piece, depth));
+/// As `to_file`, for all samples, in parallel.
+pub fn all_to_file(samples: &mut Samples, depth: Depth, toggled: bool) {
+    if toggled || depth == Depth::Float {
+        let pieces = samples.as_bytes_mut().par_chunks_mut(PIECE);
+        pieces.for_each(|piece| to_file(piece, depth, toggled));
+    }
 }

@@ -1,5 +1,6 @@
 //! TIFF and BigTIFF (TIFF 6.0; Adobe's TIFF Technical Notes; the BigTIFF design): grey and RGB,
-//! with or without alpha, 8 and 16 bits, signed or not, in strips or tiles, any number of pages.
+//! with or without alpha, 8, 16 and 32 bits, signed or not, or floating point, in strips or tiles, any
+//! number of pages.
 //!
 //! The directory is read here and not by the `tiff` crate. For speed, strips and tiles are unpacked
 //! in parallel, straight into the image, and uncompressed ones are read without a copy; for safety,
@@ -35,7 +36,7 @@ pub use pack::Compression;
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
 use super::item::Item;
-use super::raw::{self, Order};
+use super::raw::Order;
 use super::{Options, metadata as conversion};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
@@ -84,7 +85,7 @@ impl Format for Tiff {
             lossless: true,
             pages: true,
             channels: &[1, 2, 3, 4],
-            depths: &[Depth::Eight, Depth::Sixteen],
+            depths: &Depth::ALL,
             signed: true,
             white_is_zero: true,
             alpha: &[Alpha::Independent, Alpha::Associated, Alpha::Unspecified],
@@ -165,11 +166,10 @@ impl Format for Tiff {
 }
 
 /// Decodes a TIFF file, one page at a time: compression none, LZW, deflate, zstd or PackBits, with
-/// or without horizontal differencing, in either byte order, interleaved or in planes; 1 to 16
-/// bits.
+/// or without differencing, in either byte order, interleaved or in planes; 1 to 16 bits, or 32.
 ///
-/// Errors name the feature that is not supported (floating point and other depths, colour spaces
-/// and compressions), or the position of the damage.
+/// Errors name the feature that is not supported (other depths, colour spaces and compressions), or
+/// the position of the damage.
 struct TiffDecoder<'a> {
     source: &'a Source,
     chain: Chain,
@@ -326,9 +326,6 @@ impl Decoder for TiffDecoder<'_> {
         let form = &self.page.form;
         let mut samples = policy.samples(&form.shape)?;
         decode::fill(self.source, &self.page, samples.as_bytes_mut(), policy)?;
-        if form.signed {
-            raw::toggle_signs(&mut samples);
-        }
         let image = Image::new(form.shape, samples);
         match &self.page.palette {
             Some(palette) => palette.expand(&image),

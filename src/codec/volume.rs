@@ -52,9 +52,11 @@ pub struct Volume {
     pub axes: Vec<u64>,
     /// Samples a pixel.
     pub channels: Option<u64>,
-    /// The depth, and whether samples have a sign.
+    /// The depth, and whether samples are integers with a sign.
     pub samples: Option<(Depth, bool)>,
-    /// The byte order of 16-bit samples.
+    /// Whether samples are floating point of 64 bits.
+    pub doubles: bool,
+    /// The byte order of samples of more than 8 bits.
     pub order: Option<Order>,
     /// Bytes before the samples; `None`: the samples are the last bytes of the file.
     pub skip: Option<u64>,
@@ -98,8 +100,9 @@ impl Volume {
         layout.order = match (self.order, depth) {
             (Some(order), _) => order,
             (None, Depth::Eight) => Order::Little,
-            (None, Depth::Sixteen) => bail!("the header does not say the byte order"),
+            (None, _) => bail!("the header does not say the byte order"),
         };
+        layout.doubles = self.doubles;
         layout.toggled = signed;
         layout.metadata = Metadata {
             signed,

@@ -47,7 +47,8 @@ pub(super) fn check(files: &Files, (first, last): (bool, bool)) -> Result<()> {
     let changed = match files.depth.map(Depth::from) {
         Some(Depth::Sixteen) => first,
         Some(Depth::Eight) => last,
-        None => false,
+        // --depth has no others.
+        Some(Depth::ThirtyTwo | Depth::Float) | None => false,
     };
     ensure!(
         !changed,

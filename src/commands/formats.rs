@@ -19,6 +19,7 @@ struct Row<'a> {
     written: bool,
     lossless: bool,
     bits: Vec<u32>,
+    float: bool,
     signed: bool,
     channels: &'a [usize],
     pages: bool,
@@ -60,7 +61,8 @@ fn row(format: &dyn Format) -> Row<'_> {
         extensions: format.extensions(),
         written,
         lossless,
-        bits: depths.iter().map(|depth| depth.bits()).collect(),
+        bits: integers(depths).map(Depth::bits).collect(),
+        float: depths.contains(&Depth::Float),
         signed,
         channels,
         pages,
@@ -92,7 +94,7 @@ fn table() -> String {
         text += line.trim_end();
         text.push('\n');
     }
-    text + "\nsigned: 8 and 16 bits with a sign too. lossy: samples come back only nearly as they were written.\n\
+    text + "\nsigned: integers with a sign too. float: floating point of 32 bits. lossy: samples come back only nearly as they were written.\n\
             The contract (docs/CONTRACT.md) says what becomes of each case.\n"
 }
 
@@ -103,12 +105,12 @@ fn cells(format: &dyn Format) -> [String; 7] {
         (true, true) => "read, written",
         (true, false) => "read, written, lossy",
     };
-    let bits: Vec<String> = can
-        .depths
-        .iter()
-        .map(|depth| depth.bits().to_string())
+    let bits = integers(can.depths).map(|depth| depth.bits().to_string());
+    let signed = can.signed.then(|| "signed".into());
+    let float = can.depths.contains(&Depth::Float);
+    let types: Vec<String> = (bits.chain(signed))
+        .chain(float.then(|| "float".into()))
         .collect();
-    let signed = if can.signed { ", signed" } else { "" };
     let kinds: Vec<&str> = can
         .channels
         .iter()
@@ -121,12 +123,18 @@ fn cells(format: &dyn Format) -> [String; 7] {
     [
         format.name().into(),
         direction.into(),
-        bits.join(", ") + signed,
+        types.join(", "),
         kinds.join(", "),
         if can.pages { "many" } else { "one" }.into(),
         fields.join(", "),
         names.join(" "),
     ]
+}
+
+/// The depths of integers among these.
+fn integers(depths: &[Depth]) -> impl Iterator<Item = Depth> {
+    let depths = depths.iter().copied();
+    depths.filter(|&depth| depth != Depth::Float)
 }
 
 /// An image's channels in words.

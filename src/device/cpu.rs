@@ -8,7 +8,7 @@ pub const LANES: usize = 96;
 
 /// Samples in a chunk: whole lanes, about 384 KiB of 16-bit samples, large enough to hide the cost
 /// of handing work to a core and small enough for a level-2 cache.
-const CHUNK: usize = 2048 * LANES;
+pub const CHUNK: usize = 2048 * LANES;
 
 /// A sample type: u8 or u16.
 pub trait Sample: bytemuck::Pod + Ord + Send + Sync {
@@ -83,7 +83,7 @@ impl Sample for u16 {
 }
 
 /// Folds `map` of every chunk, starting with `nothing`. Every chunk begins at lane 0.
-pub fn reduce<T: Sample, R: Copy + Send + Sync>(
+pub fn reduce<T: Sync, R: Copy + Send + Sync>(
     samples: &[T],
     nothing: R,
     map: impl Fn(&[T]) -> R + Sync + Send,

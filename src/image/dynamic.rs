@@ -37,7 +37,7 @@ impl TryFrom<DynamicImage> for Image {
 /// Copies the samples.
 ///
 /// # Errors
-/// A side of 2³² pixels or more.
+/// A side of 2³² pixels or more, and samples of 32 bits.
 impl TryFrom<&Image> for DynamicImage {
     type Error = Error;
 
@@ -52,6 +52,7 @@ impl TryFrom<&Image> for DynamicImage {
             (Samples::U16(samples), 2) => DynamicImage::ImageLumaA16(of(&shape, samples)?),
             (Samples::U16(samples), 3) => DynamicImage::ImageRgb16(of(&shape, samples)?),
             (Samples::U16(samples), _) => DynamicImage::ImageRgba16(of(&shape, samples)?),
+            (Samples::U32(_), _) => bail!("{shape} is none of the image crate's kinds"),
         })
     }
 }
@@ -84,7 +85,7 @@ mod tests {
                         .map(|place| value(place) as u8)
                         .collect::<Vec<_>>()
                         .into(),
-                    Depth::Sixteen => (0..6 * channels)
+                    _ => (0..6 * channels)
                         .map(|place| value(place) as u16)
                         .collect::<Vec<_>>()
                         .into(),

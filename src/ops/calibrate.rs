@@ -20,6 +20,7 @@ mod factors;
 mod hot;
 mod resident;
 
+use super::never_wide;
 use super::quotient::{floored, sample};
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, with_samples,
@@ -229,6 +230,7 @@ impl Bound for &Calibrate {
         let at = |image: &Image, i: usize| match image.samples() {
             Samples::U8(samples) => i128::from(samples[i]),
             Samples::U16(samples) => i128::from(samples[i]),
+            Samples::U32(_) => never_wide!(),
         };
         let exact = |i: usize| {
             let (p, channel) = (at(image, i), i % shape.channels);
@@ -246,7 +248,7 @@ impl Bound for &Calibrate {
         let out: Vec<u16> = (0..shape.samples()).map(exact).collect();
         let out: Samples = match shape.depth {
             Depth::Eight => out.iter().map(|&v| v as u8).collect::<Vec<u8>>().into(),
-            Depth::Sixteen => out.into(),
+            _ => out.into(),
         };
         let out = Image::new(shape, out);
         Ok(OpResult::Image(match self.hot {
@@ -345,7 +347,7 @@ impl Frameable for u8 {
     fn samples(frame: &Option<Image>) -> Option<&[u8]> {
         match frame.as_ref()?.samples() {
             Samples::U8(samples) => Some(samples),
-            Samples::U16(_) => None,
+            _ => None,
         }
     }
 }
@@ -354,7 +356,7 @@ impl Frameable for u16 {
     fn samples(frame: &Option<Image>) -> Option<&[u16]> {
         match frame.as_ref()?.samples() {
             Samples::U16(samples) => Some(samples),
-            Samples::U8(_) => None,
+            _ => None,
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::{Access, Operation};
 use crate::image::{Depth, Shape};
 use crate::metadata::Effect;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 /// The subcommand's name: that of a single operation or of one that gives numbers, or `run`.
@@ -46,10 +46,19 @@ pub fn options(ops: &[&dyn Operation]) -> Result<Value> {
 
 /// The shape of the result for an image of this shape.
 pub fn output(op: &dyn Operation, shape: Shape) -> Shape {
+    let shape = Shape {
+        depth: op.made(shape.depth),
+        ..shape
+    };
     match op.access() {
         Access::Permutation(map) => map.of(shape),
         Access::Pointwise | Access::Reduction | Access::WholeImage => shape,
     }
+}
+
+/// The depth of the result for samples of this depth, where none is asked for.
+pub fn made(ops: &[&dyn Operation], depth: Depth) -> Depth {
+    ops.iter().fold(depth, |depth, op| op.made(depth))
 }
 
 /// Refuses operations whose options do not fit an image of this shape, each given what those before
@@ -77,10 +86,18 @@ pub fn check(
         };
         fits.with_context(|| undone(op.name()))?;
         shape = output(*op, shape);
-        if wanted == Some(Depth::Sixteen) {
+        if wanted == Some(Depth::Sixteen) && !shape.depth.is_wide() {
             // The first step widens samples; only the last narrows them.
             shape.depth = Depth::Sixteen;
         }
     }
-    Ok(())
+    let kept = || {
+        ensure!(
+            wanted.is_none() || !shape.depth.is_wide(),
+            "--depth does not round samples of {}: normalize stretches them to 16 bits or 8",
+            shape.depth
+        );
+        Ok(())
+    };
+    kept().with_context(|| undone(verb(ops)))
 }

@@ -1,5 +1,7 @@
 //! Conversion from 8 to 16 bits and back, on the CPU, for `--depth`.
 
+use super::never_wide;
+use crate::image::number::Number;
 use crate::image::{Depth, Image, Samples, Shape};
 use rayon::prelude::*;
 
@@ -20,6 +22,7 @@ pub fn widen(image: Image, most: u16) -> Image {
             Image::new(shape, Samples::from(words))
         }
         Samples::U16(_) => image,
+        Samples::U32(_) => never_wide!(),
     }
 }
 
@@ -27,7 +30,7 @@ pub fn widen(image: Image, most: u16) -> Image {
 /// values were stretched from one of these `ranges` (one for all colours, or one for each) are
 /// within 0..=255 already and keep their values, so that nothing is rounded twice. Flat channels
 /// and alpha were not stretched, so they are narrowed.
-pub fn narrow(image: Image, ranges: &[(i32, i32)], most: u16) -> Image {
+pub fn narrow(image: Image, ranges: &[(Number, Number)], most: u16) -> Image {
     let shape = Shape {
         depth: Depth::Eight,
         ..image.shape()
@@ -63,6 +66,7 @@ pub fn narrow(image: Image, ranges: &[(i32, i32)], most: u16) -> Image {
             };
             Image::new(shape, Samples::from(bytes))
         }
+        Samples::U32(_) => never_wide!(),
     }
 }
 

@@ -7,17 +7,20 @@
 //! `lo + (x·(hi − lo) + ⌊d/2⌋) / d` and cannot overflow 32 bits (65535² + 32767 < 2³²).
 //! The range is that of the samples, or lies between two of their percentiles (`--clip`), or is
 //! given.
-//! Alpha neither counts nor changes. A flat channel (d = 0) keeps its values.
+//! Alpha neither counts nor changes. A flat channel (d = 0) keeps its values. Samples of 32 bits become
+//! 16 or 8 by the same formula (`wide`).
 
 mod lanes;
 mod range;
 mod scale;
+mod wide;
 
 use super::extremes::{DeviceExtremes, Ranges};
 use super::histogram::Clip;
+use super::wide::finite;
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Scope, Statistic, Statistics,
-    Summary, Verb, with_samples,
+    Summary, Verb, never_wide, with_samples,
 };
 use crate::device::Work;
 use crate::device::cuda::Arg;
@@ -39,8 +42,13 @@ pub struct Normalize {
     pub range: Option<Range>,
 
     /// Stretch to this output range instead of the whole depth (0:65535, or 0:255 for 8 bits; -32768:32767, or -128:127 for signed ones)
-    #[arg(long, value_name = "LO:HI", allow_hyphen_values = true)]
+    #[arg(long, value_name = "LO:HI", allow_hyphen_values = true, value_parser = Range::of_results)]
     pub to: Option<Range>,
+
+    /// Take this value for floating-point samples that are NaN or infinite, which are refused without it; they do not count in the range
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = finite)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nan: Option<f32>,
 
     /// Measure and stretch each colour channel by itself
     #[arg(long, conflicts_with = "range")]
@@ -72,8 +80,8 @@ impl Verb for Normalize {
     }
 
     fn examples() -> Vec<Box<dyn Operation>> {
-        let range = Some(Range { min: 100, max: 201 });
-        let to = Some(Range { min: 7, max: 250 });
+        let range = Some(Range::of_whole(100, 201));
+        let to = Some(Range::of_whole(7, 250));
         let clip = Some(Clip::of_percent(5, 90));
         let options = |range, to, clip, per_channel| Normalize {
             range,
@@ -117,6 +125,22 @@ impl Operation for Normalize {
         }
     }
 
+    fn check(&self, _: &Shape) -> Result<()> {
+        Ok(())
+    }
+
+    fn made(&self, depth: Depth) -> Depth {
+        match depth.is_wide() {
+            true => Depth::Sixteen,
+            false => depth,
+        }
+    }
+
+    fn not_on_gpu(&self, shape: &Shape) -> Option<&'static str> {
+        let wide = shape.depth.is_wide();
+        wide.then_some("normalize has no kernel for samples of 32 bits yet")
+    }
+
     fn fits(&self, types: &SampleTypes) -> Result<()> {
         let range = self.range.map(|range| range.fits("--range", types.read));
         let to = self.to.map(|to| to.fits("--to", types.written));
@@ -127,7 +151,7 @@ impl Operation for Normalize {
         match (self.range, self.clip) {
             (Some(_), _) => Statistic::None,
             // A histogram takes longer than min/max, and only percentiles need it.
-            (None, Some(_)) => Statistic::Histogram,
+            (None, Some(clip)) => Statistic::Percentiles(clip, self.per_channel),
             (None, None) => Statistic::MinMax,
         }
     }
@@ -142,6 +166,9 @@ impl Operation for Normalize {
         statistics: &'a Statistics,
     ) -> Result<Box<dyn Bound + 'a>> {
         let read = types.read;
+        if types.depth.is_wide() {
+            return Ok(Box::new(wide::Stretch::new(self, types, statistics)?));
+        }
         let (colours, per_channel) = (types.colours(), self.per_channel);
         let (ranges, of, measured) = match (self.range, statistics) {
             (Some(range), _) => (vec![range.samples(read)], read.depth, false),
@@ -159,7 +186,7 @@ impl Operation for Normalize {
                     ranges: Known::OnDevice(extremes),
                 }));
             }
-            (None, Statistics::None) => bail!("the range was not measured"),
+            (None, Statistics::None | Statistics::Wide(_)) => bail!("the range was not measured"),
         };
         // Bounds given for 8 bits are widened as the samples were.
         let step = of.steps(types.depth);
@@ -239,6 +266,7 @@ impl Bound for Stretch<'_> {
         let mut values: Vec<u16> = match image.samples() {
             Samples::U8(samples) => samples.iter().map(|&value| value.into()).collect(),
             Samples::U16(samples) => samples.to_vec(),
+            Samples::U32(_) => never_wide!(),
         };
         for (i, value) in values.iter_mut().enumerate() {
             *value = scales[i % shape.channels].exact(*value);
@@ -246,7 +274,7 @@ impl Bound for Stretch<'_> {
         let bytes = || values.iter().map(|&value| value as u8);
         let samples = match shape.depth {
             Depth::Eight => bytes().collect::<Vec<u8>>().into(),
-            Depth::Sixteen => values.into(),
+            _ => values.into(),
         };
         Ok(OpResult::Image(Image::new(shape, samples)))
     }
@@ -299,7 +327,7 @@ impl Bound for Stretch<'_> {
         let mut summary = Summary::default();
         for (index, &(min, max)) in ranges.iter().enumerate() {
             let (from, to) = (self.types.value(min), self.types.value(max));
-            summary.ranges.push((from, to));
+            summary.ranges.push((from.into(), to.into()));
             if min < max {
                 continue;
             }

@@ -4,6 +4,7 @@
 use super::histogram::Counts;
 use super::{Access, Bound, Operation, SampleTypes, Statistics};
 use crate::device::Work;
+use crate::image::number::Number;
 use crate::image::{Shape, Values};
 use crate::metadata::Effect;
 use anyhow::{Result, ensure};
@@ -18,7 +19,7 @@ pub struct OfSet<'a> {
     counts: Statistics,
     kind: SetKind,
     /// The ranges that values are stretched from.
-    ranges: Vec<(i32, i32)>,
+    ranges: Vec<(Number, Number)>,
 }
 
 /// The kind that all images of the set share.

@@ -13,6 +13,7 @@ mod accumulate;
 mod finish;
 mod median;
 
+use super::never_wide;
 use crate::image::{Depth, Image, Samples, Shape, Values};
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
@@ -166,7 +167,7 @@ impl Project {
         }
         let samples: Samples = match to.depth {
             Depth::Eight => out.iter().map(|&v| v as u8).collect::<Vec<u8>>().into(),
-            Depth::Sixteen => out.iter().map(|&v| v as u16).collect::<Vec<u16>>().into(),
+            _ => out.iter().map(|&v| v as u16).collect::<Vec<u16>>().into(),
         };
         Ok(Image::new(to, samples))
     }
@@ -181,5 +182,6 @@ fn sample(image: &Image, i: usize) -> u64 {
     match image.samples() {
         Samples::U8(samples) => samples[i].into(),
         Samples::U16(samples) => samples[i].into(),
+        Samples::U32(_) => never_wide!(),
     }
 }

@@ -2,8 +2,8 @@
 //! piece.
 
 use super::extremes::{DeviceExtremes, Extremes};
-use super::histogram::{Counts, Histogram};
-use super::{DeviceImage, Join, Operation};
+use super::histogram::{Clip, Counts, Histogram};
+use super::{DeviceImage, Join, Operation, wide};
 use crate::device::Work;
 use crate::device::job::Job;
 use crate::image::{Image, Shape};
@@ -18,8 +18,9 @@ pub enum Statistic {
     None,
     /// The smallest and the largest sample of each channel.
     MinMax,
-    /// How often each value occurs in each channel.
-    Histogram,
+    /// The samples at two percentiles, of each colour channel or of all: a histogram, by which they
+    /// are known of any set of channels, or of 32 bits these samples themselves.
+    Percentiles(Clip, bool),
 }
 
 /// A measured statistic.
@@ -31,6 +32,8 @@ pub enum Statistics {
     MinMax(Extremes),
     /// How often each value occurs in each channel.
     Histogram(Counts),
+    /// Two samples of 32 bits of each channel: the extremes, or percentiles.
+    Wide(wide::Extremes),
     /// The smallest and the largest sample, still in the memory of the GPU that measures them: the
     /// host can queue the operation that uses them without waiting.
     OnDevice(DeviceExtremes),
@@ -47,25 +50,43 @@ impl Statistic {
                 transferred: bytes,
                 ..Work::default()
             },
-            Statistic::Histogram => Histogram.work(shape),
+            Statistic::Percentiles(..) => Histogram.work(shape),
         }
+    }
+
+    /// Why a GPU cannot measure it in an image of this shape, if so.
+    pub fn not_on_gpu(self, shape: &Shape) -> Option<&'static str> {
+        let wide = shape.depth.is_wide();
+        wide.then_some("no kernel measures samples of 32 bits yet")
     }
 
     /// The definition: serial and plain.
     pub fn naive(self, image: &Image) -> Statistics {
-        match self {
-            Statistic::None => Statistics::None,
-            Statistic::MinMax => Statistics::MinMax(Extremes::naive(image)),
-            Statistic::Histogram => Statistics::Histogram(Histogram::count_naively(image)),
+        match (self, image.shape().depth.is_wide()) {
+            (Statistic::None, _) => Statistics::None,
+            (Statistic::MinMax, false) => Statistics::MinMax(Extremes::naive(image)),
+            (Statistic::MinMax, true) => Statistics::Wide(wide::Extremes::naive(image)),
+            (Statistic::Percentiles(..), false) => {
+                Statistics::Histogram(Histogram::count_naively(image))
+            }
+            (Statistic::Percentiles(clip, each), true) => {
+                Statistics::Wide(wide::Extremes::percentiles_naively(image, clip, each))
+            }
         }
     }
 
     /// The same, computed on all cores.
     pub fn cpu(self, image: &Image, timeline: &mut Timeline) -> Statistics {
-        match self {
-            Statistic::None => Statistics::None,
-            Statistic::MinMax => Statistics::MinMax(Extremes::cpu(image, timeline)),
-            Statistic::Histogram => Statistics::Histogram(Histogram::count(image, timeline)),
+        match (self, image.shape().depth.is_wide()) {
+            (Statistic::None, _) => Statistics::None,
+            (Statistic::MinMax, false) => Statistics::MinMax(Extremes::cpu(image, timeline)),
+            (Statistic::MinMax, true) => Statistics::Wide(wide::Extremes::cpu(image, timeline)),
+            (Statistic::Percentiles(..), false) => {
+                Statistics::Histogram(Histogram::count(image, timeline))
+            }
+            (Statistic::Percentiles(clip, each), true) => {
+                Statistics::Wide(wide::Extremes::percentiles(image, clip, each, timeline))
+            }
         }
     }
 
@@ -75,7 +96,9 @@ impl Statistic {
         Ok(match self {
             Statistic::None => Statistics::None,
             Statistic::MinMax => Statistics::OnDevice(DeviceExtremes::find(image, job)?),
-            Statistic::Histogram => Statistics::Histogram(Histogram::count_on_gpu(image, job)?),
+            Statistic::Percentiles(..) => {
+                Statistics::Histogram(Histogram::count_on_gpu(image, job)?)
+            }
         })
     }
 }
@@ -96,6 +119,7 @@ impl Join for Statistics {
             (Statistics::None, Statistics::None) => (),
             (Statistics::MinMax(known), Statistics::MinMax(more)) => known.join(more),
             (Statistics::Histogram(known), Statistics::Histogram(more)) => known.join(more)?,
+            (Statistics::Wide(known), Statistics::Wide(more)) => known.join(more)?,
             _ => bail!("its parts were measured in different ways"),
         }
         Ok(())

@@ -1,12 +1,13 @@
-//! Sum: exact 64-bit totals of the samples, for each channel and over all colours; minimum and
+//! Sum: exact totals of the samples, for each channel and over all colours; minimum and
 //! maximum on request. As in step 7 of "GPGPU optimisation by the example of a sum" (after Mark
 //! Harris's seven reductions), each thread adds many elements before the tree.
 
 mod totals;
 
-pub use totals::{Total, Totals, failure};
+pub use totals::{Exact, Total, Totals, failure};
 
 use super::extremes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
+use super::wide::{self, finite};
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, with_samples,
 };
@@ -14,7 +15,7 @@ use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
-use crate::image::{Image, Shape};
+use crate::image::{Depth, Image, Shape};
 use crate::metadata::Effect;
 use crate::timing::Timeline;
 use anyhow::Result;
@@ -27,6 +28,11 @@ pub struct Sum {
     /// Tell the minimum, maximum and mean too
     #[arg(long)]
     pub all: bool,
+
+    /// Take this value for floating-point samples that are NaN or infinite, which are refused without it; 0 leaves them out of the sum
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = finite)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nan: Option<f32>,
 }
 
 impl Verb for Sum {
@@ -42,7 +48,8 @@ impl Verb for Sum {
     }
 
     fn examples() -> Vec<Box<dyn Operation>> {
-        vec![Box::new(Sum { all: false }), Box::new(Sum { all: true })]
+        let sum = |all| Box::new(Sum { all, nan: None }) as Box<dyn Operation>;
+        vec![sum(false), sum(true)]
     }
 }
 
@@ -57,6 +64,15 @@ impl Operation for Sum {
 
     fn effect(&self) -> Effect {
         Effect::Numbers
+    }
+
+    fn check(&self, _: &Shape) -> Result<()> {
+        Ok(())
+    }
+
+    fn not_on_gpu(&self, shape: &Shape) -> Option<&'static str> {
+        let wide = shape.depth.is_wide();
+        wide.then_some("sum has no kernel for samples of 32 bits yet")
     }
 
     fn work(&self, shape: &Shape) -> Work {
@@ -76,44 +92,49 @@ impl Operation for Sum {
 impl Bound for Sum {
     fn naive(&self, image: &Image) -> Result<OpResult> {
         let shape = image.shape();
-        let mut channels = vec![
-            Total {
-                sum: 0,
-                range: self.all.then_some((u16::MAX, 0))
-            };
-            shape.channels
-        ];
+        if shape.depth.is_wide() {
+            let extremes = wide::Extremes::naive(image);
+            return self.of_wide(image, &extremes, wide::sum::naive);
+        }
+        let (mut sums, mut ranges) = (vec![0; shape.channels], vec![(u16::MAX, 0); shape.channels]);
         with_samples!(image.samples(), samples => for (i, sample) in samples.iter().enumerate() {
-            let value = Sample::value(*sample);
-            let total = &mut channels[i % shape.channels];
-            total.sum += u64::from(value);
-            total.range = total.range.map(|(min, max)| (min.min(value), max.max(value)));
+            let (value, channel) = (Sample::value(*sample), i % shape.channels);
+            sums[channel] += u64::from(value);
+            let (min, max) = &mut ranges[channel];
+            (*min, *max) = ((*min).min(value), (*max).max(value));
         });
-        Ok(finished(shape, channels))
+        let all = sums.into_iter().zip(ranges);
+        Ok(self.finished(shape, all))
     }
 
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
         let shape = image.shape();
+        if shape.depth.is_wide() {
+            let odd = self.nan.is_none() && shape.depth == Depth::Float;
+            let extremes = match self.all || odd {
+                true => wide::Extremes::cpu(&image, timeline),
+                false => wide::Extremes::default(),
+            };
+            let bytes = shape.bytes() as u64;
+            return timeline.host("sum", bytes, || {
+                self.of_wide(&image, &extremes, wide::sum::cpu)
+            });
+        }
         let lanes = timeline.host(
             "sum",
             shape.bytes() as u64,
             || with_samples!(image.samples(), samples => sum_lanes(samples, self.all)),
         );
-        let mut channels = vec![
-            Total {
-                sum: 0,
-                range: self.all.then_some((u16::MAX, 0))
-            };
-            shape.channels
-        ];
+        let mut channels = vec![(0, (u16::MAX, 0)); shape.channels];
         for lane in 0..LANES {
-            let total = &mut channels[lane % shape.channels];
-            total.sum += lanes.sum[lane];
-            total.range = total
-                .range
-                .map(|(min, max)| (min.min(lanes.range.0[lane]), max.max(lanes.range.1[lane])));
+            let (sum, (min, max)) = &mut channels[lane % shape.channels];
+            *sum += lanes.sum[lane];
+            (*min, *max) = (
+                (*min).min(lanes.range.0[lane]),
+                (*max).max(lanes.range.1[lane]),
+            );
         }
-        Ok(finished(shape, channels))
+        Ok(self.finished(shape, channels))
     }
 
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
@@ -148,24 +169,48 @@ impl Bound for Sum {
         );
         // The kernel keeps the full value less the maximum.
         let range = |pair: &[u32]| (pair[0] as u16, shape.depth.full() - pair[1] as u16);
-        let total = |(&sum, pair): (&u64, &[u32])| Total {
-            sum,
-            range: self.all.then(|| range(pair)),
-        };
         let channels = sums.iter().zip(ranges.chunks_exact(2)).take(shape.channels);
-        Ok(finished(shape, channels.map(total).collect()))
+        let channels = channels.map(|(&sum, pair)| (sum, range(pair)));
+        Ok(self.finished(shape, channels))
     }
 }
 
-fn finished<I>(shape: Shape, channels: Vec<Total>) -> OpResult<I> {
-    let totals = Totals {
-        shape,
-        channels,
-        page: 1,
-        one_of_several: false,
-        zero: 0,
-    };
-    OpResult::Totals(totals)
+impl Sum {
+    /// The result, from the sum and the range of each channel of 8 or 16 bits.
+    fn finished<I>(
+        &self,
+        shape: Shape,
+        channels: impl IntoIterator<Item = (u64, (u16, u16))>,
+    ) -> OpResult<I> {
+        let total = |(sum, (min, max)): (u64, (u16, u16))| Total {
+            sum: Exact::Whole(sum.into()),
+            range: self.all.then_some((min.into(), max.into())),
+        };
+        OpResult::Totals(Totals::new(
+            shape,
+            channels.into_iter().map(total).collect(),
+        ))
+    }
+
+    /// The result for samples of 32 bits, with the sums that `sums` gives of them.
+    fn of_wide(
+        &self,
+        image: &Image,
+        extremes: &wide::Extremes,
+        sums: impl Fn(&[u32], usize, Depth, u32) -> Vec<Exact>,
+    ) -> Result<OpResult> {
+        let shape = image.shape();
+        wide::check_odd(extremes.odd, self.nan)?;
+        let nan = wide::stand_in(self.nan).unwrap_or(0);
+        let sums = sums(wide::samples(image)?, shape.channels, shape.depth, nan);
+        let channels = sums.into_iter().enumerate().map(|(channel, sum)| Total {
+            sum,
+            // None where no sample is a number.
+            range: (extremes.ranges.get(channel).copied())
+                .filter(|(min, max)| self.all && min <= max),
+        });
+        Ok(OpResult::Totals(Totals::new(shape, channels.collect())))
+    }
 }
 
 /// The totals of each lane; a lane holds the samples whose index leaves the same remainder.

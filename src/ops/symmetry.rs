@@ -100,6 +100,15 @@ impl Operation for Symmetry {
         Effect::Moves(self.parts())
     }
 
+    fn check(&self, _: &Shape) -> Result<()> {
+        Ok(())
+    }
+
+    fn not_on_gpu(&self, shape: &Shape) -> Option<&'static str> {
+        let large = shape.pixel_bytes() > 8;
+        large.then_some("no kernel turns pixels of 12 or 16 bytes yet")
+    }
+
     fn work(&self, shape: &Shape) -> Work {
         let bytes = shape.bytes() as u64;
         Work {
@@ -148,6 +157,8 @@ impl Bound for Symmetry {
                 3 => turn::<3>(self.parts(), from, &mut samples),
                 4 => turn::<4>(self.parts(), from, &mut samples),
                 6 => turn::<6>(self.parts(), from, &mut samples),
+                12 => turn::<12>(self.parts(), from, &mut samples),
+                16 => turn::<16>(self.parts(), from, &mut samples),
                 _ => turn::<8>(self.parts(), from, &mut samples),
             }
         })?;

@@ -27,10 +27,11 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The largest shape that this destination can make of an image of the given shape.
-    pub fn grown(&self, shape: Shape) -> Shape {
+    /// The largest shape that this destination can make of an image of the given shape, of which the
+    /// operation makes samples of the depth `made`.
+    pub fn grown(&self, shape: Shape, made: Depth) -> Shape {
         Shape {
-            depth: self.depth.unwrap_or(shape.depth),
+            depth: self.depth.unwrap_or(made),
             ..shape
         }
     }

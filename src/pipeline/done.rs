@@ -2,6 +2,7 @@
 
 use crate::device::Work;
 use crate::image::Shape;
+use crate::image::number::Number;
 use crate::ops::histogram::Counts;
 use crate::ops::sum::Totals;
 use crate::outcome::Outcome;
@@ -52,7 +53,7 @@ pub struct FoundPage {
     pub signed: bool,
     /// The input ranges that values were stretched from: one of all colours, or one for each colour
     /// channel; none if nothing was stretched.
-    pub ranges: Vec<(i32, i32)>,
+    pub ranges: Vec<(Number, Number)>,
 }
 
 impl Found {

@@ -83,9 +83,9 @@ impl PageProcessor<'_, '_> {
         } = page;
         let pixels = upright::turn(self, page.pixels, &metadata)?;
         let pixels = depth::widen(self, pixels, &metadata, ops)?;
-        diagnostics
-            .warnings
-            .extend(operate::warning(ops, &metadata));
+        let warning = operate::warning(ops, &metadata, &read);
+        let warning = warning.with_context(|| self.sentences.undone())?;
+        diagnostics.warnings.extend(warning);
         let prepared = pixels.shape();
         let tasks = operate::tasks(self, ops, stack, &metadata, (read, prepared));
         let signed = metadata.signed;
@@ -98,7 +98,7 @@ impl PageProcessor<'_, '_> {
                 let found = Totals {
                     page: index + 1,
                     one_of_several: pages > 1,
-                    zero: metadata.zero(found.shape.depth),
+                    signed: metadata.signed,
                     ..found
                 };
                 self.found.totals.push(found);

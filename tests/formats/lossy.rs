@@ -24,7 +24,7 @@ fn smooth(width: u64, height: u64, channels: usize) -> Image {
 fn bytes(image: &Image) -> &[u8] {
     match image.samples() {
         Samples::U8(samples) => samples,
-        Samples::U16(_) => panic!("8 bits were expected"),
+        _ => panic!("8 bits were expected"),
     }
 }
 

@@ -3,11 +3,11 @@
 
 mod fits;
 mod hostile;
-mod literals;
+pub mod literals;
 mod lossy;
 mod met;
 mod raw;
-mod volumes;
+pub mod volumes;
 
 use crate::support::{Kind, folder, image, run};
 use gpuimg::codec::format::Capabilities;
@@ -86,7 +86,7 @@ fn kinds(can: &Capabilities) -> Vec<(usize, Depth, bool)> {
     for &channels in can.channels {
         for &depth in can.depths {
             kinds.push((channels, depth, false));
-            if can.signed {
+            if can.signed && depth != Depth::Float {
                 kinds.push((channels, depth, true));
             }
         }
@@ -136,8 +136,8 @@ fn every_format_gives_back_what_it_was_given() {
         }
     }
     assert_eq!(
-        formats, 8,
-        "PNG, TIFF, PNM, PAM, NumPy, FITS, farbfeld, BMP"
+        formats, 9,
+        "PNG, TIFF, PNM, PAM, NumPy, PFM, FITS, farbfeld, BMP"
     );
     assert!(files > 500, "{files}");
 }
@@ -151,6 +151,14 @@ fn crop(image: &Image, shape: &Shape) -> Samples {
             let words = bytes.chunks_exact(2);
             let words = words.map(|pair| u16::from_ne_bytes([pair[0], pair[1]]));
             Samples::from(words.collect::<Vec<u16>>())
+        }
+        Depth::ThirtyTwo | Depth::Float => {
+            let words = bytes.as_chunks().0.iter();
+            Samples::from(
+                words
+                    .map(|&four| u32::from_ne_bytes(four))
+                    .collect::<Vec<u32>>(),
+            )
         }
     }
 }

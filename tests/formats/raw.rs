@@ -84,7 +84,7 @@ fn pages_channels_and_what_is_wrong() {
         (
             "sum a.bin --raw 5x4:f32",
             2,
-            "'f32' is no type of samples: u8, i8, u16le, u16be, i16le, i16be",
+            "'f32' is no type of samples: u8, i8, or u16, i16, u32, i32, f32, f64 with le or be",
         ),
         ("sum a.bin --raw 5:u8", 2, "it begins with WIDTHxHEIGHT"),
         ("sum a.bin --raw 5x4x5:u8", 2, "it begins with WIDTHxHEIGHT"),

@@ -6,7 +6,7 @@ pub mod tiff;
 
 use gpuimg::device::cuda::Gpu;
 use gpuimg::exec;
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::image::{Depth, Image, Samples, Shape, number};
 use gpuimg::ops::{OpResult, Operation};
 use gpuimg::timing::Timeline;
 use std::io::Write;
@@ -71,6 +71,21 @@ pub fn image(width: usize, height: usize, channels: usize, depth: Depth, kind: K
         depth,
     };
     let mut numbers = Numbers::new((width * 31 + height * 7 + channels) as u64);
+    if depth.is_wide() {
+        // Of floating point, keys of every bit pattern: NaNs and infinities too.
+        let values: Vec<u32> = (0..shape.samples())
+            .map(|_| {
+                let number = (numbers.next() >> 20) as u32;
+                match kind {
+                    Kind::Noise => number,
+                    Kind::Narrow => key(0.5) + number % 1_000_003,
+                    Kind::Extremes => [key(f32::MIN), key(f32::MAX)][number as usize & 1],
+                    Kind::Flat => key(77.0),
+                }
+            })
+            .collect();
+        return Image::new(shape, Samples::from(values));
+    }
     let full = depth.full();
     let values: Vec<u16> = (0..shape.samples())
         .map(|_| {
@@ -86,6 +101,11 @@ pub fn image(width: usize, height: usize, channels: usize, depth: Depth, kind: K
     Image::new(shape, samples(values, depth))
 }
 
+/// The sample in memory of a floating-point number.
+pub fn key(value: f32) -> u32 {
+    number::key(value.to_bits())
+}
+
 pub fn samples(values: Vec<u16>, depth: Depth) -> Samples {
     match depth {
         Depth::Eight => values
@@ -94,6 +114,11 @@ pub fn samples(values: Vec<u16>, depth: Depth) -> Samples {
             .collect::<Vec<u8>>()
             .into(),
         Depth::Sixteen => Samples::from(values),
+        Depth::ThirtyTwo | Depth::Float => values
+            .into_iter()
+            .map(u32::from)
+            .collect::<Vec<u32>>()
+            .into(),
     }
 }
 

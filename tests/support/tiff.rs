@@ -1,6 +1,7 @@
 //! A plain TIFF writer for the tests: any byte order, BigTIFF, strips or tiles, any compression
 //! and predictor, any tag replaced. Works one sample at a time, as the specification describes it.
 
+use gpuimg::image::number::bits;
 use gpuimg::image::{Depth, Image, Samples};
 
 /// A file to write; a test changes the fields that it is about.
@@ -14,6 +15,8 @@ pub struct Build {
     /// The Compression tag: 1, 5, 8, 32773 or 50000.
     pub compression: u64,
     pub predictor: bool,
+    /// Whether the predictor is that of the bytes of floating point (3).
+    pub bytewise: bool,
     /// Whether the last strip is padded to the length of the others.
     pub padded: bool,
     /// Tags that replace those of the image or are added to them: tag, type, values.
@@ -31,6 +34,7 @@ impl Default for Build {
             tile: None,
             compression: 1,
             predictor: false,
+            bytewise: false,
             padded: false,
             tags: Vec::new(),
             next: 0,
@@ -53,8 +57,8 @@ impl Build {
         }
     }
 
-    /// A sample; 0 outside the image.
-    fn sample(image: &Image, x: usize, y: usize, channel: usize) -> u16 {
+    /// A sample, of floating point its bits; 0 outside the image.
+    fn sample(image: &Image, x: usize, y: usize, channel: usize) -> u32 {
         let shape = image.shape();
         if x >= shape.width || y >= shape.height {
             return 0;
@@ -62,7 +66,9 @@ impl Build {
         let i = (y * shape.width + x) * shape.channels + channel;
         match image.samples() {
             Samples::U8(samples) => samples[i].into(),
-            Samples::U16(samples) => samples[i],
+            Samples::U16(samples) => samples[i].into(),
+            Samples::U32(samples) if shape.depth == Depth::Float => bits(samples[i]),
+            Samples::U32(samples) => samples[i],
         }
     }
 
@@ -78,6 +84,10 @@ impl Build {
         let shape = image.shape();
         let mut raw = Vec::new();
         for y in top..top + height {
+            if self.bytewise {
+                raw.extend(Build::byte_row(image, left..left + width, y));
+                continue;
+            }
             for x in left..left + width {
                 for channel in 0..shape.channels {
                     let mut sample = Build::sample(image, x, y, channel);
@@ -104,6 +114,23 @@ impl Build {
             50000 => zstd::bulk::compress(&raw, 3).unwrap(),
             _ => raw,
         }
+    }
+
+    /// A row of predictor 3: the bytes of each weight together, the most significant ones first, and
+    /// of each the difference from the one as many channels before.
+    fn byte_row(image: &Image, columns: std::ops::Range<usize>, y: usize) -> Vec<u8> {
+        let channels = image.shape().channels;
+        let places = columns.flat_map(|x| (0..channels).map(move |channel| (x, channel)));
+        let samples: Vec<u32> = places
+            .map(|(x, channel)| Build::sample(image, x, y, channel))
+            .collect();
+        let bytes: Vec<u8> = (0..4)
+            .flat_map(|weight| samples.iter().map(move |s| s.to_be_bytes()[weight]))
+            .collect();
+        let before = |i: usize| if i < channels { 0 } else { bytes[i - channels] };
+        (0..bytes.len())
+            .map(|i| bytes[i].wrapping_sub(before(i)))
+            .collect()
     }
 
     pub fn file(&self, image: &Image) -> Vec<u8> {
@@ -142,7 +169,7 @@ impl Build {
             file.push(0);
         }
 
-        let bits = if shape.depth == Depth::Eight { 8 } else { 16 };
+        let bits = u64::from(shape.depth.bits());
         let list = if self.big_tiff { 16 } else { 4 };
         let mut fields = vec![
             (256, 3, vec![shape.width as u64]),
@@ -163,7 +190,7 @@ impl Build {
             fields.push((279, list, counts));
         }
         if self.predictor {
-            fields.push((317, 3, vec![2]));
+            fields.push((317, 3, vec![if self.bytewise { 3 } else { 2 }]));
         }
         if shape.has_alpha() {
             fields.push((338, 3, vec![2]));

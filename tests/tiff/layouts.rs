@@ -169,7 +169,7 @@ fn refusals() {
     for (image, build, words) in [
         (&grey, build().tag(339, 3, &[3]), "floating-point"),
         (&grey, build().tag(339, 3, &[6]), "sample format 6"),
-        (&grey, build().tag(258, 3, &[32]), "32-bit"),
+        (&grey, build().tag(258, 3, &[24]), "24-bit"),
         (&grey, build().tag(258, 3, &[17]), "17-bit"),
         (&colour, build().tag(284, 3, &[2]), "lists 1 of 3 strips"),
         (&grey, build().tag(284, 3, &[3]), "planar configuration 3"),

@@ -341,6 +341,12 @@ fn look(item: &Item, reading: &Reading) -> Result<(Kind, usize)> {
         reader.turn_to(index)?;
         let metadata = reader.metadata(&mut Diagnostics::default())?;
         let kind = Kind::of(reader.shape(), &metadata);
+        let depth = kind.shape.depth;
+        ensure!(
+            !depth.is_wide(),
+            "it has samples of {depth}, and those of 8 and 16 bits are put together (normalize \
+             --range makes them 16 bits with one range for all)"
+        );
         match &known {
             None => known = Some(kind),
             Some(first) if *first == kind => {}

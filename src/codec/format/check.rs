@@ -25,15 +25,15 @@ pub fn check_written(format: &dyn Format) -> Result<()> {
 /// # Errors
 /// A sentence that names the formats that can, and the other depth.
 pub fn check_depth(format: &dyn Format, depth: Depth) -> Result<()> {
-    let other = match depth {
-        Depth::Eight => 16,
-        Depth::Sixteen => 8,
+    let remedy = match depth {
+        Depth::Eight => "--depth 16 makes them 16 bits",
+        Depth::Sixteen => "--depth 8 makes them 8 bits",
+        Depth::ThirtyTwo | Depth::Float => "normalize makes them 16 bits, or 8 with --depth 8",
     };
     ensure!(
         format.capabilities().depths.contains(&depth),
-        "{} has no samples of {} bits (--depth {other} makes them {other} bits; {})",
+        "{} has no samples of {depth} ({remedy}; {})",
         format.name(),
-        depth.bits(),
         those(|can| can.depths.contains(&depth), "has", "have")
     );
     Ok(())

@@ -3,7 +3,7 @@
 
 use super::packed;
 use super::page::{Page, Span};
-use super::predictor;
+use super::predictor::{self, Predictor};
 use super::unpack::{Method, Unpacker};
 use crate::codec::error_policy::ErrorPolicy;
 use crate::codec::raw;
@@ -56,15 +56,18 @@ fn stored(source: &Source, page: &Page, bytes: &mut [u8]) -> Result<()> {
         runs.push((offset, run));
         rest = more;
     }
-    if page.predictor {
+    let (depth, signed) = (page.form.shape.depth, page.form.signed);
+    if let Some(predictor) = page.predictor {
         raw::read(source, runs, |_| Ok(()))?;
-        bytes
-            .par_chunks_mut(page.row())
-            .for_each(|row| page.undo(row));
+        bytes.par_chunks_mut(page.row()).for_each(|row| {
+            page.undo(predictor, row);
+            raw::to_memory(row, depth, signed);
+        });
         return Ok(());
     }
     raw::read(source, runs, |piece| {
-        raw::reorder(piece, page.form.shape.depth, page.order);
+        raw::reorder(piece, depth, page.order);
+        raw::to_memory(piece, depth, signed);
         Ok(())
     })
 }
@@ -143,12 +146,14 @@ impl<'a> Worker<'a> {
             .and_then(|()| self.unpacker.unpack(&self.packed, out, chunk_bytes))
             .map_err(|error| anyhow!("{} {i}: {error}", self.page.grid.noun()));
         self.policy.take(unpacked)?;
-        if self.page.predictor {
-            self.page.undo(out);
-        } else if self.page.form.has_whole_samples() {
+        let form = &self.page.form;
+        if let Some(predictor) = self.page.predictor {
+            self.page.undo(predictor, out);
+        } else if form.has_whole_samples() {
             // Packed samples are a stream of bits, independent of the byte order.
-            raw::reorder(out, self.page.form.shape.depth, self.page.order);
+            raw::reorder(out, form.shape.depth, self.page.order);
         }
+        raw::to_memory(out, form.shape.depth, form.signed);
         Ok(())
     }
 
@@ -181,8 +186,13 @@ impl<'a> Worker<'a> {
 }
 
 impl Page {
-    fn undo(&self, rows: &mut [u8]) {
-        let (channels, depth) = (self.form.channels(), self.form.shape.depth);
-        predictor::undo(rows, self.row(), channels, depth, self.order);
+    fn undo(&self, predictor: Predictor, rows: &mut [u8]) {
+        let (row, channels) = (self.row(), self.form.channels());
+        match predictor {
+            Predictor::Samples => {
+                predictor::undo(rows, row, channels, self.form.shape.depth, self.order);
+            }
+            Predictor::Bytes => predictor::undo_bytes(rows, row, channels),
+        }
     }
 }

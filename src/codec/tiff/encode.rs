@@ -4,12 +4,12 @@
 use super::fields::{self, IFD, LONG, LONG8, SHORT, field, put};
 use super::ifd::{size_of_kind, tag};
 use super::pack::{Compression, Packer};
-use super::predictor;
+use super::predictor::{self, Predictor};
 use crate::codec::Encoder;
 use crate::codec::ordered::ordered;
 use crate::codec::raw::{self, Order};
 use crate::files::Target;
-use crate::image::{Image, Shape};
+use crate::image::{Depth, Image, Shape};
 use crate::metadata::{Field, Metadata, Own, Value};
 use anyhow::{Result, ensure};
 use std::borrow::Cow;
@@ -19,9 +19,11 @@ use std::borrow::Cow;
 const STRIP: usize = 256 << 10;
 
 impl Encoder for TiffEncoder<'_> {
+    /// Samples in memory become those of the file here, or where uncompressed ones are written.
     fn page(&mut self, mut image: Cow<Image>, metadata: &Metadata) -> Result<()> {
-        if metadata.signed {
-            raw::toggle_signs(image.to_mut().samples_mut());
+        let depth = image.shape().depth;
+        if self.compression != Compression::None && (metadata.signed || depth == Depth::Float) {
+            raw::all_to_file(image.to_mut().samples_mut(), depth, metadata.signed);
         }
         self.add(&image, metadata)
     }
@@ -34,7 +36,7 @@ impl Encoder for TiffEncoder<'_> {
 /// Writes the image and returns the file's length in bytes. Alpha is marked as unassociated.
 pub fn encode(image: &Image, compression: Compression, target: &Target) -> Result<u64> {
     let mut writer = TiffEncoder::new(target, compression, [(image.shape(), 0)]);
-    writer.add(image, &Metadata::default())?;
+    writer.page(Cow::Borrowed(image), &Metadata::default())?;
     Ok(writer.end)
 }
 
@@ -64,7 +66,8 @@ fn header(order: Order, big: bool) -> Vec<u8> {
 }
 
 /// Encodes a file page by page. The byte order is that of the TIFF file that the first page came
-/// from, or else the machine's; compressed pages have horizontal differencing (Predictor 2).
+/// from, or else the machine's; compressed pages have horizontal differencing (Predictor 2, or 3 of
+/// floating point).
 pub struct TiffEncoder<'a> {
     target: &'a Target,
     compression: Compression,
@@ -130,7 +133,8 @@ impl<'a> TiffEncoder<'a> {
         if self.compression == Compression::None {
             raw_strips.for_each(|strip| place(strip.len()));
             self.target.reserve(end)?;
-            raw::write(self.target, start, image.samples(), self.order)?;
+            let form = (self.order, metadata.signed);
+            raw::write(self.target, start, image.samples(), shape.depth, form)?;
         } else {
             let raw_strips: Vec<&[u8]> = raw_strips.collect();
             ordered(
@@ -184,7 +188,6 @@ impl<'a> TiffEncoder<'a> {
         at: u64,
     ) -> Directory {
         let offset = if self.big { LONG8 } else { LONG };
-        let predictor = self.compression != Compression::None;
         let offsets: Vec<u64> = spans.iter().map(|span| span.0).collect();
         let lengths: Vec<u64> = spans.iter().map(|span| span.1).collect();
         let bits = vec![shape.depth.bits().into(); shape.channels];
@@ -201,8 +204,9 @@ impl<'a> TiffEncoder<'a> {
             field(self.order, tag::STRIP_BYTE_COUNTS, offset, &lengths),
             number(tag::PLANAR_CONFIGURATION, SHORT, 1),
         ]);
-        if predictor {
-            fields.push(number(tag::PREDICTOR, SHORT, 2));
+        if self.compression != Compression::None {
+            let predictor = Predictor::of(shape.depth).tag();
+            fields.push(number(tag::PREDICTOR, SHORT, predictor));
         }
         let mut directory = lay(&mut fields, at, self.order, self.big);
         // Samples are aligned, for programs that map the file.
@@ -291,8 +295,16 @@ impl Strip {
     fn fill(&mut self, raw: &[u8], layout: &Layout, shape: &Shape, order: Order) -> Result<()> {
         self.differences.resize(raw.len(), 0);
         let (channels, depth) = (shape.channels, shape.depth);
-        predictor::apply(raw, &mut self.differences, layout.row, channels, depth);
-        raw::reorder(&mut self.differences, depth, order);
+        match Predictor::of(depth) {
+            Predictor::Samples => {
+                predictor::apply(raw, &mut self.differences, layout.row, channels, depth);
+                raw::reorder(&mut self.differences, depth, order);
+            }
+            // Its bytes have an order of their own.
+            Predictor::Bytes => {
+                predictor::apply_bytes(raw, &mut self.differences, layout.row, channels);
+            }
+        }
         self.packed = self.packer.pack(&self.differences)?;
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::description;
 use super::ifd::{Ifd, tag};
 use super::shape::Form;
 use crate::codec::raw::Order;
-use crate::image::Shape;
+use crate::image::{Depth, Shape};
 use crate::metadata::{Alpha, Diagnostics, Field, Metadata, Own, Resolution, Unit, Value};
 
 /// Types of values; TIFF 6.0, section 2, and BigTIFF.
@@ -65,7 +65,8 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
     // A MaxSampleValue of 2ⁿ − 1 states a number of bits, for which TIFF has no other field; any
     // other value is only the maximum of one image, and says nothing about the range (TIFF 6.0,
     // section 8, MaxSampleValue).
-    let below_full = |max: &u64| (1..form.shape.depth.full().into()).contains(max);
+    let narrow = !form.shape.depth.is_wide();
+    let below_full = |max: &u64| narrow && (1..form.shape.depth.full().into()).contains(max);
     let most = number(tag::MAX_SAMPLE_VALUE).filter(below_full);
     let stated = !form.signed && !form.palette && metadata.maxval.is_none();
     let most = most.filter(|_| stated);
@@ -182,7 +183,11 @@ pub fn written(metadata: &Metadata, shape: &Shape, order: Order) -> Vec<Field> {
         (_, true) => 0,
         _ => 1,
     };
-    let sign = if metadata.signed { 2 } else { 1 };
+    let format = match (shape.depth, metadata.signed) {
+        (Depth::Float, _) => 3,
+        (_, true) => 2,
+        (_, false) => 1,
+    };
     // Baseline TIFF requires a resolution (TIFF 6.0, section 4): 1/1 without a unit means that it
     // is unknown.
     let resolution = metadata.resolution.unwrap_or(Resolution {
@@ -209,7 +214,7 @@ pub fn written(metadata: &Metadata, shape: &Shape, order: Order) -> Vec<Field> {
             order,
             tag::SAMPLE_FORMAT,
             SHORT,
-            &vec![sign; shape.channels],
+            &vec![format; shape.channels],
         ),
     ]);
     if let Some(orientation) = metadata.orientation {

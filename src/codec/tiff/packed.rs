@@ -25,6 +25,12 @@ pub fn spread(row: &[u8], out: &mut [u8], form: &Form, plane: usize) {
                 out[place(i)] = ((value * 255 + most / 2) / most) as u8;
             }
         }
+        (Depth::ThirtyTwo | Depth::Float, _) => {
+            let out = out.as_chunks_mut::<4>().0;
+            for (i, &sample) in row.as_chunks::<4>().0.iter().take(count).enumerate() {
+                out[place(i)] = sample;
+            }
+        }
         (Depth::Sixteen, bits) => {
             let out = out.as_chunks_mut::<2>().0;
             if bits == 16 {

@@ -3,10 +3,11 @@
 
 use super::ifd::{Ifd, tag};
 use super::palette::Palette;
+use super::predictor::Predictor;
 use super::shape::{Form, form};
 use super::unpack::Method;
 use crate::codec::raw::Order;
-use crate::image::Shape;
+use crate::image::{Depth, Shape};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 /// A page that can be decoded.
@@ -15,14 +16,14 @@ pub struct Page {
     pub form: Form,
     /// The colours of its samples, if they are indices.
     pub palette: Option<Palette>,
-    /// The byte order of 16-bit samples.
+    /// The byte order of samples.
     pub order: Order,
     /// Whether the bits of every byte in the file are in the opposite order (FillOrder 2).
     pub reversed: bool,
     /// The compression of each chunk.
     pub method: Method,
-    /// Whether samples are differences from their left neighbour (Predictor 2).
-    pub predictor: bool,
+    /// The differences that are stored in place of samples, if any.
+    pub predictor: Option<Predictor>,
     /// The division of the image into chunks.
     pub grid: Grid,
     /// The position of each chunk in the file: left to right, then top to bottom, then plane by
@@ -65,12 +66,14 @@ impl Page {
         let compression = ifd.value(tag::COMPRESSION)?.unwrap_or(1);
         let method = Method::of_tag(compression)?;
         let predictor = match ifd.value(tag::PREDICTOR)?.unwrap_or(1) {
-            1 => false,
-            2 => true,
-            other => bail!("predictor {other} is not supported (1 and 2 are)"),
+            1 => None,
+            2 => Some(Predictor::Samples),
+            3 if form.shape.depth == Depth::Float => Some(Predictor::Bytes),
+            3 => bail!("predictor 3 of integers is not supported: it is for floating point"),
+            other => bail!("predictor {other} is not supported (1, 2 and 3 are)"),
         };
         ensure!(
-            !predictor || form.bits == form.shape.depth.bits(),
+            predictor.is_none() || form.has_whole_samples(),
             "predictor 2 of {}-bit samples is not supported",
             form.bits
         );

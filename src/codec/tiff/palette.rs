@@ -84,6 +84,8 @@ impl Palette {
                 let pixels = samples.par_chunks_exact_mut(3).zip(indices);
                 pixels.for_each(|(pixel, &index)| pixel.copy_from_slice(&colour(index)));
             }
+            // `read` gives 8 or 16 bits.
+            Samples::U32(_) => {}
         }
         Ok(Image::new(shape, samples))
     }

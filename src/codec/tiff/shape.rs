@@ -11,11 +11,11 @@ use anyhow::{Context, Result, bail, ensure};
 pub struct Form {
     /// The shape of the image in memory.
     pub shape: Shape,
-    /// Bits of a sample in the file: 1 to 16.
+    /// Bits of a sample in the file: 1 to 16, or 32.
     pub bits: u32,
     /// Whether each channel has chunks of its own (PlanarConfiguration 2).
     pub planar: bool,
-    /// Whether samples are signed.
+    /// Whether samples are integers with a sign.
     pub signed: bool,
     /// Whether 0 stands for white in grey images.
     pub white_is_zero: bool,
@@ -107,17 +107,26 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
 
     let bits = ifd.values(tag::BITS_PER_SAMPLE, channels)?;
     let bits = bits.filter(|bits| !bits.is_empty()).unwrap_or(vec![1]);
-    let wanted = "convert it first to 16-bit integers, with a scale of your choice";
-    let signed = signed(ifd, channels, bits[0], wanted)?;
-    let depth = match bits[0] {
+    let wanted = "convert it first to 32 bits, or to fewer with a scale of your choice";
+    let kind = kind(ifd, channels, wanted)?;
+    let depth = match (bits[0], kind) {
         _ if bits.iter().any(|&other| other != bits[0]) => {
             bail!("channels of different depths are not supported")
         }
-        1..=8 => Depth::Eight,
-        9..=16 => Depth::Sixteen,
-        other => bail!("{other}-bit samples are not supported (1 to 16 bits are): {wanted}"),
+        (32, Kind::Float) => Depth::Float,
+        (other, Kind::Float) => {
+            bail!(
+                "{other}-bit floating-point samples are not supported (32-bit ones are): {wanted}"
+            )
+        }
+        (1..=8, _) => Depth::Eight,
+        (9..=16, _) => Depth::Sixteen,
+        (32, _) => Depth::ThirtyTwo,
+        (other, _) => {
+            bail!("{other}-bit samples are not supported (1 to 16 bits and 32 are): {wanted}")
+        }
     };
-    let bits = bits[0] as u32;
+    let (bits, signed) = (bits[0] as u32, kind == Kind::Signed);
     ensure!(
         !signed || bits == depth.bits(),
         "signed samples of {bits} bits are not supported: {wanted}"
@@ -133,25 +142,33 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
     })
 }
 
-fn signed(ifd: &Ifd, channels: u64, bits: u64, wanted: &str) -> Result<bool> {
-    let formats = ifd.values(tag::SAMPLE_FORMAT, channels)?;
-    let formats = formats.unwrap_or_default();
-    let first = formats.first().copied().unwrap_or(1);
-    for &format in &formats {
-        match format {
-            // 4 means undefined (TIFF 6.0, section 19), and is read as unsigned.
-            1 | 4 => {}
-            2 => ensure!(first == 2, "channels of different sign are not supported"),
-            3 => bail!("{bits}-bit floating-point samples are not supported: {wanted}"),
-            5 | 6 => bail!("complex samples (sample format {format}) are not supported: {wanted}"),
-            other => bail!("sample format {other} is not supported: {wanted}"),
-        }
-        ensure!(
-            (format == 2) == (first == 2),
-            "channels of different sign are not supported"
-        );
-    }
-    Ok(first == 2)
+/// The kind of numbers that samples are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unsigned,
+    Signed,
+    Float,
+}
+
+fn kind(ifd: &Ifd, channels: u64, wanted: &str) -> Result<Kind> {
+    let formats = ifd
+        .values(tag::SAMPLE_FORMAT, channels)?
+        .unwrap_or_default();
+    let kinds = formats.iter().map(|format| match format {
+        // 4 means undefined (TIFF 6.0, section 19), and is read as unsigned.
+        1 | 4 => Ok(Kind::Unsigned),
+        2 => Ok(Kind::Signed),
+        3 => Ok(Kind::Float),
+        5 | 6 => bail!("complex samples (sample format {format}) are not supported: {wanted}"),
+        other => bail!("sample format {other} is not supported: {wanted}"),
+    });
+    let kinds = kinds.collect::<Result<Vec<Kind>>>()?;
+    let first = kinds.first().copied().unwrap_or(Kind::Unsigned);
+    ensure!(
+        kinds.iter().all(|&kind| kind == first),
+        "channels of different sign are not supported"
+    );
+    Ok(first)
 }
 
 #[cfg(test)]

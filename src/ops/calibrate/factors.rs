@@ -3,7 +3,7 @@
 
 use crate::device::cpu::{LANES, Sample};
 use crate::image::{Image, Samples};
-use crate::ops::with_samples;
+use crate::ops::{never_wide, with_samples};
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
@@ -121,6 +121,7 @@ fn value(samples: &Samples, i: usize) -> u16 {
     match samples {
         Samples::U8(samples) => samples[i].into(),
         Samples::U16(samples) => samples[i],
+        Samples::U32(_) => never_wide!(),
     }
 }
 

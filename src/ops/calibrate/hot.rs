@@ -5,6 +5,7 @@
 
 use crate::device::cpu::Sample;
 use crate::image::{Depth, Image, Samples, Shape};
+use crate::ops::never_wide;
 use anyhow::Result;
 use rayon::prelude::*;
 
@@ -14,6 +15,7 @@ pub(super) fn naive(image: &Image, threshold: u16) -> Image {
     let from: Vec<u16> = match image.samples() {
         Samples::U8(samples) => samples.iter().map(|&sample| sample.into()).collect(),
         Samples::U16(samples) => samples.to_vec(),
+        Samples::U32(_) => never_wide!(),
     };
     let replaced = |i: usize| {
         let (x, y) = (i / shape.channels % shape.width, i / shape.row());
@@ -39,7 +41,7 @@ pub(super) fn naive(image: &Image, threshold: u16) -> Image {
     let out: Vec<u16> = (0..shape.samples()).map(replaced).collect();
     let out: Samples = match shape.depth {
         Depth::Eight => out.iter().map(|&v| v as u8).collect::<Vec<u8>>().into(),
-        Depth::Sixteen => out.into(),
+        _ => out.into(),
     };
     Image::new(shape, out)
 }

@@ -9,7 +9,7 @@ use crate::device::cpu::Sample;
 use crate::device::cuda::{Arg, Gpu};
 use crate::image::{Depth, Samples, Shape};
 use crate::timing::Timeline;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 
 /// Places whose medians are found together: the samples of 256 images at so many places fit into a
@@ -29,7 +29,7 @@ pub fn median(images: &[Samples], timeline: &mut Timeline) -> Result<Samples> {
     let bytes = (images.len() * len * depth.bytes()) as u64;
     timeline.host("median", bytes, || match depth {
         Depth::Eight => Ok(on_cores(&of_bytes(images), len).into()),
-        Depth::Sixteen => Ok(on_cores(&of_words(images), len).into()),
+        _ => Ok(on_cores(&of_words(images), len).into()),
     })
 }
 
@@ -86,18 +86,24 @@ pub fn median_on_gpu(images: &[Samples], gpu: &Gpu, timeline: &mut Timeline) -> 
 fn kind(images: &[Samples]) -> Result<(Depth, usize)> {
     let first = images.first().context("no image to project")?;
     ensure!(images.len() <= MOST_IMAGES, TOO_MANY);
-    let same = |image: &Samples| (image.depth(), image.len()) == (first.depth(), first.len());
+    let kind = |image: &Samples| (image.sample_bytes(), image.len());
+    let same = |image: &Samples| kind(image) == kind(first);
     ensure!(
         images.iter().all(same),
         "the images differ in their samples"
     );
-    Ok((first.depth(), first.len()))
+    let depth = match first {
+        Samples::U8(_) => Depth::Eight,
+        Samples::U16(_) => Depth::Sixteen,
+        Samples::U32(_) => bail!("medians are of samples of 8 and 16 bits"),
+    };
+    Ok((depth, first.len()))
 }
 
 fn of_bytes(images: &[Samples]) -> Vec<&[u8]> {
     let bytes = images.iter().map(|image| match image {
         Samples::U8(samples) => &samples[..],
-        Samples::U16(_) => &[],
+        _ => &[],
     });
     bytes.collect()
 }
@@ -105,7 +111,7 @@ fn of_bytes(images: &[Samples]) -> Vec<&[u8]> {
 fn of_words(images: &[Samples]) -> Vec<&[u16]> {
     let words = images.iter().map(|image| match image {
         Samples::U16(samples) => &samples[..],
-        Samples::U8(_) => &[],
+        _ => &[],
     });
     words.collect()
 }

@@ -1,27 +1,89 @@
 //! What a sum found, as a line of text and as a JSON object.
 
-use crate::image::Shape;
+use crate::image::number::Number;
+use crate::image::{Depth, Shape, Values};
+use crate::ops::wide::Fixed;
 use serde::Serialize;
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::path::Path;
 
 /// Version of the JSON objects.
 const SCHEMA: u32 = 2;
 
+/// An exact sum of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exact {
+    /// Of integers.
+    Whole(i128),
+    /// Of floating-point numbers.
+    Real(Fixed),
+}
+
+impl Exact {
+    /// The sum of no samples of this depth.
+    pub fn zero(depth: Depth) -> Exact {
+        match depth {
+            Depth::Float => Exact::Real(Fixed::default()),
+            _ => Exact::Whole(0),
+        }
+    }
+
+    /// The sum of both; of different kinds the first.
+    pub fn plus(self, other: Exact) -> Exact {
+        match (self, other) {
+            (Exact::Whole(a), Exact::Whole(b)) => Exact::Whole(a + b),
+            (Exact::Real(a), Exact::Real(b)) => Exact::Real(a.plus(b)),
+            (first, _) => first,
+        }
+    }
+}
+
+/// A sum as it is printed: a whole number, or the f64 that is nearest to the exact sum.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Printed {
+    /// Of integers.
+    Whole(i128),
+    /// Of floating-point numbers.
+    Real(f64),
+}
+
+impl Printed {
+    fn as_f64(self) -> f64 {
+        match self {
+            Printed::Whole(sum) => sum as f64,
+            Printed::Real(sum) => sum,
+        }
+    }
+}
+
+/// The shortest decimal that is read back as the same f64.
+impl fmt::Display for Printed {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match *self {
+            Printed::Whole(sum) => sum.fmt(f),
+            Printed::Real(sum) if sum != 0.0 && !(1e-5..1e16).contains(&sum.abs()) => {
+                write!(f, "{sum:e}")
+            }
+            Printed::Real(sum) => sum.fmt(f),
+        }
+    }
+}
+
 /// The total of one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Total {
-    /// The sum of the channel's samples; 2⁴⁸ samples of 16 bits cannot overflow it.
-    pub sum: u64,
+    /// The sum of the channel's samples in memory.
+    pub sum: Exact,
     /// The smallest and the largest sample; `None` unless requested.
-    pub range: Option<(u16, u16)>,
+    pub range: Option<(u32, u32)>,
 }
 
 impl Total {
     fn with(&self, other: &Total) -> Total {
         Total {
-            sum: self.sum + other.sum,
+            sum: self.sum.plus(other.sum),
             range: (self.range.zip(other.range)).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))),
         }
     }
@@ -38,17 +100,36 @@ pub struct Totals {
     pub page: usize,
     /// Whether other pages of the file are added up too, so that the page is named.
     pub one_of_several: bool,
-    /// The sample that stands for 0: the middle of the range if samples are signed.
-    pub zero: u16,
+    /// Whether samples are integers with a sign.
+    pub signed: bool,
 }
 
 impl Totals {
+    /// Those of the only page of a file, without sign.
+    pub fn new(shape: Shape, channels: Vec<Total>) -> Totals {
+        Totals {
+            shape,
+            channels,
+            page: 1,
+            one_of_several: false,
+            signed: false,
+        }
+    }
+
+    /// The type of the samples.
+    fn values(&self) -> Values {
+        Values {
+            depth: self.shape.depth,
+            signed: self.signed,
+        }
+    }
+
     /// The total over all colour channels, without alpha.
     pub fn together(&self) -> Total {
         let both = |a: Total, b: Total| a.with(&b);
         let colours = self.channels.iter().take(self.shape.colours());
         colours.copied().reduce(both).unwrap_or(Total {
-            sum: 0,
+            sum: Exact::zero(self.shape.depth),
             range: None,
         })
     }
@@ -98,7 +179,8 @@ impl Totals {
             width: self.shape.width,
             height: self.shape.height,
             depth: self.shape.depth.bits(),
-            signed: self.zero != 0,
+            float: self.shape.depth == Depth::Float,
+            signed: self.signed,
             total: self.record(&self.together(), self.shape.colours()),
             channels: channels.collect(),
         })
@@ -108,8 +190,8 @@ impl Totals {
         TotalRecord {
             sum: self.sum(total, channels),
             range: total.range.map(|(min, max)| RangeRecord {
-                min: self.value(min),
-                max: self.value(max),
+                min: self.values().number(min),
+                max: self.values().number(max),
                 mean: self.mean(total, channels),
             }),
         }
@@ -121,25 +203,32 @@ impl Totals {
     }
 
     fn mean(&self, total: &Total, channels: usize) -> f64 {
-        self.sum(total, channels) as f64 / (self.shape.pixels() * channels) as f64
+        self.sum(total, channels).as_f64() / (self.shape.pixels() * channels) as f64
     }
 
-    /// The sum of the values in `channels` channels, where samples count from `zero`.
-    fn sum(&self, total: &Total, channels: usize) -> i64 {
-        total.sum as i64 - i64::from(self.zero) * (self.shape.pixels() * channels) as i64
-    }
-
-    fn value(&self, sample: u16) -> i32 {
-        i32::from(sample) - i32::from(self.zero)
+    /// The sum of the values in `channels` channels, where integers with a sign count from the
+    /// middle.
+    fn sum(&self, total: &Total, channels: usize) -> Printed {
+        let samples = (self.shape.pixels() * channels) as i128;
+        match total.sum {
+            Exact::Whole(sum) if self.signed => {
+                Printed::Whole(sum - (samples << (self.shape.depth.bits() - 1)))
+            }
+            Exact::Whole(sum) => Printed::Whole(sum),
+            Exact::Real(sum) => Printed::Real(sum.to_f64()),
+        }
     }
 
     fn figures(&self, total: &Total, channels: usize) -> String {
         let all = total.range.map(|(min, max)| {
             format!(
-                ", min {}, max {}, mean {:.4}",
-                self.value(min),
-                self.value(max),
-                self.mean(total, channels)
+                ", min {}, max {}, mean {}",
+                self.values().number(min),
+                self.values().number(max),
+                match total.sum {
+                    Exact::Whole(_) => format!("{:.4}", self.mean(total, channels)),
+                    Exact::Real(_) => Printed::Real(self.mean(total, channels)).to_string(),
+                }
             )
         });
         format!(
@@ -160,6 +249,8 @@ struct TotalsRecord<'a> {
     width: usize,
     height: usize,
     depth: u32,
+    #[serde(skip_serializing_if = "is_false")]
+    float: bool,
     signed: bool,
     /// All colours together.
     #[serde(flatten)]
@@ -195,9 +286,13 @@ struct ChannelRecord {
     total: TotalRecord,
 }
 
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 #[derive(Serialize)]
 struct TotalRecord {
-    sum: i64,
+    sum: Printed,
     #[serde(flatten)]
     range: Option<RangeRecord>,
 }
@@ -205,7 +300,7 @@ struct TotalRecord {
 /// What `--all` adds.
 #[derive(Serialize)]
 struct RangeRecord {
-    min: i32,
-    max: i32,
+    min: Number,
+    max: Number,
     mean: f64,
 }

@@ -3,6 +3,7 @@
 use super::PageProcessor;
 use crate::exec::Pixels;
 use crate::image::Depth;
+use crate::image::number::Number;
 use crate::metadata::{Alpha, Effect, Metadata};
 use crate::ops::{Operation, depth};
 use anyhow::Result;
@@ -60,7 +61,7 @@ pub fn narrow(
     processor: &mut PageProcessor,
     pixels: Pixels,
     metadata: &Metadata,
-    ranges: &[(i32, i32)],
+    ranges: &[(Number, Number)],
 ) -> Result<Pixels> {
     let from = pixels.shape();
     let wanted = processor.output.and_then(|(output, _)| output.depth);

@@ -6,9 +6,9 @@ use crate::device::NoMemory;
 use crate::exec::{Pixels, Task};
 use crate::image::{Shape, Values};
 use crate::metadata::{Alpha, Effect, Metadata};
-use crate::ops::{Executed, Operation, SampleTypes};
+use crate::ops::{Executed, Operation, SampleTypes, chain};
 use crate::pipeline::stack::StackStatistics;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::time::Instant;
 
 /// Runs operations on the pixels of a page.
@@ -45,19 +45,24 @@ pub fn tasks<'a>(
     let wanted = processor.output.and_then(|(output, _)| output.depth);
     let has_sign = |writer: &Writer| writer.format().capabilities().signed;
     let has_sign = processor.writer.as_ref().is_none_or(has_sign);
-    let (channels, depth) = (read.channels, prepared.depth);
+    let (channels, mut depth) = (read.channels, prepared.depth);
     let mut values = metadata.values(read.depth);
     let task = |(step, op): (usize, &&'a dyn Operation)| {
         let is_last = step + 1 == ops.len();
+        let made = op.made(depth);
         let types = SampleTypes {
             channels,
             depth,
             read: values,
             written: Values {
-                depth: wanted.filter(|_| is_last).unwrap_or(depth),
-                signed: values.signed && has_sign,
+                depth: wanted.filter(|_| is_last).unwrap_or(made),
+                // 32 bits become fewer without sign.
+                signed: values.signed && made == depth && has_sign,
             },
         };
+        if made != depth {
+            depth = types.written.depth;
+        }
         values = Values {
             depth,
             // As in a file between the two: the sign is meaningless once values are stretched.
@@ -82,15 +87,28 @@ pub fn last(tasks: &[Task]) -> Effect {
         .map_or(Effect::Numbers, |task| task.op.effect())
 }
 
-/// A warning about operations whose result may surprise on samples with this metadata.
-pub fn warning(ops: &[&dyn Operation], metadata: &Metadata) -> Option<String> {
+/// A warning about operations whose result may surprise on samples with this metadata, of an image of
+/// this shape.
+///
+/// # Errors
+/// A channel that the operations can neither keep nor change.
+pub fn warning(
+    ops: &[&dyn Operation],
+    metadata: &Metadata,
+    shape: &Shape,
+) -> Result<Option<String>> {
+    ensure!(
+        chain::made(ops, shape.depth) == shape.depth || metadata.alpha != Alpha::Unspecified,
+        "its last channel, of no stated meaning, has {}, which nothing says how to make 16",
+        shape.depth
+    );
     let warning = match metadata.alpha {
         Alpha::Associated => {
             "colours are multiplied by alpha (associated), and are stretched as they are"
         }
         Alpha::Unspecified => "its last channel, of no stated meaning, is left as it is",
-        Alpha::Independent => return None,
+        Alpha::Independent => return Ok(None),
     };
     let stretches = ops.iter().any(|op| op.effect() == Effect::Values);
-    stretches.then(|| warning.into())
+    Ok(stretches.then(|| warning.into()))
 }

@@ -1,6 +1,6 @@
 //! What other decoders make of a file, and that ours agrees and keeps within bounds.
 
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::image::{Depth, Image, Samples, Shape, number};
 use std::io::Cursor;
 
 /// Fails unless the image's bytes are at most `expansion` for each byte of its file.
@@ -32,7 +32,10 @@ fn image(width: usize, height: usize, channels: usize, samples: Samples) -> Opti
         width,
         height,
         channels,
-        depth: samples.depth(),
+        depth: match samples {
+            Samples::U8(_) => Depth::Eight,
+            _ => Depth::Sixteen,
+        },
     };
     (shape.samples() == samples.len()).then(|| Image::new(shape, samples))
 }
@@ -75,7 +78,7 @@ pub fn tiff(file: &[u8], depth: Depth) -> Option<((usize, usize), Vec<u8>)> {
     };
     let plain = all(&mut decoder, Tag::PhotometricInterpretation, &[1, 2])
         && all(&mut decoder, Tag::PlanarConfiguration, &[1])
-        && all(&mut decoder, Tag::SampleFormat, &[1])
+        && all(&mut decoder, Tag::SampleFormat, &[if depth == Depth::Float { 3 } else { 1 }])
         && all(&mut decoder, Tag::FillOrder, &[1])
         && all(&mut decoder, Tag::ExtraSamples, &[1, 2])
         && all(&mut decoder, Tag::BitsPerSample, &[depth.bits().into()])
@@ -87,6 +90,11 @@ pub fn tiff(file: &[u8], depth: Depth) -> Option<((usize, usize), Vec<u8>)> {
     let bytes = match (decoder.read_image().ok()?, depth) {
         (DecodingResult::U8(samples), Depth::Eight) => samples,
         (DecodingResult::U16(samples), Depth::Sixteen) => bytemuck::cast_slice(&samples).to_vec(),
+        (DecodingResult::U32(samples), Depth::ThirtyTwo) => bytemuck::cast_slice(&samples).to_vec(),
+        (DecodingResult::F32(samples), Depth::Float) => {
+            let keys: Vec<u32> = samples.iter().map(|sample| number::key(sample.to_bits())).collect();
+            bytemuck::cast_slice(&keys).to_vec()
+        }
         _ => return None,
     };
     Some(((width as usize, height as usize), bytes))

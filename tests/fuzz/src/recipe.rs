@@ -29,9 +29,11 @@ pub fn image(input: &[u8]) -> Option<(Image, u8)> {
         p1,
     ] = *head;
     let channels = usize::from(form & 3) + 1;
-    let depth = match form & 4 {
+    let depth = match form >> 2 & 3 {
         0 => Depth::Sixteen,
-        _ => Depth::Eight,
+        1 => Depth::Eight,
+        2 => Depth::ThirtyTwo,
+        _ => Depth::Float,
     };
     // Most images are small, so that many are tried in a second.
     let bits = [4, 5, 6, 7, 8, 10, 13, 16][usize::from(scale & 7)];
@@ -73,6 +75,10 @@ pub fn image(input: &[u8]) -> Option<(Image, u8)> {
     let samples = match depth {
         Depth::Eight => Samples::U8(values.map(|value| value as u8).collect()),
         Depth::Sixteen => Samples::U16(values.collect()),
+        // Both halves of a sample, so that all its bytes vary.
+        Depth::ThirtyTwo | Depth::Float => {
+            Samples::U32(values.map(|value| u32::from(value) * 0x1_0003).collect())
+        }
     };
     Some((Image::new(shape, samples), choice))
 }

@@ -25,12 +25,12 @@ pub fn write(seeds: fn() -> Vec<Vec<u8>>) {
 pub fn recipes() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for choice in 0..4 {
-        for form in 0..8 {
+        for form in 0..16 {
             for (scale, period) in [(0x70, 0), (0x44, 1), (0xD3, 2), (0x17, 3)] {
-                let noise = 3 * form;
+                let noise = 3 * (form & 7);
                 let mut recipe = vec![choice, form, 0x35, 3, 0x27, 9, scale, form, noise, period];
                 recipe.extend([57, 1]);
-                recipe.extend((0..40 * choice).map(|i: u8| i.wrapping_mul(97) >> form));
+                recipe.extend((0..40 * choice).map(|i: u8| i.wrapping_mul(97) >> (form & 7)));
                 all.push(recipe);
             }
         }
@@ -43,7 +43,13 @@ pub fn recipes() -> Vec<Vec<u8>> {
 
 /// A small image of a form: noise, ramps and repeats.
 fn image(channels: usize, depth: Depth, width: u8, height: u8, noise: u8) -> Image {
-    let form = (channels - 1) as u8 | if depth == Depth::Eight { 4 } else { 0 };
+    let kind = match depth {
+        Depth::Sixteen => 0,
+        Depth::Eight => 4,
+        Depth::ThirtyTwo => 8,
+        Depth::Float => 12,
+    };
+    let form = (channels - 1) as u8 | kind;
     let head = [
         0,
         form,
@@ -62,10 +68,11 @@ fn image(channels: usize, depth: Depth, width: u8, height: u8, noise: u8) -> Ima
     recipe::image(&bytes).expect("a whole recipe").0
 }
 
-fn images() -> Vec<Image> {
+/// Images of every kind, with samples of 32 bits only where they are asked for.
+fn images(wide: bool) -> Vec<Image> {
     let mut all = Vec::new();
     for channels in 1..=4 {
-        for depth in [Depth::Eight, Depth::Sixteen] {
+        for depth in Depth::ALL.into_iter().filter(|depth| wide || !depth.is_wide()) {
             all.push(image(channels, depth, 13, 11, 2 * channels as u8));
         }
     }
@@ -74,7 +81,7 @@ fn images() -> Vec<Image> {
 
 pub fn of_png() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
-    for image in images() {
+    for image in images(false) {
         for mode in [png::Mode::Fast, png::Mode::Small, png::Mode::Store] {
             all.push(written(|target| png::encode(&image, mode, target)));
         }
@@ -127,7 +134,7 @@ fn segmented(plain: &Plain, rows: usize) -> Vec<u8> {
 pub fn of_tiff() -> Vec<Vec<u8>> {
     use tiff::Compression::*;
     let mut all = Vec::new();
-    for image in images() {
+    for image in images(true) {
         for compression in [None, Deflate, Lzw, Zstd] {
             all.push(written(|target| tiff::encode(&image, compression, target)));
         }
@@ -141,7 +148,12 @@ pub fn of_tiff() -> Vec<Vec<u8>> {
                     big_endian: kind & 2 == 2,
                     big_tiff: kind & 4 == 4,
                     predictor: kind & 4 == 4,
+                    bytewise: kind & 6 == 6 && image.shape().depth == Depth::Float,
                     ..Build::default()
+                };
+                let build = match image.shape().depth {
+                    Depth::Float => build.tag(339, 3, &[3]),
+                    _ => build,
                 };
                 all.push(build.file(&image));
             }
@@ -151,7 +163,7 @@ pub fn of_tiff() -> Vec<Vec<u8>> {
 }
 
 pub fn of_pnm() -> Vec<Vec<u8>> {
-    let mut all: Vec<Vec<u8>> = images()
+    let mut all: Vec<Vec<u8>> = images(false)
         .iter()
         .filter(|image| !image.shape().has_alpha())
         .map(|image| written(|target| pnm::encode(image, target)))
@@ -166,7 +178,7 @@ pub fn of_pnm() -> Vec<Vec<u8>> {
 /// Files of every other format: those that are written, and those that the image crate writes.
 pub fn of_formats() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
-    for image in images() {
+    for image in images(true) {
         let shape = image.shape();
         for format in FORMATS {
             let can = format.capabilities();
@@ -179,7 +191,9 @@ pub fn of_formats() -> Vec<Vec<u8>> {
         use image::ImageFormat::{Bmp, Jpeg, Qoi, Tga, WebP};
         for format in [Bmp, Jpeg, Qoi, Tga, WebP] {
             let mut file = Cursor::new(Vec::new());
-            let image = image::DynamicImage::try_from(&image).expect("a small image");
+            let Ok(image) = image::DynamicImage::try_from(&image) else {
+                continue;
+            };
             if image.write_to(&mut file, format).is_ok() {
                 all.push(file.into_inner());
             }
@@ -191,7 +205,7 @@ pub fn of_formats() -> Vec<Vec<u8>> {
         let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
         [b"\x93NUMPY\x01\0", &(text.len() as u16).to_le_bytes()[..], text.as_bytes(), &[7; 96]].concat()
     };
-    for descr in ["|u1", "|i1", "|b1", "<u2", ">i2", "<f4"] {
+    for descr in ["|u1", "|i1", "|b1", "<u2", ">i2", "<u4", ">i4", "<f4", ">f8"] {
         for shape in ["(4, 3)", "(4, 3, 2)", "(2, 2, 3, 4)", "(2, 3, 7)"] {
             all.push(dictionary(descr, shape));
         }

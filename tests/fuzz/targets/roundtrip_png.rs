@@ -12,6 +12,9 @@ fuzz_target!(init: seeds::write(seeds::recipes), |input: &[u8]| {
     let Some((image, choice)) = recipe::image(input) else {
         return;
     };
+    if image.shape().depth.is_wide() {
+        return;
+    }
     let mode = [Mode::Fast, Mode::Small, Mode::Store][usize::from(choice % 3)];
     let file = written(|target| png::encode(&image, mode, target));
     let ours = png::decode(&Source::memory(file.clone())).expect("we read what we write");

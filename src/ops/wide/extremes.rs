@@ -1,0 +1,245 @@
+//! The smallest and the largest finite sample of each channel, and how many samples are no finite
+//! numbers.
+
+use super::{LANES, check_odd, is_odd, samples, select};
+use crate::device::cpu;
+use crate::image::{Depth, Image, Values, number};
+use crate::ops::histogram::Clip;
+use crate::timing::Timeline;
+use anyhow::{Result, ensure};
+
+/// Two samples of each channel that has a range of its own, or of all colours: the smallest and the
+/// largest finite ones, or those at two percentiles. `min > max` where none is finite.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extremes {
+    /// (min, max), as samples in memory.
+    pub ranges: Vec<(u32, u32)>,
+    /// How many samples are NaN or infinite, alpha included.
+    pub odd: u64,
+    /// Whether the ranges are percentiles, which cannot be joined.
+    pub percentiles: bool,
+}
+
+/// The range of no sample.
+const NONE: (u32, u32) = (u32::MAX, 0);
+
+fn joined(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
+    (a.0.min(b.0), a.1.max(b.1))
+}
+
+impl Extremes {
+    /// The definition: of each channel, alpha included.
+    pub fn naive(image: &Image) -> Extremes {
+        let shape = image.shape();
+        let (mut ranges, mut odd) = (vec![NONE; shape.channels], 0);
+        for (i, &sample) in samples(image).unwrap_or_default().iter().enumerate() {
+            let range = &mut ranges[i % shape.channels];
+            match is_odd(shape.depth, sample) {
+                true => odd += 1,
+                false => *range = joined(*range, (sample, sample)),
+            }
+        }
+        Extremes {
+            ranges,
+            odd,
+            percentiles: false,
+        }
+    }
+
+    /// The same on all cores.
+    pub fn cpu(image: &Image, timeline: &mut Timeline) -> Extremes {
+        let shape = image.shape();
+        let samples = samples(image).unwrap_or_default();
+        let nothing = Lanes {
+            min: [u32::MAX; LANES],
+            max: [0; LANES],
+            odd: 0,
+        };
+        let lanes = timeline.host("minmax", shape.bytes() as u64, || {
+            cpu::reduce(samples, nothing, |chunk| extremes(chunk, shape.depth), fold)
+        });
+        let mut ranges = vec![NONE; shape.channels];
+        for lane in 0..LANES {
+            let range = &mut ranges[lane % shape.channels];
+            *range = joined(*range, (lanes.min[lane], lanes.max[lane]));
+        }
+        Extremes {
+            ranges,
+            odd: lanes.odd,
+            percentiles: false,
+        }
+    }
+
+    /// The finite samples at the percentiles of `clip`, of each colour channel or of all together, by
+    /// the definition: sorted.
+    pub fn percentiles_naively(image: &Image, clip: Clip, per_channel: bool) -> Extremes {
+        let shape = image.shape();
+        let samples = samples(image).unwrap_or_default();
+        let mut each = vec![Vec::new(); if per_channel { shape.colours() } else { 1 }];
+        for (i, &sample) in samples.iter().enumerate() {
+            let channel = i % shape.channels;
+            if channel < shape.colours() && !is_odd(shape.depth, sample) {
+                each[if per_channel { channel } else { 0 }].push(sample);
+            }
+        }
+        let ranges = each.into_iter().map(|mut samples| {
+            samples.sort_unstable();
+            let (low, high) = clip.ranks(samples.len() as u64);
+            let at = |rank: u64| samples.get(rank as usize).copied();
+            at(low).zip(at(high)).unwrap_or(NONE)
+        });
+        Extremes {
+            ranges: ranges.collect(),
+            odd: Extremes::naive(image).odd,
+            percentiles: true,
+        }
+    }
+
+    /// The same on all cores.
+    pub fn percentiles(
+        image: &Image,
+        clip: Clip,
+        per_channel: bool,
+        timeline: &mut Timeline,
+    ) -> Extremes {
+        let shape = image.shape();
+        let samples = samples(image).unwrap_or_default();
+        timeline.host("select", 2 * shape.bytes() as u64, || {
+            let channels = |first, count| select::Channels {
+                all: shape.channels,
+                first,
+                count,
+            };
+            let of = |channels| select::percentiles(samples, shape.depth, channels, clip);
+            let found: Vec<_> = match per_channel {
+                true => (0..shape.colours()).map(|c| of(channels(c, 1))).collect(),
+                false => vec![of(channels(0, shape.colours()))],
+            };
+            let colours = found.iter().map(|found| found.odd).sum::<u64>();
+            let alpha = match shape.has_alpha() {
+                true => select::odd(samples, shape.depth, channels(shape.colours(), 1)),
+                false => 0,
+            };
+            Extremes {
+                ranges: found
+                    .iter()
+                    .map(|found| found.range.unwrap_or(NONE))
+                    .collect(),
+                odd: colours + alpha,
+                percentiles: true,
+            }
+        })
+    }
+
+    /// Joins those of another page of the same kind.
+    ///
+    /// # Errors
+    /// Percentiles, which cannot be joined.
+    pub fn join(&mut self, more: &Extremes) -> Result<()> {
+        ensure!(
+            !self.percentiles && !more.percentiles,
+            "percentiles of 32-bit samples are of each page by itself (--scope page)"
+        );
+        for (known, more) in self.ranges.iter_mut().zip(&more.ranges) {
+            *known = joined(*known, *more);
+        }
+        self.odd += more.odd;
+        Ok(())
+    }
+
+    /// The ranges of the colour channels: one for each, or one for all.
+    ///
+    /// # Errors
+    /// Samples that are no finite numbers, where nothing stands for them.
+    pub fn ranges(
+        &self,
+        colours: usize,
+        per_channel: bool,
+        nan: Option<f32>,
+    ) -> Result<Vec<(u32, u32)>> {
+        check_odd(self.odd, nan)?;
+        let each = self.ranges.iter().take(colours).copied();
+        let ranges: Vec<(u32, u32)> = match per_channel || self.percentiles {
+            true => each.collect(),
+            false => vec![each.fold(NONE, joined)],
+        };
+        // Where no sample is a number, all are what stands for them.
+        let only = nan.map_or(NONE.0, |value| number::key(value.to_bits()));
+        let some = |(min, max)| if min > max { (only, only) } else { (min, max) };
+        Ok(ranges.into_iter().map(some).collect())
+    }
+}
+
+/// Whether two samples are the same value: −0 is 0.
+pub(super) fn is_flat(values: Values, (min, max): (u32, u32)) -> bool {
+    values.number(min) == values.number(max)
+}
+
+/// Minimum and maximum of the finite samples of each lane.
+#[derive(Clone, Copy)]
+struct Lanes {
+    min: [u32; LANES],
+    max: [u32; LANES],
+    odd: u64,
+}
+
+fn fold(mut a: Lanes, b: Lanes) -> Lanes {
+    for lane in 0..LANES {
+        a.min[lane] = a.min[lane].min(b.min[lane]);
+        a.max[lane] = a.max[lane].max(b.max[lane]);
+    }
+    a.odd += b.odd;
+    a
+}
+
+/// Those of a chunk. Keys that are no finite numbers are the lowest and the highest: if there are
+/// any, the extremes of all tell, and the chunk is looked at once more.
+fn extremes(chunk: &[u32], depth: Depth) -> Lanes {
+    let all = of_all(chunk);
+    let (min, max) = (all.min.iter().min(), all.max.iter().max());
+    match min
+        .into_iter()
+        .chain(max)
+        .any(|&sample| is_odd(depth, sample))
+    {
+        // A lane without a sample has a range that is no number's either.
+        true => of_finite(chunk, depth),
+        false => all,
+    }
+}
+
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
+fn of_all(chunk: &[u32]) -> Lanes {
+    let (mut min, mut max) = ([u32::MAX; LANES], [0; LANES]);
+    let (blocks, rest) = chunk.as_chunks::<LANES>();
+    for (lane, &sample) in rest.iter().enumerate() {
+        (min[lane], max[lane]) = (sample, sample);
+    }
+    for block in blocks {
+        for lane in 0..LANES {
+            min[lane] = min[lane].min(block[lane]);
+            max[lane] = max[lane].max(block[lane]);
+        }
+    }
+    Lanes { min, max, odd: 0 }
+}
+
+fn of_finite(chunk: &[u32], depth: Depth) -> Lanes {
+    let mut lanes = Lanes {
+        min: [u32::MAX; LANES],
+        max: [0; LANES],
+        odd: 0,
+    };
+    for block in chunk.chunks(LANES) {
+        for (lane, &sample) in block.iter().enumerate() {
+            match is_odd(depth, sample) {
+                true => lanes.odd += 1,
+                false => {
+                    lanes.min[lane] = lanes.min[lane].min(sample);
+                    lanes.max[lane] = lanes.max[lane].max(sample);
+                }
+            }
+        }
+    }
+    lanes
+}

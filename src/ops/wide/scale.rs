@@ -1,0 +1,259 @@
+//! The scale of `normalize` for samples of 32 bits, whose results have 16 or 8.
+//!
+//! The definition is that of fewer bits, in exact arithmetic: `lo + floor((clamp(p, min, max) −
+//! min)·(hi − lo) / (max − min) + 1/2)`. The result is the largest k of lo..=hi for which
+//! (2(k − lo) − 1)·(max − min) ≤ 2(hi − lo)·(p − min), a comparison of whole numbers of 2⁻¹⁴⁹.
+//!
+//! **Integers.** n = x·(hi − lo) + ⌊d/2⌋ < 2⁴⁹ is exact in f64. ⌊n·(1/d)⌋ is off by one at most, since n/d
+//! < 2¹⁷ is computed with an error of less than 2⁻³⁴, and the remainder, exact too, puts it right.
+//!
+//! **Floating point.** y = (p − min)·f + 1/2 with f = (hi − lo)/(max − min), all in f64, has four rounding
+//! errors of 2⁻⁵³ in a product of less than 2¹⁶, and one of 2⁻³⁸ in the sum: it lies within 2⁻³⁴ of the
+//! exact value. Where no whole number is within 2⁻³³ of y, ⌊y⌋ is the result; elsewhere (ties, above
+//! all) the comparison above decides between the two candidates.
+
+use super::extremes::is_flat;
+use super::{Fixed, LANES, is_odd};
+use crate::device::cpu::{CHUNK, Sample};
+use crate::image::{Depth, Image, Samples, Shape, Values, number};
+use crate::ops::quotient::sample;
+use anyhow::{Result, bail};
+use rayon::prelude::*;
+
+/// How near to a whole number y must be for the exact comparison to decide: 2⁻³³.
+const NEAR: f64 = 1.0 / (1u64 << 33) as f64;
+
+/// The scale of one channel: from `min`…`max`, samples in memory of different values, to `lo`…`hi`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// The sample that becomes `lo`.
+    pub min: u32,
+    /// The sample that becomes `hi`.
+    pub max: u32,
+    /// The least result.
+    pub lo: u16,
+    /// The greatest.
+    pub hi: u16,
+}
+
+impl Scale {
+    /// The scale of a channel of colour to `lo`…`hi` of this depth. A flat one keeps its value,
+    /// rounded, as far as the depth has it.
+    pub fn of_colour(values: Values, range: (u32, u32), (lo, hi): (u16, u16), to: Depth) -> Scale {
+        let (min, max) = range;
+        match is_flat(values, range) {
+            true => Scale::keeping(values, to),
+            false => Scale { min, max, lo, hi },
+        }
+    }
+
+    /// The scale that keeps values and rounds them: 0…255 or 0…65535 to itself.
+    fn keeping(values: Values, to: Depth) -> Scale {
+        let (zero, full) = (number::TOP, to.full());
+        let (min, max) = match (values.depth, values.signed) {
+            (Depth::Float, _) => (zero, number::key(f32::from(full).to_bits())),
+            (_, true) => (zero, zero + u32::from(full)),
+            (_, false) => (0, full.into()),
+        };
+        let (lo, hi) = (0, full);
+        Scale { min, max, lo, hi }
+    }
+
+    /// The scale of alpha: 0…1 of floating point, or all values of integers, to all of the depth.
+    pub fn of_alpha(values: Values, to: Depth) -> Scale {
+        let (min, max) = match values.depth {
+            Depth::Float => (number::TOP, number::key(1f32.to_bits())),
+            _ => (0, u32::MAX),
+        };
+        let (lo, hi) = (0, to.full());
+        Scale { min, max, lo, hi }
+    }
+
+    /// The definition, for a sample that is a finite number.
+    pub fn exact(&self, depth: Depth, sample: u32) -> u16 {
+        let (mut k, mut above) = (self.lo, u32::from(self.hi) + 1);
+        // The result is in k..above.
+        while u32::from(k) + 1 < above {
+            let middle = ((u32::from(k) + above) / 2) as u16;
+            match self.reaches(depth, sample, middle) {
+                true => k = middle,
+                false => above = middle.into(),
+            }
+        }
+        k
+    }
+
+    /// Whether the result of a sample is `k` or more, for k above `lo`.
+    fn reaches(&self, depth: Depth, sample: u32, k: u16) -> bool {
+        let fixed = |sample: u32| match depth {
+            Depth::Float => Fixed::of_key(sample),
+            _ => Fixed::of(sample.into(), 149),
+        };
+        let clamped = sample.clamp(self.min, self.max);
+        let (x, d) = (
+            fixed(clamped).minus(fixed(self.min)),
+            fixed(self.max).minus(fixed(self.min)),
+        );
+        let (steps, span) = (u64::from(k - self.lo), u64::from(self.hi - self.lo));
+        d.times(2 * steps - 1) <= x.times(2 * span)
+    }
+}
+
+/// Scales the samples of an image by the definition. `nan` stands for samples that are no finite
+/// numbers.
+pub fn naive(from: &[u32], shape: Shape, to: Depth, scales: &[Scale], nan: u32) -> Image {
+    let scaled = from.iter().enumerate().map(|(i, &sample)| {
+        let sample = if is_odd(shape.depth, sample) {
+            nan
+        } else {
+            sample
+        };
+        scales[i % scales.len()].exact(shape.depth, sample)
+    });
+    let samples: Samples = match to {
+        Depth::Eight => scaled.map(|value| value as u8).collect::<Vec<u8>>().into(),
+        _ => scaled.collect::<Vec<u16>>().into(),
+    };
+    Image::new(Shape { depth: to, ..shape }, samples)
+}
+
+/// The same on all cores.
+///
+/// # Errors
+/// No memory for the result.
+pub fn cpu(from: &[u32], shape: Shape, to: Depth, scales: &[Scale], nan: u32) -> Result<Image> {
+    let shape_to = Shape { depth: to, ..shape };
+    let mut samples = Samples::any(&shape_to)?;
+    let lanes = Lanes::new(shape.depth, scales, nan);
+    match &mut samples {
+        Samples::U8(to) => lanes.all(from, to),
+        Samples::U16(to) => lanes.all(from, to),
+        Samples::U32(_) => bail!("normalize makes samples of 8 or 16 bits"),
+    }
+    Ok(Image::new(shape_to, samples))
+}
+
+/// The constants of each lane, laid out for vector instructions.
+struct Lanes {
+    depth: Depth,
+    /// What stands for samples that are no finite numbers.
+    nan: u32,
+    scales: [Scale; LANES],
+    /// The values of `min` and `max`; of integers, 0 and d.
+    least: [f64; LANES],
+    most: [f64; LANES],
+    /// (hi − lo)/d; of integers, 1/d.
+    factor: [f64; LANES],
+    span: [f64; LANES],
+    lo: [f64; LANES],
+}
+
+impl Lanes {
+    fn new(depth: Depth, scales: &[Scale], nan: u32) -> Lanes {
+        let scales: [Scale; LANES] = std::array::from_fn(|lane| scales[lane % scales.len()]);
+        let ends = scales.map(|scale| match depth {
+            Depth::Float => (value(scale.min), value(scale.max)),
+            _ => (0.0, f64::from(scale.max - scale.min)),
+        });
+        let span = scales.map(|scale| f64::from(scale.hi - scale.lo));
+        Lanes {
+            depth,
+            nan,
+            scales,
+            least: ends.map(|(least, _)| least),
+            most: ends.map(|(_, most)| most),
+            factor: std::array::from_fn(|lane| {
+                let (least, most) = ends[lane];
+                match depth {
+                    Depth::Float => span[lane] / (most - least),
+                    _ => 1.0 / most,
+                }
+            }),
+            span,
+            lo: scales.map(|scale| scale.lo.into()),
+        }
+    }
+
+    fn all<T: Sample>(&self, from: &[u32], to: &mut [T]) {
+        let chunks = to.par_chunks_mut(CHUNK).zip(from.par_chunks(CHUNK));
+        chunks.for_each(|(to, from)| match self.depth {
+            Depth::Float => scale_reals(self, from, to),
+            _ => scale_integers(self, from, to),
+        });
+    }
+
+    /// The result of one floating-point sample, where need be by the exact comparison.
+    #[cold]
+    fn decided<T: Sample>(&self, key: u32, lane: usize) -> T {
+        let key = if is_odd(self.depth, key) {
+            self.nan
+        } else {
+            key
+        };
+        let scale = &self.scales[lane];
+        let y = self.lifted(value(key), lane);
+        let whole = y.floor();
+        if (y - whole - 0.5).abs() < 0.5 - NEAR {
+            return sample(whole + self.lo[lane]);
+        }
+        // The exact value is within NEAR of y, so that the result is one of two.
+        let low = ((y - NEAR).floor() + self.lo[lane]) as u16;
+        let reached = low < scale.hi && scale.reaches(self.depth, key, low + 1);
+        T::from_value(low + u16::from(reached))
+    }
+
+    /// y of a value.
+    #[inline(always)]
+    fn lifted(&self, value: f64, lane: usize) -> f64 {
+        let (least, most) = (self.least[lane], self.most[lane]);
+        // Comparisons, since `max` and `min` would look for NaN too.
+        let raised = if value < least { least } else { value };
+        let clamped = if raised > most { most } else { raised };
+        (clamped - self.least[lane]) * self.factor[lane] + 0.5
+    }
+}
+
+#[inline(always)]
+fn value(key: u32) -> f64 {
+    number::of_key(key).into()
+}
+
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl+avx512dq", "x86_64+avx2"))]
+fn scale_reals<T: Sample>(lanes: &Lanes, from: &[u32], to: &mut [T]) {
+    let (least, most) = (*number::FINITE.start(), *number::FINITE.end());
+    for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
+        let mut farthest = 0f64;
+        for (lane, (&key, to)) in from.iter().zip(to.iter_mut()).enumerate() {
+            let odd = key.wrapping_sub(least) > most - least;
+            let y = lanes.lifted(value(if odd { lanes.nan } else { key }), lane);
+            let whole = y.floor();
+            farthest = farthest.max((y - whole - 0.5).abs());
+            *to = sample(whole + lanes.lo[lane]);
+        }
+        if farthest >= 0.5 - NEAR {
+            for (lane, (&key, to)) in from.iter().zip(to.iter_mut()).enumerate() {
+                *to = lanes.decided(key, lane);
+            }
+        }
+    }
+}
+
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl+avx512dq", "x86_64+avx2"))]
+fn scale_integers<T: Sample>(lanes: &Lanes, from: &[u32], to: &mut [T]) {
+    const TOP: f64 = number::TOP as f64;
+    for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
+        for (lane, (&value, to)) in from.iter().zip(to.iter_mut()).enumerate() {
+            let scale = &lanes.scales[lane];
+            let x = value.max(scale.min).min(scale.max) - scale.min;
+            // Vectors convert integers with a sign only.
+            let x = f64::from((x ^ number::TOP) as i32) + TOP;
+            let d = lanes.most[lane];
+            let n = x * lanes.span[lane] + (d * 0.5).floor();
+            let estimate = (n * lanes.factor[lane]).floor();
+            let rest = n - estimate * d;
+            let more = if rest >= d { 1.0 } else { 0.0 };
+            let less = if rest < 0.0 { 1.0 } else { 0.0 };
+            *to = sample(estimate + more - less + lanes.lo[lane]);
+        }
+    }
+}
