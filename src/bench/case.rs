@@ -214,9 +214,10 @@ impl Row {
         })
     }
 
-    /// Percent of its ceiling.
+    /// Percent of its ceiling; none of calls.
     pub fn percent(&self) -> Option<f64> {
-        Some(100.0 * self.rate()? / self.ceiling?)
+        let ceiling = self.ceiling.filter(|_| self.about.bytes > 0)?;
+        Some(100.0 * self.rate()? / ceiling)
     }
 
     /// The published time divided by its own: how many times as fast as published.

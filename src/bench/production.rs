@@ -22,14 +22,20 @@ const TOPIC: &str = "production-sizes";
 /// Sizes of images on which copy and read are measured, a row each for every size of a row below:
 /// KiB, and the ids of the two rows.
 #[rustfmt::skip]
-const KIB: [(usize, &str, &str); 10] = [
+const KIB: [(usize, &str, &str); 16] = [
     (128, "production/copy-128K", "production/read-128K"),
     (2 << 10, "production/copy-2M", "production/read-2M"),
     (8 << 10, "production/copy-8M", "production/read-8M"),
+    (12 << 10, "production/copy-12M", "production/read-12M"),
     (16 << 10, "production/copy-16M", "production/read-16M"),
+    (20 << 10, "production/copy-20M", "production/read-20M"),
     (32 << 10, "production/copy-32M", "production/read-32M"),
+    (40 << 10, "production/copy-40M", "production/read-40M"),
     (64 << 10, "production/copy-64M", "production/read-64M"),
     (128 << 10, "production/copy-128M", "production/read-128M"),
+    (192 << 10, "production/copy-192M", "production/read-192M"),
+    (256 << 10, "production/copy-256M", "production/read-256M"),
+    (320 << 10, "production/copy-320M", "production/read-320M"),
     (384 << 10, "production/copy-384M", "production/read-384M"),
     (512 << 10, "production/copy-512M", "production/read-512M"),
     (1024 << 10, "production/copy-1024M", "production/read-1024M"),

@@ -80,9 +80,14 @@ pub(super) fn cases() -> Vec<Case> {
     calls.push((Call::FetchSync, "down-sync-1024K".into(), down));
     let case = |(call, id, name): (Call, String, String)| {
         let (id, name) = (format!("returns-{id}"), format!("returns after: {name}"));
+        let pageable = matches!(
+            call,
+            Call::SendSync(_) | Call::SendAsync(_) | Call::FetchSync
+        );
         Case::gpu(Table::Transfer, id, name, "asynchrony", 0, move |context| {
             returned(context, call)
         })
+        .pageable(pageable)
     };
     calls.into_iter().map(case).collect()
 }
