@@ -167,8 +167,9 @@ impl Bound for Sum {
             job.read_words::<u64>(&sums)?,
             job.read_words::<u32>(&ranges)?,
         );
-        // The kernel keeps the full value less the maximum.
-        let range = |pair: &[u32]| (pair[0] as u16, shape.depth.full() - pair[1] as u16);
+        // The kernel keeps the full value less the maximum; more than that is of no sample.
+        let full = shape.depth.full();
+        let range = |pair: &[u32]| (pair[0] as u16, full - (pair[1] as u16).min(full));
         let channels = sums.iter().zip(ranges.chunks_exact(2)).take(shape.channels);
         let channels = channels.map(|(&sum, pair)| (sum, range(pair)));
         Ok(self.finished(shape, channels))
