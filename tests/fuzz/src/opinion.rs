@@ -71,7 +71,9 @@ pub fn tiff(file: &[u8], depth: Depth) -> Option<((usize, usize), Vec<u8>)> {
     let (width, height) = decoder.dimensions().ok()?;
     // The crate inverts MinIsWhite, reads one plane of several, knows no fill order, and takes signs,
     // packed bits and extra samples of no meaning otherwise than we do: there it has another opinion and not a better one.
-    let all = |decoder: &mut Decoder<_>, tag, plain: &[u64]| match decoder.find_tag_unsigned_vec::<u64>(tag) {
+    let all = |decoder: &mut Decoder<_>, tag, plain: &[u64]| match decoder
+        .find_tag_unsigned_vec::<u64>(tag)
+    {
         Ok(Some(values)) => values.iter().all(|value| plain.contains(value)),
         Ok(None) => true,
         Err(_) => false,
@@ -92,7 +94,10 @@ pub fn tiff(file: &[u8], depth: Depth) -> Option<((usize, usize), Vec<u8>)> {
         (DecodingResult::U16(samples), Depth::Sixteen) => bytemuck::cast_slice(&samples).to_vec(),
         (DecodingResult::U32(samples), Depth::ThirtyTwo) => bytemuck::cast_slice(&samples).to_vec(),
         (DecodingResult::F32(samples), Depth::Float) => {
-            let keys: Vec<u32> = samples.iter().map(|sample| number::key(sample.to_bits())).collect();
+            let keys: Vec<u32> = samples
+                .iter()
+                .map(|sample| number::key(sample.to_bits()))
+                .collect();
             bytemuck::cast_slice(&keys).to_vec()
         }
         _ => return None,

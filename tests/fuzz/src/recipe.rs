@@ -76,9 +76,11 @@ pub fn image(input: &[u8]) -> Option<(Image, u8)> {
         Depth::Eight => Samples::U8(values.map(|value| value as u8).collect()),
         Depth::Sixteen => Samples::U16(values.collect()),
         // Both halves of a sample, so that all its bytes vary.
-        Depth::ThirtyTwo | Depth::Float => {
-            Samples::U32(values.map(|value| u32::from(value) * 0x1_0003).collect())
-        }
+        Depth::ThirtyTwo | Depth::Float => Samples::U32(
+            values
+                .map(|value| u32::from(value).wrapping_mul(0x1_0003))
+                .collect(),
+        ),
     };
     Some((Image::new(shape, samples), choice))
 }

@@ -72,7 +72,10 @@ fn image(channels: usize, depth: Depth, width: u8, height: u8, noise: u8) -> Ima
 fn images(wide: bool) -> Vec<Image> {
     let mut all = Vec::new();
     for channels in 1..=4 {
-        for depth in Depth::ALL.into_iter().filter(|depth| wide || !depth.is_wide()) {
+        for depth in Depth::ALL
+            .into_iter()
+            .filter(|depth| wide || !depth.is_wide())
+        {
             all.push(image(channels, depth, 13, 11, 2 * channels as u8));
         }
     }
@@ -203,9 +206,17 @@ pub fn of_formats() -> Vec<Vec<u8>> {
     all.push(gif.to_vec());
     let dictionary = |descr, shape| {
         let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
-        [b"\x93NUMPY\x01\0", &(text.len() as u16).to_le_bytes()[..], text.as_bytes(), &[7; 96]].concat()
+        [
+            b"\x93NUMPY\x01\0",
+            &(text.len() as u16).to_le_bytes()[..],
+            text.as_bytes(),
+            &[7; 96],
+        ]
+        .concat()
     };
-    for descr in ["|u1", "|i1", "|b1", "<u2", ">i2", "<u4", ">i4", "<f4", ">f8"] {
+    for descr in [
+        "|u1", "|i1", "|b1", "<u2", ">i2", "<u4", ">i4", "<f4", ">f8",
+    ] {
         for shape in ["(4, 3)", "(4, 3, 2)", "(2, 2, 3, 4)", "(2, 3, 7)"] {
             all.push(dictionary(descr, shape));
         }
