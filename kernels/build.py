@@ -3,24 +3,26 @@
 
 usage: build.py LIBNVRTC PTXAS [--check]
 
-x.cu becomes compiled/x.compute_60.ptx and x.compute_90.ptx and, where it is not a paper's, x.sm_90.cubin and so on:
+x.cu becomes compiled/x.compute_60.ptx.gz and x.compute_90.ptx.gz and, where it is not a paper's, x.sm_90.cubin.gz and so on:
 machine code, which spares the driver the 50 to 130 ms that it takes to compile the PTX of one file. NVRTC 12.0 writes that
 of the GPUs that it knows; of later ones, ptxas translates the PTX of compute_90, as their driver would. A source with
 lines like
     // forms: SAMPLE=u8,u16 CHANNELS=1,3 named {SAMPLE}_c{CHANNELS}
-is compiled once for each combination of these macros, to x.u8_c1.compute_60.ptx and so on, with FORM defined as
+is compiled once for each combination of these macros, to x.u8_c1.compute_60.ptx.gz and so on, with FORM defined as
 u8_c1: a driver then loads, and where it must compiles, only what one image needs. compiled/list.rs lists them all for
-src/device/modules.rs, which embeds them. With --check nothing is written; the exit status is 1, and each file is named,
-where a committed one is not what the sources give.
+src/device/modules.rs, which embeds them as they are, compressed: 4 MB of 18. With --check nothing is written; the exit status
+is 1, and each file is named, where a committed one does not hold what the sources give.
 """
 
 import ctypes
+import gzip
 import itertools
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 COMPILED = HERE / "compiled"
@@ -86,16 +88,24 @@ def assembled(ptxas, ptx, target):
         return code.read_bytes()
 
 
+def content(path):
+    """What a committed file holds; nothing if it is not whole, so that it is written anew."""
+    try:
+        return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error):
+        return b""
+
+
 def listed(modules):
     """list.rs: a Rust expression, the slice of all modules, each with its PTX and its machine code by the target's number."""
     lines = ["// Written by kernels/build.py: every module that the program embeds.", "&["]
 
-    def slice_of(targets, macro, files):
+    def slice_of(targets, files):
         found = [target for target in targets if target in files]
-        return "&[" + ", ".join(f'({target.split("_")[1]}, {macro}!("{files[target]}"))' for target in found) + "]"
+        return "&[" + ", ".join(f'({target.split("_")[1]}, include_bytes!("{files[target]}"))' for target in found) + "]"
 
     for name, files in modules:
-        ptx, code = slice_of(PTX, "include_str", files), slice_of(MACHINE_CODE, "include_bytes", files)
+        ptx, code = slice_of(PTX, files), slice_of(MACHINE_CODE, files)
         lines.append(f'    Embedded {{ name: "{name}", ptx: {ptx}, code: {code} }},')
     return "\n".join([*lines, "]", ""]).encode()
 
@@ -110,7 +120,7 @@ def main():
         targets = PTX if source.parent.name == "papers" else PTX + MACHINE_CODE
         for form, macros in forms(source):
             name = source.relative_to(HERE).with_suffix(f".{form}" if form else "").as_posix()
-            files = {target: f"{name}.{target}.{'cubin' if target in MACHINE_CODE else 'ptx'}" for target in targets}
+            files = {target: f"{name}.{target}.{'cubin' if target in MACHINE_CODE else 'ptx'}.gz" for target in targets}
             modules.append((name, files))
             for target, file in files.items():
                 if target in BY_PTXAS:
@@ -120,7 +130,7 @@ def main():
     if not expected:
         sys.exit(f"no .cu file under {HERE}")
     expected[COMPILED / "list.rs"] = listed(modules)
-    present = {path for kind in ("ptx", "cubin", "rs") for path in HERE.glob(f"**/*.{kind}")}
+    present = {path for kind in ("ptx", "cubin", "gz", "rs") for path in HERE.glob(f"**/*.{kind}")}
     wrong = []
     for path in sorted(present | set(expected)):
         name = path.relative_to(HERE)
@@ -128,11 +138,12 @@ def main():
             wrong.append(f"{name} has no source")
             if not check:
                 path.unlink()
-        elif path not in present or path.read_bytes() != expected[path]:
+        elif path not in present or content(path) != expected[path]:
             wrong.append(f"{name} differs from what its source gives" if path in present else f"{name} is missing")
             if not check:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(expected[path])
+                packed = path.suffix == ".gz"
+                path.write_bytes(gzip.compress(expected[path], mtime=0) if packed else expected[path])
     for line in wrong:
         print(line if check else f"{line}: {'removed' if line.endswith('no source') else 'written anew'}")
     if check and wrong:

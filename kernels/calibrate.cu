@@ -1,18 +1,17 @@
 // Calibrate: subtracts a dark frame and divides by a flat field, sample by sample, exactly rounded (src/ops/calibrate.rs
 // has the definition, and the proof that doubles compute it exactly).
 //
-//   calibrate_{u8,u16}_c{1,2,3,4}(T *image, u64 samples, const T *dark, const T *flat, const double *factors,
+//   calibrate_{u8,u16}_c{1,2,3,4}(T *image, u64 samples, const T *dark, const T *flat, const Factor *factors,
 //                                 u32 has_dark, u32 has_flat, int zero, int offset)
 //       In place. `flat` holds max(f − d, 1); dark and flat have `samples` samples each, and are not read where has_dark or
-//       has_flat is 0: `zero` and 1 stand for theirs. factors[3c …] of channel c: the whole part of 2m, and its rest
-//       rounded up and rounded down, m being the mean of f − d. The last of 2 or 4 channels is alpha and stays.
-//       Grid: any; best ceil(samples / 2048) blocks of 256. All pointers are 16-byte aligned.
+//       has_flat is 0: `zero` and 1 stand for theirs. One Factor for each channel, of m, the mean of f − d. The last of 2 or
+//       4 channels is alpha and stays. Grid: any; best ceil(samples / 2048) blocks of 256. All pointers are 16-byte aligned.
 //   hot_{u8,u16}_c{1,2,3,4}(const T *src, T *dst, u64 width, u64 height, u32 threshold)
 //       dst = the median of the up to 8 neighbours of a sample that exceeds it by more than `threshold`, else the sample.
 //       Of an even number of neighbours the median is floor((a + b)/2 + 1/2). Alpha stays. dst must not overlap src.
 //       Grid: any; best ceil(samples / 256) blocks of 256.
 //
-// Two numbers, for b bytes of image. calibrate: reads 3 b, writes b; 2 conversions and 1 division of doubles a sample.
+// Two numbers, for b bytes of image. calibrate: reads 3 b, writes b; some 25 instructions a sample, of which one is a reciprocal.
 // hot: reads b, most of it 9 times from the caches, and writes b.
 //
 // forms: SAMPLE=u8,u16 CHANNELS=1,2,3,4 named {SAMPLE}_c{CHANNELS}
@@ -22,47 +21,111 @@ typedef SAMPLE T;
 constexpr u32 C = CHANNELS;
 constexpr u32 COLOURS = C - (C + 1) % 2; // the last of 2 or 4 is alpha
 
-// One sample p with its dark d and its q = max(f − d, 1).
-static __device__ __forceinline__ u32 calibrated(u32 p, u32 d, u32 q, const double *factor, double shift) {
+// What a flat field with the mean m multiplies by.
+struct Factor {
+    double whole, up, down; // the whole part of 2m, and its rest rounded up and rounded down
+    float high, low;        // m = high + low, within 2^-48 of m
+};
+
+// One sample p with its dark d and its q = max(f − d, 1), by the definition.
+static __device__ __noinline__ u32 exactly(u32 p, u32 d, u32 q, const Factor &factor, double shift) {
     const int x = (int)p - (int)d;
-    const double twice = x * factor[0] + floor(x * factor[x < 0 ? 2 : 1]); // floor(2·x·m)
+    const double twice = x * factor.whole + floor(x * (x < 0 ? factor.down : factor.up)); // floor(2·x·m)
     const double value = floor((twice + q) / (2.0 * q)) + shift;
     return (u32)fmin(fmax(value, 0.0), (double)FULL<T>);
 }
 
+// Single precision has a whole number below 2^23 in the low bits of 2^23 + it.
+constexpr float WHOLE = 8388608.0f;
+// 2^23 + sample `e` of a word.
+static __device__ __forceinline__ float above(u32 word, u32 e) {
+    const u32 places = sizeof(T) == 1 ? 0x7650 + e : e ? 0x7632 : 0x7610;
+    return __uint_as_float(__byte_perm(word, __float_as_uint(WHOLE), places));
+}
+
+// A word of samples, each in the low bits of a part.
+static __device__ __forceinline__ u32 packed(const u32 (&parts)[PER_WORD<T>]) {
+    if constexpr (sizeof(T) == 2) return __byte_perm(parts[0], parts[1], 0x5410);
+    else return __byte_perm(__byte_perm(parts[0], parts[1], 0x0040), __byte_perm(parts[2], parts[3], 0x0040), 0x5410);
+}
+
+// Quotients beyond this saturate: the shift of those that are computed in single precision has at most half of it.
+constexpr float MOST = 1048576.0f;
+// How near to a half a quotient is decided by `exactly`. Below MOST, the error of the difference of a quotient from the
+// whole number near it is less than 2^-21.
+constexpr float NEAR = 1.0f / (1 << 18);
+// A sum with it is rounded to a whole number, and its difference from the sum is that number.
+constexpr float ROUND = 1.5f * WHOLE;
+
+// Doubles alone would do on the GPUs of data centres; most others have one unit for doubles beside 32 or 64 for single precision.
+// x·m/q, rounded to a whole number; `farthest` is at least how far one that was rounded was from its whole number.
+static __device__ __forceinline__ float nearly(float x, float q, float high, float low, float &farthest) {
+    // x·m as a pair.
+    const float head = __fmul_rn(x, high), tail = __fmaf_rn(x, low, __fmaf_rn(x, high, -head));
+    float inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(q));
+    // A whole number within 1 of the quotient, then what is left of the quotient, from what is left of the product.
+    const float near = __fadd_rn(__fadd_rn(__fmul_rn(head, inverse), ROUND), -ROUND);
+    const float rest = __fmul_rn(__fadd_rn(__fmaf_rn(-near, q, head), tail), inverse);
+    const float more = __fadd_rn(__fadd_rn(rest, ROUND), -ROUND);
+    farthest = fmaxf(farthest, fabsf(__fadd_rn(rest, -more)));
+    return __fadd_rn(near, more);
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    ENTRY(calibrate)(T *image, u64 samples, const T *dark, const T *flat, const double *factors, u32 has_dark,
+    ENTRY(calibrate)(T *image, u64 samples, const T *dark, const T *flat, const Factor *factors, u32 has_dark,
                      u32 has_flat, int zero, int offset) {
-    __shared__ double factor[C][3];
-    if (threadIdx.x < 3 * C) factor[threadIdx.x / 3][threadIdx.x % 3] = factors[threadIdx.x];
-    __syncthreads();
-    const double shift = (double)zero + offset;
+    const float shift = (float)zero + (float)offset;
+    const bool small = fabsf(shift) < MOST / 2;
     const u64 thread = (u64)blockIdx.x * BLOCK + threadIdx.x, threads = (u64)gridDim.x * BLOCK;
     const u64 vectors = samples / PER_VECTOR<T>;
     // A word of samples filled with one value.
     const u32 repeat = sizeof(T) == 1 ? 0x01010101u : 0x00010001u, no_dark = (u32)zero * repeat;
+    const auto one = [&](u64 i) {
+        const u32 channel = (u32)(i % C), d = has_dark ? dark[i] : zero, q = has_flat ? flat[i] : 1;
+        if (channel < COLOURS) image[i] = (T)exactly(image[i], d, q, factors[channel], (double)zero + offset);
+    };
     for (u64 v = thread; v < vectors; v += threads) {
         const uint4 p4 = ((const uint4 *)image)[v];
         uint4 d4 = {no_dark, no_dark, no_dark, no_dark}, q4 = {repeat, repeat, repeat, repeat};
         if (has_dark) d4 = ((const uint4 *)dark)[v];
         if (has_flat) q4 = ((const uint4 *)flat)[v];
-        const u32 p[4] = {p4.x, p4.y, p4.z, p4.w}, d[4] = {d4.x, d4.y, d4.z, d4.w}, q[4] = {q4.x, q4.y, q4.z, q4.w};
-        const u32 first = (u32)(v * PER_VECTOR<T> % C);
-        u32 out[4] = {};
+        // The factors of the vector's first samples; those that follow repeat them.
+        const u32 first = PER_VECTOR<T> % C == 0 ? 0 : (u32)(v * PER_VECTOR<T> % C);
+        float high[C], low[C];
 #pragma unroll
-        for (u32 e = 0; e < PER_VECTOR<T>; e++) {
-            const u32 word = e / PER_WORD<T>, place = e % PER_WORD<T>, channel = (first + e) % C;
-            u32 s = sample<T>(p[word], place);
-            if (channel < COLOURS)
-                s = calibrated(s, sample<T>(d[word], place), sample<T>(q[word], place), factor[channel], shift);
-            out[word] |= s << 8 * sizeof(T) * place;
+        for (u32 c = 0; c < C; c++) {
+            high[c] = factors[(first + c) % C].high;
+            low[c] = factors[(first + c) % C].low;
         }
-        ((uint4 *)image)[v] = {out[0], out[1], out[2], out[3]};
+        const u32 p[4] = {p4.x, p4.y, p4.z, p4.w}, d[4] = {d4.x, d4.y, d4.z, d4.w}, q[4] = {q4.x, q4.y, q4.z, q4.w};
+        u32 out[4];
+        float farthest = 0.0f;
+#pragma unroll
+        for (u32 word = 0; word < 4; word++) {
+            u32 parts[PER_WORD<T>];
+#pragma unroll
+            for (u32 place = 0; place < PER_WORD<T>; place++) {
+                const u32 channel = (word * PER_WORD<T> + place) % C;
+                const float s = above(p[word], place);
+                parts[place] = __float_as_uint(s);
+                // Where no channel is alpha, any may be the first.
+                if (COLOURS == C || channel < COLOURS) {
+                    const float x = s - above(d[word], place), y = above(q[word], place) - WHOLE;
+                    const float value = nearly(x, y, high[channel], low[channel], farthest);
+                    parts[place] = __float_as_uint(fminf(fmaxf(value, -shift), FULL<T> - shift) + (WHOLE + shift));
+                }
+            }
+            out[word] = packed(parts);
+        }
+        if (small && farthest <= 0.5f - NEAR) {
+            ((uint4 *)image)[v] = {out[0], out[1], out[2], out[3]};
+        } else {
+#pragma unroll 1
+            for (u64 i = v * PER_VECTOR<T>; i < (v + 1) * PER_VECTOR<T>; i++) one(i);
+        }
     }
-    for (u64 i = vectors * PER_VECTOR<T> + thread; i < samples; i += threads) {
-        const u32 channel = (u32)(i % C), d = has_dark ? dark[i] : zero, q = has_flat ? flat[i] : 1;
-        if (channel < COLOURS) image[i] = (T)calibrated(image[i], d, q, factor[channel], shift);
-    }
+    for (u64 i = vectors * PER_VECTOR<T> + thread; i < samples; i += threads) one(i);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)

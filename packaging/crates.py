@@ -48,6 +48,8 @@ WITHIN = {
     "regex-syntax": ["src/unicode_tables/LICENSE-UNICODE"],
     "zstd-sys": ["zstd/LICENSE"],
 }
+# Crates without a text of their own, and the crate of the same project and licence that has it.
+OF_PROJECT = {"pulp-wasm-simd-flag": "pulp", "zune-inflate": "zune-core"}
 # The other of two licences to choose from, for a folder named above.
 NOT_CHOSEN = {"zstd-sys": ["zstd/COPYING"]}
 
@@ -158,7 +160,9 @@ def licenses_text():
     known = packages()
     sharing = {}
     for crate in linked():
-        for text in texts_of(known[crate]):
+        project = OF_PROJECT.get(crate[0])
+        holder = next((other for other in known if other[0] == project), crate)
+        for text in texts_of(known[holder]):
             # Copies that differ in their line breaks only are one text.
             sharing.setdefault(" ".join(text.split()), (text, []))[1].append(" ".join(crate))
     own = (ROOT / "LICENSE").read_text().strip()

@@ -286,6 +286,6 @@ impl Batch<'_> {
 
 /// The format of a result: the requested one, or that of its extension; `None` for the input's
 /// format.
-fn format_of(template: &Destination, path: &Path) -> Option<&'static dyn Format> {
+pub(crate) fn format_of(template: &Destination, path: &Path) -> Option<&'static dyn Format> {
     template.format.or_else(|| format::of_extension(path).ok())
 }

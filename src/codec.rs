@@ -3,14 +3,17 @@
 //! `FORMATS`; no codec knows a device.
 
 pub mod deflated;
+pub mod dicom;
 mod embedded;
 mod encoded;
 pub mod error_policy;
+pub mod exr;
 pub mod farbfeld;
 pub mod fits;
 pub mod foreign;
 pub mod format;
 pub mod gif;
+pub mod hdr;
 pub mod headerless;
 pub mod item;
 pub mod jpeg;
@@ -41,7 +44,7 @@ use std::borrow::Cow;
 
 pub use format::{Decoder, Encoder, Format};
 pub use headerless::Headerless;
-pub use reader::{Pages, Reader};
+pub use reader::{Pages, Places, Reader};
 pub use writer::Writer;
 
 /// The formats that are read and written, in the order in which help and messages list them.
@@ -52,7 +55,10 @@ pub static FORMATS: &[&dyn Format] = &[
     &pam::Pam,
     &npy::Npy,
     &pfm::Pfm,
+    &exr::Exr,
+    &hdr::Hdr,
     &fits::Fits,
+    &dicom::Dicom,
     &nrrd::Nrrd,
     &metaimage::MetaImage,
     &farbfeld::Farbfeld,
@@ -98,6 +104,10 @@ pub struct Reading {
     #[arg(long, value_name = "A-B", visible_alias = "page")]
     pub pages: Option<Pages>,
 
+    /// Of a stack whose metadata name its axes (ImageJ's hyperstacks, OME-TIFF), take these places alone, counted from 1, as C=1,Z=3-9
+    #[arg(long, value_name = "PLACES", conflicts_with = "pages")]
+    pub axes: Option<Places>,
+
     /// Take every input for samples without a header: its size, type (u8, i8, or u16, i16, u32, i32, f32 or f64 with le or be behind), number of pages and bytes to skip
     #[arg(long, value_name = "WxH:TYPE[:PAGES][+SKIP]", global = true)]
     pub raw: Option<Headerless>,
@@ -115,6 +125,7 @@ impl Default for Reading {
             max_pixels: 1 << 33,
             keep_going: false,
             pages: None,
+            axes: None,
             raw: None,
         }
     }

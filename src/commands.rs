@@ -4,12 +4,15 @@ mod calibrate;
 mod completions;
 mod convert;
 mod formats;
+mod frames;
 mod histogram;
 mod man;
 mod merge;
 mod project;
 mod run;
 mod single;
+mod split;
+mod stack;
 mod sum;
 mod verify;
 

@@ -11,7 +11,7 @@ pub(crate) mod modules;
 pub mod slots;
 pub mod visible;
 
-pub use estimate::{WORTH_STARTING, Work, estimate};
+pub use estimate::{Work, estimate, worth_starting};
 
 use crate::image::buffer;
 use crate::timing::{self, Limit, Peaks, Timeline};
@@ -93,8 +93,9 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Prepares the devices for `choice`.
+    /// Prepares the devices for `choice`, for one image after the other.
     pub fn new(choice: Choice) -> Devices {
+        visible::connect(choice, false);
         Devices::in_set(choice, Arc::new(GpuSet::new(choice, 1)), None)
     }
 
@@ -230,6 +231,7 @@ pub struct GpuSet {
 impl GpuSet {
     /// At most `most` GPUs for `choice`; requested ones start at once.
     pub fn new(choice: Choice, most: usize) -> GpuSet {
+        visible::connect(choice, true);
         let gpus = GpuSet {
             choice,
             first: visible::show_only(choice, most),

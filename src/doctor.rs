@@ -10,8 +10,10 @@ use crate::image::{Depth, Shape};
 use crate::ops;
 use crate::ops::normalize::Normalize;
 use crate::outcome::Outcome;
+use crate::simd::{self, Level};
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
+use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -67,34 +69,15 @@ fn cpu(out: &mut String) {
         .map_or("unknown", |(_, model)| model.trim());
     let threads = rayon::current_num_threads();
     line(out, "CPU", &format!("{model}, {threads} threads used"));
-    let features = features();
-    let text = if features.is_empty() {
-        "none of those that the vector code asks for".into()
-    } else {
-        features.join(" ")
-    };
-    line(out, "CPU features", &text);
-}
-
-/// The vector instruction sets that the program has code for and this CPU supports.
-fn features() -> Vec<&'static str> {
-    let mut features = Vec::new();
-    #[cfg(target_arch = "x86_64")]
-    {
-        for (name, there) in [
-            ("ssse3", std::arch::is_x86_feature_detected!("ssse3")),
-            ("avx2", std::arch::is_x86_feature_detected!("avx2")),
-            ("avx512f", std::arch::is_x86_feature_detected!("avx512f")),
-            ("avx512bw", std::arch::is_x86_feature_detected!("avx512bw")),
-            ("avx512vl", std::arch::is_x86_feature_detected!("avx512vl")),
-            ("avx512dq", std::arch::is_x86_feature_detected!("avx512dq")),
-        ] {
-            features.extend(there.then_some(name));
-        }
+    let (level, highest) = (simd::level(), Level::highest());
+    let mut text = format!("{} used", level.name());
+    if level < highest {
+        let _ = write!(text, ", of {} that this CPU has", highest.name());
     }
-    #[cfg(target_arch = "aarch64")]
-    features.push("neon");
-    features
+    if let Ok(name) = env::var("GPUIMG_SIMD") {
+        let _ = write!(text, " (GPUIMG_SIMD={name})");
+    }
+    line(out, "CPU vectors", &text);
 }
 
 /// Adds notes on WSL and on containers, where a missing GPU has other remedies.

@@ -245,7 +245,7 @@ impl<'a> Executor<'a> {
                 let gpu = self.devices.opened().context("the image's GPU is gone")?;
                 let mut memory = HostMemory::from(Samples::any(&image.shape)?);
                 gpu.job(&mut memory, &mut self.timeline, |job| {
-                    job.download(&image.samples)
+                    job.download_first(&image.samples)
                 })?;
                 Ok(memory.into_image(image.shape))
             }

@@ -3,6 +3,7 @@
 //! system calls, so that `--stats` can separate reading from decoding.
 
 mod durable;
+mod frames;
 mod identity;
 mod leftovers;
 mod replaced;
@@ -13,6 +14,7 @@ mod unfinished;
 
 pub use crate::reason::reason;
 pub use durable::{make_folder, parent, sync_folder};
+pub use frames::of_stdin as frames_of_stdin;
 pub use identity::{Identity, same_file};
 pub use leftovers::remove_leftovers;
 pub use source::Source;

@@ -14,7 +14,8 @@
 //! metadata, timing`; `options` are those of every verb. Operations never print and never touch files; codecs and devices know neither each other
 //! nor the operations; only `main` exits, or `interrupt` after a signal. All output to the terminal
 //! goes through `console`; `limits` asks the system how much memory, how many cores and how many
-//! open files the process may use.
+//! open files the process may use; `simd` chooses among the forms of a loop for the processor's vector
+//! instructions; `sync` has the locks of the code whose schedules are explored.
 //! An operation is defined once, by its naive version; the CPU version and the GPU version give the
 //! same bytes.
 
@@ -40,6 +41,8 @@ pub mod options;
 mod outcome;
 pub mod pipeline;
 mod reason;
+pub mod simd;
+mod sync;
 pub mod timing;
 pub mod verify;
 pub mod version;
@@ -53,6 +56,7 @@ pub use outcome::{Outcome, Usage};
 /// # Errors
 /// The cause that stopped the command; `status` gives the exit status for it.
 pub fn run(cli: &Cli) -> Result<Outcome> {
+    simd::check()?;
     interrupt::listen()?;
     start_threads()?;
     commands::run(cli)

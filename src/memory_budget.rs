@@ -1,7 +1,10 @@
 //! A bounded memory budget that images processed at the same time share; threads wait for their
 //! part.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
+
+use crate::sync::{Condvar, Mutex, PoisonError};
 
 /// A number of bytes shared by all images in progress: a thread that needs more than is left waits
 /// for the others. An image that needs more than the whole budget is processed alone.

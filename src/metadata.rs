@@ -4,9 +4,11 @@
 //! form of the format that they came from (`Own`), and written back to that format unchanged.
 
 mod axes;
+mod stretch;
 mod transform;
 
-pub use axes::{Axes, Axis};
+pub use axes::{Axes, Axis, Part, Place};
+pub use stretch::{Held, Stretch};
 pub use transform::{Effect, PixelMap, Transform};
 
 use crate::image::{Depth, Samples, Values};
@@ -30,6 +32,10 @@ pub struct Metadata {
     pub orientation: Option<u16>,
     /// The size of a pixel.
     pub resolution: Option<Resolution>,
+    /// The smallest and the largest value that the file says are to be shown, as black and as white.
+    pub window: Option<(i64, i64)>,
+    /// How `normalize` stretched the values, if the file says so; or why that cannot be read.
+    pub stretch: Option<Result<Stretch, String>>,
     /// The metadata that only the input's format can store.
     pub own: Own,
 }
@@ -45,6 +51,9 @@ pub enum Alpha {
     Associated,
     /// Not specified by the file.
     Unspecified,
+    /// No opacity but black ink: the channels before it are cyan, magenta and yellow (TIFF 6.0, section
+    /// 16). Only moved: other operations refuse it.
+    Black,
 }
 
 /// Pixels in a unit of length, across and down, as fractions.
@@ -201,6 +210,7 @@ impl Metadata {
 
     /// Updates the neutral fields after a change of depth.
     pub fn follow_depth(&mut self, from: Depth, to: Depth) {
+        self.stretch = None;
         // 32 bits become fewer without sign.
         self.signed &= !from.is_wide() || to.is_wide();
         let bits = to.bits() as u8;
@@ -229,18 +239,26 @@ impl Metadata {
     }
 
     /// Updates the neutral fields after an operation.
-    pub fn follow(&mut self, effect: Effect) {
-        match effect {
+    pub fn follow(&mut self, transform: &Transform) {
+        match transform.effect {
             Effect::Numbers => {}
             Effect::Values | Effect::Arithmetic => {
                 self.maxval = None;
                 self.significant = None;
+                self.stretch = None;
             }
             Effect::Moves(turn) => {
                 self.orientation = self.orientation.and_then(|old| turn.conjugate(old));
                 if let Some(resolution) = self.resolution.as_mut().filter(|_| turn.transposed) {
                     std::mem::swap(&mut resolution.x, &mut resolution.y);
                 }
+            }
+            Effect::Reduced => {
+                // Averages have more bits.
+                self.significant = None;
+                self.stretch = None;
+                let scaled = self.resolution.and_then(|before| before.reduced(transform));
+                self.resolution = scaled;
             }
         }
     }
@@ -263,6 +281,26 @@ impl Resolution {
         Some((rounded(self.x)?, rounded(self.y)?))
     }
 
+    /// The resolution of the image that a transform made smaller; `None` where its numbers do not fit
+    /// into a fraction.
+    fn reduced(self, transform: &Transform) -> Option<Resolution> {
+        let Transform { from, to, .. } = transform;
+        let part = |(n, d): (u32, u32), to: usize, from: usize| {
+            let (n, d) = (u64::from(n) * to as u64, u64::from(d) * from as u64);
+            let common = greatest_divisor(n, d).max(1);
+            let (n, d) = (n / common, d / common);
+            // Of large numbers the last bits are left out.
+            let bits = u64::BITS - (n | d).leading_zeros();
+            let off = bits.saturating_sub(u32::BITS);
+            Some((u32::try_from(n >> off).ok()?, u32::try_from(d >> off).ok()?))
+        };
+        Some(Resolution {
+            x: part(self.x, to.width, from.width)?,
+            y: part(self.y, to.height, from.height)?,
+            unit: self.unit,
+        })
+    }
+
     /// The same resolution in pixels a centimetre.
     pub fn by_centimetre(self) -> Resolution {
         let shorter = |(n, d): (u32, u32)| match d.checked_mul(100) {
@@ -274,6 +312,13 @@ impl Resolution {
             y: shorter(self.y),
             unit: Unit::Centimetre,
         }
+    }
+}
+
+fn greatest_divisor(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        b => greatest_divisor(b, a % b),
     }
 }
 

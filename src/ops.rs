@@ -10,12 +10,14 @@ pub mod calibrate;
 pub mod chain;
 pub mod depth;
 mod extremes;
+pub mod fit;
 pub mod flip;
 pub mod histogram;
 pub mod normalize;
 pub mod of_set;
 pub mod project;
 mod quotient;
+pub mod restore;
 pub mod rotate;
 pub mod statistics;
 pub mod sum;
@@ -29,7 +31,7 @@ use crate::device::cuda;
 use crate::device::job::Job;
 use crate::image::number::Number;
 use crate::image::{Depth, Image, Shape, Values};
-use crate::metadata::{Effect, PixelMap};
+use crate::metadata::{Effect, Metadata, PixelMap, Stretch};
 use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 use histogram::Counts;
@@ -45,6 +47,7 @@ pub const OPS: &[Entry] = &[
     Entry::of::<transpose::Transpose>(),
     Entry::of::<rotate::Rotate>(),
     Entry::of::<flip::Flip>(),
+    Entry::of::<restore::Restore>(),
     Entry::of::<sum::Sum>(),
     Entry::of::<histogram::Histogram>(),
 ];
@@ -95,6 +98,34 @@ pub trait Operation: Options + Sync + fmt::Debug {
         None
     }
 
+    /// Whether signed samples stay signed where the output's format has a sign.
+    fn keeps_sign(&self) -> bool {
+        true
+    }
+
+    /// Whether the samples that it makes are signed, where that does not follow from the input's.
+    fn sign(&self) -> Option<bool> {
+        None
+    }
+
+    /// The operation for a file, where the metadata of its first page, which `first_page` reads, decide
+    /// of what type the result is.
+    ///
+    /// # Errors
+    /// Metadata that do not say it.
+    fn of_file(
+        &self,
+        _first_page: &dyn Fn() -> Result<Metadata>,
+    ) -> Result<Option<Box<dyn Operation>>> {
+        Ok(None)
+    }
+
+    /// A warning about an image, in the form in which the operation is given it, that its options do
+    /// not suit.
+    fn warning(&self, _: &Image, _: &SampleTypes) -> Option<String> {
+        None
+    }
+
     /// Refuses options that do not fit samples of these types; the error says why.
     fn fits(&self, _types: &SampleTypes) -> Result<()> {
         Ok(())
@@ -108,6 +139,12 @@ pub trait Operation: Options + Sync + fmt::Debug {
     /// Whether that statistic is measured in each page, or over all pages of a kind together.
     fn scope(&self) -> Scope {
         Scope::Page
+    }
+
+    /// Whether each channel has a statistic of its own, be it a sample of a pixel or a page on the axis
+    /// of channels.
+    fn per_channel(&self) -> bool {
+        false
     }
 
     /// Binds the operation to samples of these types, which `fits` has accepted, and to the
@@ -191,6 +228,10 @@ pub struct SampleTypes {
     pub read: Values,
     /// The type of the samples in the output file.
     pub written: Values,
+    /// The smallest and the largest value that the input file says are to be shown.
+    pub window: Option<(i64, i64)>,
+    /// How the input file says that its values were stretched.
+    pub stretch: Option<Stretch>,
 }
 
 impl SampleTypes {
@@ -205,6 +246,8 @@ impl SampleTypes {
             depth: shape.depth,
             read: values,
             written: values,
+            window: None,
+            stretch: None,
         }
     }
 
@@ -281,6 +324,8 @@ pub struct Summary {
     /// from, in the values of the input file; both ends are equal for channels that were left
     /// unchanged.
     pub ranges: Vec<(Number, Number)>,
+    /// How values were stretched, if that is to be written into the file.
+    pub stretch: Option<Stretch>,
     /// Sentences for the user, without the file's name.
     pub warnings: Vec<String>,
 }
@@ -290,6 +335,7 @@ impl Summary {
     pub fn then(mut self, later: Summary) -> Summary {
         if !later.ranges.is_empty() {
             self.ranges = later.ranges;
+            self.stretch = later.stretch;
         }
         self.warnings.extend(later.warnings);
         self

@@ -6,7 +6,9 @@ mod diagnostics;
 mod done;
 mod errors;
 mod made;
+mod many;
 mod page;
+mod split;
 mod stack;
 
 use crate::codec::{Reader, Reading, Writer};
@@ -28,7 +30,10 @@ use std::time::Instant;
 
 pub use destination::Destination;
 pub use done::{Done, Found, FoundPage};
+pub use errors::is_unwritten;
 pub use made::Made;
+pub use many::many_images;
+pub use split::{OpenStack, open_stack, stack_page};
 
 /// What the processing of an image may use: devices and memory.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +82,22 @@ pub fn one_image_announced(
     resources: &Resources,
     announce: Announce,
 ) -> Result<Done> {
-    let attempt = || attempt(ops, input, output, resources, announce);
+    let input_only = (input, None, None);
+    let attempt = || attempt(ops, input_only, output, resources, announce);
     with_fallback(attempt, input, resources.devices)
+}
+
+/// As `one_image`, for an input that was read before, and is called `input` in sentences.
+pub fn one_source(
+    ops: &[&dyn Operation],
+    (input, source): (&Path, &Source),
+    output: Option<&Destination>,
+    resources: &Resources,
+) -> Result<Done> {
+    let input = (input, Some(source), None);
+    let attempt = || attempt(ops, input, output, resources, &|_, _| Ok(()));
+    // Wherever it is from, it is in memory and can be taken twice.
+    with_fallback(attempt, Path::new(""), resources.devices)
 }
 
 /// Processes the file `input` by an `attempt`, which is made once more, on the CPU, if a GPU that
@@ -94,21 +113,35 @@ pub fn with_fallback(
     let result = attempt();
     let failed = result.as_ref().is_err_and(|error| error.is::<Failed>());
     // Standard input cannot be read twice.
-    if !failed || input == Path::new("-") || !devices.falls_back() {
-        return result;
+    if failed && input != Path::new("-") && devices.falls_back() {
+        let cause = result.err().map(|error| error.root_cause().to_string());
+        let cause = cause.unwrap_or_default();
+        let mut done = attempt()?;
+        done.warnings
+            .push(format!("done on the CPU, since the GPU failed: {cause}"));
+        return Ok(done);
     }
-    let cause = result.err().map(|error| error.root_cause().to_string());
-    let mut done = attempt()?;
-    let cause = cause.unwrap_or_default();
-    done.warnings
-        .push(format!("done on the CPU, since the GPU failed: {cause}"));
-    Ok(done)
+    result.map_err(|error| match failed {
+        true => devices.unusable_if_lost(error),
+        false => error,
+    })
+}
+
+/// The operation for a file, where its metadata decide of what type its result is.
+///
+/// # Errors
+/// Metadata that do not say it.
+pub fn of_file(ops: &[&dyn Operation], reader: &Reader) -> Result<Option<Box<dyn Operation>>> {
+    match ops {
+        [op] => op.of_file(&|| reader.metadata(&mut Diagnostics::default())),
+        _ => Ok(None),
+    }
 }
 
 /// One attempt: opens the input, prepares the shared statistics, and processes each page.
 fn attempt(
     ops: &[&dyn Operation],
-    input: &Path,
+    (input, known, shared): (&Path, Option<&Source>, Option<&StackStatistics>),
     output: Option<&Destination>,
     resources: &Resources,
     announce: Announce,
@@ -121,16 +154,26 @@ fn attempt(
     };
     let unread = || sentences.unread();
     let target = output.map(Destination::create).transpose()?;
-    let source = match resources.only_files {
-        true => Source::open_file(input),
-        false => Source::open(input),
+    let opened = match (known, resources.only_files) {
+        (Some(_), _) => None,
+        (None, true) => Some(Source::open_file(input)),
+        (None, false) => Some(Source::open(input)),
     };
-    let source = source.with_context(unread)?;
-    let reader = Reader::open(&source, &resources.reading).with_context(unread)?;
+    let opened = opened.transpose().with_context(unread)?;
+    let source = known.or(opened.as_ref()).with_context(unread)?;
+    let reader = Reader::open(source, &resources.reading).with_context(unread)?;
+    let own = of_file(ops, &reader).with_context(|| sentences.undone())?;
+    let own = own.as_deref().map(|op| [op]);
+    let ops = own.as_ref().map_or(ops, |op| &op[..]);
     let surveys = reader.surveys().with_context(unread)?;
     let wanted = output.map_or((None, false), |output| (output.depth, output.auto_orient));
     for (shape, _) in &surveys {
         chain::check(ops, *shape, wanted, |verb| sentences.not(verb))?;
+        if let Some(output) = output {
+            let made = chain::made(ops, shape.depth);
+            let fits = output.check_fit(shape, made, Some(resources.devices));
+            fits.with_context(|| sentences.undone())?;
+        }
     }
     let largest = surveys.iter().map(memory).max();
     let _reservation = resources
@@ -156,19 +199,25 @@ fn attempt(
     let (length, reader, mut executor, diagnostics, found, since, last) = {
         let mut processor = PageProcessor {
             sentences,
-            output: output.zip(target.as_ref()),
-            source: &source,
+            output: output.map(|output| (output, target.as_ref())),
+            source,
             diagnostics: FileDiagnostics::new(reader.left_out(), pages),
             reader,
             writer,
+            channel: 0,
+            note: None,
+            joined: None,
             executor,
             found: Found::default(),
             since,
             last: 0,
         };
-        let stack = StackStatistics::measure(ops, &mut processor)?;
+        let own = match shared {
+            Some(_) => StackStatistics::default(),
+            None => StackStatistics::measure(ops, &mut processor)?,
+        };
         for index in 0..pages {
-            processor.page(ops, &stack, index)?;
+            processor.page(ops, shared.unwrap_or(&own), index)?;
         }
         let length = processor.writer.map(|writer| writer.length());
         (

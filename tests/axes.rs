@@ -8,7 +8,7 @@ use gpuimg::metadata::{Field, Metadata, Own, Value};
 use std::fs;
 
 /// 12 pages of 3×2, the first sample of each its number, the others far apart.
-fn images() -> Vec<Image> {
+pub fn images() -> Vec<Image> {
     let shape = Shape {
         width: 3,
         height: 2,
@@ -29,7 +29,7 @@ fn images() -> Vec<Image> {
 }
 
 /// A file of so many of the pages with this description.
-fn file(count: usize, description: &str) -> Vec<u8> {
+pub fn file(count: usize, description: &str) -> Vec<u8> {
     let own = Own::Tiff {
         big_endian: false,
         fields: vec![Field {
@@ -72,7 +72,7 @@ fn projected(file: &[u8], axis: &str) -> Result<Vec<Page>, Run> {
     }
 }
 
-const HYPERSTACK: &str = "ImageJ=1.54f\nimages=12\nchannels=2\nslices=3\nframes=2\nhyperstack=true\nmode=grayscale\nunit=um\nspacing=0.5\nfinterval=2.0\n";
+pub const HYPERSTACK: &str = "ImageJ=1.54f\nimages=12\nchannels=2\nslices=3\nframes=2\nhyperstack=true\nmode=grayscale\nunit=um\nspacing=0.5\nfinterval=2.0\n";
 
 /// Pages of a hyperstack lie channel by channel, then slice by slice, then frame by frame.
 #[test]

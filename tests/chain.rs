@@ -23,12 +23,11 @@ const STEPS: usize = 9;
 fn step(number: usize, shape: Shape, signed: bool) -> Box<dyn Operation> {
     let normalize = |clip: Option<&str>, to: Option<&str>, per_channel, scope| {
         Box::new(Normalize {
-            range: None,
             clip: clip.map(|clip| clip.parse().expect("percentiles")),
             to: to.map(|to| to.parse().expect("a range")),
-            nan: None,
             per_channel,
             scope,
+            ..Normalize::default()
         })
     };
     match number {
@@ -74,6 +73,7 @@ fn destination(path: &Path, depth: Option<Depth>, auto_orient: bool) -> Destinat
         sync: false,
         depth,
         auto_orient,
+        fit: None,
     }
 }
 

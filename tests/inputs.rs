@@ -437,8 +437,8 @@ fn tiff_was_written_under_the_name_of_png() {
             "--name names results in a folder, and r.tif is the name of one image",
         ),
         (
-            &["normalize", "in", "r", "--name", "{stem}_{page}.tif"],
-            "{page} is unknown; known are {stem}, {ext}",
+            &["normalize", "in", "r", "--name", "{stem}_{pages}.tif"],
+            "{pages} is unknown; known are {stem}, {ext}",
         ),
         (
             &["normalize", "in", "r", "--name", "{stem"],

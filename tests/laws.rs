@@ -64,7 +64,7 @@ fn normalize_three_by_two() {
     // 65535/10 = 6553.5: halves round up.
     assert_eq!(stretched, grey([[0, 6554, 13107], [19661, 26214, 65535]]));
     let options = Normalize {
-        range: Some(Range::of_whole(11, 13)),
+        range: Some(Range::of_whole(11, 13).into()),
         to: Some(Range::of_whole(100, 103)),
         ..Normalize::default()
     };

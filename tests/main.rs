@@ -30,8 +30,14 @@ mod command;
 mod contract;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
+/// A driver that fails, at every call.
+mod driver;
 /// Every format of the list: laws, literals, hostile files, sentences.
 mod formats;
+/// Frames of standard input, one after the other.
+mod frames;
+/// Stacks of several axes: places on them, and channels that are pages.
+mod hyperstacks;
 /// What is taken, where results go, and what is refused before anything is touched.
 mod inputs;
 /// The journal: what it takes for done, whose files it replaces, and that it can be trusted.
@@ -44,6 +50,8 @@ mod laws;
 mod limits;
 /// What files say beside their samples: kept, made true, carried over, or told.
 mod metadata;
+/// Histograms, parts of projections and journals, changed.
+mod mutations;
 /// Parts of a projection, and what merges them.
 mod partial;
 /// PNG read: every colour type, depth and filter, and hostile files.
@@ -59,8 +67,12 @@ mod png_gpu_decode;
 mod png_gpu_pages;
 /// PNM read and written.
 mod pnm;
+/// Power cuts, and what they leave behind.
+mod power;
 /// Bands on a GPU that the CPU pretends to be.
 mod pretended_gpu;
+/// Smaller images, and ranges that leave out what is no data.
+mod previews;
 /// One image of many.
 mod project;
 /// Ranges of values: signed ones, and such as go with another depth.
@@ -71,6 +83,8 @@ mod records;
 mod recycled;
 /// Files that once went wrong, each named after what happened.
 mod regressions;
+/// First values that come back after a stretch.
+mod restore;
 /// Runs that are stopped, and going on.
 mod resume;
 /// The exact rounding of `normalize`, over all ranges.
@@ -81,6 +95,8 @@ mod schemas;
 mod series;
 /// Signals, lost terminals and lost outputs.
 mod signals;
+/// Levels of vector instructions.
+mod simd;
 /// Files of several pages.
 mod stacks;
 /// What is on the disk, and when, with `--sync`.

@@ -47,6 +47,7 @@ fn destination(path: &Path) -> Destination {
         sync: false,
         depth: None,
         auto_orient: false,
+        fit: None,
     }
 }
 

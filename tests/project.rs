@@ -258,6 +258,17 @@ fn sums_fit_or_are_refused() {
         vec![300u16, 65535, 7, 128 * 257].into(),
     );
     assert_eq!(of(with(false, false, Some(Wide::Sixteen)), false), wide);
+    let of_32 = |samples: [u32; 4]| Image::new(shape(2, Depth::ThirtyTwo), samples.to_vec().into());
+    let all = with(false, false, Some(Wide::ThirtyTwo));
+    assert_eq!(of(all, false), of_32([300, u32::MAX, 7, 128 * 0x0101_0101]));
+    // 200 and 100 stand for 72 and −28, 3 and 4 for −125 and −124.
+    let zero = 1u32 << 31;
+    assert_eq!(
+        of(all, true),
+        of_32([zero + 44, u32::MAX, zero - 249, 128 * 0x0101_0101])
+    );
+    let both = with(true, false, Some(Wide::ThirtyTwo));
+    assert!(both.check().unwrap_err().to_string().contains("every sum"));
     // Samples 200 and 100 stand for 72 and −28, 3 and 4 for −125 and −124: 44, and −249.
     let told = refused(with(false, false, None), true);
     assert!(told.contains("from -249 to 44"), "{told}");
@@ -487,7 +498,7 @@ fn what_is_typed_wrongly_or_would_destroy_something() {
             "do not go together",
         ),
         (2, &["project", "mode", "a.pgm", "o.pgm"], "mode"),
-        (2, &["project", "sum", "--to", "32", "a.pgm", "o.pgm"], "32"),
+        (2, &["project", "sum", "--to", "24", "a.pgm", "o.pgm"], "24"),
         (
             2,
             &["project", "max", "a.pgm", "b.pgm", "b.pgm", "--overwrite"],

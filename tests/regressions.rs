@@ -47,6 +47,27 @@ fn png_with_two_palettes_was_accepted() {
     }
 }
 
+/// Bands of a TIFF are pages, and so many overflowed the size of a strip.
+#[test]
+fn tiff_of_more_samples_a_pixel_than_there_are_overflowed() {
+    let image = Image::new(
+        Shape::checked(3, 2, 1, Depth::Sixteen).unwrap(),
+        Samples::from(vec![1u16, 2, 3, 4, 5, 6]),
+    );
+    for most in [1 << 16, (1 << 61) + 1, u64::MAX] {
+        let build = Build {
+            big_tiff: true,
+            ..Build::default()
+        };
+        let file = build.tag(277, 16, &[most]).file(&image);
+        refused(
+            tiff::decode(&Source::memory(file)),
+            "samples a pixel, and 65535 are the most",
+        );
+    }
+    assert!(Shape::checked(3, 2, usize::MAX, Depth::Sixteen).is_err());
+}
+
 /// Tiles reach past the image, and many may lie in the same bytes: a file of 3 KB whose image has
 /// 200 KB made us unpack 200 MiB, and one of 64 KB, hundreds of GB.
 #[test]

@@ -24,7 +24,7 @@ fn check(d: u16, to: Range, gpu: Option<&Gpu>) {
         depth: Depth::Sixteen,
     };
     let op = Normalize {
-        range: Some(Range::of_whole(0, d.into())),
+        range: Some(Range::of_whole(0, d.into()).into()),
         to: Some(to),
         ..Normalize::default()
     };

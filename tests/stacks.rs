@@ -323,13 +323,13 @@ fn a_bad_page_is_named() {
     // The second page's BitsPerSample becomes 24.
     let entry = [2u8, 1, 3, 0, 1, 0, 0, 0, 16, 0];
     let found = file.windows(10).rposition(|bytes| bytes == entry).unwrap();
-    file[found + 8] = 24;
+    file[found + 8] = 20;
     refused(
         "in.tif",
         &file,
         &["normalize"],
         "out.tif",
-        "page 2: 24-bit samples are not supported",
+        "page 2: 20-bit samples are not supported",
     );
     made("in.tif", &file, &["normalize", "--pages", "1"], "out.tif");
 }

@@ -49,6 +49,8 @@ fn session(folder: &Path, command: &str) -> String {
         .env("PATH", path)
         .env("HOME", folder.join("work"))
         .env("CUDA_VISIBLE_DEVICES", "")
+        // The order in which `ls` prints names.
+        .env("LC_ALL", "C")
         .env("RAYON_NUM_THREADS", "2")
         .env_remove("GPUIMG_DEVICE")
         .output()
@@ -168,6 +170,7 @@ fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
         "transpose",
         "rotate",
         "flip",
+        "restore",
         "sum",
         "histogram",
         "merge",

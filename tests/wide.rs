@@ -3,6 +3,7 @@
 //! samples that are no numbers.
 
 mod files;
+mod kernels;
 
 use crate::support::{Numbers, SIZES, image, key};
 use gpuimg::exec;
@@ -370,7 +371,7 @@ fn samples_that_are_no_numbers() {
         clip,
         ..Normalize::default()
     };
-    let range = Some(Range::of_whole(0, 4));
+    let range = Some(Range::of_whole(0, 4).into());
     let clip = Some(Clip::of_percent(0, 100));
     for op in [
         normal(None, None, None),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times gpuimg's `project mean` and `calibrate` against NumPy, OpenCV, GraphicsMagick and ImageJ.
 
-    cargo build --release && benches/peers/project_peers.py [--quick] [--files N] [--here] [SET ...]
+    cargo build --release && benches/peers/project_peers.py [--quick] [--gpu] [--files N] [--here] [SET ...]
 
 Makes the sets in a temporary folder: png and tif, N (256) camera-like images of 2048x2048 and 16 bits.
 All programs make the mean of each set, in turn (A B C A B C ...), whole processes with their start,
@@ -13,7 +13,7 @@ exact one are counted; of gpuimg's none may.
 NumPy and OpenCV do it as their users do, with a process for each core: each adds up its share of the
 files, NumPy in 32 bits, OpenCV with cv2.accumulate in doubles. GraphicsMagick is `gm convert -average`,
 where it is installed; ImageJ is its Z project by average over a folder, where the environment's IMAGEJ
-names ij.jar. Packages and GPUIMG are those of batch_peers.py.
+names ij.jar and a display is there (`xvfb-run -a`). With --gpu, gpuimg works on the GPU too. Packages and GPUIMG are those of batch_peers.py.
 """
 
 import argparse
@@ -118,14 +118,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", metavar="SET", help="png, tif")
     parser.add_argument("--quick", action="store_true", help="3 rounds instead of 5")
+    parser.add_argument("--gpu", action="store_true", help="gpuimg on the GPU, too")
     parser.add_argument("--files", type=int, default=256, metavar="N", help="images of 2048x2048 in a set")
     parser.add_argument("--here", action="store_true", help="take this interpreter's packages, install none")
     arguments = parser.parse_args()
-    arguments.gpu = False
     sets = arguments.sets or ["png", "tif"]
     if unknown := set(sets) - {"png", "tif"}:
         parser.error(f"no such set: {', '.join(unknown)}")
-    python, cores = installed(arguments), str(len(os.sched_getaffinity(0)))
+    devices = {"CPU": "cpu", **({"GPU": "gpu"} if arguments.gpu else {})}
+    # What CuPy needs is not.
+    python = installed(argparse.Namespace(here=arguments.here, gpu=False))
+    cores = str(len(os.sched_getaffinity(0)))
     load, turns, count = os.getloadavg()[0], 3 if arguments.quick else 5, arguments.files
     print(f"{cores} cores, load {load:.1f}; ratio = seconds by those of gpuimg on the CPU in the same round")
     print(f"{'set':14} {'files':>6} {'program':16} {'seconds':>8} {'files/s':>8} {'ratio':>7}".ljust(82) + "wrong samples")
@@ -135,8 +138,9 @@ def main():
             suffix, side, _ = SETS[name]
             made(source, python, suffix, side, count)
             mean = f"{target}/mean.{suffix}"
+            ours = lambda device: [GPUIMG, "project", "mean", "-q", "--device", device, source, mean]
             programs = {
-                "gpuimg, CPU": made_folder([target, GPUIMG, "project", "mean", "-q", "--device", "cpu", source, mean]),
+                **{f"gpuimg, {name}": made_folder([target, *ours(device)]) for name, device in devices.items()},
                 "NumPy, pool": [python, "-c", NUMPY, source, target, cores],
                 "OpenCV, pool": [python, "-c", OPENCV, source, target, cores],
             }
@@ -146,15 +150,16 @@ def main():
             if jar := os.environ.get("IMAGEJ"):
                 macro = Path(place) / "mean.ijm"
                 macro.write_text(IMAGEJ.format(source=source, target=target))
-                java = ["java", "-Xmx8g", "-Djava.awt.headless=true", "-jar", jar, "-batch", macro]
+                java = ["java", "-Xmx8g", "-jar", jar, "-batch", macro]
                 programs["ImageJ"] = made_folder([target, *java])
             check = lambda: int(subprocess.run([python, "-c", WRONG, source, target, cores],
                                                capture_output=True, text=True, check=True).stdout)
             rows(f"{name}, mean", count, *timed(programs, target, turns, check))
             subprocess.run([python, "-c", FLAT, source, flat, cores], check=True)
             dark = source / f"00000.{suffix}"
-            ours = [GPUIMG, "calibrate", "-q", "--device", "cpu", "--dark", dark, "--flat", flat, source, target]
-            programs = {"gpuimg, CPU": ours, "OpenCV, pool": [python, "-c", CALIBRATE, source, target, cores]}
+            ours = lambda device: [GPUIMG, "calibrate", "-q", "--device", device, "--dark", dark, "--flat", flat, source, target]
+            programs = {f"gpuimg, {name}": ours(device) for name, device in devices.items()}
+            programs["OpenCV, pool"] = [python, "-c", CALIBRATE, source, target, cores]
             rows(f"{name}, calibrate", count, *timed(programs, target, turns))
             shutil.rmtree(source)
 

@@ -3,7 +3,7 @@
 
 use super::inputs;
 use super::item::Items;
-use super::naming::{JOURNAL, Naming};
+use super::naming::{JOURNAL, Naming, Pattern};
 use super::options::Files;
 use super::{places, watch};
 use crate::codec::{Format, format};
@@ -40,6 +40,15 @@ impl Conversion {
             "an input and an output are needed, and only {} is given: the output comes last",
             output.display()
         );
+        let numbered = files.name.as_ref().is_some_and(Pattern::has_page);
+        ensure!(
+            files.split || !numbered,
+            "{{page}}, {{c}}, {{z}} and {{t}} in --name are for --split"
+        );
+        ensure!(
+            !((files.split || files.stack) && files.batch.keeps_account()),
+            "--split and --stack go without --resume, --report, --dry-run, --shard and --watch"
+        );
         let naming = naming(files, inputs, output)?;
         let format = match &naming {
             Naming::File(path) if files.format.is_none() => {
@@ -56,8 +65,13 @@ impl Conversion {
             }
             false => inputs::collect(inputs, &files.batch.selection, Some(naming.folder()))?,
         };
-        naming.name(&mut items.items)?;
-        places::check(&items.items, &naming, files.overwrite || files.batch.resume)?;
+        if files.stack {
+            // One output, which gets its name when all inputs have been read.
+            items.can_be_read_twice("--stack")?;
+        } else {
+            naming.name(&mut items.items)?;
+            places::check(&items.items, &naming, files.overwrite || files.batch.resume)?;
+        }
         if output == Path::new("-") {
             files.batch.report_beside("the image")?;
         }
@@ -78,6 +92,14 @@ impl Conversion {
 
 /// Whether the output is one image or a folder of images, which need not exist yet.
 fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
+    if files.stack {
+        ensure!(
+            !output.is_dir() && (files.format.is_some() || output != Path::new("-")),
+            "--stack makes one file, and {} is none with a format: name it last, as stack.tif",
+            output.display()
+        );
+        return Ok(Naming::File(output.into()));
+    }
     let several = inputs.len() != 1
         || files.batch.selection.files_from.is_some()
         || inputs.iter().any(|input| input.is_dir());
@@ -87,6 +109,7 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     let told = format::of_extension(output);
     let why = match (inputs, &files.name) {
         (_, Some(_)) => "--name names results in a folder",
+        _ if files.split => "--split makes a file of each page",
         _ if files.batch.selection.files_from.is_some() => "each image of the list has a result",
         ([folder], None) if several => &format!("{} is a folder of images", folder.display()),
         (more, None) if several => &format!("{} inputs have {0} results", more.len()),
@@ -127,7 +150,11 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     }
     Ok(Naming::Folder {
         folder: output.into(),
-        pattern: files.name.clone().unwrap_or_default(),
+        pattern: match (&files.name, files.split) {
+            (Some(name), _) => name.clone(),
+            (None, true) => Pattern::of_pages(),
+            (None, false) => Pattern::default(),
+        },
         format: files.format,
     })
 }

@@ -127,11 +127,11 @@ impl Items {
     ///
     /// # Errors
     /// A pipe or another stream among them.
-    pub fn can_be_read_twice(&self) -> Result<()> {
+    pub fn can_be_read_twice(&self, option: &str) -> Result<()> {
         for item in &self.items {
             ensure!(
                 !item.is_stream(),
-                "--across reads every image twice, and {} can be read only once",
+                "{option} reads every image twice, and {} can be read only once",
                 item.input.display()
             );
         }

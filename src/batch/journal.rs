@@ -15,6 +15,8 @@
 mod compact;
 mod history;
 mod line;
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
 
 use super::item::Item;
 use super::key::Job;
@@ -22,6 +24,7 @@ use super::naming::JOURNAL;
 use super::shard::Shard;
 use crate::files::{Identity, same_file, sync_folder};
 use crate::reason::plain;
+use crate::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, bail, ensure};
 use compact::open_to_append;
 use history::History;
@@ -32,7 +35,6 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 /// What a run must do about an output.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 //! only if all of them are the same.
 
 use super::options::Files;
-use crate::codec::{self, Pages, Reading, jpeg, png, tiff};
+use crate::codec::{self, Pages, Places, Reading, jpeg, png, tiff};
 use crate::image::Depth;
+use crate::ops::fit::Fit;
 use crate::ops::{Operation, chain};
 use crate::options::Common;
 use anyhow::{Context, Result};
@@ -23,11 +24,15 @@ struct Key {
     format: Option<&'static str>,
     depth: Option<Depth>,
     auto_orient: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fit: Option<Fit>,
     png: png::Mode,
     tiff: tiff::Compression,
     quality: jpeg::Quality,
     keep_going: bool,
     pages: Option<Pages>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    axes: Option<Places>,
     raw: Option<String>,
 }
 
@@ -59,11 +64,15 @@ impl Job {
             format,
             depth,
             auto_orient,
+            fit,
             output: _,
             overwrite: _,
             sync: _,
             // A part of the output's name, which is recorded beside the key.
             name: _,
+            // Never resumed.
+            split: _,
+            stack: _,
             batch: _,
             options: codec::Options { png, tiff, quality },
         } = files;
@@ -78,6 +87,7 @@ impl Job {
                     max_pixels: _,
                     keep_going,
                     pages,
+                    axes,
                     raw,
                 },
         } = common;
@@ -88,11 +98,13 @@ impl Job {
             format: format.map(|format| format.id()),
             depth: depth.map(Depth::from),
             auto_orient: *auto_orient,
+            fit: *fit,
             png: *png,
             tiff: *tiff,
             quality: *quality,
             keep_going: *keep_going,
             pages: *pages,
+            axes: *axes,
             raw: raw.map(|raw| raw.to_string()),
         };
         Ok(Job {
@@ -137,7 +149,7 @@ mod tests {
             (counts.bins[0], counts.bins[most]) = (1, 1);
             Some(counts)
         };
-        let options: [&[&str]; 15] = [
+        let options: [&[&str]; 22] = [
             &["--range", "1:9"],
             &["--to", "1:9"],
             &["--per-channel"],
@@ -147,11 +159,18 @@ mod tests {
             &["--format", "png"],
             &["--depth", "8"],
             &["--auto-orient"],
+            &["--fit", "100"],
+            &["--window", "40:400"],
+            &["--ignore", "0"],
+            &["--unsigned"],
+            &["--undo"],
+            &["--nan", "0"],
             &["--png", "small"],
             &["--tiff", "lzw"],
             &["--quality", "75"],
             &["--keep-going"],
             &["--pages", "2-3"],
+            &["--axes", "C=1"],
             &["--raw", "3x2:u16le"],
         ];
         let keys: Vec<_> = options.iter().map(|options| key(options, None)).collect();
@@ -160,7 +179,11 @@ mod tests {
             let object = value.as_object().expect("an object");
             object.keys().cloned().collect::<BTreeSet<_>>()
         };
-        let (outer, inner) = (names(&plain), names(&plain["op"]));
+        // Options that are not given may have no field.
+        let all = |of: fn(&serde_json::Value) -> &serde_json::Value| -> BTreeSet<String> {
+            keys.iter().flat_map(|key| names(of(key))).collect()
+        };
+        let (outer, inner) = (all(|key| key), all(|key| &key["op"]));
         // Each case changes one field alone, and each field has its case.
         let mut changed = BTreeSet::new();
         for (case, key) in keys.iter().enumerate() {

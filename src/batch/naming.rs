@@ -2,6 +2,7 @@
 
 use super::item::Item;
 use crate::codec::{Format, format};
+use crate::metadata::Place;
 use anyhow::{Result, bail, ensure};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -38,6 +39,50 @@ enum Piece {
     Text(String),
     Stem,
     Ext,
+    /// A number with at least so many digits.
+    Number(Counted, usize),
+}
+
+/// What a number in a name counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counted {
+    Frame,
+    Page,
+    C,
+    Z,
+    T,
+}
+
+/// The numbers that names can have, all counted from 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers {
+    /// That of a frame of standard input.
+    pub frame: usize,
+    /// Those of a page of a stack.
+    pub place: Place,
+}
+
+impl Numbers {
+    /// Those of a frame, or of the first page of a file.
+    pub fn of_frame(frame: usize) -> Numbers {
+        let place = Place {
+            page: 1,
+            c: 1,
+            z: 1,
+            t: 1,
+        };
+        Numbers { frame, place }
+    }
+
+    fn get(&self, counted: Counted) -> usize {
+        match counted {
+            Counted::Frame => self.frame,
+            Counted::Page => self.place.page,
+            Counted::C => self.place.c,
+            Counted::Z => self.place.z,
+            Counted::T => self.place.t,
+        }
+    }
 }
 
 impl Default for Pattern {
@@ -71,17 +116,22 @@ impl FromStr for Pattern {
             pieces.push(match name {
                 "stem" => Piece::Stem,
                 "ext" => Piece::Ext,
-                _ => {
-                    return Err(format!(
-                        "{{{name}}} is unknown; known are {{stem}}, {{ext}}"
-                    ));
-                }
+                _ => match number(name) {
+                    Some((counted, digits)) => Piece::Number(counted, digits),
+                    None => {
+                        return Err(format!(
+                            "{{{name}}} is unknown; known are {{stem}}, {{ext}}, {{n}} for frames of \
+                             standard input, and {{page}}, {{c}}, {{z}}, {{t}} with --split; {{n:05}} has \
+                             five digits"
+                        ));
+                    }
+                },
             });
             rest = behind;
         }
         pieces.push(Piece::Text(literal + rest));
         let pattern = Pattern(pieces);
-        let example = pattern.fill(OsStr::new("a"), OsStr::new("b"));
+        let example = pattern.fill(OsStr::new("a"), OsStr::new("b"), &Numbers::of_frame(1));
         match stays_below(Path::new(&example)) {
             true => Ok(pattern),
             false => Err("results are named below the output folder: \
@@ -91,13 +141,57 @@ impl FromStr for Pattern {
     }
 }
 
+/// What is counted, and with how many digits at least: `n`, `page:03`.
+fn number(name: &str) -> Option<(Counted, usize)> {
+    let (name, digits) = name.split_once(':').unwrap_or((name, "1"));
+    let counted = match name {
+        "n" => Counted::Frame,
+        "page" => Counted::Page,
+        "c" => Counted::C,
+        "z" => Counted::Z,
+        "t" => Counted::T,
+        _ => return None,
+    };
+    let digits = digits.parse().ok().filter(|&digits| digits <= 20)?;
+    Some((counted, digits))
+}
+
 impl Pattern {
-    /// The name for an input's `stem` and `extension`; bytes that are not UTF-8 are kept.
-    fn fill(&self, stem: &OsStr, extension: &OsStr) -> OsString {
+    /// The names of the pages of a stack, where none are given: `{stem}-{page:04}.{ext}`, so that they
+    /// sort as the pages do.
+    pub fn of_pages() -> Pattern {
+        let page = Piece::Number(Counted::Page, 4);
+        let text = |text: &str| Piece::Text(text.into());
+        Pattern(vec![Piece::Stem, text("-"), page, text("."), Piece::Ext])
+    }
+
+    /// Whether names have the number of a frame.
+    pub fn has_number(&self) -> bool {
+        self.numbers().any(|counted| counted == Counted::Frame)
+    }
+
+    /// Whether names have a number of a page.
+    pub fn has_page(&self) -> bool {
+        self.numbers().any(|counted| counted != Counted::Frame)
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = Counted> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Number(counted, _) => Some(*counted),
+            _ => None,
+        })
+    }
+
+    /// The name for an input's `stem` and `extension`, with numbers; bytes that are not UTF-8 are kept.
+    fn fill(&self, stem: &OsStr, extension: &OsStr, numbers: &Numbers) -> OsString {
         let pieces = self.0.iter().map(|piece| match piece {
-            Piece::Text(text) => OsStr::new(text),
-            Piece::Stem => stem,
-            Piece::Ext => extension,
+            Piece::Text(text) => text.into(),
+            Piece::Stem => stem.to_owned(),
+            Piece::Ext => extension.to_owned(),
+            Piece::Number(counted, digits) => {
+                let (number, digits) = (numbers.get(*counted), *digits);
+                format!("{number:0digits$}").into()
+            }
         });
         let mut name = pieces.collect::<OsString>().into_vec();
         // A file without an extension gets none.
@@ -128,6 +222,14 @@ impl Naming {
         }
     }
 
+    /// The output: the file, or the folder.
+    pub fn path(&self) -> &Path {
+        match self {
+            Naming::File(path) => path,
+            Naming::Folder { folder, .. } => folder,
+        }
+    }
+
     /// Whether results have the names of their inputs, so that no two inputs of one folder have the
     /// same.
     pub fn keeps_names(&self) -> bool {
@@ -145,27 +247,47 @@ impl Naming {
     /// A name that leads out of the folder, or whose extension contradicts the requested format.
     pub fn name(&self, items: &mut [Item]) -> Result<()> {
         for item in items {
-            item.output = Some(match self {
-                Naming::File(path) => path.clone(),
-                Naming::Folder {
-                    folder,
-                    pattern,
-                    format,
-                } => folder.join(below(item, pattern, *format)?),
-            });
+            item.output = Some(self.frame(item, 1)?);
         }
         Ok(())
+    }
+
+    /// The path of the result for a frame of an item, counted from 1.
+    ///
+    /// # Errors
+    /// Those of `name`.
+    pub fn frame(&self, item: &Item, number: usize) -> Result<PathBuf> {
+        self.numbered(item, &Numbers::of_frame(number))
+    }
+
+    /// The path of a result of an item with these numbers.
+    ///
+    /// # Errors
+    /// Those of `name`.
+    pub fn numbered(&self, item: &Item, numbers: &Numbers) -> Result<PathBuf> {
+        Ok(match self {
+            Naming::File(path) => path.clone(),
+            Naming::Folder {
+                folder,
+                pattern,
+                format,
+            } => folder.join(below(item, (pattern, numbers), *format)?),
+        })
     }
 }
 
 /// The path of an item's result relative to the output folder.
-fn below(item: &Item, pattern: &Pattern, format: Option<&'static dyn Format>) -> Result<PathBuf> {
+fn below(
+    item: &Item,
+    (pattern, numbers): (&Pattern, &Numbers),
+    format: Option<&'static dyn Format>,
+) -> Result<PathBuf> {
     let key = &item.key;
     let extension = match format {
         Some(format) => OsStr::new(format.extensions()[0]),
         None => key.extension().unwrap_or_default(),
     };
-    let name = pattern.fill(key.file_stem().unwrap_or_default(), extension);
+    let name = pattern.fill(key.file_stem().unwrap_or_default(), extension, numbers);
     let name = PathBuf::from(name);
     let subject = || format!("the result of {}", item.input.display());
     ensure!(
@@ -199,7 +321,11 @@ mod tests {
             .parse()
             .map_err(|error: String| anyhow::anyhow!(error))?;
         let key = PathBuf::from(OsStr::from_bytes(key));
-        below(&Item::new(key.clone(), key), &pattern, format)
+        below(
+            &Item::new(key.clone(), key),
+            (&pattern, &Numbers::of_frame(7)),
+            format,
+        )
     }
 
     #[test]
@@ -209,6 +335,8 @@ mod tests {
             ("{stem}_n.{ext}", b"scan", b"scan_n"),
             ("n/{ext}/{stem}.png", b"a/b.c.tif", b"a/n/tif/b.c.png"),
             ("{{{stem}}}.{ext}", b"b.tif", b"{b}.tif"),
+            ("f_{n:03}.{ext}", b"a/b.pgm", b"a/f_007.pgm"),
+            ("{n}.png", b"stdin", b"7.png"),
             ("{stem}.{ext}", b"\xff\xfe.t\xfff", b"\xff\xfe.t\xfff"),
         ] {
             let name = named(pattern, key, None).expect(pattern);
@@ -221,7 +349,7 @@ mod tests {
     #[test]
     fn names_that_lead_elsewhere_are_none() {
         for pattern in [
-            "", "/x", "../x", "a/../x", ".", "..", "x/", "{page}", "{stem", "stem}", "{}",
+            "", "/x", "../x", "a/../x", ".", "..", "x/", "{pages}", "{stem", "stem}", "{}",
             "./{stem}",
         ] {
             assert!(pattern.parse::<Pattern>().is_err(), "{pattern}");

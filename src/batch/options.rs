@@ -10,6 +10,7 @@ use crate::image::Depth;
 use crate::limits;
 use crate::memory_budget;
 use crate::metadata::Axis;
+use crate::ops::fit::Fit;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
@@ -74,6 +75,15 @@ impl Options {
             || self.resume
             || self.dry_run
             || self.watching.watch
+    }
+
+    /// Whether an option was given that keeps account of results, one a file.
+    pub fn keeps_account(&self) -> bool {
+        self.report.is_some()
+            || self.resume
+            || self.dry_run
+            || self.watching.watch
+            || self.selection.shard.is_some()
     }
 
     /// Refuses a report on standard output beside `what`, which is written there.
@@ -149,6 +159,10 @@ pub struct Files {
     #[arg(long)]
     pub auto_orient: bool,
 
+    /// Make the result smaller, its longer side of N pixels: each is the exact average of the area it covers
+    #[arg(long, value_name = "N")]
+    pub fit: Option<Fit>,
+
     /// Replace the output if it exists; it may be the input itself
     #[arg(long, short_alias = 'f', visible_alias = "force")]
     pub overwrite: bool,
@@ -157,7 +171,15 @@ pub struct Files {
     #[arg(long)]
     pub sync: bool,
 
-    /// How results in a folder are called, with the input's {stem} and {ext}; an extension of its own decides the format. Without it {stem}.{ext}
+    /// Write each page of a stack to a file of its own, in a folder; without --name it is called {stem}-{page:04}.{ext}
+    #[arg(long, help_heading = "Many files")]
+    pub split: bool,
+
+    /// Make one stack of all inputs, each page of each behind the other, in one range
+    #[arg(long, conflicts_with_all = ["split", "name"], help_heading = "Many files")]
+    pub stack: bool,
+
+    /// How results in a folder are called, with the input's {stem} and {ext}, for frames of standard input their number, {n} or {n:05}, and with --split {page}, {c}, {z} and {t}; an extension of its own decides the format. Without it {stem}.{ext}
     #[arg(long, value_name = "PATTERN", help_heading = "Many files")]
     pub name: Option<Pattern>,
 

@@ -13,7 +13,7 @@ use crate::files::reason;
 use crate::image::Shape;
 use crate::ops::chain;
 use crate::outcome::Outcome;
-use crate::pipeline::memory;
+use crate::pipeline::{memory, of_file};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
 use rustix::fs::{Access, access};
@@ -113,17 +113,25 @@ impl Batch<'_> {
         let source = item.source().with_context(unread)?;
         let reader = Reader::open(&source, &self.common.reading).with_context(unread)?;
         let pages = reader.surveys().with_context(unread)?;
+        let undone = |verb: &str| format!("cannot {verb} {}", item.input.display());
+        let own = of_file(self.ops, &reader).with_context(|| undone(chain::verb(self.ops)))?;
+        let own = own.as_deref().map(|op| [op]);
+        let ops = own.as_ref().map_or(self.ops, |op| &op[..]);
         for (shape, _) in &pages {
-            let undone = |verb: &str| format!("cannot {verb} {}", item.input.display());
             let wanted = self.template.map_or((None, false), |template| {
                 (template.depth, template.auto_orient)
             });
-            chain::check(self.ops, *shape, wanted, undone)?;
+            chain::check(ops, *shape, wanted, undone)?;
+            if let Some(template) = self.template {
+                let made = chain::made(ops, shape.depth);
+                let fits = template.check_fit(shape, made, None);
+                fits.with_context(|| undone(chain::verb(self.ops)))?;
+            }
         }
         if let Some((template, output)) = result {
             let format = format_of(template, output).unwrap_or(reader.format());
             let shapes: Vec<Shape> = (pages.iter())
-                .map(|(shape, _)| template.grown(*shape, chain::made(self.ops, shape.depth)))
+                .map(|(shape, _)| template.grown(*shape, chain::made(ops, shape.depth)))
                 .collect();
             for shape in &shapes {
                 (format.check_name(output, shape))

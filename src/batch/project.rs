@@ -25,7 +25,7 @@ use crate::options::Common;
 use crate::outcome::Outcome;
 use crate::pipeline::{Made, Resources};
 use crate::timing::{FileCounts, Report as Times, Timeline};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 pub use kind::Kind;
 use partial::Known;
 pub use partial::Partial;
@@ -293,7 +293,8 @@ impl Projecting<'_> {
             match gpu {
                 Some(gpu) => {
                     let added = known.add_on_gpu(image, gpu, timeline);
-                    added.map_err(|error| error.context(Failed))
+                    let devices = resources.devices;
+                    added.map_err(|error| devices.unusable_if_lost(error.context(Failed)))
                 }
                 None => known.add(&image, timeline),
             }
@@ -369,10 +370,15 @@ impl Projecting<'_> {
             };
             let (gpu, why) = devices.choose(&work, &mut timeline)?;
             let middle = match gpu {
-                Some(gpu) => {
-                    let found = median_on_gpu(&pieces, gpu, &mut timeline);
-                    found.map_err(|error| error.context(Failed))?
-                }
+                Some(gpu) => match median_on_gpu(&pieces, gpu, &mut timeline) {
+                    Err(error) if devices.falls_back() => {
+                        self.tell_fallback(progress, &error);
+                        median(&pieces, &mut timeline)?
+                    }
+                    found => {
+                        found.map_err(|error| devices.unusable_if_lost(error.context(Failed)))?
+                    }
+                },
                 None => median(&pieces, &mut timeline)?,
             };
             let at = range.start * shape.depth.bytes();
@@ -385,6 +391,14 @@ impl Projecting<'_> {
         }
         let image = Image::new(shape, out);
         Ok(Some((Gathered::Image(image), maxval)))
+    }
+
+    fn tell_fallback(&self, progress: &Progress, error: &Error) {
+        let cause = error.root_cause();
+        progress.mention(&format!(
+            "gpuimg: {}: done on the CPU, since the GPU failed: {cause}",
+            self.op.how.name()
+        ));
     }
 
     fn tell_device(&self, progress: &Progress, device: &str) {

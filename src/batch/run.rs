@@ -7,11 +7,11 @@ use super::journal::{Journal, Sight, Verdict};
 use super::progress::Progress;
 use super::report::{FileOutcome, FileTime, Report};
 use super::tally::{Screen, Tally};
-use super::workers::{Cores, Next, Workers};
+use super::workers::{Cores, Workers, numbers};
 use super::{Batch, format_of};
 use crate::codec::Reader;
 use crate::console;
-use crate::device::{self, Choice, Failed, estimate, visible};
+use crate::device::{self, Choice, estimate, visible};
 use crate::files::{self, Identity, reason};
 use crate::ops::{Operation, chain};
 use crate::outcome::Outcome;
@@ -20,7 +20,6 @@ use crate::timing::{Report as Times, Watched};
 use anyhow::{Context, Result, anyhow};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 impl Batch<'_> {
@@ -54,13 +53,10 @@ impl Batch<'_> {
         }
         let mut fatal = None;
         let threads = workers.threads(items.len());
-        let taken = AtomicUsize::new(0);
+        let next = numbers(items.len());
         workers.each(
             (threads, Cores::Even),
-            |_| {
-                let index = taken.fetch_add(1, Ordering::Relaxed);
-                items.get(index).map_or(Next::End, |_| Next::Item(index))
-            },
+            |_| next(),
             |index, resources| {
                 let start = Instant::now();
                 let outcome = self.one(self.ops, &items[index], resources, journal);
@@ -124,9 +120,6 @@ impl Batch<'_> {
             Ok(None) => FileOutcome::Skipped,
             // Another run may be working on the same folder.
             Err(_) if journal.is_some_and(|it| it.was_done_meanwhile(item)) => FileOutcome::Skipped,
-            Err(error) if error.is::<Failed>() => {
-                FileOutcome::Failed(resources.devices.unusable_if_lost(error))
-            }
             Err(error) => FileOutcome::Failed(error),
         }
     }
@@ -193,7 +186,7 @@ impl Batch<'_> {
         if self.common.device.choice == Choice::Auto {
             let (cpu, gpu) = estimate(&done.work, 1, true);
             let saved = (cpu - gpu) * left as f64 / workers.jobs as f64;
-            if saved > device::WORTH_STARTING {
+            if saved > device::worth_starting() {
                 workers.gpus().start();
             }
         }

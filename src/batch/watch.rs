@@ -27,6 +27,7 @@ use events::Events;
 use keeper::Keeper;
 use queue::{Arrival, Arrivals, End};
 use status::Status;
+use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,6 +37,15 @@ use std::time::{Duration, Instant, SystemTime};
 /// How long GPUs that have failed are left alone at first; twice as long after every further failure,
 /// up to an hour.
 const REST: Duration = Duration::from_secs(60);
+
+/// `REST`, or the seconds of `GPUIMG_GPU_REST`, for tests that cannot wait so long.
+fn first_rest() -> Duration {
+    let asked = env::var("GPUIMG_GPU_REST").ok();
+    let seconds = asked.and_then(|text| text.parse().ok());
+    seconds
+        .and_then(|it| Duration::try_from_secs_f64(it).ok())
+        .unwrap_or(REST)
+}
 
 /// The GPUs of a watch after a failure: when they may be started again.
 #[derive(Debug)]
@@ -93,7 +103,7 @@ impl Batch<'_> {
         );
         let rest = Mutex::new(Rest {
             until: Instant::now(),
-            next: REST,
+            next: first_rest(),
         });
 
         let begun = Instant::now();

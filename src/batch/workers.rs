@@ -1,18 +1,21 @@
 //! The worker threads of a batch or a watch: each processes one image after another from file to file,
 //! so that reading, decoding, GPU work, encoding and writing of different images overlap.
 
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
+
 use crate::codec::Reading;
 use crate::device::{Choice, Devices, GpuSet};
 use crate::image::buffer;
 use crate::interrupt::NO_THREAD;
 use crate::memory_budget::MemoryBudget;
 use crate::pipeline::Resources;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Mutex, PoisonError, mpsc, thread};
 use anyhow::{Result, bail};
 use rayon::ThreadPoolBuilder;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
+use std::sync::Arc;
 
 /// The worker threads of a batch and the resources that they share.
 #[derive(Debug)]
@@ -48,6 +51,15 @@ pub enum Cores {
     /// The first worker has all of them, and the others one each: for a file that comes alone, and
     /// for several at once.
     AllForFirst,
+}
+
+/// The numbers below `count`, each of them once, whichever workers ask.
+pub fn numbers(count: usize) -> impl Fn() -> Next<usize> + Sync {
+    let taken = AtomicUsize::new(0);
+    move || match taken.fetch_add(1, Ordering::Relaxed) {
+        number if number < count => Next::Item(number),
+        _ => Next::End,
+    }
 }
 
 impl Workers {
@@ -113,7 +125,7 @@ impl Workers {
         thread::scope(|scope| {
             for worker in 0..threads {
                 let (results, next, work) = (results.clone(), &next, &work);
-                let started = thread::Builder::new().spawn_scoped(scope, move || {
+                let started = thread::spawn_scoped(scope, move || {
                     let mut ended = false;
                     // Once for each set of GPUs.
                     while !ended {
@@ -191,7 +203,6 @@ impl Workers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
 
     #[test]
     fn workers_leave_gpus_that_have_failed() {

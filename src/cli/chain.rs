@@ -1,9 +1,8 @@
 //! The verbs of `gpuimg run`, as they are typed: `calibrate --dark d.tif + normalize + rotate 90`. Each is
 //! read by the definition of its subcommand, but for the options of files, which all verbs share.
 
-use super::images::entries;
 use super::{Cli, Frames, WholeSet, sentence};
-use crate::ops::Operation;
+use crate::ops::{Entry, Operation};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command, CommandFactory, FromArgMatches};
@@ -33,6 +32,11 @@ pub fn steps(expression: &str) -> Result<Vec<Step>> {
         "run needs verbs first, as gpuimg run 'normalize + rotate 90' in/ out/"
     );
     words.split(|word| word == "+").map(step).collect()
+}
+
+/// The operations that can be steps.
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    super::images::entries().filter(|entry| entry.chains)
 }
 
 fn step(words: &[String]) -> Result<Step> {
@@ -71,6 +75,7 @@ fn unknown(word: &str) -> String {
     let why = match word {
         _ if word.starts_with('-') => "an option stands behind its verb",
         "project" => "it makes one image of many, and each image is processed by itself here",
+        "restore" => "the file says of what type its result is, and another verb cannot know it",
         _ if is_verb => "it makes no images",
         _ => "there is no such verb",
     };

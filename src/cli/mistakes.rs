@@ -9,7 +9,7 @@ use std::error::Error as _;
 /// Options that other programs have, and what does their work here.
 const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
     (
-        &["window", "level", "black", "white", "min", "max", "minmax"],
+        &["level", "black", "white", "min", "max", "minmax"],
         "normalize has --range MIN:MAX for a window of input values",
     ),
     (
@@ -51,6 +51,21 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
         "--name PATTERN names results, as --name '{stem}_n.png'",
     ),
     (
+        &[
+            "resize",
+            "size",
+            "thumbnail",
+            "max-size",
+            "preview",
+            "shrink",
+        ],
+        "--fit N makes the result smaller, its longer side of N pixels",
+    ),
+    (
+        &["nodata", "ignore-value", "exclude-value"],
+        "normalize has --ignore VALUES for values that do not count in the range",
+    ),
+    (
         &["angle", "degrees"],
         "the angle is the first word: gpuimg rotate 90 IN OUT",
     ),
@@ -81,6 +96,10 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
     ),
     (&["mirror", "flop"], "gpuimg flip horizontal IN OUT mirrors"),
     (&["turn", "rot", "rot90"], "gpuimg rotate 90 IN OUT turns"),
+    (
+        &["resize", "thumbnail", "shrink", "preview"],
+        "gpuimg normalize IN OUT --fit 1024 --depth 8 makes a preview",
+    ),
     (&["diff", "cmp"], "gpuimg verify A B compares"),
     (&["hist"], "gpuimg histogram IN -o FILE counts values"),
     (&["benchmark"], "gpuimg bench measures"),

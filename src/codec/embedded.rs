@@ -28,9 +28,7 @@ pub fn follow(
         if exif::drop_thumbnail(data) {
             diagnostics.notes.push("the thumbnail is left out".into());
         }
-        if transform.is_transposed() {
-            exif::exchange_sides(data);
-        }
+        exif::follow_sides(data, transform);
         if let Some(orientation) = orientation {
             exif::set_orientation(data, orientation);
         }

@@ -55,7 +55,7 @@ impl Format for Fits {
             signed: true,
             white_is_zero: false,
             alpha: &[],
-            fields: &[Field::Records],
+            fields: &[Field::Records, Field::Stretch],
         }
     }
 
@@ -97,6 +97,28 @@ impl Format for Fits {
             Own::Fits(_) => own.names().into_iter().map(Item::Own).collect(),
             _ => Vec::new(),
         }
+    }
+
+    fn take_stretch(&self, own: &mut Own) -> Option<Vec<u8>> {
+        let Own::Fits(all) = own else {
+            return None;
+        };
+        let taken = records::take_stretch(all);
+        if all.is_empty() {
+            *own = Own::None;
+        }
+        taken
+    }
+
+    fn add_stretch(&self, own: &mut Own, text: &str) -> bool {
+        let Some(record) = records::stretch(text) else {
+            return false;
+        };
+        match own {
+            Own::Fits(records) => records.push(record),
+            own => *own = Own::Fits(vec![record]),
+        }
+        true
     }
 
     fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {

@@ -10,7 +10,7 @@ pub const HEAD: usize = 512;
 /// A kind of file that is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// Its name with an article: `a DICOM file`.
+    /// Its name with an article: `a NIfTI volume`.
     pub name: &'static str,
     /// What its user can do.
     pub advice: &'static str,
@@ -41,7 +41,6 @@ const fn kind(
 /// The kinds, each with all of its marks; the first that fits counts.
 #[rustfmt::skip]
 const KINDS: &[Foreign] = &[
-    kind("a DICOM file", "save it as 16-bit PNG first (dcmj2pnm +on2) or as a TIFF stack with Fiji", &[(128, b"DICM")]),
     kind("a NIfTI volume", VOLUME, &[(344, b"n+1\0")]),
     kind("a NIfTI volume", VOLUME, &[(344, b"ni1\0")]),
     kind("a NIfTI volume", VOLUME, &[(4, b"n+2\0")]),
@@ -61,8 +60,6 @@ const KINDS: &[Foreign] = &[
     kind("an AVIF image", EIGHT_BITS, &[(4, b"ftypavif")]),
     kind("a HEIF image", EIGHT_BITS, &[(4, b"ftyphei")]),
     kind("a HEIF image", EIGHT_BITS, &[(4, b"ftypmif1")]),
-    kind("an OpenEXR image", "convert it to a TIFF of 32-bit floating point first (oiiotool in.exr -o out.tif)", &[(0, b"\x76\x2f\x31\x01")]),
-    kind("a Radiance HDR image", "convert it to a TIFF of 32-bit floating point first (oiiotool in.hdr -o out.tif)", &[(0, b"#?R")]),
     kind("a Photoshop file", "save it as TIFF first", &[(0, b"8BPS")]),
     kind("a Fujifilm raw file", "develop it to 16-bit TIFF first (dcraw -T -6)", &[(0, b"FUJIFILMCCD-RAW")]),
     kind("a PDF document", "extract its images first (pdfimages -all)", &[(0, b"%PDF")]),

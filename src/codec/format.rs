@@ -14,14 +14,14 @@ use super::item::Item;
 use super::packed::{Packed, Unsuited};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Axes, Axis, Diagnostics, Metadata, Own, Transform};
+use crate::metadata::{Alpha, Axes, Axis, Diagnostics, Metadata, Own, Part, Transform};
 use anyhow::{Result, bail};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
-/// Bytes at the beginning of a file by which its format is recognised.
-pub const HEAD: usize = 32;
+/// Bytes at the beginning of a file by which its format is recognised; DICOM's mark is the last.
+pub const HEAD: usize = 132;
 
 /// A format of image files.
 pub trait Format: fmt::Debug + Sync {
@@ -89,9 +89,24 @@ pub trait Format: fmt::Debug + Sync {
     /// pages along an axis have been projected.
     fn collapse(&self, _: &mut Metadata, _: (Axis, usize), _: &mut Diagnostics) {}
 
+    /// Makes the metadata of a page, before any operation, true of the part of a stack that is taken.
+    fn select(&self, _: &mut Metadata, _: &Part, _: &mut Diagnostics) {}
+
     /// The metadata of this format's own kind in neutral terms; nothing of another format's.
     fn items(&self, _: &Own) -> Vec<Item> {
         Vec::new()
+    }
+
+    /// Takes the text of how values were stretched out of metadata of this format's own kind, if it is in
+    /// them.
+    fn take_stretch(&self, _: &mut Own) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Adds that text to metadata of this format's own kind, or to none; returns whether they have a
+    /// place for it.
+    fn add_stretch(&self, _: &mut Own, _text: &str) -> bool {
+        false
     }
 
     /// Converts metadata that only some format has (`own`) to this format's own. Calls `leave` with
@@ -154,6 +169,8 @@ pub enum Field {
     Xmp,
     /// Keyword records of a FITS header.
     Records,
+    /// How `normalize` stretched the values.
+    Stretch,
 }
 
 /// Decodes a file whose header has been read.

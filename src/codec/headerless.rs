@@ -131,6 +131,21 @@ fn named(&(name, depth, ..): &(&str, Depth, bool, bool), order: &str) -> String 
 }
 
 impl Headerless {
+    /// Bytes of a frame in a stream: of one page, or of as many as were named.
+    ///
+    /// # Errors
+    /// Pixels that memory cannot address, and bytes to skip, of which a stream has none.
+    pub fn page_bytes(&self) -> Result<u64> {
+        ensure!(
+            self.skip == 0 && self.pages.is_none_or(|pages| pages == 1),
+            "--raw with pages or bytes to skip is for files: frames of a stream come one after the other"
+        );
+        let shape = Shape::checked(self.width, self.height, self.channels, self.depth)?;
+        let mut layout = Layout::new(shape, 0);
+        layout.doubles = self.doubles;
+        Ok(layout.page_bytes())
+    }
+
     /// A decoder for a file of such samples.
     ///
     /// # Errors

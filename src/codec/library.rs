@@ -68,8 +68,9 @@ pub struct LibraryDecoder<'a> {
     size: u64,
     /// Sentences about what is not read.
     warnings: Vec<String>,
-    /// Whether the library gives RGB although all pixels are grey.
-    grey: bool,
+    /// Channels that the library gives behind those that the image has: two of grey as RGB, and an alpha that
+    /// is none.
+    left_out: usize,
 }
 
 impl<'a> LibraryDecoder<'a> {
@@ -109,7 +110,7 @@ impl<'a> LibraryDecoder<'a> {
             size: embedded.size(),
             embedded,
             warnings: Vec::new(),
-            grey: false,
+            left_out: 0,
         })
     }
 
@@ -130,10 +131,19 @@ impl<'a> LibraryDecoder<'a> {
     }
 
     /// The decoder for an RGB file whose pixels are all grey if `grey`: one channel is kept.
-    pub fn with_grey(mut self, grey: bool) -> Self {
-        self.grey = grey && self.shape.channels == 3;
-        if self.grey {
-            self.shape.channels = 1;
+    pub fn with_grey(self, grey: bool) -> Self {
+        self.keeping(1, if grey { 3 } else { 1 })
+    }
+
+    /// The decoder for an RGB file whose fourth byte is no alpha, if `unused`.
+    pub fn without_alpha(self, unused: bool) -> Self {
+        self.keeping(3, if unused { 4 } else { 3 })
+    }
+
+    /// Keeps the first `kept` channels of an image that has `all`, and every channel of any other.
+    fn keeping(mut self, kept: usize, all: usize) -> Self {
+        if self.shape.channels == all {
+            (self.shape.channels, self.left_out) = (kept, all - kept);
         }
         self
     }
@@ -171,9 +181,7 @@ impl Decoder for LibraryDecoder<'_> {
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let said = |error| cause(error, self.source);
         let mut shape = self.shape;
-        if self.grey {
-            shape.channels = 3;
-        }
+        shape.channels += self.left_out;
         let mut decoder = (self.open)(stream(self.source)).map_err(said)?;
         let mut limits = Limits::no_limits();
         limits.max_alloc = Some(
@@ -186,9 +194,10 @@ impl Decoder for LibraryDecoder<'_> {
         let mut samples = Samples::zeroed(&shape)?;
         let read = decoder.read_image_boxed(samples.as_bytes_mut());
         policy.take(read.map_err(said))?;
-        if let (true, Samples::U8(pixels)) = (self.grey, &samples) {
-            let grey = pixels.iter().step_by(3).copied().collect();
-            samples = Samples::U8(grey);
+        if let (1.., Samples::U8(read)) = (self.left_out, &samples) {
+            let pixels = read.chunks_exact(shape.channels);
+            let kept = pixels.flat_map(|pixel| &pixel[..self.shape.channels]);
+            samples = Samples::U8(kept.copied().collect());
         }
         Ok(Image::new(self.shape, samples))
     }

@@ -8,10 +8,19 @@ use crate::metadata::{Diagnostics, Effect, Metadata, Own, Transform};
 /// Updates metadata after an operation; parts that would be untrue are removed and named in
 /// `diagnostics`.
 pub fn follow(metadata: &mut Metadata, transform: &Transform, diagnostics: &mut Diagnostics) {
-    metadata.follow(transform.effect);
+    metadata.follow(transform);
     for format in FORMATS {
         format.follow(metadata, transform, diagnostics);
     }
+}
+
+/// Reads how values were stretched from the metadata of a format's own kind, which no longer have it
+/// then.
+pub fn take_stretch(metadata: &mut Metadata, format: &dyn Format) {
+    metadata.stretch = format.take_stretch(&mut metadata.own).map(|text| {
+        let text = str::from_utf8(&text).map_err(|_| "it is no text".to_string());
+        text.and_then(str::parse)
+    });
 }
 
 /// Converts metadata to those of the output's format; parts that it cannot store are named in
@@ -43,6 +52,20 @@ pub fn carry(
     }
     let own = std::mem::take(&mut metadata.own);
     metadata.own = format.adopt(metadata, own, &mut leave);
+    let placed = match metadata.stretch.take() {
+        Some(stretch) => {
+            stretch.map(|known| format.add_stretch(&mut metadata.own, &known.to_string()))
+        }
+        None => Ok(true),
+    };
+    if placed == Ok(false) {
+        leave("how its values were stretched".into());
+    }
+    if let Err(why) = placed {
+        diagnostics.notes.push(format!(
+            "how its values were stretched is left out: it cannot be read ({why})"
+        ));
+    }
     if lacks(Field::Orientation) && metadata.orientation.is_some_and(|number| number > 1) {
         diagnostics.warnings.push(format!(
             "{} cannot tell that the image is to be turned (--auto-orient turns it)",

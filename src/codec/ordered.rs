@@ -1,9 +1,12 @@
 //! Writes pieces of a file in order while many threads make them in any order.
 
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
+
 use crate::files::Target;
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use anyhow::{Error, Result};
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Pieces for each thread that may be started after the one that is waited for: enough that threads
 /// may differ in speed, few enough that memory is bounded.
@@ -31,31 +34,9 @@ pub fn ordered<P: AsRef<[u8]> + Send>(
     } else {
         rayon::current_num_threads().min(count)
     };
-    let writer = OrderedWriter {
-        state: Mutex::new(State {
-            taken: 0,
-            passed: 0,
-            over: false,
-            end: start,
-            waiting: BTreeMap::new(),
-            spare: Vec::new(),
-            pass,
-        }),
-        moved: Condvar::new(),
-        ahead: AHEAD * threads,
-    };
-    let work = || -> Result<()> {
-        let _guard = WorkerGuard(&writer);
-        while let Some((index, piece)) = writer.take(count) {
-            let mut piece = piece.unwrap_or_else(&new);
-            make(index, &mut piece)?;
-            for (offset, piece) in writer.pass(index, piece) {
-                target.write_at(piece.as_ref(), offset)?;
-                writer.lock().spare.push(piece);
-            }
-        }
-        Ok(())
-    };
+    let writer = OrderedWriter::new((count, start), AHEAD * threads, pass);
+    let write = |piece: &[u8], offset: u64| target.write_at(piece, offset);
+    let work = || writer.work(&new, &make, &write);
     if threads == 1 {
         work()?;
     } else {
@@ -79,6 +60,8 @@ pub fn ordered<P: AsRef<[u8]> + Send>(
 }
 
 struct OrderedWriter<P, F> {
+    /// The number of pieces.
+    count: usize,
     state: Mutex<State<P, F>>,
     /// Notified when a piece has passed or a thread has ended.
     moved: Condvar,
@@ -103,8 +86,45 @@ struct State<P, F> {
 }
 
 impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> OrderedWriter<P, F> {
+    /// No piece of `count` is made yet; the first begins at byte `start` of the file.
+    fn new((count, start): (usize, u64), ahead: usize, pass: F) -> OrderedWriter<P, F> {
+        OrderedWriter {
+            count,
+            state: Mutex::new(State {
+                taken: 0,
+                passed: 0,
+                over: false,
+                end: start,
+                waiting: BTreeMap::new(),
+                spare: Vec::new(),
+                pass,
+            }),
+            moved: Condvar::new(),
+            ahead,
+        }
+    }
+
+    /// A thread's part: makes and writes pieces until all are taken, or one has failed.
+    fn work(
+        &self,
+        new: impl Fn() -> P,
+        make: impl Fn(usize, &mut P) -> Result<()>,
+        write: impl Fn(&[u8], u64) -> Result<()>,
+    ) -> Result<()> {
+        let _guard = WorkerGuard(self);
+        while let Some((index, piece)) = self.take() {
+            let mut piece = piece.unwrap_or_else(&new);
+            make(index, &mut piece)?;
+            for (offset, piece) in self.pass(index, piece) {
+                write(piece.as_ref(), offset)?;
+                self.lock().spare.push(piece);
+            }
+        }
+        Ok(())
+    }
+
     /// The number of the next piece to make, and memory to reuse if there is some.
-    fn take(&self, count: usize) -> Option<(usize, Option<P>)> {
+    fn take(&self) -> Option<(usize, Option<P>)> {
         let mut state = self.lock();
         // Pieces are taken in order, so the next piece in order belongs to a thread that is not
         // waiting here.
@@ -114,7 +134,7 @@ impl<P: AsRef<[u8]>, F: FnMut(&mut P, u64)> OrderedWriter<P, F> {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        if state.taken == count || state.over {
+        if state.taken == self.count || state.over {
             return None;
         }
         state.taken += 1;

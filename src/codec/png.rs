@@ -61,6 +61,7 @@ impl Format for Png {
                 Field::Exif,
                 Field::Profile,
                 Field::Xmp,
+                Field::Stretch,
             ],
         }
     }
@@ -98,6 +99,22 @@ impl Format for Png {
             Own::Png(chunks) => neutral::items(chunks),
             _ => Vec::new(),
         }
+    }
+
+    fn take_stretch(&self, own: &mut Own) -> Option<Vec<u8>> {
+        match own {
+            Own::Png(chunks) => neutral::take_stretch(chunks),
+            _ => None,
+        }
+    }
+
+    fn add_stretch(&self, own: &mut Own, text: &str) -> bool {
+        let chunk = neutral::stretch(text);
+        match own {
+            Own::Png(chunks) => chunks.push(chunk),
+            own => *own = Own::Png(vec![chunk]),
+        }
+        true
     }
 
     fn adopt(&self, metadata: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {

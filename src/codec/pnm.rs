@@ -158,7 +158,7 @@ pub(super) fn check_single(source: &Source, end: u64) -> Result<()> {
         end > source.len()
             || source.read_up_to(&mut after, end)? < 2
             || !matches!(after, [b'P', b'1'..=b'7']),
-        "it holds several images (only files of one are supported)"
+        "it holds several images (gpuimg normalize - - --format pgm does a stream of them, frame by frame)"
     );
     Ok(())
 }

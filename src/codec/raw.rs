@@ -132,21 +132,29 @@ pub fn read_doubles(source: &Source, offset: u64, keys: &mut [u8], order: Order)
             .iter_mut()
             .zip(doubles.as_chunks().0)
         {
-            let double = match order {
-                Order::Little => f64::from_le_bytes(*double),
-                Order::Big => f64::from_be_bytes(*double),
-            };
-            let single = double as f32;
-            ensure!(
-                f64::from(single) == double || double.is_nan(),
-                "its 64-bit sample {double:?} is no 32-bit number: convert them to 32 bits first \
-                 (NumPy: astype('float32'))"
-            );
-            *key = number::key(single.to_bits()).to_ne_bytes();
+            *key = key_of_double(*double, order)?.to_ne_bytes();
         }
         Ok(())
     });
     failure.find_map_first(Result::err).map_or(Ok(()), Err)
+}
+
+/// The key of a 64-bit number, as a 32-bit one.
+///
+/// # Errors
+/// A number that is no 32-bit one.
+pub fn key_of_double(bytes: [u8; 8], order: Order) -> Result<u32> {
+    let double = match order {
+        Order::Little => f64::from_le_bytes(bytes),
+        Order::Big => f64::from_be_bytes(bytes),
+    };
+    let single = double as f32;
+    ensure!(
+        f64::from(single) == double || double.is_nan(),
+        "its 64-bit sample {double:?} is no 32-bit number: convert them to 32 bits first \
+         (NumPy: astype('float32'))"
+    );
+    Ok(number::key(single.to_bits()))
 }
 
 /// Writes all samples of an image of this depth to the target from `offset` on, in the given byte

@@ -1,13 +1,13 @@
 //! Reads a file of any format, page by page.
 
-use super::Reading;
 use super::error_policy::ErrorPolicy;
 use super::format::{self, Decoder, Format};
 use super::headerless::Raw;
 use super::packed::{Packed, Unsuited};
+use super::{Reading, metadata};
 use crate::files::Source;
 use crate::image::{Image, Shape};
-use crate::metadata::{Diagnostics, Metadata};
+use crate::metadata::{Axes, Axis, Diagnostics, Metadata, Part, Place};
 use anyhow::{Context, Result, ensure};
 
 /// A range of pages, counted from 1, both ends in it.
@@ -17,6 +17,16 @@ pub struct Pages {
     pub first: usize,
     /// The last page.
     pub last: usize,
+}
+
+impl Pages {
+    /// A single page, counted from 1.
+    pub fn one(page: usize) -> Pages {
+        Pages {
+            first: page,
+            last: page,
+        }
+    }
 }
 
 impl std::str::FromStr for Pages {
@@ -36,12 +46,64 @@ impl std::str::FromStr for Pages {
     }
 }
 
+/// Places on the axes of a stack, as `C=1,Z=3-9`, counted from 1; of an axis that is not named all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Places {
+    /// Channels.
+    c: Option<Pages>,
+    /// Slices.
+    z: Option<Pages>,
+    /// Frames.
+    t: Option<Pages>,
+}
+
+impl Places {
+    /// The axes that are named, with the first and the last place, counted from 0.
+    fn ranges(&self) -> Vec<(Axis, usize, usize)> {
+        let all = [(Axis::C, self.c), (Axis::Z, self.z), (Axis::T, self.t)];
+        let named = all
+            .into_iter()
+            .filter_map(|(axis, places)| Some((axis, places?)));
+        named
+            .map(|(axis, places)| (axis, places.first - 1, places.last - 1))
+            .collect()
+    }
+}
+
+impl std::str::FromStr for Places {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Places, String> {
+        let mut places = Places::default();
+        for part in text.split(',') {
+            let (axis, range) = part
+                .split_once('=')
+                .ok_or("expected places on axes, as C=1,Z=3-9")?;
+            let known = match axis.trim() {
+                "C" | "c" => &mut places.c,
+                "Z" | "z" => &mut places.z,
+                "T" | "t" => &mut places.t,
+                other => return Err(format!("'{other}' is no axis: C, Z and T are")),
+            };
+            if known.is_some() {
+                return Err(format!("the axis {axis} is named twice"));
+            }
+            *known = Some(range.parse()?);
+        }
+        Ok(places)
+    }
+}
+
 /// A file whose header has been read; no memory has been allocated for pixels yet.
 pub struct Reader<'a> {
     format: &'static dyn Format,
     decoder: Box<dyn Decoder + 'a>,
     /// The selected pages, counted from 0.
     pages: Vec<usize>,
+    /// The axes along which the selected pages lie, if its metadata name any.
+    axes: Option<Axes>,
+    /// The part of the axes of all pages that the selected ones are, if they are a part of them.
+    part: Option<Part>,
     /// Reduced-resolution pages and masks that are skipped.
     skipped: Vec<usize>,
     policy: ErrorPolicy,
@@ -73,10 +135,13 @@ impl<'a> Reader<'a> {
             format,
             decoder,
             pages: (selected.first - 1..selected.last).collect(),
+            axes: None,
+            part: None,
             skipped: Vec::new(),
             policy: ErrorPolicy::new(reading.keep_going),
         };
         reader.skip_reduced()?;
+        reader.select(reading)?;
         if reading.pages.is_none() {
             for &page in &reader.pages {
                 (reader.decoder.check_full(page)).with_context(|| of_page(page))?;
@@ -93,6 +158,61 @@ impl<'a> Reader<'a> {
         }
         reader.turn_to(0)?;
         Ok(reader)
+    }
+
+    /// Finds the axes of the pages, and selects the places on them that are requested.
+    fn select(&mut self, reading: &Reading) -> Result<()> {
+        let count = match reading.pages {
+            Some(_) => self.decoder.pages(),
+            None => self.pages.len(),
+        };
+        if count < 2 && reading.axes.is_none() {
+            return Ok(());
+        }
+        let metadata = self.decoder.metadata(&mut Diagnostics::default());
+        let channels = self.decoder.shape().channels;
+        let axes = metadata.and_then(|known| self.format.axes(&known, channels, count));
+        let Some(places) = reading.axes else {
+            // Of pages without axes that are true nothing more is known.
+            let axes = axes.ok().flatten();
+            self.part = axes.zip(reading.pages).and_then(|(axes, pages)| {
+                let part = Part::of_pages(axes, pages.first - 1, pages.last - 1);
+                part.filter(|_| self.pages.len() <= pages.last - pages.first + 1)
+            });
+            self.axes = match (reading.pages, self.part) {
+                (None, _) => axes,
+                (Some(_), part) => part.map(|part| part.axes()),
+            };
+            return Ok(());
+        };
+        let axes = axes?.context("its metadata name no axes (--pages takes pages by number)")?;
+        let part = Part::new(axes, &places.ranges())?;
+        self.pages = part.pages().iter().map(|&page| self.pages[page]).collect();
+        self.axes = Some(part.axes());
+        self.part = Some(part).filter(|part| part.axes() != axes);
+        Ok(())
+    }
+
+    /// The place on an axis of page `index` of the selected pages, from 0; 0 if it has none.
+    fn on(&self, axis: Axis, index: usize) -> usize {
+        let first = self.part.map_or(0, |part| part.places(axis).0);
+        first + self.axes.map_or(0, |axes| axes.place(index, axis))
+    }
+
+    /// The place on the axis of channels of page `index` of the selected pages, from 0.
+    pub fn channel(&self, index: usize) -> usize {
+        self.on(Axis::C, index)
+    }
+
+    /// Where each of the selected pages is.
+    pub fn places(&self) -> Vec<Place> {
+        let place = |(index, page): (usize, &usize)| Place {
+            page: page + 1,
+            c: self.on(Axis::C, index) + 1,
+            z: self.on(Axis::Z, index) + 1,
+            t: self.on(Axis::T, index) + 1,
+        };
+        self.pages.iter().enumerate().map(place).collect()
     }
 
     /// Skips reduced-resolution copies and masks, unless no other page is requested.
@@ -133,9 +253,10 @@ impl<'a> Reader<'a> {
         &self.pages
     }
 
-    /// Whether every page of the file is selected.
+    /// Whether every page that the metadata describe is selected: those of the file, or of a part of it,
+    /// of which they are made true.
     pub fn is_whole(&self) -> bool {
-        self.pages.len() == self.decoder.pages()
+        self.part.is_some() || self.pages.len() == self.decoder.pages()
     }
 
     /// Turns to page `index` of the selected pages.
@@ -151,7 +272,12 @@ impl<'a> Reader<'a> {
 
     /// The page's metadata.
     pub fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
-        self.decoder.metadata(diagnostics)
+        let mut metadata = self.decoder.metadata(diagnostics)?;
+        metadata::take_stretch(&mut metadata, self.format);
+        if let Some(part) = &self.part {
+            self.format.select(&mut metadata, part, diagnostics);
+        }
+        Ok(metadata)
     }
 
     /// Whether the page can be given as compressed data of a PNG: not if damage is accepted, which

@@ -9,6 +9,7 @@
 
 mod axes;
 mod behind;
+mod coded;
 mod decode;
 mod description;
 mod encode;
@@ -32,6 +33,7 @@ mod unpack;
 
 pub use encode::{TiffEncoder, encode};
 pub use pack::Compression;
+pub(super) use unpack::unpack_bits;
 
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
@@ -40,7 +42,7 @@ use super::raw::Order;
 use super::{Options, metadata as conversion};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Alpha, Axes, Axis, Diagnostics, Metadata, Own, Transform};
+use crate::metadata::{Alpha, Axes, Axis, Diagnostics, Metadata, Own, Part, Transform};
 use anyhow::{Result, bail, ensure};
 use behind::Behind;
 use ifd::{Chain, Ifd, tag};
@@ -88,7 +90,12 @@ impl Format for Tiff {
             depths: &Depth::ALL,
             signed: true,
             white_is_zero: true,
-            alpha: &[Alpha::Independent, Alpha::Associated, Alpha::Unspecified],
+            alpha: &[
+                Alpha::Independent,
+                Alpha::Associated,
+                Alpha::Unspecified,
+                Alpha::Black,
+            ],
             fields: &[
                 Field::Maxval,
                 Field::Orientation,
@@ -97,6 +104,7 @@ impl Format for Tiff {
                 Field::Exif,
                 Field::Profile,
                 Field::Xmp,
+                Field::Stretch,
             ],
         }
     }
@@ -135,6 +143,16 @@ impl Format for Tiff {
         }
     }
 
+    fn select(&self, metadata: &mut Metadata, part: &Part, diagnostics: &mut Diagnostics) {
+        if let Own::Tiff { big_endian, fields } = &mut metadata.own {
+            let order = match big_endian {
+                true => Order::Big,
+                false => Order::Little,
+            };
+            axes::select(fields, order, part, diagnostics);
+        }
+    }
+
     fn collapse(
         &self,
         metadata: &mut Metadata,
@@ -157,6 +175,26 @@ impl Format for Tiff {
         }
     }
 
+    fn take_stretch(&self, own: &mut Own) -> Option<Vec<u8>> {
+        match own {
+            Own::Tiff { fields, .. } => gdal::take_stretch(fields),
+            _ => None,
+        }
+    }
+
+    fn add_stretch(&self, own: &mut Own, text: &str) -> bool {
+        if !matches!(own, Own::Tiff { .. }) {
+            *own = Own::Tiff {
+                big_endian: cfg!(target_endian = "big"),
+                fields: Vec::new(),
+            };
+        }
+        match own {
+            Own::Tiff { fields, .. } => gdal::add_stretch(fields, text),
+            _ => false,
+        }
+    }
+
     fn adopt(&self, _: &Metadata, own: Own, leave: &mut dyn FnMut(String)) -> Own {
         match own {
             Own::Tiff { .. } | Own::None => own,
@@ -166,7 +204,8 @@ impl Format for Tiff {
 }
 
 /// Decodes a TIFF file, one page at a time: compression none, LZW, deflate, zstd or PackBits, with
-/// or without differencing, in either byte order, interleaved or in planes; 1 to 16 bits, or 32.
+/// or without differencing, JPEG or CCITT fax, in either byte order, interleaved or in planes; integers
+/// of 1 to 16 bits, 24 and 32, floating point of 16 to 64.
 ///
 /// Errors name the feature that is not supported (other depths, colour spaces and compressions), or
 /// the position of the damage.
@@ -176,6 +215,8 @@ struct TiffDecoder<'a> {
     /// Images stored one after the other although the file has a directory only for the first
     /// (`behind`); 1 otherwise.
     frames: usize,
+    /// Pages that each directory stands for: its samples a pixel where they are no RGB, otherwise 1.
+    bands: usize,
     index: usize,
     /// The first selected page, whose metadata count for all pages.
     first: Option<usize>,
@@ -205,9 +246,10 @@ impl<'a> TiffDecoder<'a> {
             return Err(error);
         }
         let first = chain.page(source, 0)?;
-        let page = Page::read(&first, source.len(), damaged)?;
+        let page = Page::read(&first, 0, source.len(), damaged)?;
         let mut reader = TiffDecoder {
             frames: 1,
+            bands: page.form.bands(),
             source,
             chain,
             index: 0,
@@ -226,8 +268,12 @@ impl<'a> TiffDecoder<'a> {
     }
 
     /// The directory of a page, parsed once.
-    fn directory(&self, index: usize) -> Result<Rc<Ifd<'a>>> {
-        let index = if self.frames > 1 { 0 } else { index };
+    fn directory(&self, page: usize) -> Result<Rc<Ifd<'a>>> {
+        let index = if self.frames > 1 {
+            0
+        } else {
+            page / self.bands
+        };
         let known = self.directories.borrow().known.get(&index).cloned();
         match known {
             Some(ifd) => Ok(ifd),
@@ -248,18 +294,21 @@ impl<'a> TiffDecoder<'a> {
 
 impl Decoder for TiffDecoder<'_> {
     fn pages(&self) -> usize {
-        self.chain.offsets.len().max(self.frames)
+        self.chain.offsets.len().max(self.frames) * self.bands
     }
 
     fn turn_to(&mut self, index: usize) -> Result<()> {
         if self.frames > 1 {
-            let (from, to, bytes) = (self.index as u64, index as u64, self.page.bytes());
+            let frame = |index: usize| (index / self.bands) as u64;
+            let (from, to, bytes) = (frame(self.index), frame(index), self.page.bytes());
             for span in &mut self.page.spans {
                 span.offset = span.offset - from * bytes + to * bytes;
             }
+            self.page.band = index % self.bands;
         } else if index != self.index {
             let ifd = self.directory(index)?;
-            self.page = Page::read(&ifd, self.source.len(), self.damaged)?;
+            let band = index % self.bands;
+            self.page = Page::read(&ifd, band, self.source.len(), self.damaged)?;
         }
         self.index = index;
         self.first.get_or_insert(index);
@@ -274,6 +323,13 @@ impl Decoder for TiffDecoder<'_> {
         ensure!(
             planes <= 1 || self.frames > 1,
             "{planes} planes behind one directory (ImageDepth) are not supported: write each as a page"
+        );
+        ensure!(
+            form.bands() == self.bands,
+            "it has {} samples a pixel, and the first page {}, which are read as as many grey pages: \
+             write pages of one kind",
+            form.stored,
+            self.bands
         );
         let palette = Palette::read(&ifd, &form)?;
         let shape = palette.map_or(form.shape, |palette| palette.shape(form.shape));
@@ -315,7 +371,28 @@ impl Decoder for TiffDecoder<'_> {
             return Ok(Metadata { own, ..described });
         }
         let mut metadata = fields::read(&ifd, &self.page.form, diagnostics);
-        if speaks && self.frames == 1 && self.index > 0 {
+        if self.bands > 1 {
+            let described = fields::without_axes(&mut metadata);
+            if speaks {
+                let warning = format!(
+                    "its {} samples a pixel are no RGB: each is a grey page",
+                    self.bands
+                );
+                diagnostics.warnings.push(match described {
+                    true => warning + ", and the description of its axes is left out",
+                    false => warning,
+                });
+            }
+        }
+        let absent = self.page.spans.iter().filter(|span| span.is_absent());
+        let (absent, all) = (absent.count(), self.page.spans.len());
+        if absent > 0 {
+            let noun = self.page.grid.noun();
+            diagnostics.notes.push(format!(
+                "{absent} of {all} {noun}s are not in the file, and are filled with its NODATA value or 0"
+            ));
+        }
+        if speaks && self.frames == 1 && self.index >= self.bands {
             let first = self.directory(0)?;
             fields::adopt(&mut metadata, &first, diagnostics);
         }

@@ -1,7 +1,7 @@
 //! Updates the properties of the image that XMP packets repeat (XMP specification, part 1; part 2
 //! for the namespaces tiff and exif). All other properties are left unchanged.
 
-use crate::metadata::Transform;
+use crate::metadata::{Effect, Transform};
 
 /// Pairs of properties that are exchanged when rows become columns.
 const SIDES: [[&str; 2]; 3] = [
@@ -9,6 +9,9 @@ const SIDES: [[&str; 2]; 3] = [
     ["tiff:XResolution", "tiff:YResolution"],
     ["exif:PixelXDimension", "exif:PixelYDimension"],
 ];
+
+/// Which of them are fractions.
+const RESOLUTION: usize = 1;
 
 /// Updates a packet after a transform, for an image that now has this orientation.
 pub fn follow(packet: &mut Vec<u8>, transform: &Transform, orientation: Option<u16>) {
@@ -23,24 +26,48 @@ pub fn follow(packet: &mut Vec<u8>, transform: &Transform, orientation: Option<u
             text = text.replace(x, "\u{0}").replace(y, x).replace('\u{0}', y);
         }
     }
+    if transform.effect == Effect::Reduced {
+        let Transform { from, to, .. } = transform;
+        let sides = [(from.width, to.width), (from.height, to.height)];
+        for (index, names) in SIDES.into_iter().enumerate() {
+            for (name, (from, to)) in names.into_iter().zip(sides) {
+                text = with_values(&text, name, |old| match index {
+                    RESOLUTION => reduced(old, to, from),
+                    _ => to.to_string(),
+                });
+            }
+        }
+    }
     if let Some(orientation) = orientation {
-        text = with_orientation(&text, orientation);
+        text = with_values(&text, "tiff:Orientation", |_| orientation.to_string());
     }
     *packet = text.into_bytes();
 }
 
-/// Replaces the value of `tiff:Orientation`, an attribute (`="6"`) or an element (`>6<`), if there
-/// is one.
-fn with_orientation(text: &str, orientation: u16) -> String {
-    let mut parts = text.split("tiff:Orientation");
+/// A fraction, as `300/1`, times `to` over `from`; another text as it is.
+fn reduced(fraction: &str, to: usize, from: usize) -> String {
+    let (n, d) = fraction.split_once('/').unwrap_or((fraction, "1"));
+    let scaled = |text: &str, by: usize| text.parse::<u64>().ok()?.checked_mul(by as u64);
+    match scaled(n, to).zip(scaled(d, from)) {
+        Some((n, d)) => format!("{n}/{d}"),
+        None => fraction.into(),
+    }
+}
+
+/// Replaces the values of a property, attributes (`="6"`) or elements (`>6<`), which are whole numbers
+/// or fractions of them.
+fn with_values(text: &str, name: &str, new_value: impl Fn(&str) -> String) -> String {
+    let mut parts = text.split(name);
     let mut new = String::from(parts.next().unwrap_or_default());
     for part in parts {
-        new.push_str("tiff:Orientation");
+        new.push_str(name);
         let value = part.trim_start_matches(|c: char| "=\"'> \n\t".contains(c));
-        let after = value.trim_start_matches(|c: char| c.is_ascii_digit());
-        if after.len() < value.len() {
+        let after = value.trim_start_matches(|c: char| c.is_ascii_digit() || c == '/');
+        let old = &value[..value.len() - after.len()];
+        // An element's end begins with a slash.
+        if old.starts_with(|c: char| c.is_ascii_digit()) {
             new.push_str(&part[..part.len() - value.len()]);
-            new.push_str(&orientation.to_string());
+            new.push_str(&new_value(old));
             new.push_str(after);
         } else {
             new.push_str(part);

@@ -1,6 +1,9 @@
 //! `normalize`, `transpose`, `rotate`, `flip`: every operation that makes images.
 
+use super::frames::{frames, has_frames};
 use super::single::single;
+use super::split::split;
+use super::stack::stack;
 use crate::batch::conversion::Conversion;
 use crate::batch::histogram::Set;
 use crate::batch::key::Job;
@@ -53,12 +56,16 @@ pub(super) fn check(set: &WholeSet, conversion: &Conversion, files: &Files) -> R
         places::keep_report_off(report, &[], &[range])?;
     }
     ensure!(
+        !(set.across && files.stack),
+        "--stack gives all pages one range: --across is for results in files of their own"
+    );
+    ensure!(
         !(set.across && batch.watching.watch),
         "--across measures all images first, and --watch does not know those to come: \
          count such images with gpuimg histogram, and give --range-from FILE"
     );
     if set.across {
-        conversion.items.can_be_read_twice()?;
+        conversion.items.can_be_read_twice("--across")?;
     }
     Ok(())
 }
@@ -117,7 +124,10 @@ pub(super) fn of_set<'a>(
         .into_counts()
         .and_then(|counts| OfSet::new(op, counts));
     let of_set = of_set.with_context(|| format!("no range from {}", of.display()))?;
-    Ok(Measured::Set(of_set))
+    Ok(Measured::Set(match set.range_from {
+        None => of_set.on_its_images(),
+        Some(_) => of_set,
+    }))
 }
 
 /// Where the range of a set comes from.
@@ -153,7 +163,24 @@ pub(super) fn convert(
         sync: files.sync,
         depth: files.depth.map(Depth::from),
         auto_orient: files.auto_orient,
+        fit: files.fit,
     };
+    if files.stack {
+        return stack(ops, asked, destination, common, batch.verbosity.quiet);
+    }
+    if files.split {
+        return split(ops, asked, &destination, common, batch.verbosity.quiet);
+    }
+    if has_frames(
+        asked,
+        &destination,
+        common.reading.raw.as_ref(),
+        batch.wanted(),
+    )
+    .map_err(usage)?
+    {
+        return frames(ops, asked, &destination, common, batch.verbosity.quiet);
+    }
     let (input, output) = match (&asked.naming, asked.items.items.as_slice()) {
         (Naming::File(path), [item]) if !batch.wanted() => (&item.input, path),
         _ => return batch::convert(ops, job, (asked, follow), &destination, batch, common),

@@ -160,5 +160,6 @@ fn word(field: Field) -> &'static str {
         Field::Profile => "ICC",
         Field::Xmp => "XMP",
         Field::Records => "header records",
+        Field::Stretch => "--undo",
     }
 }

@@ -55,6 +55,7 @@ fn projections(
         sync: output.sync,
         depth: None,
         auto_orient: false,
+        fit: None,
     };
     let target = to.create()?;
     let mut all = Partial::read(first)?;

@@ -162,5 +162,6 @@ fn destination(
         sync: files.sync,
         depth: None,
         auto_orient: false,
+        fit: None,
     })
 }

@@ -5,8 +5,8 @@ use crate::device::Devices;
 use crate::ops::{Operation, chain};
 use crate::options::Common;
 use crate::pipeline::{Destination, Done, Resources, one_image};
+use crate::timing::Report;
 use crate::timing::page::Track;
-use crate::timing::{FileCounts, Report};
 use anyhow::Result;
 use std::path::Path;
 
@@ -31,15 +31,7 @@ pub fn single(
         gpu_times: common.stats.is_some(),
     };
     let done = one_image(ops, input, output, &resources)?;
-    if !quiet {
-        let file = input.display().to_string();
-        for sentence in done.sentences(common.verbose) {
-            console::tell(&format!("gpuimg: {}", sentence.replace("{file}", &file)));
-        }
-        if common.verbose && common.stats.is_none() {
-            console::tell(&format!("gpuimg: {file}: {}", done.device));
-        }
-    }
+    describe(&done, &input.display().to_string(), common, quiet);
     let Some(form) = &common.stats else {
         return Ok(done);
     };
@@ -52,28 +44,52 @@ pub fn single(
         input.display(),
         done.shape
     );
-    let mut report = Report {
-        verb: chain::name(ops),
+    let mut times = Report {
         title: console::printable(&title).into(),
-        files: FileCounts {
-            files: 1,
-            done: 1,
-            failed: done.damage.is_some().into(),
-            ..FileCounts::default()
-        },
-        threads: 1,
         timeline: Some(done.timeline.clone()),
-        peaks: devices.peaks(),
         wall: done.timeline.wall(),
-        ..Report::default()
+        ..report(ops, &devices)
     };
-    report.add(&done.timeline, &done.device, done.found.pages.len());
+    times.files.files = 1;
+    record(&mut times, &done, &input.display().to_string(), common);
+    times.peaks = devices.peaks();
+    form.deliver(&times)?;
+    Ok(done)
+}
+
+/// Prints on standard error what the user of an image should know of it.
+pub fn describe(done: &Done, file: &str, common: &Common, quiet: bool) {
+    if quiet {
+        return;
+    }
+    for sentence in done.sentences(common.verbose) {
+        console::tell(&format!("gpuimg: {}", sentence.replace("{file}", file)));
+    }
+    if common.verbose && common.stats.is_none() {
+        console::tell(&format!("gpuimg: {file}: {}", done.device));
+    }
+}
+
+/// The report of operations on images of one thread, of which none is done yet.
+pub fn report(ops: &[&dyn Operation], devices: &Devices) -> Report {
+    Report {
+        verb: chain::name(ops),
+        title: format!("{} - → -", chain::title(ops)),
+        threads: 1,
+        peaks: devices.peaks(),
+        ..Report::default()
+    }
+}
+
+/// Adds an image to a report.
+pub fn record(times: &mut Report, done: &Done, file: &str, common: &Common) {
+    times.files.done += 1;
+    times.files.failed += usize::from(done.damage.is_some());
+    times.add(&done.timeline, &done.device, done.found.pages.len());
     if common.draws() {
-        report.tracks.push(Track {
-            name: input.display().to_string(),
+        times.tracks.push(Track {
+            name: file.into(),
             timeline: done.timeline.clone(),
         });
     }
-    form.deliver(&report)?;
-    Ok(done)
 }

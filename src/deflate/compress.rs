@@ -5,6 +5,7 @@ mod block;
 mod dynamic_header;
 mod huffman;
 mod matches;
+mod prices;
 mod put_simd;
 mod quick;
 mod token;

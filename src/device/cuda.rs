@@ -12,12 +12,15 @@ mod kernel;
 mod memory;
 mod module;
 mod pinned;
+mod residents;
 mod staging;
 mod stream;
 mod waiting;
 
 pub use context::{Facts, Gpu};
+pub(super) use error::in_words;
 pub use kernel::{Grid, Kernel};
 pub use memory::Buffer;
 pub use pinned::Pinned;
+pub use residents::Tenant;
 pub use stream::Arg;

@@ -1,5 +1,8 @@
 //! How long each device takes for an image, from what it must move; the rates were measured.
 
+use std::env;
+use std::sync::LazyLock;
+
 /// The bytes that an operation on one image makes each device move.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
@@ -13,11 +16,37 @@ pub struct Work {
     pub decoded: u64,
 }
 
+impl Work {
+    /// Of samples that are read or written once, and copied to a GPU or back.
+    pub fn moving(bytes: usize) -> Work {
+        Work {
+            touched: bytes as u64,
+            transferred: bytes as u64,
+            ..Work::default()
+        }
+    }
+}
+
 /// Start-up time of CUDA with a warm driver, in seconds: 0.20–0.33 were measured on H100 hosts.
 const GPU_START: f64 = 0.25;
+
+/// `GPU_START`, or the seconds of `GPUIMG_GPU_START`: with 0, tests on small images start GPUs too.
+fn gpu_start() -> f64 {
+    static START: LazyLock<f64> = LazyLock::new(|| {
+        let asked = env::var("GPUIMG_GPU_START").ok();
+        asked
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(GPU_START)
+    });
+    *START
+}
+
 /// Seconds that the GPUs must save a batch before they are started: their start, and the time that
 /// it takes from the cores.
-pub const WORTH_STARTING: f64 = 2.0 * GPU_START;
+pub fn worth_starting() -> f64 {
+    2.0 * gpu_start()
+}
+
 /// Bytes a second over PCIe with pinned memory, including the time of pinning (PCIe 4.0 × 16 lanes;
 /// 5.0 is faster).
 const GPU_TRANSFER: f64 = 15e9;
@@ -45,7 +74,7 @@ pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
     let cpu = work.touched as f64 / (CPU_CORE * cores as f64).min(CPU_ALL)
         + compressed / CPU_ENCODES
         + decoded / CPU_DECODES;
-    let start = if started { 0.0 } else { GPU_START };
+    let start = if started { 0.0 } else { gpu_start() };
     let gpu = start
         + work.transferred as f64 / GPU_TRANSFER
         + compressed / GPU_ENCODES

@@ -1,11 +1,13 @@
 //! The GPU work on one image: copies and launches are queued in order, without waiting until a
 //! result is needed; each is timed by the GPU's own events and recorded in the timeline.
 
-use super::cuda::{Arg, Buffer, Gpu, Kernel, Pinned};
+use super::cuda::{Arg, Buffer, Gpu, Kernel, Pinned, Tenant, in_words};
 use crate::timing::{Limit, Timeline};
 use anyhow::{Context, Result, anyhow};
 use cudarc::driver::CudaEvent;
+use std::any::Any;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Fewer bytes than this are copied faster through the driver's staging memory than they are
@@ -120,6 +122,16 @@ impl Job<'_, '_> {
         self.gpu.ordinal()
     }
 
+    /// What is kept on this GPU for `tenant`; made by `make`, which waits for what it queues, if there is nothing yet.
+    pub fn kept<T: Any + Send + Sync>(
+        &mut self,
+        tenant: &Tenant,
+        make: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<Arc<T>> {
+        let gpu = self.gpu;
+        gpu.kept(tenant, || make(self))
+    }
+
     /// Waits for everything queued on the stream, so that other streams may use its buffers.
     pub fn wait_for_stream(&mut self) -> Result<()> {
         self.gpu.wait()?;
@@ -205,15 +217,15 @@ impl Job<'_, '_> {
         })
     }
 
-    /// Queues a copy of `buffer` over the image's memory.
-    pub fn download(&mut self, buffer: &Buffer) -> Result<()> {
+    /// Queues a copy of `buffer` over the beginning of the image's memory, of at least as many bytes.
+    pub fn download_first(&mut self, buffer: &Buffer) -> Result<()> {
         let name = if self.host.direct() {
             "download"
         } else {
             "download, unpinned"
         };
         self.timed(name, buffer.len() as u64, Limit::Pcie, |job| {
-            job.host.download(buffer)
+            job.host.download_part(0..buffer.len(), buffer, 0)
         })
     }
 
@@ -296,12 +308,11 @@ impl Job<'_, '_> {
         queue: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
         self.queued = true;
-        let failed = || format!("the GPU failed at {name}");
         if !self.timeline.gpu_times {
-            return queue(self).with_context(failed);
+            return queue(self).context(name);
         }
         let before = self.gpu.event()?;
-        queue(self).with_context(failed)?;
+        queue(self).context(name)?;
         let after = self.gpu.event()?;
         self.pending.push(Pending {
             name,
@@ -342,6 +353,7 @@ impl Job<'_, '_> {
 fn elapsed(before: &CudaEvent, after: &CudaEvent) -> Result<Duration> {
     let ms = before
         .elapsed_ms(after)
-        .map_err(|error| anyhow!("the GPU's clock: {error}"))?;
+        .map_err(in_words)
+        .context("the GPU's clock")?;
     Ok(Duration::from_secs_f64(f64::from(ms).max(0.0) / 1e3))
 }

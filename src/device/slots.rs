@@ -1,7 +1,11 @@
 //! How many images use a GPU at the same time: enough to keep it busy, and few enough that their
 //! threads do not wait for one another in the driver.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
+
+use crate::sync::{Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Images that use one GPU at the same time. On an H200 with 16 cores, 12 workers reached 0.96 of
 /// the files a second that 16 reached, 24 only 0.92, and 48 only 0.74.

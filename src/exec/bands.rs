@@ -318,6 +318,9 @@ pub fn run(
     bytes: usize,
 ) -> Result<Executed> {
     let shape = image.shape();
+    if task.op.made(shape.depth) != shape.depth {
+        return Err(anyhow!("samples of 32 bits are not cut into bands").context(NoMemory));
+    }
     let plan = Plan::new(shape, task.op.access())?;
     let mut memory = HostMemory::from(image.into_samples());
     let mut moved = match plan.turn {

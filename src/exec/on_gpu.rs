@@ -39,7 +39,7 @@ pub fn run_on_gpu(
     match whole {
         Ok(Executed { result, summary }) => Ok(OnGpu {
             executed: Executed {
-                result: result.try_map(|delivered| Ok(delivered.in_memory(memory)))?,
+                result: result.try_map(|delivered| delivered.in_memory(memory))?,
                 summary,
             },
             in_bands: false,

@@ -4,9 +4,10 @@
 use super::png;
 use crate::codec::deflated::{Deflated, Segments};
 use crate::device::job::Job;
-use crate::image::{HostMemory, Image, Shape};
+use crate::image::{HostMemory, Image, Samples, Shape};
 use crate::ops::DeviceImage;
 use anyhow::Result;
+use rayon::prelude::*;
 
 /// The pixels of an image, in host memory or on a GPU.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl Delivered {
     pub fn from_device(image: &DeviceImage, form: Form, job: &mut Job) -> Result<Delivered> {
         match form {
             Form::Samples => {
-                job.download(&image.samples)?;
+                job.download_first(&image.samples)?;
                 Ok(Delivered::Samples(image.shape))
             }
             Form::Png => Ok(Delivered::Png(png::compress(image, job)?)),
@@ -60,10 +61,26 @@ impl Delivered {
     }
 
     /// The pixels in the job's `memory`.
-    pub fn in_memory(self, memory: HostMemory) -> Pixels {
-        match self {
+    ///
+    /// # Errors
+    /// No host memory for samples of fewer bits than were read.
+    pub fn in_memory(self, memory: HostMemory) -> Result<Pixels> {
+        Ok(match self {
+            Delivered::Samples(shape) if shape.bytes() < memory.len() => {
+                Pixels::Host(beginning(&memory, shape)?)
+            }
             Delivered::Samples(shape) => Pixels::Host(memory.into_image(shape)),
             Delivered::Png(segments) => Pixels::Deflated(Deflated::new(segments, memory)),
-        }
+        })
     }
+}
+
+/// The beginning of `memory` as the samples of an image.
+fn beginning(memory: &[u8], shape: Shape) -> Result<Image> {
+    const PIECE: usize = 1 << 20;
+    let mut samples = Samples::any(&shape)?;
+    let pieces = samples.as_bytes_mut().par_chunks_mut(PIECE);
+    let pieces = pieces.zip(memory.par_chunks(PIECE));
+    pieces.for_each(|(to, from)| to.copy_from_slice(&from[..to.len()]));
+    Ok(Image::new(shape, samples))
 }

@@ -33,9 +33,7 @@ impl Source {
     /// it may have no end.
     pub fn open(path: &Path) -> Result<Source> {
         if path == Path::new("-") {
-            let about = rustix::fs::fstat(rustix::stdio::stdin()).map_err(io::Error::from);
-            let kind = FileType::from_raw_mode(about.map_err(plain)?.st_mode);
-            ensure!(!kind.is_char_device(), "{DEVICE}");
+            check_stdin()?;
             return Source::drain(io::stdin().lock());
         }
         Source::found(path, true)
@@ -117,12 +115,15 @@ impl Source {
             "it goes on after {most} bytes, half of the memory that is free"
         );
         traffic.bytes.store(bytes.len() as u64, Ordering::Relaxed);
-        Ok(Source {
-            len: bytes.len() as u64,
-            data: Data::Memory(bytes),
-            path: None,
+        Ok(Source::drained(bytes, traffic))
+    }
+
+    /// A source of bytes that were read before.
+    pub(super) fn drained(bytes: Vec<u8>, traffic: Traffic) -> Source {
+        Source {
             traffic,
-        })
+            ..Source::memory(bytes)
+        }
     }
 
     /// Bytes in the source.
@@ -172,6 +173,17 @@ impl Source {
         self.read_at(&mut bytes, 0)?;
         Ok(bytes)
     }
+}
+
+/// Refuses a terminal or another device as standard input, which may have no end.
+///
+/// # Errors
+/// Such a device.
+pub(super) fn check_stdin() -> Result<()> {
+    let about = rustix::fs::fstat(rustix::stdio::stdin()).map_err(io::Error::from);
+    let kind = FileType::from_raw_mode(about.map_err(plain)?.st_mode);
+    ensure!(!kind.is_char_device(), "{DEVICE}");
+    Ok(())
 }
 
 /// The error for an input that is a device.

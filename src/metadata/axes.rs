@@ -1,5 +1,6 @@
 //! The axes along which the pages of a stack lie.
 
+use anyhow::{Result, ensure};
 use std::fmt;
 
 /// An axis of a stack.
@@ -41,6 +42,13 @@ impl Axes {
         found.map_or(1, |(_, size)| *size)
     }
 
+    /// The place of a page on an axis.
+    pub fn place(&self, page: usize, axis: Axis) -> usize {
+        let before = self.0.iter().take_while(|(known, _)| *known != axis);
+        let stride: usize = before.map(|(_, size)| size).product();
+        page / stride % self.size(axis)
+    }
+
     /// For each page of the stack without `axis`, in order, the pages along it.
     pub fn groups(&self, axis: Axis) -> Vec<Vec<usize>> {
         let before = self.0.iter().take_while(|(known, _)| *known != axis);
@@ -61,6 +69,89 @@ impl fmt::Display for Axes {
     }
 }
 
+/// Where a page of a file is: its number, and its places on the axes, all counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its number in the file.
+    pub page: usize,
+    /// Its channel.
+    pub c: usize,
+    /// Its slice.
+    pub z: usize,
+    /// Its frame.
+    pub t: usize,
+}
+
+/// A part of a stack: so many neighbouring places on each axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The axes of the whole stack.
+    pub whole: Axes,
+    /// On each of them, in their order, the first place that is taken, and how many are.
+    places: [(usize, usize); 3],
+}
+
+impl Part {
+    /// The places from the first to the last of these ranges, counted from 0; all of the other axes.
+    ///
+    /// # Errors
+    /// Places that the stack does not have.
+    pub fn new(whole: Axes, ranges: &[(Axis, usize, usize)]) -> Result<Part> {
+        let mut places = whole.0.map(|(_, size)| (0, size));
+        for &(axis, first, last) in ranges {
+            let size = whole.size(axis);
+            ensure!(
+                last < size,
+                "it has {size} of {axis}, no {axis} {}",
+                last + 1
+            );
+            for ((known, _), place) in whole.0.iter().zip(&mut places) {
+                if *known == axis {
+                    *place = (first, last - first + 1);
+                }
+            }
+        }
+        Ok(Part { whole, places })
+    }
+
+    /// The part that neighbouring pages make; `None` if they are no such part.
+    pub fn of_pages(whole: Axes, first: usize, last: usize) -> Option<Part> {
+        let ranges = whole.0.map(|(axis, _)| {
+            let (first, last) = (whole.place(first, axis), whole.place(last, axis));
+            (axis, first.min(last), last)
+        });
+        let part = Part::new(whole, &ranges).ok()?;
+        part.pages().into_iter().eq(first..=last).then_some(part)
+    }
+
+    /// The axes of the part.
+    pub fn axes(&self) -> Axes {
+        let mut axes = self.whole;
+        for ((_, size), (_, count)) in axes.0.iter_mut().zip(self.places) {
+            *size = count;
+        }
+        axes
+    }
+
+    /// The first place that is taken on an axis, and how many are.
+    pub fn places(&self, axis: Axis) -> (usize, usize) {
+        let mut all = self.whole.0.iter().zip(self.places);
+        let found = all.find(|((known, _), _)| *known == axis);
+        found.map_or((0, 1), |(_, places)| places)
+    }
+
+    /// The pages of the part, in their order.
+    pub fn pages(&self) -> Vec<usize> {
+        let taken = |page: &usize| {
+            self.whole.0.iter().all(|(axis, _)| {
+                let (first, count) = self.places(*axis);
+                (first..first + count).contains(&self.whole.place(*page, *axis))
+            })
+        };
+        (0..self.whole.pages().unwrap_or(0)).filter(taken).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +164,16 @@ mod tests {
         assert_eq!(axes.groups(Axis::Z), z);
         assert_eq!(axes.groups(Axis::C)[5], [10, 11]);
         assert_eq!(axes.groups(Axis::T)[1], [1, 7]);
+        let part = Part::new(axes, &[(Axis::C, 1, 1), (Axis::Z, 0, 1)]).expect("there");
+        assert_eq!(part.pages(), [1, 3, 7, 9]);
+        assert_eq!(part.axes().to_string(), "2 z × 2 t");
+        assert_eq!(
+            Part::of_pages(axes, 2, 5).map(|part| part.places(Axis::Z)),
+            Some((1, 2))
+        );
+        assert_eq!(Part::of_pages(axes, 1, 2), None);
+        assert_eq!(Part::of_pages(axes, 4, 7), None);
+        assert!(Part::new(axes, &[(Axis::T, 1, 2)]).is_err());
         let huge = Axes([(Axis::C, usize::MAX), (Axis::Z, 3), (Axis::T, 1)]);
         assert_eq!(huge.pages(), None);
     }

@@ -13,6 +13,8 @@ pub enum Effect {
     Arithmetic,
     /// Moves pixels.
     Moves(PixelMap),
+    /// Makes the image smaller: each pixel is the average of several.
+    Reduced,
 }
 
 /// The transform applied to a page, by which its metadata are updated.
@@ -37,6 +39,11 @@ impl Transform {
             || self.from.depth != self.to.depth
     }
 
+    /// Whether pixels are other ones than before: at another place, or averages of several.
+    pub fn changes_places(&self) -> bool {
+        matches!(self.effect, Effect::Moves(_) | Effect::Reduced)
+    }
+
     /// Whether rows became columns.
     pub fn is_transposed(&self) -> bool {
         matches!(self.effect, Effect::Moves(turn) if turn.transposed)
@@ -56,6 +63,13 @@ pub struct PixelMap {
 }
 
 impl PixelMap {
+    /// No change.
+    pub const NONE: PixelMap = PixelMap {
+        transposed: false,
+        mirror_x: false,
+        mirror_y: false,
+    };
+
     /// The symmetries that TIFF's orientations 1 to 8 apply before an image is shown.
     const ORIENTATIONS: [PixelMap; 8] = {
         const fn turn(transposed: bool, mirror_x: bool, mirror_y: bool) -> PixelMap {

@@ -14,33 +14,29 @@
 //! rounding the product moves it by at most 2⁻³⁸; neither brings it below the whole number that it
 //! reached, nor, while n ≤ 2³⁶, from k + 1 − 1/n or less up to k + 1. For x < 0 take b rounded down, and
 //! the same holds of the ceiling of −x·b. So U is exact, |U| < 2³⁴, and so is the last quotient
-//! (`quotient::floored`).
+//! (`quotient::floored`). Where the quotient is no nearer to a half than 2⁻³⁰, which is nearly everywhere, one
+//! rounded to nearest tells as much (`cpu`, and in pairs of single precision kernels/calibrate.cu).
 
+mod cpu;
 mod factors;
 mod hot;
 mod resident;
 
 use super::never_wide;
-use super::quotient::{floored, sample};
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, with_samples,
 };
 use crate::device::Work;
-use crate::device::cpu::{LANES, Sample};
-use crate::device::cuda::Arg;
+use crate::device::cuda::{Arg, Tenant};
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Samples, Shape, Values};
 use crate::metadata::Effect;
 use crate::timing::Timeline;
 use anyhow::{Context, Result, ensure};
 use factors::{Factor, Lanes};
-use rayon::prelude::*;
-use resident::Resident;
+use resident::frames;
 use serde::{Serialize, Serializer};
 use std::fmt;
-
-/// Samples of a piece of parallel work: whole lanes.
-const CHUNK: usize = 512 * LANES;
 
 /// A dark frame or a flat field.
 #[derive(Clone, Debug)]
@@ -66,7 +62,8 @@ pub struct Calibrate {
     factors: Vec<Factor>,
     offset: i32,
     hot: Option<u16>,
-    resident: Resident,
+    /// Keeps the frames on GPUs.
+    tenant: Tenant,
 }
 
 impl Calibrate {
@@ -124,7 +121,7 @@ impl Calibrate {
             factors,
             offset,
             hot,
-            resident: Resident::default(),
+            tenant: Tenant::default(),
         })
     }
 
@@ -223,6 +220,11 @@ impl Operation for Calibrate {
     }
 }
 
+/// What the kernel takes for a flat field with the mean `sum`/`pixels`.
+pub(crate) fn factor(sum: u64, pixels: u64) -> [u64; 4] {
+    Factor { sum, pixels }.packed()
+}
+
 impl Bound for &Calibrate {
     fn naive(&self, image: &Image) -> Result<OpResult> {
         let shape = image.shape();
@@ -280,7 +282,7 @@ impl Bound for &Calibrate {
         let shape = image.shape;
         self.same_shape(shape)?;
         let form = shape.sample_form();
-        let frames = self.resident.on(job, self)?;
+        let frames = frames(job, self)?;
         let [calibrate] = job.kernels("calibrate", ["calibrate"], &form)?;
         let bytes = shape.bytes() as u64;
         let passes = 2 + u64::from(self.dark.is_some()) + u64::from(self.flat.is_some());
@@ -317,70 +319,5 @@ impl Bound for &Calibrate {
         // SAFETY: the arguments are those of the kernel's header, and both buffers have its samples.
         unsafe { job.launch(&hot, grid, 2 * bytes, &args) }?;
         Ok(OpResult::Image(DeviceImage { shape, samples }))
-    }
-}
-
-impl Calibrate {
-    fn on_cores<T: Frameable>(&self, samples: &mut [T], lanes: &Lanes) {
-        // What stands for the samples of a frame that is not there, too much for a stack.
-        let filled = |value: u16| Vec::from_iter(std::iter::repeat_n(T::from_value(value), CHUNK));
-        let (zero, one) = (filled(self.values.zero()), filled(1));
-        let shift = f64::from(self.shift());
-        let (dark, flat) = (T::samples(&self.dark), T::samples(&self.flat));
-        let chunks = samples.par_chunks_mut(CHUNK).enumerate();
-        chunks.for_each(|(index, samples)| {
-            let range = index * CHUNK..index * CHUNK + samples.len();
-            let d = dark.map_or(&zero[..samples.len()], |dark| &dark[range.clone()]);
-            let q = flat.map_or(&one[..samples.len()], |flat| &flat[range]);
-            calibrate_chunk(samples, d, q, lanes, shift);
-        });
-    }
-}
-
-/// Samples of a type that a frame may have.
-trait Frameable: Sample {
-    /// The samples of a frame of this type.
-    fn samples(frame: &Option<Image>) -> Option<&[Self]>;
-}
-
-impl Frameable for u8 {
-    fn samples(frame: &Option<Image>) -> Option<&[u8]> {
-        match frame.as_ref()?.samples() {
-            Samples::U8(samples) => Some(samples),
-            _ => None,
-        }
-    }
-}
-
-impl Frameable for u16 {
-    fn samples(frame: &Option<Image>) -> Option<&[u16]> {
-        match frame.as_ref()?.samples() {
-            Samples::U16(samples) => Some(samples),
-            _ => None,
-        }
-    }
-}
-
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl+avx512dq", "x86_64+avx2"))]
-fn calibrate_chunk<T: Sample>(p: &mut [T], d: &[T], q: &[T], lanes: &Lanes, shift: f64) {
-    let blocks = p
-        .chunks_mut(LANES)
-        .zip(d.chunks(LANES).zip(q.chunks(LANES)));
-    for (p, (d, q)) in blocks {
-        for (lane, (p, (&d, &q))) in p.iter_mut().zip(d.iter().zip(q)).enumerate() {
-            let x = f64::from(i32::from(p.value()) - i32::from(d.value()));
-            let q = f64::from(q.value());
-            let rest = match x < 0.0 {
-                true => lanes.down[lane],
-                false => lanes.up[lane],
-            };
-            let twice = x * lanes.whole[lane] + (x * rest).floor();
-            let out = floored(twice + q, 2.0 * q) + shift;
-            let out = out.max(0.0).min(f64::from(T::FULL.value()));
-            *p = match lanes.is_alpha[lane] {
-                true => *p,
-                false => sample(out),
-            };
-        }
     }
 }

@@ -10,6 +10,7 @@ use crate::device::cpu::{self, LANES, Sample};
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Shape};
+use crate::simd::per_level;
 use crate::timing::Timeline;
 use anyhow::Result;
 
@@ -135,20 +136,23 @@ pub(super) fn fold_ranges(mut a: MinMaxLanes, b: MinMaxLanes) -> MinMaxLanes {
     a
 }
 
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
-pub(super) fn min_max_chunk<T: Sample>(samples: &[T]) -> MinMaxLanes {
-    let mut min = [T::FULL; LANES];
-    let mut max = [T::ZERO; LANES];
-    let (blocks, rest) = samples.as_chunks::<LANES>();
-    for (lane, &value) in rest.iter().enumerate() {
-        min[lane] = value;
-        max[lane] = value;
-    }
-    for block in blocks {
-        for lane in 0..LANES {
-            min[lane] = min[lane].min(block[lane]);
-            max[lane] = max[lane].max(block[lane]);
+per_level! {
+    highest Avx512;
+
+    pub(super) fn min_max_chunk[T: Sample](samples: &[T]) -> MinMaxLanes {
+        let mut min = [T::FULL; LANES];
+        let mut max = [T::ZERO; LANES];
+        let (blocks, rest) = samples.as_chunks::<LANES>();
+        for (lane, &value) in rest.iter().enumerate() {
+            min[lane] = value;
+            max[lane] = value;
         }
+        for block in blocks {
+            for lane in 0..LANES {
+                min[lane] = min[lane].min(block[lane]);
+                max[lane] = max[lane].max(block[lane]);
+            }
+        }
+        (min.map(Sample::value), max.map(Sample::value))
     }
-    (min.map(Sample::value), max.map(Sample::value))
 }

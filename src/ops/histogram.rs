@@ -72,6 +72,17 @@ impl Counts {
         self.bins.chunks_exact(values(self.depth))
     }
 
+    /// The same without samples of these values in memory.
+    pub fn without(&self, samples: &[u16]) -> Counts {
+        let mut kept = self.clone();
+        for bins in kept.bins.chunks_exact_mut(values(self.depth)) {
+            samples
+                .iter()
+                .for_each(|&sample| bins[usize::from(sample)] = 0);
+        }
+        kept
+    }
+
     /// The ranges of the colour channels between the percentiles of `clip`: one for all, or one for
     /// each.
     pub fn ranges(&self, clip: Clip, per_channel: bool) -> Vec<(u16, u16)> {
@@ -95,7 +106,8 @@ impl Counts {
 /// the same.
 impl fmt::Debug for Counts {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let bins = crc32fast::hash(bytemuck::cast_slice(&self.bins));
+        let bins: Vec<u64> = self.bins.iter().map(|bin| bin.to_le()).collect();
+        let bins = crc32fast::hash(bytemuck::cast_slice(&bins));
         f.debug_struct("Counts")
             .field("channels", &self.channels)
             .field("depth", &self.depth)

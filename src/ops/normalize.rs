@@ -6,40 +6,40 @@
 //! `out = lo + floor((clamp(p, min, max) − min)·(hi − lo) / d + 1/2)`, which in integers is
 //! `lo + (x·(hi − lo) + ⌊d/2⌋) / d` and cannot overflow 32 bits (65535² + 32767 < 2³²).
 //! The range is that of the samples, or lies between two of their percentiles (`--clip`), or is
-//! given.
+//! given. Values of `--ignore` do not count in it.
 //! Alpha neither counts nor changes. A flat channel (d = 0) keeps its values. Samples of 32 bits become
 //! 16 or 8 by the same formula (`wide`).
 
 mod lanes;
 mod range;
 mod scale;
+mod stretch;
 mod wide;
 
-use super::extremes::{DeviceExtremes, Ranges};
-use super::histogram::Clip;
+use super::extremes::Ranges;
+use super::histogram::{Clip, Counts};
 use super::wide::finite;
-use super::{
-    Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Scope, Statistic, Statistics,
-    Summary, Verb, never_wide, with_samples,
-};
+use super::{Access, Bound, Operation, SampleTypes, Scope, Statistic, Statistics, Verb};
 use crate::device::Work;
-use crate::device::cuda::Arg;
-use crate::device::job::Job;
-use crate::image::{Depth, Image, Samples, Shape};
+use crate::image::number::{self, Number};
+use crate::image::{Depth, Image, Shape, Values};
 use crate::metadata::Effect;
-use crate::timing::Timeline;
-use anyhow::{Context, Result, bail};
-use lanes::{ScaleLanes, scale_all};
-pub use range::Range;
-use scale::Scale;
+use anyhow::{Result, bail, ensure};
+pub use range::{InputRange, Range};
+use stretch::{Known, Stretch};
 
 /// Stretch the range of values to the full depth, exactly rounded
 #[derive(clap::Args, Clone, Debug, Default, serde::Serialize)]
 #[group(skip)]
 pub struct Normalize {
-    /// Take this input range instead of the image's own minimum and maximum; values outside are clamped to it. Signed images have signed values
-    #[arg(long, value_name = "MIN:MAX", allow_hyphen_values = true, conflicts_with_all = ["range_from", "across"])]
-    pub range: Option<Range>,
+    /// Take this input range instead of the image's own minimum and maximum; values outside are clamped to it. Signed images have signed values. auto-window takes the window of each file (DICOM)
+    #[arg(long, value_name = "MIN:MAX|auto-window", allow_hyphen_values = true, conflicts_with_all = ["range_from", "across"])]
+    pub range: Option<InputRange>,
+
+    /// Take this window as the input range: WIDTH values around CENTER, as CT images are shown
+    #[arg(long, value_name = "CENTER:WIDTH", allow_hyphen_values = true, conflicts_with_all = ["range", "range_from", "across"], value_parser = Range::of_window)]
+    #[serde(skip)]
+    pub window: Option<Range>,
 
     /// Stretch to this output range instead of the whole depth (0:65535, or 0:255 for 8 bits; -32768:32767, or -128:127 for signed ones)
     #[arg(long, value_name = "LO:HI", allow_hyphen_values = true, value_parser = Range::of_results)]
@@ -50,13 +50,28 @@ pub struct Normalize {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nan: Option<f32>,
 
-    /// Measure and stretch each colour channel by itself
-    #[arg(long, conflicts_with = "range")]
+    /// Measure and stretch each colour channel by itself, and of a stack whose metadata name an axis of channels the pages of each
+    #[arg(long, conflicts_with_all = ["range", "window"])]
     pub per_channel: bool,
 
     /// Leave out the darkest LOW and the brightest 100 − HIGH percent when the range is measured, as 0.1:99.9
-    #[arg(long, value_name = "LOW:HIGH", conflicts_with = "range")]
+    #[arg(long, value_name = "LOW:HIGH", conflicts_with_all = ["range", "window"])]
     pub clip: Option<Clip>,
+
+    /// Leave out samples of these values when the range is measured, as 0 or 0,65535: they mean that there is no data
+    #[arg(long, value_name = "VALUES", value_delimiter = ',', allow_hyphen_values = true, value_parser = range::value, conflicts_with_all = ["range", "window"])]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<Number>,
+
+    /// Write samples without sign, 0 the least, of images that have one
+    #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unsigned: bool,
+
+    /// Write the range into the file, for gpuimg restore to give the values back: PNG, TIFF and FITS have a place for it
+    #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub undo: bool,
 
     /// Of which pages of a stack the range is measured: of all, so that none flickers, or of each by itself
     #[arg(long, value_name = "SCOPE", default_value = "stack")]
@@ -68,19 +83,25 @@ impl Verb for Normalize {
     const ALIASES: &'static [&'static str] = &["normalise"];
     const EXAMPLES: &'static str = "Examples:\n\
 \x20 gpuimg normalize in.png out.png                   its range to 0…65535\n\
-\x20 gpuimg normalize in.tif preview.png --depth 8     a preview for a screen\n\
+\x20 gpuimg normalize in.tif preview.jpg --depth 8 --clip 0.1:99.9 --fit 1024\n\
 \x20 gpuimg normalize --clip 0.1:99.9 in.tif out.tif   without the outliers\n\
 \x20 gpuimg normalize --range 400:3700 in.tif out.tif  a window of your own\n\
+\x20 gpuimg normalize --window 40:400 ct.tif ct.png    the same, as CT has them\n\
+\x20 gpuimg normalize --ignore 0 in.tif out.tif        without what is no data\n\
 \x20 gpuimg normalize series/ out/ --across            one contrast for a series\n\
 \x20 gpuimg normalize - - --format png < in.tif > out.png";
     const MEASURES: bool = true;
 
     fn operation(self) -> Box<dyn Operation> {
-        Box::new(self)
+        Box::new(Normalize {
+            range: self.range.or(self.window.map(InputRange::Values)),
+            window: None,
+            ..self
+        })
     }
 
     fn examples() -> Vec<Box<dyn Operation>> {
-        let range = Some(Range::of_whole(100, 201));
+        let range = Some(Range::of_whole(100, 201).into());
         let to = Some(Range::of_whole(7, 250));
         let clip = Some(Clip::of_percent(5, 90));
         let options = |range, to, clip, per_channel| Normalize {
@@ -99,7 +120,14 @@ impl Verb for Normalize {
             options(None, None, clip, false),
             options(None, None, clip, true),
         ];
-        examples.into_iter().map(Verb::operation).collect()
+        let ignore = |clip, per_channel| Normalize {
+            ignore: [0, 17].map(Number::Whole).into(),
+            ..options(None, None, clip, per_channel)
+        };
+        let examples = examples
+            .into_iter()
+            .chain([ignore(None, true), ignore(clip, false)]);
+        examples.map(Verb::operation).collect()
     }
 }
 
@@ -117,16 +145,22 @@ impl Operation for Normalize {
     }
 
     fn work(&self, shape: &Shape) -> Work {
-        let bytes = shape.bytes() as u64;
-        Work {
-            touched: 2 * bytes,
-            transferred: 2 * bytes,
-            ..Work::default()
-        }
+        let made = shape.samples() * self.made(shape.depth).bytes();
+        Work::moving(shape.bytes() + made)
     }
 
+    /// Samples of 32 bits, too.
     fn check(&self, _: &Shape) -> Result<()> {
         Ok(())
+    }
+
+    fn keeps_sign(&self) -> bool {
+        !self.unsigned
+    }
+
+    fn warning(&self, image: &Image, types: &SampleTypes) -> Option<String> {
+        let range = self.range(types).ok().flatten();
+        range.and_then(|range| range.missed(image, types))
     }
 
     fn made(&self, depth: Depth) -> Depth {
@@ -137,27 +171,46 @@ impl Operation for Normalize {
     }
 
     fn not_on_gpu(&self, shape: &Shape) -> Option<&'static str> {
-        let wide = shape.depth.is_wide();
-        wide.then_some("normalize has no kernel for samples of 32 bits yet")
+        if (self.clip.is_some() || !self.ignore.is_empty()) && shape.depth.is_wide() {
+            return Some("no kernel finds percentiles of samples of 32 bits");
+        }
+        let looks = self.undo && shape.depth == Depth::Float;
+        looks.then_some("no kernel finds whether all values are whole numbers, for --undo")
     }
 
     fn fits(&self, types: &SampleTypes) -> Result<()> {
-        let range = self.range.map(|range| range.fits("--range", types.read));
+        if let Some(range) = self.range(types)? {
+            range.fits("--range", types.read)?;
+        }
+        let real = |number: &&Number| matches!(number, Number::Real(_));
+        if let Some(number) = self.ignore.iter().find(real) {
+            ensure!(
+                types.read.depth == Depth::Float,
+                "--ignore {number} is no whole number, and the samples are"
+            );
+        }
         let to = self.to.map(|to| to.fits("--to", types.written));
-        range.unwrap_or(Ok(())).and(to.unwrap_or(Ok(())))
+        to.unwrap_or(Ok(()))
     }
 
     fn statistic(&self) -> Statistic {
-        match (self.range, self.clip) {
-            (Some(_), _) => Statistic::None,
-            // A histogram takes longer than min/max, and only percentiles need it.
-            (None, Some(clip)) => Statistic::Percentiles(clip, self.per_channel),
-            (None, None) => Statistic::MinMax,
+        let clip = self.clip.unwrap_or(Clip::NONE);
+        match self.range {
+            Some(_) => Statistic::None,
+            // A histogram takes longer than min/max, which do not leave values out.
+            None if self.clip.is_some() || !self.ignore.is_empty() => {
+                Statistic::Percentiles(clip, self.per_channel)
+            }
+            None => Statistic::MinMax,
         }
     }
 
     fn scope(&self) -> Scope {
         self.scope
+    }
+
+    fn per_channel(&self) -> bool {
+        self.per_channel
     }
 
     fn bind<'a>(
@@ -170,14 +223,16 @@ impl Operation for Normalize {
             return Ok(Box::new(wide::Stretch::new(self, types, statistics)?));
         }
         let (colours, per_channel) = (types.colours(), self.per_channel);
-        let (ranges, of, measured) = match (self.range, statistics) {
+        let (mut warnings, mut inside) = (Vec::new(), false);
+        let (ranges, of, measured) = match (self.range(&types)?, statistics) {
             (Some(range), _) => (vec![range.samples(read)], read.depth, false),
             (None, Statistics::MinMax(extremes)) => {
                 (extremes.ranges(colours, per_channel), extremes.depth, true)
             }
             (None, Statistics::Histogram(counts)) => {
-                let clip = self.clip.unwrap_or(Clip::NONE);
-                (counts.ranges(clip, per_channel), counts.depth, false)
+                let ranges = self.counted(counts, read, &mut warnings);
+                inside = ranges == counts.ranges(Clip::NONE, per_channel);
+                (ranges, counts.depth, false)
             }
             (None, Statistics::OnDevice(extremes)) => {
                 return Ok(Box::new(Stretch {
@@ -197,151 +252,83 @@ impl Operation for Normalize {
             ranges: Known::OnHost {
                 ranges: ranges.collect(),
                 measured,
+                inside: inside || measured,
+                warnings,
             },
         }))
     }
 }
 
-/// Normalize bound to the ranges that it stretches from.
-struct Stretch<'a> {
-    op: &'a Normalize,
-    types: SampleTypes,
-    ranges: Known<'a>,
+impl Normalize {
+    /// The range that is given for samples of these types; `None` if it is measured.
+    ///
+    /// # Errors
+    /// A file without a window, where that is asked for.
+    fn range(&self, types: &SampleTypes) -> Result<Option<Range>> {
+        self.range.map(|range| range.of(types.window)).transpose()
+    }
+
+    /// The samples in memory of the values that are left out, as far as samples of this type have them.
+    fn ignored(&self, values: Values) -> Vec<u32> {
+        let numbers = self.ignore.iter().copied();
+        let samples = numbers.flat_map(|number| match (values.limits(), number) {
+            (None, number) if number.as_f32() == 0.0 => [0.0f32, -0.0]
+                .map(|zero| number::key(zero.to_bits()))
+                .to_vec(),
+            (None, number) => vec![number::key(number.as_f32().to_bits())],
+            (Some((least, most)), Number::Whole(value)) if (least..=most).contains(&value) => {
+                vec![(value - least) as u32]
+            }
+            (Some(_), _) => Vec::new(),
+        });
+        samples.collect()
+    }
+
+    /// The ranges between the percentiles of what was counted, but for ignored values; or from the
+    /// least to the largest where the percentiles are one value, with a warning.
+    fn counted(&self, counts: &Counts, read: Values, warnings: &mut Vec<String>) -> Ranges {
+        let step = read.depth.steps(counts.depth);
+        let ignored = self.ignored(read).into_iter();
+        let ignored: Vec<u16> = ignored.map(|sample| sample as u16 * step).collect();
+        let kept = counts.without(&ignored);
+        let clip = self.clip.unwrap_or(Clip::NONE);
+        let ranges = kept.ranges(clip, self.per_channel);
+        let whole = kept.ranges(Clip::NONE, self.per_channel);
+        let channels = ranges.len();
+        let each = ranges.into_iter().zip(whole).enumerate();
+        let chosen = each.map(|(channel, (range, whole))| {
+            let collapsed = range.0 == range.1 && whole.0 < whole.1;
+            if collapsed {
+                let value = |sample: u16| read.value(sample / step);
+                warnings.push(clip_collapsed(
+                    of_channels(channel, channels),
+                    [range.0, whole.0, whole.1].map(value),
+                ));
+            }
+            if collapsed { whole } else { range }
+        });
+        let chosen = chosen.collect();
+        if !ignored.is_empty() && kept.bins.iter().all(|&count| count == 0) {
+            warnings.push(ALL_IGNORED.into());
+        }
+        chosen
+    }
 }
 
-/// The ranges, on the host or in device memory.
-enum Known<'a> {
-    OnHost {
-        /// In the values of samples in memory.
-        ranges: Ranges,
-        /// Whether the ranges are the exact extremes of the samples, so that nothing needs
-        /// clamping.
-        measured: bool,
-    },
-    OnDevice(&'a DeviceExtremes),
-}
+/// The sentence about an image of which nothing is left.
+const ALL_IGNORED: &str = "every sample has a value of --ignore";
 
-impl Stretch<'_> {
-    /// The range of output samples.
-    fn target(&self) -> (u16, u16) {
-        let written = self.types.written;
-        let full_range = (0, written.depth.full());
-        self.op.to.map_or(full_range, |to| to.samples(written))
-    }
-
-    /// The ranges, if the host has them.
-    fn ranges(&self) -> Option<&Ranges> {
-        match &self.ranges {
-            Known::OnHost { ranges, .. } => Some(ranges),
-            Known::OnDevice(_) => None,
-        }
-    }
-
-    /// The scale of each channel; `None` for alpha and for flat channels, whose values are kept.
-    fn scales(&self) -> Result<Vec<Scale>> {
-        let ranges = self.ranges().context("the range is still on the GPU")?;
-        let (lo, hi) = self.target();
-        let scale = |channel: usize| {
-            // One range may serve all colours.
-            let (min, max) = *ranges.get(channel).unwrap_or(&ranges[0]);
-            match channel < self.types.colours() && min < max {
-                true => Scale { min, max, lo, hi },
-                false => Scale::IDENTITY,
-            }
-        };
-        Ok((0..self.types.channels).map(scale).collect())
-    }
-
-    /// The ranges in the kernels' form: for each channel, min and full − max.
-    fn words(&self, ranges: &Ranges) -> Vec<u32> {
-        let each = (0..4).map(|channel| ranges[channel.min(ranges.len() - 1)]);
-        each.flat_map(|(min, max)| [min.into(), (self.types.depth.full() - max).into()])
-            .collect()
+/// The subject of a sentence about the range of a channel among so many that have one.
+fn of_channels(channel: usize, channels: usize) -> String {
+    match channels {
+        1 => "the image".into(),
+        _ => format!("channel {}", channel + 1),
     }
 }
 
-impl Bound for Stretch<'_> {
-    fn naive(&self, image: &Image) -> Result<OpResult> {
-        let (shape, scales) = (image.shape(), self.scales()?);
-        let mut values: Vec<u16> = match image.samples() {
-            Samples::U8(samples) => samples.iter().map(|&value| value.into()).collect(),
-            Samples::U16(samples) => samples.to_vec(),
-            Samples::U32(_) => never_wide!(),
-        };
-        for (i, value) in values.iter_mut().enumerate() {
-            *value = scales[i % shape.channels].exact(*value);
-        }
-        let bytes = || values.iter().map(|&value| value as u8);
-        let samples = match shape.depth {
-            Depth::Eight => bytes().collect::<Vec<u8>>().into(),
-            _ => values.into(),
-        };
-        Ok(OpResult::Image(Image::new(shape, samples)))
-    }
-
-    fn cpu(&self, mut image: Image, timeline: &mut Timeline) -> Result<OpResult> {
-        let scales = self.scales()?;
-        if scales.iter().any(|&scale| scale != Scale::IDENTITY) {
-            let lanes = ScaleLanes::new(&scales);
-            timeline.host("scale", 2 * image.shape().bytes() as u64, || {
-                with_samples!(image.samples_mut(), samples => scale_all(samples, &lanes));
-            });
-        }
-        Ok(OpResult::Image(image))
-    }
-
-    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
-        let shape = image.shape;
-        let bytes = shape.bytes() as u64;
-        let [scale] = job.kernels("normalize", ["scale"], &shape.sample_form())?;
-        let (lo, hi) = self.target();
-        let sent;
-        let ranges = match &self.ranges {
-            Known::OnDevice(extremes) => &extremes.words,
-            Known::OnHost { ranges, .. } => {
-                sent = job.words(&self.words(ranges))?;
-                &sent
-            }
-        };
-        let pixels = Arg::Buffer(&image.samples);
-        let args = [
-            pixels,
-            pixels,
-            Arg::U64(shape.samples() as u64),
-            Arg::Buffer(ranges),
-            Arg::U32(self.op.per_channel.into()),
-            Arg::U32(lo.into()),
-            Arg::U32(hi.into()),
-        ];
-        let grid = u32::try_from(bytes.div_ceil(4096))?;
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { job.launch(&scale, grid, 2 * bytes, &args) }?;
-        Ok(OpResult::Image(image))
-    }
-
-    /// The ranges in values of the input file, and a warning if one of them is flat.
-    fn summary(&self) -> Summary {
-        let Known::OnHost { ranges, measured } = &self.ranges else {
-            return Summary::default();
-        };
-        let mut summary = Summary::default();
-        for (index, &(min, max)) in ranges.iter().enumerate() {
-            let (from, to) = (self.types.value(min), self.types.value(max));
-            summary.ranges.push((from.into(), to.into()));
-            if min < max {
-                continue;
-            }
-            let what = match ranges.len() {
-                1 => "the image".into(),
-                _ => format!("channel {}", index + 1),
-            };
-            summary.warnings.push(match measured {
-                true => format!("{what} is flat (every sample is {from}) and is left as it is"),
-                false => format!(
-                    "the range for {what} is empty (from {from} to {from}), and it is left as it is"
-                ),
-            });
-        }
-        summary
-    }
+/// The sentence about percentiles that are one value, where there are others.
+fn clip_collapsed(what: String, [at, min, max]: [impl std::fmt::Display; 3]) -> String {
+    format!(
+        "both percentiles of {what} are {at}, so that its whole range is taken, from {min} to {max}"
+    )
 }

@@ -2,11 +2,13 @@
 //! `--across` and `--range-from`.
 
 use super::histogram::Counts;
-use super::{Access, Bound, Operation, SampleTypes, Statistics};
+use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Summary};
 use crate::device::Work;
+use crate::device::job::Job;
 use crate::image::number::Number;
-use crate::image::{Shape, Values};
-use crate::metadata::Effect;
+use crate::image::{Image, Shape, Values};
+use crate::metadata::{Effect, Held};
+use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
@@ -18,6 +20,8 @@ pub struct OfSet<'a> {
     op: &'a dyn Operation,
     counts: Statistics,
     kind: SetKind,
+    /// Whether all images that it is run on are of the set.
+    counted: bool,
     /// The ranges that values are stretched from.
     ranges: Vec<(Number, Number)>,
 }
@@ -39,14 +43,23 @@ impl<'a> OfSet<'a> {
             depth: values.depth,
             read: values,
             written: values,
+            window: None,
+            stretch: None,
         };
         let ranges = op.bind(types, &counts)?.summary().ranges;
         Ok(OfSet {
             op,
             kind: SetKind { channels, values },
+            counted: false,
             ranges,
             counts,
         })
+    }
+
+    /// The same, to be run on the images that were counted alone.
+    pub fn on_its_images(self) -> OfSet<'a> {
+        let counted = true;
+        OfSet { counted, ..self }
     }
 }
 
@@ -95,6 +108,10 @@ impl Operation for OfSet<'_> {
         self.op.check(shape)
     }
 
+    fn keeps_sign(&self) -> bool {
+        self.op.keeps_sign()
+    }
+
     fn fits(&self, types: &SampleTypes) -> Result<()> {
         ensure!(
             self.kind.values == types.read,
@@ -106,6 +123,37 @@ impl Operation for OfSet<'_> {
     }
 
     fn bind<'b>(&'b self, types: SampleTypes, _: &'b Statistics) -> Result<Box<dyn Bound + 'b>> {
-        self.op.bind(types, &self.counts)
+        let bound = self.op.bind(types, &self.counts)?;
+        let counted = self.counted;
+        Ok(Box::new(BoundToSet { bound, counted }))
+    }
+}
+
+/// The operation bound to the counts of the set.
+struct BoundToSet<'a> {
+    bound: Box<dyn Bound + 'a>,
+    counted: bool,
+}
+
+impl Bound for BoundToSet<'_> {
+    fn naive(&self, image: &Image) -> Result<OpResult> {
+        self.bound.naive(image)
+    }
+
+    fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
+        self.bound.cpu(image, timeline)
+    }
+
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+        self.bound.cuda(image, job)
+    }
+
+    /// The values of an image that was not counted may lie beyond the range.
+    fn summary(&self) -> Summary {
+        let mut summary = self.bound.summary();
+        if let Some(stretch) = summary.stretch.as_mut().filter(|_| !self.counted) {
+            stretch.held = Held::Clamped;
+        }
+        summary
     }
 }

@@ -70,8 +70,8 @@ pub struct Project {
     #[arg(long)]
     pub scale: bool,
 
-    /// Bits a sample of a sum: with 16, images of 8 bits have room for 257 times their largest value; without it they are the images'
-    #[arg(long, value_name = "16")]
+    /// Bits a sample of a sum: 32 have room for every sum, and with 16 images of 8 bits have room for 257 times their largest value; without it they are the images'
+    #[arg(long, value_name = "BITS")]
     pub to: Option<Wide>,
 }
 
@@ -82,6 +82,10 @@ pub enum Wide {
     #[value(name = "16")]
     #[serde(rename = "16")]
     Sixteen,
+    /// 0 to 4294967295, or −2147483648 to 2147483647
+    #[value(name = "32")]
+    #[serde(rename = "32")]
+    ThirtyTwo,
 }
 
 impl Project {
@@ -109,12 +113,20 @@ impl Project {
                 self.how.name()
             );
         }
+        ensure!(
+            self.to != Some(Wide::ThirtyTwo) || !(self.saturate || self.scale),
+            "--to 32 has room for every sum: leave out --saturate and --scale"
+        );
         Ok(())
     }
 
     /// The shape of the result for images of this shape.
     pub fn output(&self, shape: Shape) -> Shape {
-        let depth = self.to.map_or(shape.depth, |_| Depth::Sixteen);
+        let depth = match self.to {
+            None => shape.depth,
+            Some(Wide::Sixteen) => Depth::Sixteen,
+            Some(Wide::ThirtyTwo) => Depth::ThirtyTwo,
+        };
         Shape { depth, ..shape }
     }
 
@@ -143,9 +155,7 @@ impl Project {
                 Projection::Max => column[column.len() - 1],
                 Projection::Median => middle,
                 Projection::Mean => mean,
-                Projection::Sum if is_alpha(&shape, i) => {
-                    mean * u64::from(shape.depth.steps(to.depth))
-                }
+                Projection::Sum if is_alpha(&shape, i) => mean * alpha_steps(shape.depth, to.depth),
                 Projection::Sum => {
                     sums.push((i, total as i64 - (n * u64::from(values.zero())) as i64));
                     0
@@ -153,7 +163,7 @@ impl Project {
             });
         }
         let largest = sums.iter().map(|(_, sum)| sum.abs()).max().unwrap_or(0);
-        let (least, most) = (i64::from(written.least()), i64::from(written.most()));
+        let (least, most) = written.limits().context("samples are integers")?;
         for (i, sum) in sums {
             let sum = match self.scale {
                 true if largest > 0 => (2 * sum * most + largest).div_euclid(2 * largest),
@@ -167,10 +177,20 @@ impl Project {
         }
         let samples: Samples = match to.depth {
             Depth::Eight => out.iter().map(|&v| v as u8).collect::<Vec<u8>>().into(),
+            Depth::ThirtyTwo => out.iter().map(|&v| v as u32).collect::<Vec<u32>>().into(),
             _ => out.iter().map(|&v| v as u16).collect::<Vec<u16>>().into(),
         };
         Ok(Image::new(to, samples))
     }
+}
+
+/// How many steps of alpha of one depth make one of another with as many bits or more.
+fn alpha_steps(from: Depth, to: Depth) -> u64 {
+    let most = match to {
+        Depth::ThirtyTwo => u32::MAX,
+        _ => to.full().into(),
+    };
+    u64::from(most) / u64::from(from.full())
 }
 
 /// Whether sample `i` of an image is alpha.

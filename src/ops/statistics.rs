@@ -42,22 +42,17 @@ pub enum Statistics {
 impl Statistic {
     /// The bytes that measuring moves in an image of this shape.
     pub fn work(self, shape: &Shape) -> Work {
-        let bytes = shape.bytes() as u64;
         match self {
             Statistic::None => Work::default(),
-            Statistic::MinMax => Work {
-                touched: bytes,
-                transferred: bytes,
-                ..Work::default()
-            },
+            Statistic::MinMax => Work::moving(shape.bytes()),
             Statistic::Percentiles(..) => Histogram.work(shape),
         }
     }
 
     /// Why a GPU cannot measure it in an image of this shape, if so.
     pub fn not_on_gpu(self, shape: &Shape) -> Option<&'static str> {
-        let wide = shape.depth.is_wide();
-        wide.then_some("no kernel measures samples of 32 bits yet")
+        let selects = matches!(self, Statistic::Percentiles(..)) && shape.depth.is_wide();
+        selects.then_some("no kernel finds percentiles of samples of 32 bits")
     }
 
     /// The definition: serial and plain.
@@ -90,11 +85,14 @@ impl Statistic {
         }
     }
 
-    /// The same from a GPU: min and max are queued and stay in device memory; a histogram is waited
-    /// for.
+    /// The same from a GPU: min and max are queued and stay in device memory, but for samples of 32 bits;
+    /// those and a histogram are waited for.
     pub fn cuda(self, image: &DeviceImage, job: &mut Job) -> Result<Statistics> {
         Ok(match self {
             Statistic::None => Statistics::None,
+            Statistic::MinMax if image.shape.depth.is_wide() => {
+                Statistics::Wide(wide::Extremes::on_gpu(image, job)?)
+            }
             Statistic::MinMax => Statistics::OnDevice(DeviceExtremes::find(image, job)?),
             Statistic::Percentiles(..) => {
                 Statistics::Histogram(Histogram::count_on_gpu(image, job)?)

@@ -17,6 +17,7 @@ use crate::device::cuda::Arg;
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Shape};
 use crate::metadata::Effect;
+use crate::simd::per_level;
 use crate::timing::Timeline;
 use anyhow::Result;
 use serde::Serialize;
@@ -76,12 +77,7 @@ impl Operation for Sum {
     }
 
     fn work(&self, shape: &Shape) -> Work {
-        let bytes = shape.bytes() as u64;
-        Work {
-            touched: bytes,
-            transferred: bytes,
-            ..Work::default()
-        }
+        Work::moving(shape.bytes())
     }
 
     fn bind<'a>(&'a self, _: SampleTypes, _: &'a Statistics) -> Result<Box<dyn Bound + 'a>> {
@@ -241,13 +237,16 @@ fn sum_lanes<T: Sample>(samples: &[T], all: bool) -> Lanes {
     cpu::reduce(samples, nothing, chunk, fold)
 }
 
-/// 32 bits are enough inside a chunk: its 2048 blocks of 65535 stay below 2³².
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
-fn sum_chunk<T: Sample>(samples: &[T]) -> [u64; LANES] {
-    let (blocks, rest) = samples.as_chunks::<LANES>();
-    let mut sums = T::sum_blocks(blocks);
-    for (sum, &value) in sums.iter_mut().zip(rest) {
-        *sum += u32::from(value.value());
+per_level! {
+    highest Avx2;
+
+    /// 32 bits are enough inside a chunk: its 2048 blocks of 65535 stay below 2³².
+    fn sum_chunk[T: Sample](samples: &[T]) -> [u64; LANES] {
+        let (blocks, rest) = samples.as_chunks::<LANES>();
+        let mut sums = T::sum_blocks(blocks);
+        for (sum, &value) in sums.iter_mut().zip(rest) {
+            *sum += u32::from(value.value());
+        }
+        sums.map(u64::from)
     }
-    sums.map(u64::from)
 }

@@ -15,6 +15,8 @@ pub trait Verb: Args {
     const EXAMPLES: &'static str;
     /// Whether it makes images; the subcommands of operations that give numbers are in `cli.rs`.
     const MAKES_IMAGES: bool = true;
+    /// Whether it is a step of `gpuimg run`.
+    const CHAINS: bool = true;
     /// Whether it may need a statistic, which `--across` and `--range-from` measure over a whole
     /// set.
     const MEASURES: bool = false;
@@ -37,6 +39,8 @@ pub struct Entry {
     pub shown: &'static str,
     /// Whether it makes images.
     pub makes_images: bool,
+    /// Whether it is a step of `gpuimg run`.
+    pub chains: bool,
     /// Whether it may need a statistic.
     pub measures: bool,
     augment: fn(Command) -> Command,
@@ -53,6 +57,7 @@ impl Entry {
             aliases: V::ALIASES,
             shown: V::EXAMPLES,
             makes_images: V::MAKES_IMAGES,
+            chains: V::CHAINS,
             measures: V::MEASURES,
             augment: V::augment_args,
             parse: |matches| Ok(V::from_arg_matches(matches)?.operation()),

@@ -4,6 +4,7 @@
 
 pub mod extremes;
 pub mod fixed;
+pub mod on_gpu;
 pub mod scale;
 mod select;
 pub mod sum;

@@ -2,9 +2,11 @@
 
 use super::errors::unwritten;
 use crate::codec::{self, Format};
+use crate::device::Devices;
 use crate::files::Target;
 use crate::image::{Depth, Shape};
-use anyhow::{Context, Result};
+use crate::ops::fit::Fit;
+use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 
 /// Where an output goes and how it is written.
@@ -24,16 +26,43 @@ pub struct Destination {
     pub depth: Option<Depth>,
     /// Whether to apply the orientation tag first, so that the image is upright.
     pub auto_orient: bool,
+    /// The most pixels that the longer side of the result may have.
+    pub fit: Option<Fit>,
 }
 
 impl Destination {
     /// The largest shape that this destination can make of an image of the given shape, of which the
     /// operation makes samples of the depth `made`.
     pub fn grown(&self, shape: Shape, made: Depth) -> Shape {
-        Shape {
+        self.fitted(Shape {
             depth: self.depth.unwrap_or(made),
             ..shape
+        })
+    }
+
+    /// The shape after `--fit` of a result of this shape.
+    pub fn fitted(&self, shape: Shape) -> Shape {
+        self.fit.map_or(shape, |fit| fit.output(shape))
+    }
+
+    /// Refuses a result of this depth, which cannot be made as small as asked for, and a GPU that is to
+    /// make it so.
+    ///
+    /// # Errors
+    /// The reason, and what to do.
+    pub fn check_fit(&self, shape: &Shape, made: Depth, devices: Option<&Devices>) -> Result<()> {
+        if self.fitted(*shape) == *shape {
+            return Ok(());
         }
+        ensure!(
+            !made.is_wide(),
+            "--fit averages samples of 8 and 16 bits, and these are {made} (normalize makes 16 bits of \
+             them)"
+        );
+        if let Some(devices) = devices {
+            devices.only_cpu("--fit has no kernel yet")?;
+        }
+        Ok(())
     }
 
     /// Prepares it without touching what is there.

@@ -51,3 +51,8 @@ fn name(path: &Path, stream: &str) -> String {
         path.display().to_string()
     }
 }
+
+/// Whether an error is that of writing this output.
+pub fn is_unwritten(error: &Error, path: &Path) -> bool {
+    error.to_string() == unwritten(path)
+}

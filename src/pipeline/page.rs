@@ -2,7 +2,9 @@
 //! steps in their order; each is a file below.
 
 mod depth;
+mod fit;
 mod metadata;
+mod note;
 mod operate;
 mod read;
 mod upright;
@@ -12,11 +14,12 @@ use super::destination::Destination;
 use super::diagnostics::FileDiagnostics;
 use super::done::{Found, FoundPage};
 use super::errors::Sentences;
+use super::many::Joined;
 use super::stack::StackStatistics;
 use crate::codec::{Reader, Writer};
 use crate::exec::{Executor, Pixels};
 use crate::files::{Source, Target};
-use crate::metadata::{Diagnostics, Effect, Metadata};
+use crate::metadata::{Diagnostics, Effect, Metadata, Stretch};
 use crate::ops::sum::Totals;
 use crate::ops::{Executed, OpResult, Operation, SampleTypes, Statistics};
 use anyhow::{Context, Result};
@@ -37,14 +40,20 @@ pub struct Page {
 pub struct PageProcessor<'a, 't> {
     /// The sentences about its errors.
     pub sentences: Sentences<'a>,
-    /// The output, unless the last operation gives numbers.
-    pub output: Option<(&'t Destination, &'t Target)>,
+    /// The output, unless the last operation gives numbers; without its file where nothing is written.
+    pub output: Option<(&'t Destination, Option<&'t Target>)>,
     /// The input's bytes.
     pub source: &'a Source,
     /// The input's decoder.
     pub reader: Reader<'a>,
     /// The output's encoder.
     pub writer: Option<Writer<'t>>,
+    /// The place of the current page on the axis of channels, from 0.
+    pub channel: usize,
+    /// How the values of the first page were stretched, if that is written into the file.
+    pub note: Option<Stretch>,
+    /// Where the pages come in the output, if it has those of other files too.
+    pub joined: Option<Joined>,
     /// The executor that runs operations.
     pub executor: Executor<'a>,
     /// The diagnostics of all pages so far.
@@ -59,6 +68,17 @@ pub struct PageProcessor<'a, 't> {
 }
 
 impl PageProcessor<'_, '_> {
+    /// Records the time of writing the last page of a file that others follow.
+    pub fn tell_last_written(&mut self) {
+        write::tell_written(self);
+    }
+
+    /// The number of pages of the output.
+    fn pages(&self) -> usize {
+        let own = self.reader.pages().len();
+        self.joined.map_or(own, |joined| joined.pages)
+    }
+
     /// Processes the page at `index` among the selected pages, from decoding to encoding.
     ///
     /// # Errors
@@ -69,10 +89,12 @@ impl PageProcessor<'_, '_> {
         stack: &StackStatistics,
         index: usize,
     ) -> Result<()> {
+        let before = self.joined.map_or(0, |joined| joined.before);
         if index > 0 {
             write::tell_written(self);
         }
         self.executor.timeline.page = Some(self.reader.pages()[index] + 1);
+        self.channel = self.reader.channel(index);
         let mut diagnostics = Diagnostics::default();
         let page = read::decode(self, ops, index, &mut diagnostics)?;
         let read = page.pixels.shape();
@@ -88,7 +110,10 @@ impl PageProcessor<'_, '_> {
         diagnostics.warnings.extend(warning);
         let prepared = pixels.shape();
         let tasks = operate::tasks(self, ops, stack, &metadata, (read, prepared));
-        let signed = metadata.signed;
+        let (signed, had_maxval) = (metadata.signed, metadata.maxval.is_some());
+        diagnostics
+            .warnings
+            .extend(operate::unsuited(&tasks, &pixels));
         let Executed { result, summary } = operate::run(self, &tasks, pixels)?;
         diagnostics.warnings.extend(summary.warnings);
         self.since = Instant::now();
@@ -126,6 +151,16 @@ impl PageProcessor<'_, '_> {
                 let shapes = (from, pixels.shape());
                 let first = tasks.len() == 1;
                 metadata::update(self, &mut metadata, (last, first), shapes, &mut diagnostics);
+                if let Some(task) = tasks.last()
+                    && (last == Effect::Values || task.op.sign().is_some())
+                {
+                    metadata.signed = task.types.written.signed;
+                }
+                let depths = (read.depth, prepared.depth);
+                let stretch = (&tasks[..], summary.stretch);
+                let note = note::of(self, stretch, (depths, had_maxval), &pixels)?;
+                metadata.stretch = note.map(Ok).or(metadata.stretch);
+                let pixels = fit::reduce(self, pixels, &mut metadata, &mut diagnostics)?;
                 let page = Page {
                     pixels,
                     metadata,
@@ -135,12 +170,12 @@ impl PageProcessor<'_, '_> {
             }
         }
         self.found.pages.push(FoundPage {
-            page: index + 1,
+            page: before + index + 1,
             shape: read,
             signed,
             ranges: summary.ranges,
         });
-        self.diagnostics.add(index + 1, diagnostics);
+        self.diagnostics.add(before + index + 1, diagnostics);
         Ok(())
     }
 
@@ -155,6 +190,7 @@ impl PageProcessor<'_, '_> {
         stack: &StackStatistics,
         (step, index): (usize, usize),
     ) -> Result<(SampleTypes, Statistics)> {
+        self.channel = self.reader.channel(index);
         let page = read::decode(self, ops, index, &mut Diagnostics::default())?;
         let (read, mut pixels) = (page.pixels.shape(), page.pixels);
         // Neither turning an image nor widening all of its samples alters what the first one measures.

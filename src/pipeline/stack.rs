@@ -12,12 +12,14 @@ use std::time::Instant;
 #[derive(Debug, Default)]
 pub struct StackStatistics(Vec<(Kind, Statistics)>);
 
-/// The operation, counted from 0, and the kind of page that it is given: the type of the samples and
-/// the number of channels. Values of pages of one kind can be compared.
-type Kind = (usize, Values, usize);
+/// The operation, counted from 0, and the kind of page that it is given: the type of the samples, the
+/// number of channels, and for an operation that does each by itself the place on the axis of channels.
+/// Values of pages of one kind can be compared.
+type Kind = (usize, Values, usize, usize);
 
-fn kind(step: usize, types: &SampleTypes) -> Kind {
-    (step, types.read, types.channels)
+fn kind((step, op): (usize, &dyn Operation), types: &SampleTypes, place: usize) -> Kind {
+    let place = if op.per_channel() { place } else { 0 };
+    (step, types.read, types.channels, place)
 }
 
 impl StackStatistics {
@@ -32,16 +34,25 @@ impl StackStatistics {
         if processor.reader.pages().len() == 1 {
             return Ok(stack);
         }
-        for (step, op) in ops.iter().enumerate() {
-            if op.statistic() != Statistic::None && op.scope() == Scope::Stack {
-                stack.add(step, ops, processor)?;
-            }
+        for step in StackStatistics::steps(ops) {
+            stack.add(step, ops, processor)?;
         }
         Ok(stack)
     }
 
-    /// Measures the statistic of one operation.
-    fn add(
+    /// The operations that want a shared statistic.
+    pub fn steps(ops: &[&dyn Operation]) -> impl Iterator<Item = usize> {
+        let wants =
+            |op: &&dyn Operation| op.statistic() != Statistic::None && op.scope() == Scope::Stack;
+        let steps = ops.iter().enumerate().filter(move |(_, op)| wants(op));
+        steps.map(|(step, _)| step)
+    }
+
+    /// Measures the statistic of one operation in the pages of a file, and joins it to that of others.
+    ///
+    /// # Errors
+    /// A page that cannot be read or processed.
+    pub fn add(
         &mut self,
         step: usize,
         ops: &[&dyn Operation],
@@ -53,7 +64,7 @@ impl StackStatistics {
             let page = processor.reader.pages()[index] + 1;
             processor.executor.timeline.page = Some(page);
             let (types, statistics) = processor.measure(ops, self, (step, index))?;
-            let kind = kind(step, &types);
+            let kind = kind((step, ops[step]), &types, processor.reader.channel(index));
             match found.iter_mut().find(|(known, _)| *known == kind) {
                 None => found.push((kind, statistics)),
                 Some((_, known)) => known.join(&statistics)?,
@@ -61,13 +72,24 @@ impl StackStatistics {
             processor.since = Instant::now();
         }
         processor.executor.timeline.measuring = false;
-        self.0.extend(found);
+        for (kind, statistics) in found {
+            match self.0.iter_mut().find(|(known, _)| *known == kind) {
+                None => self.0.push((kind, statistics)),
+                Some((_, known)) => known.join(&statistics)?,
+            }
+        }
         Ok(())
     }
 
-    /// The statistic of an operation for samples of these types; `None` if each page has its own.
-    pub fn of(&self, step: usize, types: &SampleTypes) -> Option<&Statistics> {
-        let kind = kind(step, types);
+    /// The statistic of an operation for samples of these types, of a page at this place on the axis of
+    /// channels; `None` if each page has its own.
+    pub fn of(
+        &self,
+        step: (usize, &dyn Operation),
+        types: &SampleTypes,
+        place: usize,
+    ) -> Option<&Statistics> {
+        let kind = kind(step, types, place);
         let shared = self.0.iter().find(|(known, _)| *known == kind);
         shared.map(|(_, statistics)| statistics)
     }

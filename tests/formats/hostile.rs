@@ -1,7 +1,7 @@
 //! Files that lie, that end early and that are damaged: an error or the image, never a panic, and
 //! never memory for pixels that are not there.
 
-use super::{format, literals, read, refused, volumes, written};
+use super::{dicom, format, light, literals, read, refused, volumes, written};
 use crate::support::{Kind, Numbers, folder, image, run};
 use gpuimg::codec::FORMATS;
 use gpuimg::image::{Depth, Image};
@@ -63,6 +63,9 @@ pub fn small_files() -> Vec<(String, Vec<u8>)> {
             "metaimage",
             volumes::metaimage("ElementType = MET_SHORT\n", b"abcdefghijkl"),
         ),
+        ("dicom", dicom::small()),
+        ("exr", light::small_exr()),
+        ("hdr", light::small_hdr()),
         ("pnm-ascii", b"P3 2 1 300 1 2 300 4 5 6".to_vec()),
         ("pnm-bitmap", b"P4 9 2 \x01\x02\x03\x04".to_vec()),
     ] {
@@ -226,6 +229,12 @@ fn hostile_headers_under_a_limit_of_memory() {
         b"P7\nWIDTH 9999999\nHEIGHT 9999999\nDEPTH 4\nMAXVAL 9\nENDHDR\nx".to_vec(),
     ));
     files.push(("a.ff", b"farbfeld\0\xFF\xFF\xFF\0\xFF\xFF\xFFx".to_vec()));
+    files.push(("a.hdr", light::hdr("", "-Y 99999999 +X 99999999", b"abcd")));
+    files.push(("a.dcm", dicom::huge()));
+    let mut exr = light::small_exr();
+    let window = exr.windows(6).position(|name| name == b"dataWi").unwrap();
+    exr[window + 29..window + 37].copy_from_slice(b"\xFF\xFF\xFF\x0F\xFF\xFF\xFF\x0F");
+    files.push(("a.exr", exr));
     files.push(("a.ppm", b"P3 9999999 9999999 255 1".to_vec()));
     let named: Vec<(&str, &[u8])> = files.iter().map(|(name, file)| (*name, &**file)).collect();
     let root = folder(&named);

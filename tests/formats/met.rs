@@ -147,3 +147,32 @@ fn animated_png() {
         metadata.own.names()
     );
 }
+
+/// The fourth byte of a pixel was taken for alpha where the descriptor has none: all of the image was transparent.
+#[test]
+fn a_tga_without_alpha_was_transparent() {
+    let header = |about| [&[0, 0, 2][..], &[0; 9], &[2, 0, 1, 0, 32, about]].concat();
+    let pixels = b"\x03\x02\x01\0\x06\x05\x04\0";
+    let (image, ..) = read(&[&header(0x20)[..], pixels].concat()).unwrap();
+    assert_eq!(image.shape().channels, 3);
+    assert_eq!(image.samples().as_bytes(), [1, 2, 3, 4, 5, 6]);
+    let (image, ..) = read(&[&header(0x28)[..], pixels].concat()).unwrap();
+    assert_eq!(image.samples().as_bytes(), [1, 2, 3, 0, 4, 5, 6, 0]);
+}
+
+#[test]
+fn colours_of_a_bmp_were_taken_for_its_pixels() {
+    let file = |start: u8| {
+        let mut file = vec![b'B', b'M', 0, 0, 0, 0, 0, 0, 0, 0, start, 0, 0, 0];
+        file.extend([40, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 0, 8, 0]);
+        file.extend([0; 16]);
+        file.extend([2, 0, 0, 0, 0, 0, 0, 0]);
+        file.extend([1, 2, 3, 0, 4, 5, 6, 0]);
+        file.extend([1, 0, 0, 0]);
+        file
+    };
+    let (image, ..) = read(&file(62)).unwrap();
+    assert_eq!(image.samples().as_bytes(), [6, 5, 4, 3, 2, 1]);
+    let why = "its pixels begin at byte 54, and its palette ends at byte 62";
+    refused(&file(54), why);
+}

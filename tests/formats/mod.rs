@@ -1,12 +1,16 @@
 //! Every format of the list: laws that hold of all of them, read from the list alone, and the
 //! command's sentences about them.
 
+mod bands;
+mod dicom;
 mod fits;
 mod hostile;
+mod light;
 pub mod literals;
 mod lossy;
 mod met;
 mod raw;
+mod table;
 pub mod volumes;
 
 use crate::support::{Kind, folder, image, run};

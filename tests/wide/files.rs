@@ -8,7 +8,7 @@ use crate::formats::{format, read, read_pages, refused, written};
 use crate::support::tiff::Build;
 use crate::support::{folder, key, run};
 use gpuimg::codec::tiff::{self, Compression};
-use gpuimg::image::{Depth, Image, Samples, number};
+use gpuimg::image::{Depth, Image, Samples, Shape, number};
 use gpuimg::metadata::Metadata;
 use std::fs;
 
@@ -487,7 +487,7 @@ fn refusals_say_what_to_do() {
         ),
         ("sum in/nan.tif", "1 of its samples is NaN"),
         ("normalize in/two.npy out.tif --clip 1:99", "--scope page"),
-        ("normalize in/a.tif out.png --device gpu", ""),
+        ("normalize in/a.tif out.png --clip 1:99 --device gpu", ""),
     ] {
         let args: Vec<&str> = line.split(' ').collect();
         let made = run(root.path(), &args, &[("GPUIMG_DEVICE", "cpu")]);
@@ -521,5 +521,126 @@ fn refusals_say_what_to_do() {
     assert_eq!(
         made.stdout,
         "1 of 6 samples differ, by at most 0; first at column 1, row 0, channel 0: 1 against NaN\n"
+    );
+}
+
+/// Whole numbers that 16 bits have give what they give as 16 bits, whose histogram leaves values out in
+/// another way; in 1 to 4 channels, with and without percentiles.
+#[test]
+fn values_without_data_are_left_out_as_of_sixteen_bits() {
+    let mut cases = 0;
+    for channels in 1..=4 {
+        // 1009 is prime, and 0 and 900 are each a tenth of the values.
+        let values: Vec<u16> = (0..840u32)
+            .map(|i| match i * i % 1009 {
+                small @ 0..100 => 900 * (small as u16 % 2),
+                value => value as u16 * 3,
+            })
+            .collect();
+        let has_alpha = channels % 2 == 0;
+        let wide = |depth, convert: &dyn Fn(u16) -> u32, opaque: u32| {
+            let samples = values.iter().enumerate().map(|(i, &value)| {
+                match has_alpha && i % channels == channels - 1 {
+                    true => opaque,
+                    false => convert(value),
+                }
+            });
+            of(840 / channels, 1, channels, depth, samples.collect())
+        };
+        let narrow = {
+            let samples = values.iter().enumerate().map(|(i, &value)| {
+                match has_alpha && i % channels == channels - 1 {
+                    true => u16::MAX,
+                    false => value,
+                }
+            });
+            let shape = Shape {
+                width: 840 / channels,
+                height: 1,
+                channels,
+                depth: Depth::Sixteen,
+            };
+            Image::new(shape, samples.collect::<Vec<u16>>().into())
+        };
+        let images = [
+            (false, wide(Depth::ThirtyTwo, &u32::from, u32::MAX)),
+            (
+                true,
+                wide(Depth::ThirtyTwo, &|v| number::TOP + u32::from(v), u32::MAX),
+            ),
+            (false, wide(Depth::Float, &|v| key(v.into()), key(1.0))),
+        ];
+        for options in [
+            &["--ignore", "0"][..],
+            &["--ignore", "0,900"],
+            &["--ignore", "900,70000,-3"],
+            &["--ignore", "0,900", "--clip", "5:90"],
+            &["--ignore", "0,900", "--clip", "10:80", "--per-channel"],
+            &["--ignore", "0", "--per-channel", "--to", "7:4000"],
+        ] {
+            let stretched = |image: &Image, signed| {
+                let metadata = Metadata {
+                    signed,
+                    ..Metadata::default()
+                };
+                let file = written(format("tiff"), std::slice::from_ref(image), &metadata);
+                let folder = folder(&[("in.tif", &file.expect("a TIFF"))]);
+                let args = [&["normalize", "in.tif", "out.tif"], options].concat();
+                let run = run(folder.path(), &args, &[]);
+                assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{options:?}");
+                let file = fs::read(folder.path().join("out.tif")).expect("made");
+                read(&file).expect("an image").0
+            };
+            let expected = stretched(&narrow, false);
+            for (signed, image) in &images {
+                let found = stretched(image, *signed);
+                assert!(
+                    found == expected,
+                    "{channels} {:?} {options:?}",
+                    image.shape().depth
+                );
+                cases += 1;
+            }
+        }
+    }
+    assert_eq!(cases, 4 * 6 * 3);
+}
+
+/// −9999 stands for no data, and 0.5, 1.5 and 2.5 stay; what is left out is clamped. By hand.
+#[test]
+fn values_without_data_by_hand() {
+    let image = |values: [f32; 4]| of(4, 1, 1, Depth::Float, values.map(key).to_vec());
+    let with = |values: [f32; 4], ignored: &str| {
+        let pages = [image(values)];
+        let file = written(format("tiff"), &pages, &Metadata::default()).expect("a TIFF");
+        let folder = folder(&[("in.tif", &file)]);
+        let ignored = format!("--ignore={ignored}");
+        let run = run(
+            folder.path(),
+            &["normalize", "in.tif", "out.tif", &ignored],
+            &[],
+        );
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let file = fs::read(folder.path().join("out.tif")).expect("made");
+        match read(&file).expect("an image").0.samples() {
+            Samples::U16(words) => (words.to_vec(), run.stderr),
+            _ => panic!("16 bits were expected"),
+        }
+    };
+    let values = [-9999.0, 0.5, 1.5, 2.5];
+    assert_eq!(
+        with(values, "-9999"),
+        (vec![0, 0, 32768, 65535], String::new())
+    );
+    assert_eq!(with(values, "-9999,2.5").0, [0, 0, 65535, 65535]);
+    let least = [f32::MIN, 0.5, 1.5, 2.5];
+    assert_eq!(with(least, "-3.4028235e38").0, [0, 0, 32768, 65535]);
+    // −0 is 0.
+    assert_eq!(with([-0.0, 0.0, 5.0, 6.0], "0").0, [0, 0, 0, 65535]);
+    let (words, told) = with([3.0, 3.0, 3.0, 7.0], "3,7");
+    assert_eq!(words, [3, 3, 3, 7]);
+    assert!(
+        told.contains("every sample has a value of --ignore"),
+        "{told}"
     );
 }

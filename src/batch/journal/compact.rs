@@ -6,6 +6,7 @@ use super::history::lines;
 use super::line::Line;
 use super::{Journal, Pen, open};
 use crate::files::{Identity, Target};
+use crate::sync::PoisonError;
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -13,7 +14,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 use std::thread;
 use std::time::Duration;
 
@@ -59,11 +59,12 @@ impl Journal {
         }
     }
 
-    fn compact(&self) {
+    pub(super) fn compact(&self) {
         let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
         pen.added = 0;
         if flock(&pen.file, FlockOperation::NonBlockingLockExclusive).is_ok()
-            && let Ok(Some((file, kept))) = shortened(&mut pen, &self.path, &self.past.folder)
+            && let Ok(Some((file, kept))) =
+                shortened(&mut pen, &self.path, &self.past.folder, self.sync)
         {
             (pen.file, pen.kept) = (file, kept);
             self.past.forget();
@@ -75,7 +76,7 @@ impl Journal {
 
 /// Replaces the journal at `path` by one without superfluous lines, if there are any; returns the new
 /// file and the number of its lines.
-fn shortened(pen: &mut Pen, path: &Path, folder: &Path) -> Result<Option<(File, u64)>> {
+fn shortened(pen: &mut Pen, path: &Path, folder: &Path, sync: bool) -> Result<Option<(File, u64)>> {
     let mut found: HashMap<PathBuf, Vec<(u64, Identity)>> = HashMap::new();
     let (mut number, mut start) = (0, 0);
     let mut others = Vec::new();
@@ -103,7 +104,9 @@ fn shortened(pen: &mut Pen, path: &Path, folder: &Path) -> Result<Option<(File, 
         return Ok(None);
     }
     kept.sort_unstable();
-    let target = Target::create(path, true)?;
+    let mut target = Target::create(path, true)?;
+    // Otherwise a power cut could leave neither the old lines nor the new ones.
+    target.sync = sync;
     let (mut number, mut keep, mut text) = (0, kept.iter().peekable(), Vec::new());
     let mut written = Ok(());
     let mut flush = |text: &mut Vec<u8>| {

@@ -97,6 +97,7 @@ impl fmt::Display for Kind {
             Alpha::Independent => {}
             Alpha::Associated => f.write_str(", with alpha that colours are multiplied by")?,
             Alpha::Unspecified => f.write_str(", with a channel of no stated meaning")?,
+            Alpha::Black => f.write_str(" that are CMYK")?,
         }
         match self.orientation {
             1 => Ok(()),

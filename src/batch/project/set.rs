@@ -4,18 +4,17 @@ use super::{First, Kind};
 use crate::batch::item::{Item, Items};
 use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
-use crate::batch::workers::{Cores, Next, Workers};
+use crate::batch::workers::{Cores, Workers, numbers};
 use crate::codec::{Reader, Reading};
 use crate::files::Source;
 use crate::image::Image;
-use crate::metadata::{Axis, Diagnostics, Metadata};
+use crate::metadata::{Alpha, Axis, Diagnostics, Metadata};
 use crate::ops::project::Projection;
 use crate::pipeline::{Resources, memory};
 use crate::timing::{Report as Times, Timeline};
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -196,13 +195,10 @@ impl<'a> Set<'a> {
         let maxval = Mutex::new(None::<Option<u16>>);
         let mut left: Vec<usize> = self.files.iter().map(|(_, pages)| *pages).collect();
         let (mut read, mut fatal) = (Read::default(), None);
-        let taken = AtomicUsize::new(0);
+        let next = numbers(parts.len());
         workers.each(
             (workers.threads(parts.len()), Cores::Even),
-            |_| match taken.fetch_add(1, Ordering::Relaxed) {
-                index if index < parts.len() => Next::Item(index),
-                _ => Next::End,
-            },
+            |_| next(),
             |index, resources| {
                 let part = &parts[index];
                 (part, self.part(part, resources, &maxval, take))
@@ -346,6 +342,10 @@ fn look(item: &Item, reading: &Reading) -> Result<(Kind, usize)> {
             !depth.is_wide(),
             "it has samples of {depth}, and those of 8 and 16 bits are put together (normalize \
              --range makes them 16 bits with one range for all)"
+        );
+        ensure!(
+            metadata.alpha != Alpha::Black,
+            "its colours are CMYK, inks, which are only turned and flipped: convert them to RGB first"
         );
         match &known {
             None => known = Some(kind),

@@ -4,15 +4,17 @@
 //! Every state is a set of paths, so what is held is bounded by the files in the folders: about 200
 //! bytes for each that waits, and 16 for each that is known.
 
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
 mod state;
 
 use crate::batch::item::Item;
 use crate::batch::workers::Next;
 use crate::files::Identity;
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 pub use state::{Arrival, End};
@@ -240,6 +242,8 @@ impl Arrivals {
         state.in_progress -= 1;
         state.last = Instant::now();
         if arrival.refusal.is_some() {
+            drop(state);
+            self.changed.notify_all();
             return true;
         }
         state.working -= 1;

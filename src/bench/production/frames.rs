@@ -5,6 +5,7 @@ use super::{ceilings, gpu, large};
 use crate::bench::case::{Case, Measured};
 use crate::bench::context::{BenchContext, Sizes};
 use crate::device::cuda::{self, Arg};
+use crate::ops::calibrate;
 use anyhow::Result;
 use rayon::prelude::*;
 
@@ -131,8 +132,7 @@ fn calibrate(context: &BenchContext, len: usize) -> Result<Measured> {
     let expected = context.gpu.words(&repeated(context, len, exact))?;
     let dark = context.gpu.words(&repeated(context, len, |&p| dark(p)))?;
     let flat = context.gpu.words(&repeated(context, len, |&p| flat(p)))?;
-    // Twice the mean, and no rest.
-    let factors = context.gpu.words(&[3.0f64, 0.0, 0.0])?;
+    let factors = context.gpu.words(&[calibrate::factor(3, 2)])?;
     let kernel = context.gpu.kernel("calibrate", "calibrate", "u16_c1")?;
     let samples = len as u64 / 2;
     let args = [

@@ -1,7 +1,7 @@
 //! The kinds of records, by what makes them untrue.
 
 use super::header::keyword;
-use crate::metadata::{Diagnostics, Effect, Record, Transform};
+use crate::metadata::{Diagnostics, Record, Transform};
 
 /// What a record describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,23 @@ const SECTIONS: [&str; 8] = [
     "WCSAXES", "LONPOLE", "LATPOLE", "DATASEC", "TRIMSEC", "BIASSEC", "CCDSEC", "DETSEC",
 ];
 
+/// The keyword of how values were stretched.
+const STRETCH: &str = "GPUIMG";
+
+/// The record of how values were stretched; `None` of a text that is longer than a record.
+pub fn stretch(text: &str) -> Option<Record> {
+    let record = format!("{:<80}", format!("{STRETCH:<8}= '{text:<8}'"));
+    record.into_bytes().try_into().ok()
+}
+
+/// Takes the records of how values were stretched out of all, and returns the text of the first.
+pub fn take_stretch(records: &mut Vec<Record>) -> Option<Vec<u8>> {
+    let is_stretch = |record: &mut Record| keyword(record) == STRETCH;
+    let taken: Vec<Record> = records.extract_if(.., is_stretch).collect();
+    let mut parts = taken.first()?.split(|&byte| byte == b'\'');
+    Some(parts.nth(1).unwrap_or_default().trim_ascii_end().into())
+}
+
 /// The kind of a record.
 pub fn kind(record: &Record) -> Kind {
     let keyword = keyword(record);
@@ -67,7 +84,7 @@ pub fn kind(record: &Record) -> Kind {
 
 /// Leaves out the records that an operation makes untrue, and says which.
 pub fn follow(records: &mut Vec<Record>, transform: &Transform, diagnostics: &mut Diagnostics) {
-    let moves = matches!(transform.effect, Effect::Moves(_));
+    let moves = transform.changes_places();
     for (kinds, untrue, why) in [
         (
             &[Kind::Scale, Kind::Values][..],

@@ -90,6 +90,11 @@ pub fn check(format: &dyn Format, shape: &Shape, metadata: &Metadata) -> Result<
         "{name} has no channel of no stated meaning, which its last one is ({})",
         those(|can| can.alpha.contains(&Alpha::Unspecified), "has", "have")
     );
+    ensure!(
+        metadata.alpha != Alpha::Black || can.alpha.contains(&Alpha::Black),
+        "{name} has no CMYK colours ({}; convert them to RGB first)",
+        those(|can| can.alpha.contains(&Alpha::Black), "has", "have")
+    );
     // After what some alpha channels need beside, so that the formats named are those that can.
     ensure!(
         !can.alpha.is_empty() || !shape.has_alpha(),

@@ -84,6 +84,8 @@ mod tests {
     /// hide the second one.
     #[test]
     fn formats_are_told_apart() {
+        let mut dicom = [0; 132];
+        dicom[128..].copy_from_slice(b"DICM");
         let mut words = HashSet::new();
         for format in FORMATS {
             assert!(words.insert(format.id()), "{}", format.id());
@@ -103,9 +105,12 @@ mod tests {
             (b"SIMPLE  =      T", "fits"),
             (b"NRRD0004\n", "nrrd"),
             (b"ObjectType = Image", "metaimage"),
+            (&dicom[..], "dicom"),
             (b"farbfeld\0\0\0\x01", "farbfeld"),
             (b"\xFF\xD8\xFF\xE0", "jpeg"),
             (b"BM\x46\0\0\0", "bmp"),
+            (b"\x76\x2f\x31\x01\x02\0\0\0", "exr"),
+            (b"#?RGBE\nFORMAT", "hdr"),
             (b"RIFF\x24\0\0\0WEBPVP8 ", "webp"),
             (b"GIF89a\x01\0", "gif"),
             (b"qoif\0\0\0\x01", "qoi"),

@@ -10,7 +10,7 @@ use crate::image::{Depth, Image, Shape};
 use crate::metadata::Alpha;
 use ::image::codecs::bmp::{BmpDecoder, BmpEncoder};
 use ::image::{ExtendedColorType, ImageResult};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// Windows bitmap.
 #[derive(Debug)]
@@ -52,8 +52,9 @@ impl Format for Bmp {
     }
 
     fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        let has_greys = has_greys(source)?;
         let decoder = LibraryDecoder::open(source, open)?;
-        Ok(Box::new(decoder.with_grey(has_greys(source)?)))
+        Ok(Box::new(decoder.with_grey(has_greys)))
     }
 
     fn encoder<'a>(
@@ -88,6 +89,9 @@ fn encode(image: &Image) -> Result<Vec<u8>> {
 }
 
 /// Whether a file has a palette and all of its colours are grey (BITMAPINFOHEADER and later).
+///
+/// # Errors
+/// The pixels begin inside the palette: colours would be taken for pixels.
 fn has_greys(source: &Source) -> Result<bool> {
     let mut head = [0; 54];
     if source.read_up_to(&mut head, 0)? < head.len() {
@@ -95,17 +99,20 @@ fn has_greys(source: &Source) -> Result<bool> {
     }
     let number =
         |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let (size, bits, colours) = (number(14), head[28], number(46));
-    if size < 40 || !matches!(bits, 1 | 4 | 8) || colours > 256 {
+    let (pixels, size, bits, stated) = (number(10), number(14), head[28], number(46));
+    if size < 40 || !matches!(bits, 1 | 4 | 8) || stated > 256 {
         return Ok(false);
     }
-    let colours = if colours == 0 { 1 << bits } else { colours };
+    let start = 14 + u64::from(size);
+    let end = start + 4 * u64::from(stated);
+    ensure!(
+        u64::from(pixels) >= end,
+        "its pixels begin at byte {pixels}, and its palette ends at byte {end}"
+    );
+    let colours = if stated == 0 { 1 << bits } else { stated };
     let mut palette = vec![0; 4 * colours as usize];
-    let read = source.read_up_to(&mut palette, 14 + u64::from(size))?;
-    let greys = palette
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .all(|[b, g, r, _]| b == g && g == r);
+    let read = source.read_up_to(&mut palette, start)?;
+    let mut colours = palette.as_chunks::<4>().0.iter();
+    let greys = colours.all(|[b, g, r, _]| b == g && g == r);
     Ok(read == palette.len() && greys)
 }

@@ -50,13 +50,21 @@ impl Format for Tga {
     fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
         // A run has up to 128 pixels.
         let decoder = LibraryDecoder::open(source, open)?.at_most(128)?;
-        Ok(Box::new(decoder))
+        Ok(Box::new(decoder.without_alpha(!has_alpha(source)?)))
     }
 }
 
 fn open(stream: Stream) -> ImageResult<Opened> {
     let decoder = ::image::codecs::tga::TgaDecoder::new(stream)?;
     Ok(Box::new(decoder))
+}
+
+/// Whether the descriptor counts bits of alpha in a pixel: otherwise the fourth byte of 32 bits is nothing, and
+/// mostly 0, which would be transparent (field 5.6 of the specification).
+fn has_alpha(source: &Source) -> Result<bool> {
+    let mut head = [0; 18];
+    source.read_up_to(&mut head, 0)?;
+    Ok(head[17] & 15 > 0)
 }
 
 /// Whether a header of 18 bytes is that of a TGA, which has no magic number: every field has to be

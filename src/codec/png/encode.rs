@@ -15,10 +15,11 @@
 //! 1951 §3.2.4), which in the last segment is marked as the final block. `Mode::Fast`: filters by
 //! `filter::choose`; the filtered bytes of a segment go through `Fast::compress` of
 //! `deflate::compress`. These two functions define the rest of the bytes. `Mode::Small`: filters by
-//! `Rows::fill_each`, blocks by `Matcher`. `Mode::Store`: filter None, stored blocks of 65535
-//! bytes.
+//! `sample::filling`, blocks by `Matcher`, or as `Mode::Fast` where that is shorter. `Mode::Store`: filter
+//! None, stored blocks of 65535 bytes.
 
 mod filter;
+mod sample;
 
 use super::{INDEX, metadata};
 use crate::codec::Encoder;
@@ -37,7 +38,7 @@ use std::ops::Range;
 /// How PNG data is compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 pub enum Mode {
-    /// The smallest files of noisy images, at gigabytes a second; smooth ones a little larger
+    /// Gigabytes a second, and small files of noisy images; those that repeat themselves are larger
     #[default]
     Fast,
     /// Matches too: smaller files of smooth images and of even background, many times slower
@@ -266,12 +267,13 @@ impl Piece {
         match mode {
             Mode::Fast => self.fast(rows, segment, filtered),
             Mode::Small => {
-                rows.fill_each(segment.start, filtered);
+                let filling = sample::filling(rows, segment.clone(), &mut self.matcher);
+                rows.fill_by(filling, segment.start, filtered);
                 self.matcher.compress(filtered, &mut self.out);
                 flush(self.last, &mut self.out);
                 self.adler = simd_adler32::adler32(&&*filtered);
-                // One filter for all rows with few matches can be smaller: for values that are all
-                // multiples of 16, say, where a filter for each row disturbs the pattern.
+                // Few matches can be smaller: for values that are all multiples of 16, say, whose pattern
+                // a filter for each row disturbs.
                 let (small, adler) = (self.out.split_off(self.start), self.adler);
                 self.fast(rows, segment, filtered);
                 if small.len() <= self.out.len() - self.start {

@@ -88,9 +88,15 @@ pub fn follow(
             (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values | Effect::Arithmetic) => {
                 "it tells of values as they were"
             }
-            (b"oFFs" | b"sTER", Effect::Moves(_)) => "it tells of places as they were",
+            (b"oFFs" | b"sTER", Effect::Moves(_) | Effect::Reduced) => {
+                "it tells of places as they were"
+            }
             (b"sCAL", Effect::Moves(turn)) if turn.transposed => {
                 exchange(&mut chunk.data);
+                return true;
+            }
+            (b"sCAL", Effect::Reduced) => {
+                enlarge(&mut chunk.data, transform);
                 return true;
             }
             _ => return true,
@@ -105,9 +111,7 @@ pub fn follow(
         let head = [XMP.as_bytes(), b"\0\0"].concat();
         match &chunk.kind {
             b"eXIf" => {
-                if transform.is_transposed() {
-                    exif::exchange_sides(&mut chunk.data);
-                }
+                exif::follow_sides(&mut chunk.data, transform);
                 if exif::drop_thumbnail(&mut chunk.data) {
                     diagnostics.notes.push("the thumbnail is left out".into());
                 }
@@ -135,6 +139,25 @@ fn exchange(data: &mut Vec<u8>) {
     {
         let (x, y) = (&texts[..zero], &texts[zero + 1..]);
         *data = [&[*unit], y, &[0], x].concat();
+    }
+}
+
+/// Makes the two numbers of sCAL, the size of a pixel, those of the pixels of a smaller image.
+fn enlarge(data: &mut Vec<u8>, transform: &Transform) {
+    let Transform { from, to, .. } = transform;
+    let larger = |text: &[u8], from: usize, to: usize| -> Option<String> {
+        let size: f64 = str::from_utf8(text).ok()?.trim().parse().ok()?;
+        Some((size * from as f64 / to as f64).to_string())
+    };
+    let texts = || {
+        let (unit, texts) = data.split_first()?;
+        let zero = texts.iter().position(|&byte| byte == 0)?;
+        let x = larger(&texts[..zero], from.width, to.width)?;
+        let y = larger(&texts[zero + 1..], from.height, to.height)?;
+        Some([&[*unit][..], x.as_bytes(), &[0], y.as_bytes()].concat())
+    };
+    if let Some(new) = texts() {
+        *data = new;
     }
 }
 

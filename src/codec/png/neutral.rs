@@ -86,6 +86,27 @@ fn utf8_of_latin1(bytes: &[u8]) -> Vec<u8> {
     text.into_bytes()
 }
 
+/// What the text of how values were stretched begins with: its keyword, and a zero.
+const STRETCH: &[u8] = b"gpuimg:stretch\0";
+
+/// The chunk of how values were stretched.
+pub fn stretch(text: &str) -> Chunk {
+    Chunk {
+        kind: *b"tEXt",
+        behind: false,
+        data: [STRETCH, text.as_bytes()].concat(),
+    }
+}
+
+/// Takes the chunks of how values were stretched out of all, and returns the text of the first.
+pub fn take_stretch(chunks: &mut Vec<Chunk>) -> Option<Vec<u8>> {
+    let is_stretch = |chunk: &mut Chunk| &chunk.kind == b"tEXt" && chunk.data.starts_with(STRETCH);
+    let taken: Vec<Chunk> = chunks.extract_if(.., is_stretch).collect();
+    taken
+        .first()
+        .map(|chunk| chunk.data[STRETCH.len()..].into())
+}
+
 /// Converts neutral items to chunks, and adds an orientation other than upright. Calls `leave` with
 /// the name of every item that has no chunk.
 pub fn own(items: Vec<Item>, orientation: Option<u16>, leave: &mut dyn FnMut(String)) -> Own {

@@ -5,7 +5,7 @@
 use super::ifd::tag;
 use super::{imagej, ome};
 use crate::codec::raw::Order;
-use crate::metadata::{Axes, Axis, Diagnostics, Field, Value};
+use crate::metadata::{Axes, Axis, Diagnostics, Field, Part, Value};
 use anyhow::{Context, Result, ensure};
 
 /// ImageJ's keys of the three axes, in the order in which pages lie along them.
@@ -78,6 +78,74 @@ fn imagej_axes(text: &str, pages: usize) -> Result<Axes> {
     Ok(axes)
 }
 
+/// Makes the fields of a page true of a part of its stack.
+pub fn select(fields: &mut Vec<Field>, order: Order, part: &Part, diagnostics: &mut Diagnostics) {
+    let new = description(fields).and_then(|text| match text.starts_with("ImageJ=") {
+        true => Some(imagej_of(text, part)),
+        false => ome::select(text, part),
+    });
+    let Some(new) = new else { return };
+    describe(fields, &new);
+    if !fields.iter().any(|field| field.tag == tag::IMAGEJ_ENTRIES) {
+        return;
+    }
+    let (mut labels, mut others) = (false, false);
+    let all_channels = part.axes().size(Axis::C) == part.whole.size(Axis::C);
+    imagej::filter(fields, order, |kind| {
+        let (left_out, untrue) = match kind {
+            "labl" => (&mut labels, true),
+            "rang" | "luts" => (&mut others, !all_channels),
+            _ => return true,
+        };
+        *left_out |= untrue;
+        !untrue
+    });
+    if labels {
+        let warning = "ImageJ's labels are left out: they tell of pages which are not taken";
+        diagnostics.warnings.push(warning.into());
+    }
+    if others {
+        let note = "ImageJ's display ranges and colour tables are left out: they tell of channels \
+                    which are not taken";
+        diagnostics.notes.push(note.into());
+    }
+}
+
+/// ImageJ's lines with the number of pages on each axis of a part.
+fn imagej_of(text: &str, part: &Part) -> String {
+    let axes = part.axes();
+    let several = axes.0.iter().filter(|(_, size)| *size > 1).count();
+    let pages = axes.pages().unwrap_or(0);
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let (key, _) = line.split_once('=').unwrap_or((line, ""));
+        match key {
+            "images" if pages > 1 => {
+                lines.push(format!("images={pages}"));
+                for (axis, key) in KEYS {
+                    if axes.size(axis) > 1 {
+                        lines.push(format!("{key}={}", axes.size(axis)));
+                    }
+                }
+            }
+            "images" | "channels" | "slices" | "frames" => {}
+            "hyperstack" if several < 2 => {}
+            "mode" if axes.size(Axis::C) < 2 => {}
+            _ => lines.push(line.into()),
+        }
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Replaces the description.
+fn describe(fields: &mut [Field], new: &str) {
+    for field in fields.iter_mut() {
+        if field.tag == tag::IMAGE_DESCRIPTION {
+            field.value = Value::Bytes([new.as_bytes(), b"\0"].concat());
+        }
+    }
+}
+
 /// Makes the fields of a page true of a stack of `images`, from which pages along `axis` have been
 /// projected.
 pub fn collapse(
@@ -90,10 +158,8 @@ pub fn collapse(
         true => Some(imagej_without(text, axis, images)),
         false => ome::collapse(text, axis),
     });
-    for field in fields.iter_mut() {
-        if let Some(new) = new.as_ref().filter(|_| field.tag == tag::IMAGE_DESCRIPTION) {
-            field.value = Value::Bytes([new.as_bytes(), b"\0"].concat());
-        }
+    if let Some(new) = new {
+        describe(fields, &new);
     }
     if !fields.iter().any(|field| field.tag == tag::IMAGEJ_ENTRIES) {
         return;

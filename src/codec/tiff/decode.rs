@@ -16,7 +16,8 @@ use rayon::prelude::*;
 /// unchanged.
 pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], policy: &ErrorPolicy) -> Result<()> {
     let straight = page.form.is_plain() && !page.grid.tiled;
-    if straight && page.method == Method::None && !page.reversed && !policy.goes_on() {
+    let is_whole = !page.spans.iter().any(Span::is_absent);
+    if straight && page.method == Method::None && !page.reversed && !policy.goes_on() && is_whole {
         return stored(source, page, bytes);
     }
     let failure = if straight {
@@ -97,7 +98,12 @@ fn band(
         .map_init(
             || (Worker::new(source, page, policy), Vec::new()),
             |(worker, chunk), (x, mut place)| {
-                (0..page.form.planes()).find_map(|plane| {
+                let planes = match (page.form.bands(), page.form.planar) {
+                    (1, _) => 0..page.form.planes(),
+                    (_, false) => 0..1,
+                    (_, true) => page.band..page.band + 1,
+                };
+                planes.into_iter().find_map(|plane| {
                     let i = (plane * page.down() + down) * across + x;
                     worker.aside(i, plane, chunk, &mut place).err()
                 })
@@ -130,6 +136,17 @@ impl<'a> Worker<'a> {
     /// Reads and unpacks chunk `i` into `out`, and converts it to native-endian samples.
     fn chunk(&mut self, i: usize, out: &mut [u8]) -> Result<()> {
         let Span { offset, len } = self.page.spans[i];
+        let form = &self.page.form;
+        if self.page.spans[i].is_absent() {
+            let (sample, whole) = (&self.page.absent, form.has_whole_samples());
+            match whole {
+                true => {
+                    (out.chunks_exact_mut(sample.len())).for_each(|out| out.copy_from_slice(sample))
+                }
+                false => out.fill(0),
+            }
+            return Ok(());
+        }
         // No sane encoder doubles its input: a stated length far beyond that is not worth its
         // memory.
         let mut len = len.min(2 * out.len() as u64 + 65536);
@@ -143,17 +160,21 @@ impl<'a> Worker<'a> {
             (self.packed.iter_mut()).for_each(|byte| *byte = byte.reverse_bits());
         }
         let unpacked = read
-            .and_then(|()| self.unpacker.unpack(&self.packed, out, chunk_bytes))
+            .and_then(|()| match &self.page.coded {
+                Some(coded) => coded.unpack(&self.packed, out, self.page.row()),
+                None => self.unpacker.unpack(&self.packed, out, chunk_bytes),
+            })
             .map_err(|error| anyhow!("{} {i}: {error}", self.page.grid.noun()));
         self.policy.take(unpacked)?;
-        let form = &self.page.form;
         if let Some(predictor) = self.page.predictor {
             self.page.undo(predictor, out);
         } else if form.has_whole_samples() {
             // Packed samples are a stream of bits, independent of the byte order.
             raw::reorder(out, form.shape.depth, self.page.order);
         }
-        raw::to_memory(out, form.shape.depth, form.signed);
+        if form.has_whole_samples() {
+            raw::to_memory(out, form.shape.depth, form.signed);
+        }
         Ok(())
     }
 
@@ -178,7 +199,7 @@ impl<'a> Worker<'a> {
             if form.is_plain() {
                 out.copy_from_slice(&row[..out.len()]);
             } else {
-                packed::spread(row, out, form, plane);
+                packed::spread(row, out, form, self.page.order, (plane, self.page.band))?;
             }
         }
         Ok(())

@@ -98,7 +98,8 @@ impl<'a> TiffEncoder<'a> {
             target,
             compression,
             big: worst.fold(0, u64::saturating_add) > u64::from(u32::MAX),
-            order: Order::NATIVE,
+            // On every machine, so that the same image gives the same bytes.
+            order: Order::Little,
             end: 0,
             link: 0,
         }

@@ -5,11 +5,11 @@
 //! offsets in them stay true.
 
 use super::encode::alone;
-use super::fields::{SHORT, field, is_layout};
+use super::fields::{LONG, SHORT, field, is_layout};
 use super::ifd::{Chain, tag};
 use crate::codec::raw::Order;
 use crate::files::Source;
-use crate::metadata::Field;
+use crate::metadata::{Effect, Field, Transform};
 
 /// Whether the most significant byte comes first, and the fields of the first directory, without
 /// those about sample layout.
@@ -64,16 +64,45 @@ pub fn drop_thumbnail(data: &mut [u8]) -> bool {
     place.is_some()
 }
 
-/// Exchanges the stored width and height (PixelXDimension, PixelYDimension), in place: the tags are
-/// neighbours, so the entries stay sorted.
-pub fn exchange_sides(data: &mut [u8]) {
-    let places = || {
-        let exif = Raw::of(data)?;
-        let own = exif.entry(exif.number(4, 4)?, tag::EXIF)?;
-        let own = exif.number(own + 8, 4)?;
-        Some((exif.order, SIDES.map(|side| exif.entry(own, side))))
+/// Updates the stored width and height (PixelXDimension, PixelYDimension), in place.
+pub fn follow_sides(data: &mut [u8], transform: &Transform) {
+    if transform.is_transposed() {
+        exchange_sides(data);
+    }
+    if transform.effect == Effect::Reduced
+        && let Some((order, places)) = sides(data)
+    {
+        let new = [transform.to.width, transform.to.height];
+        for (place, side) in places.into_iter().zip(new) {
+            if let Some(place) = place {
+                set_long(data, place, order, side as u32);
+            }
+        }
+    }
+}
+
+/// Makes an entry one of a single 32-bit number.
+fn set_long(data: &mut [u8], entry: usize, order: Order, number: u32) {
+    put(data, entry + 2, order, LONG);
+    let bytes = |number: u32| match order {
+        Order::Little => number.to_le_bytes(),
+        Order::Big => number.to_be_bytes(),
     };
-    match places() {
+    data[entry + 4..entry + 8].copy_from_slice(&bytes(1));
+    data[entry + 8..entry + ENTRY].copy_from_slice(&bytes(number));
+}
+
+/// The order of bytes, and where the entries of the stored width and height are.
+fn sides(data: &[u8]) -> Option<(Order, [Option<usize>; 2])> {
+    let exif = Raw::of(data)?;
+    let own = exif.entry(exif.number(4, 4)?, tag::EXIF)?;
+    let own = exif.number(own + 8, 4)?;
+    Some((exif.order, SIDES.map(|side| exif.entry(own, side))))
+}
+
+/// Exchanges the stored width and height: the tags are neighbours, so the entries stay sorted.
+fn exchange_sides(data: &mut [u8]) {
+    match sides(data) {
         Some((_, [Some(x), Some(y)])) => {
             for i in 2..ENTRY {
                 data.swap(x + i, y + i);

@@ -89,9 +89,11 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
         diagnostics.warnings.push(thumbnails.into());
     }
     let mut held = Vec::new();
+    // The range of components that were made RGB (ReferenceBlackWhite).
+    let of_ycbcr = |tag| tag == 532 && number(tag::PHOTOMETRIC) == Some(6);
     let (mut fields, lost) = ifd.fields(|tag| {
         let kept = tag == tag::MAX_SAMPLE_VALUE && is_statistic;
-        is_layout(tag) && !kept
+        is_layout(tag) && !kept || of_ycbcr(tag)
     });
     fields.retain(|field| {
         let holder = holder_of_places(field.tag);
@@ -112,6 +114,23 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
         fields,
     };
     metadata
+}
+
+/// Removes a description of the axes of all pages (OME-XML's, ImageJ's or tifffile's), which would not be
+/// true of pages that each are one channel; returns whether there was one.
+pub fn without_axes(metadata: &mut Metadata) -> bool {
+    let Own::Tiff { fields, .. } = &mut metadata.own else {
+        return false;
+    };
+    let before = fields.len();
+    fields.retain(|field| match &field.value {
+        Value::Bytes(bytes) if field.tag == tag::IMAGE_DESCRIPTION => {
+            let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+            !description::is_of_all_pages(&String::from_utf8_lossy(text))
+        }
+        _ => true,
+    });
+    fields.len() < before
 }
 
 /// Copies metadata about all pages from the first directory to a later page that lacks them: the
@@ -179,6 +198,7 @@ pub fn written(metadata: &Metadata, shape: &Shape, order: Order) -> Vec<Field> {
     let number = |tag, kind, value: u64| field(order, tag, kind, &[value]);
     let rational = |tag, (n, d): (u32, u32)| field(order, tag, RATIONAL, &[n.into(), d.into()]);
     let photometric = match (shape.colours(), metadata.white_is_zero) {
+        (3, _) if metadata.alpha == Alpha::Black => 5,
         (3, _) => 2,
         (_, true) => 0,
         _ => 1,
@@ -224,12 +244,13 @@ pub fn written(metadata: &Metadata, shape: &Shape, order: Order) -> Vec<Field> {
         let values = vec![maxval.into(); shape.channels];
         fields.push(field(order, tag::MAX_SAMPLE_VALUE, SHORT, &values));
     }
-    if shape.has_alpha() {
-        let kind = match metadata.alpha {
-            Alpha::Unspecified => 0,
-            Alpha::Associated => 1,
-            Alpha::Independent => 2,
-        };
+    let kind = match metadata.alpha {
+        Alpha::Unspecified => Some(0),
+        Alpha::Associated => Some(1),
+        Alpha::Independent => Some(2),
+        Alpha::Black => None,
+    };
+    if let Some(kind) = kind.filter(|_| shape.has_alpha()) {
         fields.push(number(tag::EXTRA_SAMPLES, SHORT, kind));
     }
     fields

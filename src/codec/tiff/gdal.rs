@@ -7,17 +7,24 @@ use crate::metadata::{Diagnostics, Effect, Field, Transform, Value};
 /// The tag GDAL_METADATA.
 pub const METADATA: u16 = 42112;
 
+/// The tag GDAL_NODATA: a decimal number in text.
+pub const NODATA: u16 = 42113;
+
 /// Removes the items that are no longer true; returns whether any are left. A field that is not a
 /// list of items is removed if it could be untrue.
 pub fn follow(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnostics) -> bool {
-    let turns = matches!(transform.effect, Effect::Moves(_));
+    let (turns, reduced) = (
+        transform.changes_places(),
+        transform.effect == Effect::Reduced,
+    );
     let Value::Bytes(bytes) = &mut field.value else {
         return false;
     };
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     let mut left_out: Vec<String> = Vec::new();
     let untrue = |item: &str| {
-        let of_values = is_of_values(item) && transform.changes_values();
+        let of_values =
+            (is_of_values(item) && transform.changes_values()) || (is_statistic(item) && reduced);
         let of_places = turns && is_of_places(item);
         let name = attribute(item, "name").unwrap_or("an item");
         if (of_values || of_places) && !left_out.iter().any(|known| known == name) {
@@ -49,8 +56,12 @@ pub fn follow(field: &mut Field, transform: &Transform, diagnostics: &mut Diagno
 /// Whether an item describes the meaning or the distribution of values.
 fn is_of_values(item: &str) -> bool {
     let role = attribute(item, "role").unwrap_or_default();
-    let name = attribute(item, "name").unwrap_or_default();
-    matches!(role, "scale" | "offset" | "unittype") || name.starts_with("STATISTICS_")
+    matches!(role, "scale" | "offset" | "unittype") || is_statistic(item)
+}
+
+/// Whether an item describes the distribution of values.
+fn is_statistic(item: &str) -> bool {
+    attribute(item, "name").is_some_and(|name| name.starts_with("STATISTICS_"))
 }
 
 /// Whether an item describes positions of pixels.
@@ -84,6 +95,70 @@ fn without(text: &str, mut untrue: impl FnMut(&str) -> bool) -> Option<String> {
         rest = &rest[end..];
     }
     Some(kept + rest)
+}
+
+/// The end of the list.
+const END: &str = "</GDALMetadata>";
+
+/// The name of the item of how values were stretched.
+const STRETCH: &str = "GPUIMG_STRETCH";
+
+/// The text of a field, up to its zero.
+fn text(field: &Field) -> Option<&str> {
+    match &field.value {
+        Value::Bytes(bytes) => str::from_utf8(bytes.split(|&byte| byte == 0).next()?).ok(),
+        Value::Directory(_) => None,
+    }
+}
+
+/// Takes the item of how values were stretched out of the list, and returns its text; a list of nothing
+/// else goes with it.
+pub fn take_stretch(fields: &mut Vec<Field>) -> Option<Vec<u8>> {
+    let at = fields.iter().position(|field| field.tag == METADATA)?;
+    let list = text(&fields[at])?.to_string();
+    let is_stretch = |item: &str| attribute(item, "name") == Some(STRETCH);
+    let mut heads = Vec::new();
+    let kept = without(&list, |item| {
+        if is_stretch(item) {
+            heads.push(item.to_string());
+        }
+        is_stretch(item)
+    })?;
+    let head = heads.first()?;
+    let (_, behind) = list.split_once(head.as_str())?;
+    let taken = behind.split('<').next()?.into();
+    match kept.contains("<Item") {
+        true => fields[at].value = Value::Bytes([kept.as_bytes(), b"\0"].concat()),
+        false => drop(fields.remove(at)),
+    }
+    Some(taken)
+}
+
+/// Adds an item of how values were stretched to the list, or a list of it; returns whether there is one
+/// that can be read.
+pub fn add_stretch(fields: &mut Vec<Field>, stretch: &str) -> bool {
+    let item = format!("  <Item name=\"{STRETCH}\">{stretch}</Item>\n{END}");
+    let known = fields.iter_mut().find(|field| field.tag == METADATA);
+    let list = match &known {
+        Some(field) => text(field).map(String::from),
+        None => Some(format!("<GDALMetadata>\n{END}")),
+    };
+    let Some((before, after)) = list.as_deref().and_then(|list| list.rsplit_once(END)) else {
+        return false;
+    };
+    let field = Field {
+        tag: METADATA,
+        kind: ASCII,
+        value: Value::Bytes([before, &item, after, "\0"].concat().into_bytes()),
+    };
+    match known {
+        Some(known) => *known = field,
+        None => {
+            fields.push(field);
+            fields.sort_by_key(|field| field.tag);
+        }
+    }
+    true
 }
 
 /// The value of an attribute in an element.

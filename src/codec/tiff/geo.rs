@@ -1,9 +1,9 @@
-//! Updates the fields that give the positions of pixels on the earth after a symmetry: GeoTIFF's
-//! transformation, and rational polynomial coefficients.
+//! Updates the fields that give the positions of pixels on the earth after a symmetry, or of an image
+//! that was made smaller: GeoTIFF's transformation, and rational polynomial coefficients.
 
 use super::fields::{DOUBLE, SHORT, field};
 use crate::codec::raw::Order;
-use crate::metadata::{Diagnostics, Field, PixelMap, Transform, Value};
+use crate::metadata::{Diagnostics, Effect, Field, PixelMap, Transform, Value};
 
 /// GeoTIFF's fields for the positions of pixels on the earth (GeoTIFF 1.1, section 7.1).
 const PIXEL_SCALE: u16 = 33550;
@@ -22,16 +22,15 @@ const INTERGRAPH: u16 = 33920;
 /// Rational polynomial coefficients (the extension of GeoTIFF, "RPCs in GeoTIFF"): 92 numbers.
 const RPC: u16 = 50844;
 
-/// Updates the positions of the pixels after a symmetry, or removes them.
+/// Updates the positions of the pixels after a transform that changes them, or removes them.
 pub fn follow(
     fields: &mut Vec<Field>,
     order: Order,
-    turn: PixelMap,
     transform: &Transform,
     diagnostics: &mut Diagnostics,
 ) {
-    place(fields, order, turn, transform, diagnostics);
-    rational_polynomials(fields, order, turn, transform, diagnostics);
+    place(fields, order, transform, diagnostics);
+    rational_polynomials(fields, order, transform, diagnostics);
     let before = fields.len();
     fields.retain(|field| field.tag != INTERGRAPH);
     if fields.len() < before {
@@ -42,11 +41,40 @@ pub fn follow(
     }
 }
 
-/// Updates GeoTIFF's transformation after a symmetry, or removes it.
+/// Old pixels of one new pixel, across and down.
+fn steps(transform: &Transform) -> (f64, f64) {
+    let Transform { from, to, .. } = transform;
+    (
+        from.width as f64 / to.width as f64,
+        from.height as f64 / to.height as f64,
+    )
+}
+
+/// Where a point of the result was before. With `is_point` whole numbers are the centres of pixels,
+/// else their corners.
+fn source(transform: &Transform, is_point: bool, (x, y): (f64, f64)) -> (f64, f64) {
+    match transform.effect {
+        Effect::Moves(turn) => {
+            // If coordinates are those of pixel corners, mirroring moves column x to width − x; if
+            // they are those of centres, to width − 1 − x.
+            let off = if is_point { 1.0 } else { 0.0 };
+            let (width, height) = (transform.to.width as f64, transform.to.height as f64);
+            let x = if turn.mirror_x { width - off - x } else { x };
+            let y = if turn.mirror_y { height - off - y } else { y };
+            if turn.transposed { (y, x) } else { (x, y) }
+        }
+        _ => {
+            let off = if is_point { 0.5 } else { 0.0 };
+            let (across, down) = steps(transform);
+            ((x + off) * across - off, (y + off) * down - off)
+        }
+    }
+}
+
+/// Updates GeoTIFF's transformation, or removes it.
 fn place(
     fields: &mut Vec<Field>,
     order: Order,
-    turn: PixelMap,
     transform: &Transform,
     diagnostics: &mut Diagnostics,
 ) {
@@ -58,23 +86,11 @@ fn place(
     fields.retain(|field| !is_place(field.tag));
     let Some(matrix) = matrix else {
         fields.retain(|field| !GEO_KEYS.contains(&field.tag));
-        let warning =
-            "its place on the earth (GeoTIFF) is left out: it cannot be told of the turned image";
+        let warning = "its place on the earth (GeoTIFF) is left out: it cannot be told of the image as it is now";
         diagnostics.warnings.push(warning.into());
         return;
     };
-    // If coordinates are those of pixel corners, mirroring moves column x to width − x; if they are
-    // those of centres, to width − 1 − x.
-    let off = if is_point { 1.0 } else { 0.0 };
-    let (width, height) = (
-        transform.to.width as f64 - off,
-        transform.to.height as f64 - off,
-    );
-    let source = |x: f64, y: f64| {
-        let x = if turn.mirror_x { width - x } else { x };
-        let y = if turn.mirror_y { height - y } else { y };
-        if turn.transposed { (y, x) } else { (x, y) }
-    };
+    let source = |x: f64, y: f64| source(transform, is_point, (x, y));
     let (origin, across, down) = (source(0.0, 0.0), source(1.0, 0.0), source(0.0, 1.0));
     let mut new = matrix;
     for row in 0..3 {
@@ -111,14 +127,13 @@ fn is_point(fields: &[Field], order: Order) -> bool {
         .any(|key| key == &[RASTER_TYPE, 0, 1, PIXEL_IS_POINT])
 }
 
-/// Updates rational polynomials after a symmetry. They give line and sample of pixel centres,
+/// Updates rational polynomials. They give line and sample of pixel centres,
 /// divided by a scale and counted from an offset: for a mirrored coordinate the numerator is
 /// negated and the offset is counted from the other side; for a transposed image line and sample
-/// are exchanged.
+/// are exchanged; in a smaller image offsets and scales are smaller.
 fn rational_polynomials(
     fields: &mut Vec<Field>,
     order: Order,
-    turn: PixelMap,
     transform: &Transform,
     diagnostics: &mut Diagnostics,
 ) {
@@ -139,6 +154,17 @@ fn rational_polynomials(
     const OFFSET: [usize; 2] = [2, 3];
     const SCALE: [usize; 2] = [7, 8];
     const POLYNOMIALS: [usize; 2] = [12, 52];
+    let turn = match transform.effect {
+        Effect::Moves(turn) => turn,
+        _ => {
+            let (across, down) = steps(transform);
+            for (i, step) in [down, across].into_iter().enumerate() {
+                coefficients[OFFSET[i]] = (coefficients[OFFSET[i]] + 0.5) / step - 0.5;
+                coefficients[SCALE[i]] /= step;
+            }
+            PixelMap::NONE
+        }
+    };
     if turn.transposed {
         coefficients.swap(OFFSET[0], OFFSET[1]);
         coefficients.swap(SCALE[0], SCALE[1]);

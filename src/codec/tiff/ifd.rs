@@ -31,6 +31,7 @@ pub mod tag {
     pub const Y_RESOLUTION: u16 = 283;
     pub const PLANAR_CONFIGURATION: u16 = 284;
     pub const RESOLUTION_UNIT: u16 = 296;
+    pub const T4_OPTIONS: u16 = 292;
     pub const PREDICTOR: u16 = 317;
     pub const COLOR_MAP: u16 = 320;
     pub const TILE_WIDTH: u16 = 322;
@@ -40,6 +41,7 @@ pub mod tag {
     pub const SUB_IFDS: u16 = 330;
     pub const EXTRA_SAMPLES: u16 = 338;
     pub const SAMPLE_FORMAT: u16 = 339;
+    pub const JPEG_TABLES: u16 = 347;
     pub const EXIF: u16 = 34665;
     pub const GPS: u16 = 34853;
     pub const INTEROPERABILITY: u16 = 40965;
@@ -256,6 +258,25 @@ impl<'a> Ifd<'a> {
             .take(entry.count.min(most) as usize)
             .map(|value| self.format.number(value));
         Ok(Some(values.collect()))
+    }
+
+    /// The bytes of a tag's values, up to `most`; `None` if the tag is missing.
+    ///
+    /// # Errors
+    /// More bytes, or a value that cannot be read.
+    pub fn bytes_of(&self, tag: u16, most: u64) -> Result<Option<Vec<u8>>> {
+        let Some(entry) = self.entries.iter().find(|entry| entry.tag == tag) else {
+            return Ok(None);
+        };
+        ensure!(
+            entry.count <= most,
+            "tag {tag} claims {} values",
+            entry.count
+        );
+        let bytes = self.bytes(entry);
+        Ok(Some(
+            bytes.with_context(|| format!("tag {tag} cannot be read"))?,
+        ))
     }
 
     /// The first value of a tag; `None` if the tag is missing or empty.

@@ -1,7 +1,7 @@
 //! Updates the fields of a TIFF directory after an operation.
 
 use super::description::{DescriptionUpdate, update_description};
-use super::fields::ASCII;
+use super::fields::{ASCII, LONG, field};
 use super::ifd::tag;
 use super::{gdal, geo, imagej};
 use crate::codec::raw::Order;
@@ -19,8 +19,8 @@ pub fn follow(
     } else {
         Order::Little
     };
-    if let Effect::Moves(turn) = transform.effect {
-        geo::follow(fields, order, turn, transform, diagnostics);
+    if transform.changes_places() {
+        geo::follow(fields, order, transform, diagnostics);
     }
     if fields.iter().any(|field| field.tag == tag::IMAGEJ_ENTRIES) {
         blocks(fields, order, transform, diagnostics);
@@ -29,6 +29,13 @@ pub fn follow(
         let left_out = match (field.tag, transform.effect) {
             (280 | 281 | 340 | 341 | 291, _) if transform.changes_values() => {
                 "it tells of values as they were"
+            }
+            (280 | 281 | 340 | 341, Effect::Reduced) => "it tells of values as they were",
+            (42113, Effect::Reduced) => {
+                let warning = "its NODATA value (tag 42113) is averaged with its neighbours like any \
+                               other, and the tag is left out";
+                diagnostics.warnings.push(warning.into());
+                return false;
             }
             (42113, _) if transform.changes_values() => {
                 let warning =
@@ -40,6 +47,10 @@ pub fn follow(
             (tag::IMAGE_DESCRIPTION, _) => return describe(field, transform, diagnostics),
             (tag::EXIF, Effect::Moves(turn)) if turn.transposed => {
                 exchange_sides(&mut field.value);
+                return true;
+            }
+            (tag::EXIF, Effect::Reduced) => {
+                set_sides(&mut field.value, order, transform);
                 return true;
             }
             _ => return true,
@@ -59,7 +70,7 @@ fn blocks(
     transform: &Transform,
     diagnostics: &mut Diagnostics,
 ) {
-    let turns = matches!(transform.effect, Effect::Moves(_));
+    let turns = transform.changes_places();
     let (mut regions, mut ranges, mut labels, mut tables) = (false, false, false, false);
     let well_formed = imagej::filter(fields, order, |kind| {
         let (left_out, untrue) = match kind {
@@ -133,5 +144,19 @@ fn exchange_sides(value: &mut Value) {
             };
         }
         fields.sort_by_key(|field| field.tag);
+    }
+}
+
+/// Sets width and height in Exif's own directory, where it has them.
+fn set_sides(value: &mut Value, order: Order, transform: &Transform) {
+    if let Value::Directory(fields) = value {
+        for known in fields.iter_mut() {
+            let side = match known.tag {
+                40962 => transform.to.width,
+                40963 => transform.to.height,
+                _ => continue,
+            };
+            *known = field(order, known.tag, LONG, &[side as u64]);
+        }
     }
 }

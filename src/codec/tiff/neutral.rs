@@ -72,7 +72,7 @@ pub fn own(items: Vec<Item>, leave: &mut dyn FnMut(String)) -> Own {
         Item::Exif { big_endian, .. } => Some(*big_endian),
         _ => None,
     });
-    let big_endian = order.unwrap_or(cfg!(target_endian = "big"));
+    let big_endian = order.unwrap_or(false);
     let mut fields: Vec<Field> = Vec::new();
     let mut add = |tag, kind, bytes| {
         if !fields.iter().any(|field: &Field| field.tag == tag) {

@@ -1,7 +1,7 @@
 //! Updates OME-XML (Open Microscopy Environment, OME model 2016-06) so that it is true of the output.
 
 use crate::image::Depth;
-use crate::metadata::{Axes, Axis, Transform};
+use crate::metadata::{Axes, Axis, Effect, Part, Transform};
 use anyhow::{Context, Result, ensure};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -63,11 +63,31 @@ fn pixels(element: &BytesStart, transform: &Transform) -> Option<String> {
             },
             _ => value,
         };
+        let reduced = (transform.effect == Effect::Reduced)
+            .then(|| reduced(name, value, transform))
+            .flatten();
+        let value = reduced.as_deref().unwrap_or(value);
         // In single quotes the value may have double ones.
         let value = value.replace('"', "&quot;");
         new.push_str(&format!(" {name}=\"{value}\""));
     }
     Some(new)
+}
+
+/// The value of an attribute of `Pixels` in an image that was made smaller, if it has another one.
+fn reduced(name: &str, value: &str, transform: &Transform) -> Option<String> {
+    let Transform { from, to, .. } = transform;
+    let larger = |from: usize, to: usize| {
+        let size: f64 = value.trim().parse().ok()?;
+        Some((size * from as f64 / to as f64).to_string())
+    };
+    match name {
+        "SizeX" => Some(to.width.to_string()),
+        "SizeY" => Some(to.height.to_string()),
+        "PhysicalSizeX" => larger(from.width, to.width),
+        "PhysicalSizeY" => larger(from.height, to.height),
+        _ => None,
+    }
 }
 
 /// The axes of the only image's pages.
@@ -154,6 +174,42 @@ pub fn collapse(xml: &str, axis: Axis) -> Option<String> {
         Axis::T => ("SizeT", &["TimeIncrement", "TimeIncrementUnit"]),
         Axis::C => ("SizeC", &[]),
     };
+    let attribute = |name: &str, value: &str| match name {
+        _ if name == size => Some("1".into()),
+        _ if steps.contains(&name) => None,
+        _ => Some(value.into()),
+    };
+    of_other_pages(xml, attribute, |channel| axis != Axis::C || channel == 0)
+}
+
+/// OME-XML of a part of the pages. `None` for text that is not well-formed XML.
+pub fn select(xml: &str, part: &Part) -> Option<String> {
+    let size = |axis: Axis, value: &str| {
+        let (before, (_, count)) = (part.whole.size(axis), part.places(axis));
+        // A channel on the axis may have several samples.
+        let samples = value.trim().parse::<usize>().ok()? / before.max(1);
+        Some((samples.max(1) * count).to_string())
+    };
+    let attribute = |name: &str, value: &str| match name {
+        "SizeZ" => size(Axis::Z, value),
+        "SizeT" => size(Axis::T, value),
+        "SizeC" => size(Axis::C, value),
+        _ => Some(value.into()),
+    };
+    let (first, count) = part.places(Axis::C);
+    let all = count == part.whole.size(Axis::C);
+    of_other_pages(xml, attribute, |channel| {
+        all || (first..first + count).contains(&channel)
+    })
+}
+
+/// OME-XML of other pages, one behind the other: with other attributes of `Pixels`, and with the
+/// channels for whose numbers `has_channel` is true.
+fn of_other_pages(
+    xml: &str,
+    attribute: impl Fn(&str, &str) -> Option<String>,
+    has_channel: impl Fn(usize) -> bool,
+) -> Option<String> {
     let mut reader = Reader::from_str(xml);
     let mut new = String::with_capacity(xml.len());
     let (mut copied, mut channels, mut pages) = (0, 0, 0);
@@ -172,11 +228,10 @@ pub fn collapse(xml: &str, axis: Axis) -> Option<String> {
                 new.push_str(xml.get(copied..start)?);
                 new.push('<');
                 new.push_str(element.name().as_ref());
-                for attribute in element.attributes() {
-                    let attribute = attribute.ok()?;
-                    let key = attribute.key.as_ref();
-                    let value = if key == size { "1" } else { &*attribute.value };
-                    if !steps.contains(&key) {
+                for known in element.attributes() {
+                    let known = known.ok()?;
+                    let key = known.key.as_ref();
+                    if let Some(value) = attribute(key, &known.value) {
                         let value = value.replace('"', "&quot;");
                         new.push_str(&format!(" {key}=\"{value}\""));
                     }
@@ -187,7 +242,7 @@ pub fn collapse(xml: &str, axis: Axis) -> Option<String> {
             }
             "Channel" => {
                 channels += 1;
-                axis == Axis::C && channels > 1
+                !has_channel(channels - 1)
             }
             "TiffData" => {
                 pages += 1;
@@ -216,7 +271,7 @@ pub fn collapse(xml: &str, axis: Axis) -> Option<String> {
 mod tests {
     use super::*;
     use crate::image::Shape;
-    use crate::metadata::{Effect, PixelMap};
+    use crate::metadata::PixelMap;
 
     fn turned() -> Transform {
         let shape = |width, height| Shape {

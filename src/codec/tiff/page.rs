@@ -1,12 +1,14 @@
 //! Reads the layout of an image from its directory, checked before memory is allocated: its shape,
 //! its division into chunks, their compression, and whether the file is long enough to hold it.
 
+use super::coded::Coded;
+use super::gdal;
 use super::ifd::{Ifd, tag};
 use super::palette::Palette;
 use super::predictor::Predictor;
 use super::shape::{Form, form};
 use super::unpack::Method;
-use crate::codec::raw::Order;
+use crate::codec::raw::{self, Order};
 use crate::image::{Depth, Shape};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
@@ -20,8 +22,14 @@ pub struct Page {
     pub order: Order,
     /// Whether the bits of every byte in the file are in the opposite order (FillOrder 2).
     pub reversed: bool,
+    /// The channel that is read, where each is a page of its own; otherwise 0.
+    pub band: usize,
     /// The compression of each chunk.
     pub method: Method,
+    /// The tables and options of a compression that is one of whole images, if it is.
+    pub coded: Option<Coded>,
+    /// The sample that pixels have in a chunk that is not in the file, as it is in memory.
+    pub absent: Vec<u8>,
     /// The differences that are stored in place of samples, if any.
     pub predictor: Option<Predictor>,
     /// The division of the image into chunks.
@@ -58,10 +66,18 @@ impl Grid {
     }
 }
 
+impl Span {
+    /// Whether the chunk is not in the file, as GDAL leaves out those without data.
+    pub fn is_absent(&self) -> bool {
+        self.len == 0 && self.offset == 0
+    }
+}
+
 impl Page {
-    /// Reads a page from its directory, in a file of `len` bytes. Refuses unsupported kinds by name
-    /// and, unless `damaged`, a page that the file is too short for.
-    pub fn read(ifd: &Ifd, len: u64, damaged: bool) -> Result<Page> {
+    /// Reads a page from its directory, in a file of `len` bytes; where each channel is a page, the one
+    /// of `band`. Refuses unsupported kinds by name and, unless `damaged`, a page that the file is too
+    /// short for.
+    pub fn read(ifd: &Ifd, band: usize, len: u64, damaged: bool) -> Result<Page> {
         let form = form(ifd)?;
         let compression = ifd.value(tag::COMPRESSION)?.unwrap_or(1);
         let method = Method::of_tag(compression)?;
@@ -74,12 +90,16 @@ impl Page {
         };
         ensure!(
             predictor.is_none() || form.has_whole_samples(),
-            "predictor 2 of {}-bit samples is not supported",
+            "predictor {} of {}-bit samples is not supported",
+            predictor.map_or(1, Predictor::tag),
             form.bits
         );
         let (grid, spans) = grid(ifd, &form, method)?;
         let page = Page {
             palette: Palette::read(ifd, &form)?,
+            band,
+            coded: Coded::read(ifd, method, &form, &grid)?,
+            absent: absent(ifd, &form)?,
             form,
             order: ifd.order(),
             reversed: ifd.value(tag::FILL_ORDER)? == Some(2),
@@ -124,6 +144,14 @@ impl Page {
         }
         let (mut packed, mut promised) = (0, 0u64);
         for (i, span) in self.spans.iter().enumerate() {
+            if span.is_absent() {
+                let bytes = self.unpacked(i);
+                ensure!(
+                    bytes <= MOST_ABSENT,
+                    "{noun} {i} of {bytes} bytes is missing"
+                );
+                continue;
+            }
             ensure!(span.len > 0, "{noun} {i} is missing");
             let most = span.len.saturating_mul(self.method.expansion());
             let needed = self.unpacked(i);
@@ -153,7 +181,7 @@ impl Page {
         self.method == Method::None
             && !self.grid.tiled
             && self.spans.iter().enumerate().all(|(i, span)| {
-                let follows = span.offset == end;
+                let follows = span.offset == end && !span.is_absent();
                 end = end.saturating_add(self.unpacked(i) as u64);
                 follows
             })
@@ -169,6 +197,32 @@ impl Page {
         };
         rows * self.row()
     }
+}
+
+/// The most bytes of a chunk that is not in the file: a file of few bytes makes no image of many with
+/// one of them.
+const MOST_ABSENT: usize = 64 << 20;
+
+/// The sample of chunks that are not in the file: the NODATA value if there is one, else 0.
+fn absent(ifd: &Ifd, form: &Form) -> Result<Vec<u8>> {
+    let size = form.shape.depth.bytes();
+    let mut bytes = vec![0; size];
+    let text = ifd.text(gdal::NODATA).unwrap_or_default();
+    let number: f64 = text.trim().parse().unwrap_or(0.0);
+    if form.has_whole_samples() {
+        match (form.shape.depth, form.signed) {
+            (Depth::Float, _) => bytes = (number as f32).to_bits().to_ne_bytes().to_vec(),
+            // What does not fit is cut off by these conversions.
+            (Depth::Eight, false) => bytes = vec![number as u8],
+            (Depth::Eight, true) => bytes = vec![number as i8 as u8],
+            (Depth::Sixteen, false) => bytes = (number as u16).to_ne_bytes().to_vec(),
+            (Depth::Sixteen, true) => bytes = (number as i16).to_ne_bytes().to_vec(),
+            (Depth::ThirtyTwo, false) => bytes = (number as u32).to_ne_bytes().to_vec(),
+            (Depth::ThirtyTwo, true) => bytes = (number as i32).to_ne_bytes().to_vec(),
+        }
+        raw::to_memory(&mut bytes, form.shape.depth, form.signed);
+    }
+    Ok(bytes)
 }
 
 /// The division of the image, and the position of each chunk.
@@ -187,7 +241,7 @@ fn grid(ifd: &Ifd, form: &Form, method: Method) -> Result<(Grid, Vec<Span>)> {
         (size, tag::STRIP_OFFSETS, tag::STRIP_BYTE_COUNTS)
     };
     // A chunk is a small image; its size is checked as that of an image.
-    let chunk = Shape::checked(chunk.0, chunk.1, shape.channels, shape.depth)
+    let chunk = Shape::checked(chunk.0, chunk.1, form.stored, shape.depth)
         .map_err(|error| anyhow!("{error} ({} size)", if tiled { "tile" } else { "strip" }))?;
     let grid = Grid {
         width: chunk.width,

@@ -24,7 +24,7 @@ impl Palette {
             return Ok(None);
         }
         ensure!(
-            form.bits <= 8 && form.shape.channels == 1 && !form.signed,
+            form.bits <= 8 && form.stored == 1 && !form.signed,
             "a palette for samples of {} bits, {} a pixel, is not supported (1 to 8 bits are)",
             form.bits,
             form.shape.channels

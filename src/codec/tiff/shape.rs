@@ -11,7 +11,9 @@ use anyhow::{Context, Result, bail, ensure};
 pub struct Form {
     /// The shape of the image in memory.
     pub shape: Shape,
-    /// Bits of a sample in the file: 1 to 16, or 32.
+    /// Samples a pixel in the file: the channels, or more where each is read as a grey page (`bands`).
+    pub stored: usize,
+    /// Bits of a sample in the file: 1 to 16, 24, 32 or 64.
     pub bits: u32,
     /// Whether each channel has chunks of its own (PlanarConfiguration 2).
     pub planar: bool,
@@ -28,12 +30,18 @@ pub struct Form {
 impl Form {
     /// Channels of a chunk.
     pub fn channels(&self) -> usize {
-        if self.planar { 1 } else { self.shape.channels }
+        if self.planar { 1 } else { self.stored }
     }
 
     /// Planes of the image: one for each channel if they are stored separately, otherwise one.
     pub fn planes(&self) -> usize {
-        self.shape.channels / self.channels()
+        self.stored / self.channels()
+    }
+
+    /// How many grey pages the directory stands for: its samples a pixel, where they are more than a
+    /// pixel in memory has or no RGB; otherwise 1.
+    pub fn bands(&self) -> usize {
+        self.stored / self.shape.channels
     }
 
     /// Bytes in a row of `width` pixels of a chunk; rows begin on a byte boundary (TIFF 6.0,
@@ -52,7 +60,7 @@ impl Form {
 
     /// Whether a chunk's rows are stored as in memory, apart from byte order and sign.
     pub fn is_plain(&self) -> bool {
-        self.planes() == 1 && self.has_whole_samples()
+        self.planes() == 1 && self.bands() == 1 && self.has_whole_samples()
     }
 }
 
@@ -65,40 +73,39 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
     let width = needed(tag::IMAGE_WIDTH, "ImageWidth")?;
     let height = needed(tag::IMAGE_LENGTH, "ImageLength")?;
     let photometric = needed(tag::PHOTOMETRIC, "PhotometricInterpretation")?;
+    let is_jpeg = ifd.value(tag::COMPRESSION)? == Some(7);
     let colours = match photometric {
         0 | 1 | 3 => 1,
         2 => 3,
         4 => bail!("transparency masks are not supported"),
-        5 => bail!("CMYK colours are not supported (convert it to RGB first)"),
-        6 => bail!("YCbCr colours are not supported (convert it to RGB first)"),
+        5 => 4,
+        // The JPEG decoder makes them RGB.
+        6 if is_jpeg => 3,
+        6 => {
+            bail!("YCbCr colours are only supported in JPEG compression (convert it to RGB first)")
+        }
         8..=10 => bail!("Lab colours are not supported (convert it to RGB first)"),
         other => bail!("photometric interpretation {other} is not supported"),
     };
     let channels = ifd.value(tag::SAMPLES_PER_PIXEL)?.unwrap_or(1);
     ensure!(
+        channels <= u16::MAX.into(),
+        "{channels} samples a pixel, and 65535 are the most"
+    );
+    ensure!(
         channels >= colours,
         "{channels} samples a pixel where its colours need {colours}"
     );
-    let alpha = match channels - colours {
-        0 => Alpha::Independent,
-        1 => match ifd.value(tag::EXTRA_SAMPLES)?.unwrap_or(0) {
-            0 => Alpha::Unspecified,
-            1 => Alpha::Associated,
-            2 => Alpha::Independent,
-            other => bail!("an extra channel of meaning {other} (ExtraSamples) is not supported"),
-        },
-        more => bail!(
-            "each pixel has {channels} samples: {colours} of {}, and {more} more channels, where one \
-             (alpha) is supported: write each channel as a page of its own, as ImageJ does with \
-             Split Channels",
-            if colours == 1 { "grey" } else { "colour" }
-        ),
-    };
+    let (bands, alpha) = bands(ifd, photometric, (channels, colours))?;
     let planar = match ifd.value(tag::PLANAR_CONFIGURATION)?.unwrap_or(1) {
         1 => false,
         2 => channels > 1,
         other => bail!("planar configuration {other} is not supported"),
     };
+    ensure!(
+        photometric != 6 || !planar,
+        "YCbCr colours in planes are not supported (convert it to RGB first)"
+    );
     let fill = ifd.value(tag::FILL_ORDER)?.unwrap_or(1);
     ensure!(
         matches!(fill, 1 | 2),
@@ -113,26 +120,33 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         _ if bits.iter().any(|&other| other != bits[0]) => {
             bail!("channels of different depths are not supported")
         }
-        (32, Kind::Float) => Depth::Float,
+        // Those of 64 bits are read where each is one of 32.
+        (16 | 32 | 64, Kind::Float) => Depth::Float,
         (other, Kind::Float) => {
             bail!(
-                "{other}-bit floating-point samples are not supported (32-bit ones are): {wanted}"
+                "{other}-bit floating-point samples are not supported (16, 32 and 64 bits are): {wanted}"
             )
         }
         (1..=8, _) => Depth::Eight,
         (9..=16, _) => Depth::Sixteen,
-        (32, _) => Depth::ThirtyTwo,
+        (24 | 32, _) => Depth::ThirtyTwo,
         (other, _) => {
-            bail!("{other}-bit samples are not supported (1 to 16 bits and 32 are): {wanted}")
+            bail!("{other}-bit samples are not supported (1 to 16 bits, 24 and 32 are): {wanted}")
         }
     };
     let (bits, signed) = (bits[0] as u32, kind == Kind::Signed);
     ensure!(
-        !signed || bits == depth.bits(),
+        !signed || matches!(bits, 8 | 16 | 24 | 32),
         "signed samples of {bits} bits are not supported: {wanted}"
     );
+    ensure!(
+        !is_jpeg || depth == Depth::Eight && bits == 8 && !signed,
+        "JPEG compression of samples of {bits} bits is not supported (8 bits without sign are)"
+    );
+    let in_memory = channels as usize / bands;
     Ok(Form {
-        shape: Shape::checked(width, height, channels as usize, depth)?,
+        shape: Shape::checked(width, height, in_memory, depth)?,
+        stored: channels as usize,
         bits,
         planar,
         signed,
@@ -140,6 +154,27 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         alpha,
         palette: photometric == 3,
     })
+}
+
+/// How many grey pages the samples of a pixel make, and what the last channel means if it is one page:
+/// pixels in memory are grey or RGB, and one channel more.
+fn bands(ifd: &Ifd, photometric: u64, (channels, colours): (u64, u64)) -> Result<(usize, Alpha)> {
+    let alpha = match channels - colours {
+        0 if photometric == 5 => Alpha::Black,
+        0 => Alpha::Independent,
+        more if matches!(photometric, 3 | 5 | 6) => bail!(
+            "{more} more channels beside its colours (photometric interpretation {photometric}) are not \
+             supported: write them as a file of their own"
+        ),
+        1 => match ifd.value(tag::EXTRA_SAMPLES)?.unwrap_or(0) {
+            0 => Alpha::Unspecified,
+            1 => Alpha::Associated,
+            2 => Alpha::Independent,
+            other => bail!("an extra channel of meaning {other} (ExtraSamples) is not supported"),
+        },
+        _ => return Ok((channels as usize, Alpha::Independent)),
+    };
+    Ok((1, alpha))
 }
 
 /// The kind of numbers that samples are.
@@ -188,6 +223,7 @@ mod tests {
             };
             let form = Form {
                 shape,
+                stored: 3,
                 bits,
                 planar: false,
                 signed: false,

@@ -22,6 +22,12 @@ pub enum Method {
     PackBits,
     /// Zstandard frames (RFC 8878).
     Zstd,
+    /// A JPEG image, with tables in the directory (TIFF Technical Note 2).
+    Jpeg,
+    /// Group 3 of ITU-T T.4, each row by itself.
+    Fax3,
+    /// Group 4 of ITU-T T.6.
+    Fax4,
 }
 
 impl Method {
@@ -33,8 +39,11 @@ impl Method {
             8 | 32946 => return Ok(Method::Deflate),
             32773 => return Ok(Method::PackBits),
             50000 => return Ok(Method::Zstd),
-            2..=4 => "CCITT fax",
-            6 | 7 => "JPEG",
+            2 => "CCITT modified Huffman",
+            3 => return Ok(Method::Fax3),
+            4 => return Ok(Method::Fax4),
+            6 => "old-style JPEG (6; libtiff's tiffcp -c lzw unpacks it)",
+            7 => return Ok(Method::Jpeg),
             34712 => "JPEG 2000",
             34887 => "LERC",
             34925 => "LZMA",
@@ -57,6 +66,10 @@ impl Method {
             Method::PackBits => 64,
             // A block of 4 bytes stands for one byte repeated 128 KiB times.
             Method::Zstd => 32768,
+            // A block of 64 pixels of up to 4 samples takes a bit at least.
+            Method::Jpeg => 8 * 64 * 4,
+            // A row of up to 65535 pixels takes a bit at least.
+            Method::Fax3 | Method::Fax4 => 65536,
         }
     }
 }
@@ -91,6 +104,7 @@ impl Unpacker {
             }
             Method::PackBits => unpack_bits(packed, out),
             Method::Lzw => lzw::unpack(packed, out)?,
+            Method::Jpeg | Method::Fax3 | Method::Fax4 => bail!("it is unpacked as an image"),
             Method::Deflate | Method::Zstd => match self.block(packed, out)? {
                 Some(filled) => filled,
                 None if whole > out.len() => {
@@ -138,7 +152,7 @@ impl Unpacker {
 /// PackBits (TIFF 6.0, section 9): a count byte n, then n + 1 literal bytes (n from 0 to 127), or
 /// one byte to repeat 257 − n times (n from 129 on); 128 is skipped. Returns the number of bytes
 /// written.
-fn unpack_bits(mut packed: &[u8], out: &mut [u8]) -> usize {
+pub fn unpack_bits(mut packed: &[u8], out: &mut [u8]) -> usize {
     let mut filled = 0;
     while let Some((&count, rest)) = packed.split_first() {
         let free = &mut out[filled..];

@@ -9,7 +9,7 @@ use super::token::{
     DISTANCES, LONGEST, SHORTEST, Token, distance_code, distance_extra_bits, extra_bits,
     length_code,
 };
-use multiversion::multiversion;
+use crate::simd::per_level;
 
 /// Bytes of one block: long enough to make the header's 100 bytes and 5 µs small, short enough to
 /// follow the image.
@@ -284,16 +284,19 @@ fn put_literals(groups: &[[u8; 8]], codes: &Codes, out: &mut BitWriter) {
 }
 
 // For the shifts of BMI2, which take any register.
-#[multiversion(targets("x86_64+avx2+bmi2"))]
-fn put_literals_plain(groups: &[[u8; 8]], table: &[PackedCode; LITLEN], out: &mut BitWriter) {
-    let mut out = out.packer();
-    for group in groups {
-        for half in group.as_chunks::<4>().0 {
-            let [a, b, c, d] = half.map(|byte| table[usize::from(byte)]);
-            // Two pairs, then the pair of pairs: their shifts do not wait for one another.
-            let (ab, ab_len) = join(a, b);
-            let (cd, cd_len) = join(c, d);
-            out.put(ab | cd << ab_len, ab_len + cd_len);
+per_level! {
+    highest Avx2;
+
+    fn put_literals_plain(groups: &[[u8; 8]], table: &[PackedCode; LITLEN], out: &mut BitWriter) {
+        let mut out = out.packer();
+        for group in groups {
+            for half in group.as_chunks::<4>().0 {
+                let [a, b, c, d] = half.map(|byte| table[usize::from(byte)]);
+                // Two pairs, then the pair of pairs: their shifts do not wait for one another.
+                let (ab, ab_len) = join(a, b);
+                let (cd, cd_len) = join(c, d);
+                out.put(ab | cd << ab_len, ab_len + cd_len);
+            }
         }
     }
 }

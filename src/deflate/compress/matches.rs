@@ -1,12 +1,18 @@
-//! LZ77 with hash chains: a match is taken where it saves bits against literals.
+//! LZ77 with hash chains: a match is taken where it saves bits against literals, at the prices that
+//! the codes of the block before had.
 
 use super::bit_writer::BitWriter;
 use super::block;
-use super::token::{self, LONGEST, Token};
+use super::prices::Prices;
+use super::token::{LONGEST, Token};
 use crate::deflate::WINDOW;
 
-/// Bytes that a block covers; its last match may reach past it.
-pub const BLOCK: usize = 64 << 10;
+/// Bytes that a block covers; its last match may reach past it. Few where thousands of schedules are
+/// run, as in `inflate::part`.
+pub const BLOCK: usize = match cfg!(all(test, feature = "schedules")) {
+    true => 3 << 10,
+    false => 64 << 10,
+};
 
 /// Log2 of the number of chains. A chain has the places whose 4 bytes have the same hash.
 const HASH_BITS: u32 = 15;
@@ -15,14 +21,17 @@ const HASH_BITS: u32 = 15;
 /// tenth.
 const TRIES: usize = 24;
 
+/// Bytes that are parsed twice, the first time to learn prices.
+const LEARNT: usize = match BLOCK {
+    ..16384 => BLOCK,
+    _ => 16 << 10,
+};
+
+/// Bytes of the shortest match that is found: those of a hash.
+const SHORTEST_FOUND: usize = 4;
+
 /// A match of this many bytes is taken without a search for a better one.
 const ENOUGH: usize = 96;
-
-/// Bits of a match without its extra bits: a guess, since the codes are not known yet.
-const MATCH_BITS: u32 = 11;
-
-/// Prices are in units of 1/16 bit.
-const UNIT: u32 = 16;
 
 /// The search for matches; its memory is kept from one segment to the next.
 #[derive(Default)]
@@ -32,6 +41,7 @@ pub struct Matcher {
     /// How far back the place before has the same hash; 0 for none. By place modulo `WINDOW`.
     back: Vec<u16>,
     tokens: Vec<Token>,
+    known: Prices,
     /// For each place of the block, the price of all bytes before it as literals.
     prices: Vec<u32>,
 }
@@ -47,13 +57,21 @@ struct Match {
 impl Matcher {
     /// Appends `bytes` in blocks with matches. A match waits for one byte, in case a better one starts
     /// there.
+    ///
+    /// Prices are a guess (`Prices::guess`) for a first parse of up to 16 KiB, which is discarded, and
+    /// then those of the parse before (`Prices::of`).
     pub fn compress(&mut self, bytes: &[u8], out: &mut BitWriter) {
-        self.latest.clear();
-        self.latest.resize(1 << HASH_BITS, 0);
         self.back.resize(WINDOW, 0);
+        let learnt = bytes.len().min(LEARNT);
+        self.known = Prices::guess(&bytes[..learnt]);
+        self.forget();
+        self.price(bytes, 0, learnt);
+        self.parse(bytes, 0, learnt);
+        self.forget();
         let mut start = 0;
         while start < bytes.len() {
             let end = bytes.len().min(start + BLOCK);
+            self.known = Prices::of(&self.tokens);
             self.price(bytes, start, end);
             let reached = self.parse(bytes, start, end);
             block::matched(&bytes[start..reached], &self.tokens, out);
@@ -61,20 +79,20 @@ impl Matcher {
         }
     }
 
-    /// Estimates each byte's price as a literal by its frequency in the block.
+    /// Forgets all places.
+    fn forget(&mut self) {
+        self.latest.clear();
+        self.latest.resize(1 << HASH_BITS, 0);
+    }
+
+    /// Adds up the prices of the bytes of a block as literals.
     fn price(&mut self, bytes: &[u8], start: usize, end: usize) {
-        let mut counts = [0u32; 256];
-        for &byte in &bytes[start..end] {
-            counts[usize::from(byte)] += 1;
-        }
-        let total = log2((end - start) as u32);
-        let price = counts.map(|count| (total - log2(count.max(1))).max(UNIT / 2));
         let reach = bytes.len().min(end + LONGEST);
         self.prices.clear();
         self.prices.push(0);
         let mut sum = 0;
         self.prices.extend(bytes[start..reach].iter().map(|&byte| {
-            sum += price[usize::from(byte)];
+            sum += self.known.literal[usize::from(byte)];
             sum
         }));
     }
@@ -133,39 +151,46 @@ impl Matcher {
     }
 
     /// The match at `at` that saves most, if it saves more than `least`. Remembers the place.
+    #[inline(always)]
     fn find(&mut self, bytes: &[u8], start: usize, at: usize, least: u32) -> Match {
         let mut best = Match {
             gain: least,
-            len: 3,
+            len: SHORTEST_FOUND - 1,
             distance: 0,
         };
-        let most = LONGEST.min(bytes.len() - at);
         self.remember(bytes, at);
+        let ahead = &bytes[at..bytes.len().min(at + LONGEST)];
+        if ahead.len() < SHORTEST_FOUND {
+            return Match::default();
+        }
+        // The four bytes with which a match longer than the best would end.
+        let mut wanted = four(ahead, 0);
         let mut distance = 0;
         for _ in 0..TRIES {
             let back = usize::from(self.back[(at - distance) % WINDOW]);
             distance += back;
-            if back == 0 || distance >= WINDOW || best.len >= most {
+            if back == 0 || distance >= WINDOW {
                 break;
             }
             // Only a longer match can save more than a nearer one.
-            if bytes[at - distance + best.len] != bytes[at + best.len] {
+            let place = at - distance;
+            if four(bytes, place + best.len + 1 - SHORTEST_FOUND) != wanted {
                 continue;
             }
-            let len = common(&bytes[at - distance..], &bytes[at..at + most]);
+            let len = common(&bytes[place..], ahead);
             if len > best.len {
                 let literals = self.prices[at - start + len] - self.prices[at - start];
-                let price = UNIT * (MATCH_BITS + token::match_extra_bits(len, distance));
-                let gain = literals.saturating_sub(price);
+                let gain = literals.saturating_sub(self.known.matched(len, distance));
                 if gain > best.gain {
                     best = Match {
                         gain,
                         len,
                         distance,
                     };
-                }
-                if len >= ENOUGH {
-                    break;
+                    if len >= ENOUGH || len == ahead.len() {
+                        break;
+                    }
+                    wanted = four(ahead, len + 1 - SHORTEST_FOUND);
                 }
             }
         }
@@ -175,6 +200,13 @@ impl Matcher {
             best
         }
     }
+}
+
+/// Four bytes from `at` on, as a number.
+#[inline(always)]
+fn four(bytes: &[u8], at: usize) -> u32 {
+    let four = bytes[at..].first_chunk();
+    four.map_or(0, |&four| u32::from_le_bytes(four))
 }
 
 /// A hash of four bytes, below `2^BITS` (Fibonacci hashing).
@@ -200,10 +232,4 @@ pub fn common(a: &[u8], b: &[u8]) -> usize {
         .zip(&b[from..])
         .take_while(|(x, y)| x == y)
         .count()
-}
-
-/// The logarithm to base 2 in units of 1/16, linear between powers of two.
-fn log2(number: u32) -> u32 {
-    let whole = number.max(1).ilog2();
-    whole * UNIT + (((u64::from(number) * u64::from(UNIT)) >> whole) as u32 & (UNIT - 1))
 }

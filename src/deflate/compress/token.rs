@@ -3,6 +3,9 @@
 /// Distance symbols that can occur.
 pub const DISTANCES: usize = 30;
 
+/// Length symbols.
+pub const LENGTHS: usize = 29;
+
 /// Bytes of the shortest and of the longest match.
 pub const SHORTEST: usize = 3;
 pub const LONGEST: usize = 258;
@@ -57,11 +60,6 @@ pub fn extra_bits(symbol: usize) -> u32 {
         265..285 => (symbol as u32 - 261) / 4,
         _ => 0,
     }
-}
-
-/// Extra bits of a match's length and distance together.
-pub fn match_extra_bits(len: usize, distance: usize) -> u32 {
-    extra_bits(length_code(len).0) + distance_extra_bits(distance_code(distance).0)
 }
 
 /// The symbol of a distance of 1..=32768 and the value of its extra bits.

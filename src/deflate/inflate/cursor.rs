@@ -4,7 +4,7 @@
 use super::BitReader;
 use super::block_header::Tables;
 use super::codes::{DIST_BITS, Entry, Fault, LITLEN_BITS};
-use multiversion::multiversion;
+use crate::simd::per_level;
 
 /// Symbols that the output must have room for: four entries of literals and the longest match, both
 /// written in steps that go a little too far.
@@ -46,42 +46,48 @@ impl Symbol for u16 {
     }
 }
 
-/// Inflates while there is ample input and output; returns whether the block has ended. Most of the
-/// work are shifts by a variable count, which BMI2 does in one instruction.
-#[multiversion(targets("x86_64+bmi1+bmi2"))]
-pub fn run<T: Symbol>(caller: &mut Cursor<T>) -> Result<bool, Fault> {
-    let mut cursor = caller.copied();
-    let mut ended = Ok(false);
-    while ended == Ok(false) && cursor.is_ready() {
-        cursor.literals();
-        if cursor.entry.literals() == 0 {
-            ended = cursor.other();
+per_level! {
+    highest Avx2;
+
+    /// Inflates while there is ample input and output; returns whether the block has ended. Most of the
+    /// work are shifts by a variable count, which BMI2 does in one instruction.
+    pub fn run[T: Symbol](caller: &mut Cursor<T>) -> Result<bool, Fault> {
+        let mut cursor = caller.copied();
+        let mut ended = Ok(false);
+        while ended == Ok(false) && cursor.is_ready() {
+            cursor.literals();
+            if cursor.entry.literals() == 0 {
+                ended = cursor.other();
+            }
         }
+        let place = cursor.place();
+        caller.return_to(place);
+        ended
     }
-    let place = cursor.place();
-    caller.return_to(place);
-    ended
 }
 
-/// As `run`, for two streams in turns.
-#[multiversion(targets("x86_64+bmi1+bmi2"))]
-pub fn run_both<T: Symbol>(one: &mut Cursor<T>, two: &mut Cursor<T>) -> [Result<bool, Fault>; 2] {
-    let (mut a, mut b) = (one.copied(), two.copied());
-    let mut ended = [Ok(false), Ok(false)];
-    while ended == [Ok(false), Ok(false)] && a.is_ready() && b.is_ready() {
-        a.literals();
-        b.literals();
-        if a.entry.literals() == 0 {
-            ended[0] = a.other();
+per_level! {
+    highest Avx2;
+
+    /// As `run`, for two streams in turns.
+    pub fn run_both[T: Symbol](one: &mut Cursor<T>, two: &mut Cursor<T>) -> [Result<bool, Fault>; 2] {
+        let (mut a, mut b) = (one.copied(), two.copied());
+        let mut ended = [Ok(false), Ok(false)];
+        while ended == [Ok(false), Ok(false)] && a.is_ready() && b.is_ready() {
+            a.literals();
+            b.literals();
+            if a.entry.literals() == 0 {
+                ended[0] = a.other();
+            }
+            if b.entry.literals() == 0 {
+                ended[1] = b.other();
+            }
         }
-        if b.entry.literals() == 0 {
-            ended[1] = b.other();
-        }
+        let places = (a.place(), b.place());
+        one.return_to(places.0);
+        two.return_to(places.1);
+        ended
     }
-    let places = (a.place(), b.place());
-    one.return_to(places.0);
-    two.return_to(places.1);
-    ended
 }
 
 /// A place in the middle of a compressed block, in as few variables as a loop can keep in registers.

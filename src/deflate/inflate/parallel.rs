@@ -8,17 +8,20 @@
 //! worker took other bits for a block's header, a false start, and the part is inflated again from
 //! the right place.
 
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
+
 use super::block_finder::find_block;
 use super::part::{InflatedPart, PART, PartBuffers, PartInflater, PartInput};
 use crate::deflate::WINDOW;
 use crate::deflate::adler::joined;
 use crate::deflate::zlib::is_zlib;
+use crate::sync::mpsc::{Receiver, Sender, channel};
+use crate::sync::{Mutex, PoisonError, thread};
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
 
 /// Parts that a worker inflates in turns.
 const AT_ONCE: usize = 2;
@@ -86,7 +89,7 @@ pub fn each<I: Input + Send>(
         for worker in 0..threads {
             let send = send.clone();
             let (parts, idle) = (&parts, &idle);
-            let started = thread::Builder::new().spawn_scoped(scope, move || {
+            let started = thread::spawn_scoped(scope, move || {
                 // A panic must not leave the joining thread waiting.
                 let worked = catch_unwind(AssertUnwindSafe(|| work(parts, idle, &send)));
                 let worked = worked.unwrap_or_else(|_| Err(anyhow!("a thread failed")));

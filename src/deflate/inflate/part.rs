@@ -9,8 +9,12 @@ use crate::deflate::WINDOW;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::sync::Arc;
 
-/// Compressed bytes of a part.
-pub const PART: usize = 512 << 10;
+/// Compressed bytes of a part; few where thousands of schedules are run, so that a short stream has
+/// many parts.
+pub const PART: usize = match cfg!(all(test, feature = "schedules")) {
+    true => 4 << 10,
+    false => 512 << 10,
+};
 
 /// InflatedPart bytes that a part may become. One that becomes more is inflated by the thread that joins
 /// the parts.

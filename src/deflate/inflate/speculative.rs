@@ -15,7 +15,7 @@
 use super::codes::{Entry, Fault};
 use super::cursor::{AMPLE, Cursor, ROOM, Symbol, emit, lookup, run};
 use super::literal_cursor::{ENTRIES, LiteralCursor, Litlen, TURN_IN, TURN_OUT, bit};
-use multiversion::multiversion;
+use crate::simd::per_level;
 
 /// Speculative cursors. More would not be faster: two and the decoder's own keep a processor busy.
 const SPECULATIVE: usize = 2;
@@ -67,33 +67,38 @@ struct Mark {
     made: usize,
 }
 
-/// Gives each cursor up to `turns` turns. Returns false if it ended early, because a cursor met
-/// something that is not a literal.
-#[multiversion(targets("x86_64+bmi1+bmi2"))]
-fn take_turns<T: Symbol>(
-    turns: usize,
-    (litlen, input): (&Litlen, &[u8]),
-    (first, output): (&mut LiteralCursor, &mut [T]),
-    (others, literals): (
-        &mut [LiteralCursor; SPECULATIVE],
-        &mut [[u8; MOST]; SPECULATIVE],
-    ),
-) -> bool {
-    // Copies, which the loop can keep in registers.
-    let (mut one, mut more) = (*first, *others);
-    let gives = |entry: Option<Entry>| entry.is_some_and(|entry| entry.literals() > 0);
-    let mut all = true;
-    for _ in 0..turns {
-        all = gives(one.turn(litlen, input, output));
-        for (other, literals) in more.iter_mut().zip(literals.iter_mut()) {
-            all &= gives(other.turn(litlen, input, literals));
+per_level! {
+    highest Avx2;
+
+    /// Gives each cursor up to `turns` turns. Returns false if it ended early, because a cursor met
+    /// something that is not a literal.
+    fn take_turns[T: Symbol](
+        turns: usize,
+        from: (&Litlen, &[u8]),
+        decoder: (&mut LiteralCursor, &mut [T]),
+        speculative: (
+            &mut [LiteralCursor; SPECULATIVE],
+            &mut [[u8; MOST]; SPECULATIVE],
+        ),
+    ) -> bool {
+        let ((litlen, input), (first, output)) = (from, decoder);
+        let (others, literals) = speculative;
+        // Copies, which the loop can keep in registers.
+        let (mut one, mut more) = (*first, *others);
+        let gives = |entry: Option<Entry>| entry.is_some_and(|entry| entry.literals() > 0);
+        let mut all = true;
+        for _ in 0..turns {
+            all = gives(one.turn(litlen, input, output));
+            for (other, literals) in more.iter_mut().zip(literals.iter_mut()) {
+                all &= gives(other.turn(litlen, input, literals));
+            }
+            if !all {
+                break;
+            }
         }
-        if !all {
-            break;
-        }
+        (*first, *others) = (one, more);
+        all
     }
-    (*first, *others) = (one, more);
-    all
 }
 
 /// How many turns all cursors can take before the first has gone `distance` bytes, or input or output

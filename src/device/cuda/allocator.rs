@@ -3,7 +3,7 @@
 //! of some thirty buffers of an image.
 
 use super::budget::{Budget, LIMIT};
-use super::error::description;
+use super::error::{bind, bound_to_give_back, description};
 use crate::device::NoMemory;
 use anyhow::{Result, anyhow};
 use cudarc::driver::CudaStream;
@@ -121,7 +121,7 @@ impl Allocator {
     }
 
     fn ask(&self, size: usize) -> Result<Block> {
-        self.stream.context().bind_to_thread()?;
+        bind(self.stream.context())?;
         if !self.budget.take(size) {
             let refusal = anyhow!("no {size} bytes of device memory within {LIMIT}");
             return Err(refusal.context(NoMemory));
@@ -147,7 +147,7 @@ impl Allocator {
 
     fn free(&self, block: Block) {
         self.budget.give_back(block.size);
-        if self.stream.context().bind_to_thread().is_ok() {
+        if bound_to_give_back(self.stream.context()) {
             // SAFETY: the address came from `ask`, on this stream, and is freed only here. All work
             // that uses it was queued on this stream, or the driver waits for it. An error means
             // that the context is gone, and the memory with it.

@@ -1,10 +1,13 @@
 //! How much of a GPU's memory may be taken for images.
 
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
+
 use crate::memory_budget;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Result, anyhow};
 use std::env;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The environment variable that limits the device memory that images may take.
 pub(super) const LIMIT: &str = "GPUIMG_DEVICE_MEMORY";

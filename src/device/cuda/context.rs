@@ -2,8 +2,9 @@
 
 use super::allocator::Allocator;
 use super::budget::{Budget, limit};
-use super::error::description;
+use super::error::{description, in_words};
 use super::kernel::Kernel;
+use super::residents::{Residents, Tenant};
 use super::staging::Staging;
 use crate::device::modules::Modules;
 use crate::device::slots::{self, Slots};
@@ -13,6 +14,7 @@ use anyhow::{Error, Result, anyhow, ensure};
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream};
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, Instant};
@@ -39,6 +41,8 @@ pub struct Gpu {
     /// The event pool: events that may be recorded again. Creating an event waits for a lock that
     /// other threads' streams hold: 0.25 ms each with 16 threads, 18 times an image.
     pub(super) events: Mutex<Vec<CudaEvent>>,
+    /// What operations keep in its memory, shared by all streams.
+    pub(super) residents: Arc<Residents>,
     /// The places of the images that use this GPU at the same time, shared by all streams.
     pub slots: Arc<Slots>,
     /// `NVIDIA H100 80GB HBM3`, …
@@ -72,12 +76,13 @@ impl Gpu {
         let start = Instant::now();
         let ready = || -> Result<Gpu> {
             let context = open_context(ordinal)?;
-            let stream = context.new_stream()?;
+            let stream = context.new_stream().map_err(in_words)?;
             let budget = Budget::new(limit()?.unwrap_or(usize::MAX));
+            let capability = context.compute_capability().map_err(in_words)?;
             let count = Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
             Ok(Gpu {
-                name: context.name()?,
-                modules: Arc::new(Modules::for_capability(context.compute_capability()?)?),
+                name: context.name().map_err(in_words)?,
+                modules: Arc::new(Modules::for_capability(capability)?),
                 kernels: Arc::default(),
                 allocator: Arc::new(Allocator::plain(stream.clone(), budget.clone())),
                 staging: Staging::new(stream.clone()),
@@ -86,6 +91,7 @@ impl Gpu {
                 multiprocessors: context.attribute(count).map_or(1, |count| count as u32),
                 anchor: Arc::default(),
                 events: Mutex::default(),
+                residents: Arc::default(),
                 slots: Slots::new(slots::IMAGES),
                 context,
                 opened: (start, start.elapsed()),
@@ -104,7 +110,7 @@ impl Gpu {
             // SAFETY: takes two numbers; the device is the context's own.
             let _ = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(self.context.cu_device(), flags) };
         }
-        let stream = self.context.new_stream()?;
+        let stream = self.context.new_stream().map_err(in_words)?;
         let budget = self.budget.clone();
         let allocator = match batch {
             true => Allocator::keeping(stream.clone(), budget, keep_pool(&self.context)),
@@ -121,6 +127,7 @@ impl Gpu {
             multiprocessors: self.multiprocessors,
             anchor: self.anchor.clone(),
             events: Mutex::default(),
+            residents: self.residents.clone(),
             slots: self.slots.clone(),
             name: self.name.clone(),
             opened: self.opened,
@@ -136,6 +143,15 @@ impl Gpu {
             budget,
             ..limited
         })
+    }
+
+    /// What is kept in this GPU's memory for `tenant`; made by `make` if there is nothing yet.
+    pub fn kept<T: Any + Send + Sync>(
+        &self,
+        tenant: &Tenant,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<Arc<T>> {
+        self.residents.of(tenant, make)
     }
 
     /// The number of this GPU among all, from 0.
@@ -162,7 +178,7 @@ impl Gpu {
 
     /// Free and total device memory, in bytes.
     pub fn memory(&self) -> Result<(usize, usize)> {
-        Ok(self.context.mem_get_info()?)
+        self.context.mem_get_info().map_err(in_words)
     }
 
     /// The GPU's theoretical peaks, from the properties that it reports.
@@ -198,11 +214,12 @@ impl Gpu {
     pub fn facts(&self) -> Result<Facts> {
         let l2 = self
             .context
-            .attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?;
+            .attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+            .map_err(in_words)?;
         let (free, total) = self.memory()?;
         let cuda = driver_version()?;
         Ok(Facts {
-            capability: self.context.compute_capability()?,
+            capability: self.context.compute_capability().map_err(in_words)?,
             multiprocessors: self.multiprocessors(),
             l2: l2.max(0) as u64,
             memory: (total as u64, free as u64),
@@ -219,7 +236,7 @@ fn driver_version() -> Result<i32> {
     // SAFETY: writes one integer through a pointer to a live one; needs no initialisation.
     unsafe { sys::cuDriverGetVersion(&mut version) }
         .result()
-        .map_err(|error| anyhow!("{}", description(&error)))?;
+        .map_err(in_words)?;
     Ok(version)
 }
 
@@ -242,7 +259,7 @@ fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
         sys::CUresult::CUDA_ERROR_NO_DEVICE => no_gpu(),
         _ => anyhow!("the NVIDIA driver does not start: {}", description(&error)),
     })?;
-    let count = CudaContext::device_count().map_err(|error| anyhow!("{}", description(&error)))?;
+    let count = CudaContext::device_count().map_err(in_words)?;
     if count == 0 {
         return Err(no_gpu());
     }

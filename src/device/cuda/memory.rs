@@ -2,7 +2,7 @@
 
 use super::allocator::{Allocator, Block};
 use super::context::Gpu;
-use super::error::description;
+use super::error::{bind, description};
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::{result, sys};
 use std::ops::Range;
@@ -35,7 +35,7 @@ impl Buffer {
     pub fn read(&self, from: usize, host: &mut [u8]) -> Result<()> {
         let source = self.part(from, host.len())?;
         let stream = self.allocator.stream();
-        stream.context().bind_to_thread()?;
+        bind(stream.context())?;
         // SAFETY: the part lies inside the buffer. The copy is waited for before `host` is released;
         // if waiting fails, the context is dead and its copies have ended too.
         let queued = unsafe { result::memcpy_dtoh_async(host, source, stream.cu_stream()) };
@@ -43,6 +43,11 @@ impl Buffer {
         queued
             .and(ended)
             .map_err(|error| anyhow!("{}", description(&error)))
+    }
+
+    /// Whether the GPU that has it does not respond any more.
+    pub fn is_lost(&self) -> bool {
+        self.allocator.stream().synchronize().is_err()
     }
 
     /// The device address of `len` bytes of the buffer from byte `from` on.
@@ -91,7 +96,7 @@ impl Gpu {
     /// As `send`, but to byte `to` of the buffer and those after it.
     pub fn send_to(&self, host: &[u8], buffer: &Buffer, to: usize) -> Result<()> {
         let target = buffer.part(to, host.len())?;
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         // On this stream, like all work that may use the buffer before and after.
         let queue = |host: &[u8]| {
             // SAFETY: the part lies inside the buffer. Staging memory is not touched before the stream
@@ -135,7 +140,7 @@ impl Gpu {
         let rows = host.len() / pitch;
         let fits = part.end <= pitch && rows * part.len() <= buffer.len;
         ensure!(fits, "a copy past the buffer's end");
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         let copy = sys::CUDA_MEMCPY2D {
             srcXInBytes: part.start,
             srcY: 0,
@@ -170,7 +175,7 @@ impl Gpu {
     pub fn fetch_from(&self, buffer: &Buffer, from: usize, host: &mut [u8]) -> Result<()> {
         let len = host.len();
         let source = buffer.part(from, len)?;
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         // Not the call without a stream: those of several threads wait for one another.
         let read = |host: &mut [u8]| {
             // SAFETY: the buffer has as many bytes. The copy is waited for before the memory is released;
@@ -209,7 +214,7 @@ impl Gpu {
     /// As `fill`, of the first `len` bytes.
     pub fn fill_first(&self, buffer: &Buffer, len: usize, byte: u8) -> Result<()> {
         let pointer = buffer.part(0, len)?;
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         // SAFETY: the buffer has as many bytes; it outlives the work, see its `drop`.
         unsafe { result::memset_d8_async(pointer, byte, len, self.stream.cu_stream()) }
             .map_err(|error| anyhow!("{}", description(&error)))
@@ -218,7 +223,7 @@ impl Gpu {
     /// Queues a copy of the beginning of `from` over all of `to`.
     pub fn copy(&self, from: &Buffer, to: &Buffer) -> Result<()> {
         ensure!(to.len <= from.len, "a copy past the buffer's end");
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         // SAFETY: both buffers have as many bytes, are not the same memory, and outlive the work.
         unsafe {
             result::memcpy_dtod_async(to.pointer, from.pointer, to.len, self.stream.cu_stream())

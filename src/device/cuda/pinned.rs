@@ -1,7 +1,7 @@
 //! Host memory that a GPU reaches directly, for one image or kept from image to image.
 
 use super::context::Gpu;
-use super::error::description;
+use super::error::{bound_to_give_back, description};
 use super::memory::Buffer;
 use crate::image::buffer;
 use anyhow::{Result, anyhow, ensure};
@@ -117,7 +117,7 @@ impl Drop for PageLocked {
             let gone = addresses(&self.memory);
             blocks.retain(|block| *block != gone);
         }
-        if self.context.bind_to_thread().is_ok() {
+        if bound_to_give_back(&self.context) {
             // SAFETY: registered at this address by `page_locked`; copies that use the memory have
             // been waited for by `Pinned`, which borrowed it.
             let _ = unsafe { sys::cuMemHostUnregister(self.memory.as_mut_ptr().cast()) }.result();
@@ -204,7 +204,7 @@ impl Drop for Pinned<'_> {
         // Queued copies may still use the memory. If waiting fails, the context is dead and its
         // copies have ended too.
         let _ = self.gpu.wait();
-        if self.registered && self.gpu.context.bind_to_thread().is_ok() {
+        if self.registered && bound_to_give_back(&self.gpu.context) {
             // SAFETY: `with_pinned` registered this address, and it stays registered until here.
             let _ = unsafe { sys::cuMemHostUnregister(self.memory.as_mut_ptr().cast()) }.result();
         }

@@ -3,7 +3,7 @@
 //! other streams do on the same buffers must have been waited for.
 
 use super::context::Gpu;
-use super::error::description;
+use super::error::{bind, description};
 use super::memory::Buffer;
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::result::{self, DriverError};
@@ -16,7 +16,7 @@ impl Gpu {
     /// `cuMemcpyHtoD`: copies all of `host` to the beginning of `buffer`.
     pub fn send_waiting(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
         let target = buffer.part(0, host.len())?;
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         // SAFETY: the buffer has as many bytes; the driver has read `host` when the call returns.
         explained(unsafe { result::memcpy_htod_sync(target, host) })
     }
@@ -24,7 +24,7 @@ impl Gpu {
     /// `cuMemcpyDtoH`: copies the beginning of `buffer` over all of `host`.
     pub fn fetch_waiting(&self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
         let source = buffer.part(0, host.len())?;
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         // SAFETY: the buffer has as many bytes; the call returns when they have arrived.
         explained(unsafe { result::memcpy_dtoh_sync(host, source) })
     }
@@ -32,14 +32,14 @@ impl Gpu {
     /// `cuMemcpyDtoD`: copies `from` to `to`, of the same length.
     pub fn copy_waiting(&self, from: &Buffer, to: &Buffer) -> Result<()> {
         ensure!(from.len == to.len, "a copy of another length");
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         // SAFETY: both buffers are live and have this length; they cannot overlap.
         explained(unsafe { result::memcpy_dtod_sync(to.pointer, from.pointer, from.len) })
     }
 
     /// `cuMemsetD8`: fills every byte of `buffer`.
     pub fn fill_waiting(&self, buffer: &Buffer, byte: u8) -> Result<()> {
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         // SAFETY: the buffer is live and has this length.
         explained(unsafe { result::memset_d8_sync(buffer.pointer, byte, buffer.len) })
     }

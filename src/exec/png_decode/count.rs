@@ -110,7 +110,10 @@ pub fn count(
         buffer: job.alloc(parts + room * size_of::<PartWords>())?,
         parts,
     };
-    job.clear(&records.buffer, parts)?;
+    // The parts that most streams have come back with the report, those of many short blocks after it. What comes back is
+    // cleared, since not all of it is written.
+    let expected = (2 * (bits / span) as usize + 64).min(most_parts);
+    job.clear(&records.buffer, records.part(expected))?;
     let lanes = job.alloc(room * LANES * LANE_RECORD)?;
 
     let u32s = |numbers: &[u32]| numbers.iter().map(|&n| Arg::U32(n)).collect::<Vec<Arg>>();
@@ -171,8 +174,6 @@ pub fn count(
     };
     counting(job, 0, 0, resident.min(most_parts as u32), FEW_ROUNDS)?;
 
-    // The parts that most streams have come with the report; those of many short blocks, after it.
-    let expected = (2 * (bits / span) as usize + 64).min(most_parts);
     let words: Vec<u32> = job.fetch_words(&records.buffer, 0, records.part(expected) / 4)?;
     let reported = Report::of(&words)?;
     if reported.wrong != 0 {

@@ -23,6 +23,22 @@ impl Factor {
     /// The factor that changes nothing.
     pub const ONE: Factor = Factor { sum: 1, pixels: 1 };
 
+    /// The bits of `Factor` in kernels/calibrate.cu: twice the mean in doubles, and the mean as a pair of
+    /// numbers in single precision, the larger in the lower half.
+    pub fn packed(self) -> [u64; 4] {
+        let [whole, up, down] = self.doubles().map(f64::to_bits);
+        let mean = self.mean();
+        let high = mean as f32;
+        let low = (mean - f64::from(high)) as f32;
+        let pair = u64::from(low.to_bits()) << 32 | u64::from(high.to_bits());
+        [whole, up, down, pair]
+    }
+
+    /// Rounded to nearest: both are below 2⁵³.
+    fn mean(self) -> f64 {
+        self.sum as f64 / self.pixels as f64
+    }
+
     /// Twice the mean: its whole part, and the rest rounded up and rounded down.
     pub fn doubles(self) -> [f64; 3] {
         let (whole, rest) = (2 * self.sum / self.pixels, 2 * self.sum % self.pixels);
@@ -47,6 +63,8 @@ impl Factor {
 
 /// The factors of each lane, laid out for vector instructions.
 pub(super) struct Lanes {
+    /// The mean, rounded to nearest.
+    pub mean: [f64; LANES],
     pub whole: [f64; LANES],
     pub up: [f64; LANES],
     pub down: [f64; LANES],
@@ -58,7 +76,9 @@ impl Lanes {
     pub fn new(factors: &[Factor], colours: usize) -> Lanes {
         let doubles: Vec<[f64; 3]> = factors.iter().map(|factor| factor.doubles()).collect();
         let lane = |part: usize| std::array::from_fn(|lane| doubles[lane % factors.len()][part]);
+        let means: Vec<f64> = factors.iter().map(|factor| factor.mean()).collect();
         Lanes {
+            mean: std::array::from_fn(|lane| means[lane % means.len()]),
             whole: lane(0),
             up: lane(1),
             down: lane(2),

@@ -4,6 +4,7 @@
 
 use super::scale::Scale;
 use crate::device::cpu::{self, LANES, Sample};
+use crate::simd::per_level;
 
 /// The constants of each lane's scale, laid out for vector instructions.
 pub(super) struct ScaleLanes {
@@ -67,18 +68,24 @@ pub(super) fn scale_all<T: Sample>(samples: &mut [T], lanes: &ScaleLanes) {
     });
 }
 
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl+avx512dq", "x86_64+avx2"))]
-fn scale_uniform<T: Sample>(samples: &mut [T], lanes: &ScaleLanes) {
-    for value in samples {
-        *value = lanes.apply(*value, 0);
+per_level! {
+    highest Avx512;
+
+    fn scale_uniform[T: Sample](samples: &mut [T], lanes: &ScaleLanes) {
+        for value in samples {
+            *value = lanes.apply(*value, 0);
+        }
     }
 }
 
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl+avx512dq", "x86_64+avx2"))]
-fn scale_chunk<T: Sample>(samples: &mut [T], lanes: &ScaleLanes) {
-    for block in samples.chunks_mut(LANES) {
-        for (lane, value) in block.iter_mut().enumerate() {
-            *value = lanes.apply(*value, lane);
+per_level! {
+    highest Avx512;
+
+    fn scale_chunk[T: Sample](samples: &mut [T], lanes: &ScaleLanes) {
+        for block in samples.chunks_mut(LANES) {
+            for (lane, value) in block.iter_mut().enumerate() {
+                *value = lanes.apply(*value, lane);
+            }
         }
     }
 }

@@ -2,8 +2,11 @@
 //! operation uses them.
 
 use crate::image::number::{self, Number};
-use crate::image::{Depth, Values};
-use anyhow::{Result, bail, ensure};
+use crate::image::{Depth, Image, Samples, Values};
+use crate::ops::SampleTypes;
+use anyhow::{Context, Result, bail, ensure};
+use rayon::prelude::*;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// A range of values, `MIN:MAX` with MIN below MAX: whole numbers, or the 32-bit floating-point
@@ -14,6 +17,61 @@ pub struct Range {
     pub min: Number,
     /// The largest value.
     pub max: Number,
+}
+
+/// The source of the range of an image's values.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[serde(untagged)]
+pub enum InputRange {
+    /// These values, for every image.
+    Values(Range),
+    /// The window that each file says is to be shown (DICOM's WindowCenter and WindowWidth).
+    #[serde(serialize_with = "auto_window")]
+    Window,
+}
+
+/// The word for the window of the file.
+const AUTO_WINDOW: &str = "auto-window";
+
+fn auto_window<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(AUTO_WINDOW)
+}
+
+impl From<Range> for InputRange {
+    fn from(range: Range) -> InputRange {
+        InputRange::Values(range)
+    }
+}
+
+impl FromStr for InputRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<InputRange, String> {
+        match text {
+            AUTO_WINDOW => Ok(InputRange::Window),
+            _ => text.parse().map(InputRange::Values),
+        }
+    }
+}
+
+impl InputRange {
+    /// The range for a file with this window.
+    ///
+    /// # Errors
+    /// A file without a window, where that is asked for.
+    pub(super) fn of(self, window: Option<(i64, i64)>) -> Result<Range> {
+        let window = || {
+            let (min, max) = window.context(
+                "the file has no window for --range auto-window, as DICOM has (--range MIN:MAX says one)",
+            )?;
+            let (min, max) = (Number::Whole(min), Number::Whole(max));
+            Ok(Range { min, max })
+        };
+        match self {
+            InputRange::Values(range) => Ok(range),
+            InputRange::Window => window(),
+        }
+    }
 }
 
 impl Range {
@@ -47,6 +105,114 @@ impl Range {
     }
 }
 
+impl Range {
+    /// Parses a window, `CENTER:WIDTH`: of whole numbers as many values as the width says, from
+    /// CENTER − ⌊WIDTH/2⌋ on (of an even width DICOM PS3.3, C.11.2.1.2.1); of others CENTER − WIDTH/2
+    /// to CENTER + WIDTH/2.
+    ///
+    /// # Errors
+    /// Anything else, and a window of less than two values.
+    pub fn of_window(text: &str) -> Result<Range, String> {
+        let (center, width) = text
+            .split_once(':')
+            .ok_or("expected a center and a width with a colon between, as 40:400")?;
+        let whole = |text: &str| text.trim().parse::<i32>().ok().map(i64::from);
+        if let Some((center, width)) = whole(center).zip(whole(width)) {
+            if width < 2 {
+                return Err("a window has two values at least".into());
+            }
+            let min = center - width / 2;
+            return Ok(Range {
+                min: Number::Whole(min),
+                max: Number::Whole(min + width - 1),
+            });
+        }
+        let real = |text: &str| {
+            let value = text.trim().parse::<f32>().ok();
+            value
+                .filter(|value| value.is_finite())
+                .ok_or_else(|| format!("'{text}' is no number that samples can have"))
+        };
+        let (center, width) = (real(center)?, real(width)?);
+        let (min, max) = (center - width / 2.0, center + width / 2.0);
+        match min < max && min.is_finite() && max.is_finite() {
+            true => Ok(Range {
+                min: Number::Real(min),
+                max: Number::Real(max),
+            }),
+            false => Err("a window is wider than 0".into()),
+        }
+    }
+
+    /// A warning where no colour sample of an image lies in the range, so that the result is black and
+    /// white at most.
+    pub(super) fn missed(self, image: &Image, types: &SampleTypes) -> Option<String> {
+        let (channels, colours) = (types.channels, types.colours());
+        let values = types.read;
+        let span = match image.samples() {
+            Samples::U8(samples) => {
+                let (min, max) = self.samples(values);
+                outside(samples, (channels, colours), &(min as u8..=max as u8))
+                    .map(|(min, max)| [min, max].map(u32::from))
+            }
+            Samples::U16(samples) => {
+                let step = values.depth.steps(types.depth);
+                let (min, max) = self.samples(values);
+                outside(samples, (channels, colours), &(min * step..=max * step))
+                    .map(|(min, max)| [min, max].map(|sample| u32::from(sample / step)))
+            }
+            Samples::U32(samples) => {
+                let (min, max) = self.wide(values);
+                outside(samples, (channels, colours), &(min..=max)).map(<[u32; 2]>::from)
+            }
+        };
+        let [least, most] = span?.map(|sample| values.number(sample));
+        Some(format!(
+            "the range {}:{} has none of its values in it: they are from {least} to {most}",
+            self.min, self.max
+        ))
+    }
+}
+
+/// The smallest and the largest colour sample, if none lies in a range. The first that does ends the
+/// search.
+fn outside<T: Copy + Ord + Send + Sync>(
+    samples: &[T],
+    (channels, colours): (usize, usize),
+    range: &RangeInclusive<T>,
+) -> Option<(T, T)> {
+    let pixels = || {
+        let pixels = samples.par_chunks_exact(channels).with_min_len(1 << 14);
+        pixels.map(|pixel| &pixel[..colours])
+    };
+    if pixels().any(|pixel| pixel.iter().any(|sample| range.contains(sample))) {
+        return None;
+    }
+    let each = pixels().flat_map_iter(|pixel| pixel.iter().map(|&sample| (sample, sample)));
+    each.reduce_with(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+}
+
+/// Parses a value that samples can have.
+///
+/// # Errors
+/// Anything else.
+pub(super) fn value(text: &str) -> Result<Number, String> {
+    let whole = text.trim().parse::<i64>().ok();
+    let whole = whole.filter(|value| value.unsigned_abs() <= 1 << 53);
+    let real = || {
+        let value = text.trim().parse::<f32>().ok()?;
+        // As 1e3, which integers have too.
+        Some(match value.fract() == 0.0 && value.abs() < 16_777_216.0 {
+            true => Number::Whole(value as i64),
+            false => Number::Real(value),
+        })
+    };
+    let value = whole.map(Number::Whole).or_else(real);
+    value
+        .filter(|value| value.as_f32().is_finite())
+        .ok_or_else(|| format!("'{text}' is no number that samples can have"))
+}
+
 impl FromStr for Range {
     type Err = String;
 
@@ -54,22 +220,6 @@ impl FromStr for Range {
         let (min, max) = text
             .split_once(':')
             .ok_or("expected two values with a colon between, as 0:4095")?;
-        let value = |text: &str| {
-            let whole = text.trim().parse::<i64>().ok();
-            let whole = whole.filter(|value| value.unsigned_abs() <= 1 << 53);
-            let real = || {
-                let value = text.trim().parse::<f32>().ok()?;
-                // As 1e3, which integers have too.
-                Some(match value.fract() == 0.0 && value.abs() < 16_777_216.0 {
-                    true => Number::Whole(value as i64),
-                    false => Number::Real(value),
-                })
-            };
-            let value = whole.map(Number::Whole).or_else(real);
-            value
-                .filter(|value| value.as_f32().is_finite())
-                .ok_or_else(|| format!("'{text}' is no number that samples can have"))
-        };
         let range = Range {
             min: value(min)?,
             max: value(max)?,

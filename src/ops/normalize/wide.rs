@@ -1,13 +1,29 @@
 //! `normalize` of samples of 32 bits: they become 16 bits without sign, or 8.
 
-use super::Normalize;
+use super::{ALL_IGNORED, Normalize, clip_collapsed, of_channels};
 use crate::device::job::Job;
-use crate::image::Image;
+use crate::image::{Depth, Image, Shape, number};
+use crate::metadata::{Held, Stretch as Stretched};
+use crate::ops::histogram::Clip;
 use crate::ops::wide::scale::{self, Scale};
-use crate::ops::wide::{self, Extremes, check_odd};
+use crate::ops::wide::{self, Extremes, check_odd, on_gpu};
 use crate::ops::{Bound, DeviceImage, OpResult, SampleTypes, Statistics, Summary};
 use crate::timing::Timeline;
 use anyhow::{Result, bail};
+use rayon::prelude::*;
+use std::cell::RefCell;
+use std::sync::OnceLock;
+
+/// Ranges of the samples that have no value of `--ignore`.
+#[derive(Debug, Default)]
+struct Kept {
+    /// As those of `Stretch`.
+    ranges: Vec<(u32, u32)>,
+    /// As those of `Stretch`.
+    collapsed: Vec<Option<wide::extremes::Collapsed>>,
+    /// Whether no sample is left in any range.
+    nothing: bool,
+}
 
 /// Normalize bound to the ranges that it stretches from.
 pub(super) struct Stretch<'a> {
@@ -17,6 +33,16 @@ pub(super) struct Stretch<'a> {
     ranges: Vec<(u32, u32)>,
     /// Whether samples that are no finite numbers were looked for.
     counted: bool,
+    /// Of each range that was to be between two percentiles, and is not since they are one: that one,
+    /// and the smallest and the largest sample.
+    collapsed: Vec<Option<wide::extremes::Collapsed>>,
+    /// What is measured without the values of `--ignore`, which takes the place of the range above once
+    /// the image is there.
+    kept: OnceLock<Kept>,
+    /// Whether all samples are known to lie in their range.
+    inside: bool,
+    /// Whether all are whole numbers, once that is looked for.
+    integers: OnceLock<bool>,
 }
 
 impl<'a> Stretch<'a> {
@@ -27,11 +53,13 @@ impl<'a> Stretch<'a> {
         types: SampleTypes,
         statistics: &Statistics,
     ) -> Result<Stretch<'a>> {
-        let (ranges, counted) = match (op.range, statistics) {
-            (Some(range), _) => (vec![range.wide(types.read)], false),
+        let mut inside = false;
+        let (ranges, counted, collapsed) = match (op.range(&types)?, statistics) {
+            (Some(range), _) => (vec![range.wide(types.read)], false, Vec::new()),
             (None, Statistics::Wide(extremes)) => {
                 let ranges = extremes.ranges(types.colours(), op.per_channel, op.nan)?;
-                (ranges, true)
+                inside = !extremes.percentiles && extremes.odd == 0;
+                (ranges, true, extremes.collapsed.clone())
             }
             _ => bail!("the range was not measured"),
         };
@@ -40,18 +68,94 @@ impl<'a> Stretch<'a> {
             types,
             ranges,
             counted,
+            collapsed,
+            kept: OnceLock::new(),
+            inside,
+            integers: OnceLock::new(),
         })
+    }
+
+    /// The ranges: those without ignored values, or those of all.
+    fn ranges(&self) -> &[(u32, u32)] {
+        self.kept.get().map_or(&self.ranges, |kept| &kept.ranges)
+    }
+
+    /// Measures the ranges without the values that are ignored, if there are such. `between` finds the
+    /// percentiles of an image of one channel.
+    fn leave_out(&self, image: &Image, between: impl Fn(&Image) -> Extremes) -> Result<()> {
+        if self.op.ignore.is_empty() {
+            return Ok(());
+        }
+        let (shape, samples) = (image.shape(), wide::samples(image)?);
+        let ignored = self.op.ignored(self.types.read);
+        let colours = self.types.colours();
+        let width = if self.op.per_channel { 1 } else { colours };
+        let channels = (0..colours).step_by(width).map(|at| at..at + width);
+        let mut kept = Kept {
+            nothing: true,
+            ..Kept::default()
+        };
+        for channels in channels {
+            let first = samples[channels.start];
+            let pixels = samples.par_chunks_exact(shape.channels);
+            let of_range = pixels.flat_map_iter(|pixel| pixel[channels.clone()].iter().copied());
+            let left: Vec<u32> = of_range
+                .filter(|sample| !ignored.contains(sample))
+                .collect();
+            let shape = Shape {
+                width: left.len(),
+                height: 1,
+                channels: 1,
+                ..shape
+            };
+            let found = between(&Image::new(shape, left.into()));
+            let range = found.ranges.first().filter(|(min, max)| min <= max);
+            kept.nothing &= range.is_none();
+            // Nothing is stretched where nothing is left.
+            kept.ranges.push(range.copied().unwrap_or((first, first)));
+            kept.collapsed
+                .push(found.collapsed.first().copied().flatten());
+        }
+        self.kept.get_or_init(|| kept);
+        Ok(())
+    }
+
+    /// The range of output samples.
+    fn target(&self) -> (u16, u16) {
+        let written = self.types.written;
+        let full = (0, written.depth.full());
+        self.op.to.map_or(full, |to| to.samples(written))
+    }
+
+    /// Looks whether all samples are whole numbers, if that is to be known.
+    fn look(&self, samples: &[u32]) {
+        if self.op.undo && self.inside && self.types.read.depth == Depth::Float {
+            let minus_zero = number::key((-0f32).to_bits());
+            let whole = |&key: &u32| key != minus_zero && number::of_key(key).fract() == 0.0;
+            self.integers.get_or_init(|| samples.par_iter().all(whole));
+        }
+    }
+
+    /// How values are stretched, for `--undo`.
+    fn stretched(&self) -> Option<Stretched> {
+        let SampleTypes { read, written, .. } = self.types;
+        let held = match (self.inside, self.integers.get()) {
+            (false, _) => Held::Clamped,
+            (true, Some(true)) => Held::Integers,
+            (true, _) => Held::Inside,
+        };
+        Stretched::new((read, self.ranges()), (written, self.target()), held)
     }
 
     /// The scale of each channel.
     fn scales(&self) -> Vec<Scale> {
         let SampleTypes { read, written, .. } = self.types;
-        let full = (0, written.depth.full());
-        let target = self.op.to.map_or(full, |to| to.samples(written));
+        let target = self.target();
         let scale = |channel: usize| match channel < self.types.colours() {
             true => {
                 // One range may serve all colours.
-                let range = *self.ranges.get(channel).unwrap_or(&self.ranges[0]);
+                let ranges = self.ranges();
+                let range = *ranges.get(channel).unwrap_or(&ranges[0]);
                 Scale::of_colour(read, range, target, written.depth)
             }
             false => Scale::of_alpha(read, written.depth),
@@ -69,6 +173,11 @@ impl Bound for Stretch<'_> {
     fn naive(&self, image: &Image) -> Result<OpResult> {
         check_odd(Extremes::naive(image).odd, self.op.nan)?;
         let (samples, to) = (wide::samples(image)?, self.types.written.depth);
+        self.look(samples);
+        let clip = self.op.clip.unwrap_or(Clip::NONE);
+        self.leave_out(image, |image| {
+            Extremes::percentiles_naively(image, clip, true)
+        })?;
         let scaled = scale::naive(samples, image.shape(), to, &self.scales(), self.nan());
         Ok(OpResult::Image(scaled))
     }
@@ -79,6 +188,12 @@ impl Bound for Stretch<'_> {
         }
         let (shape, to) = (image.shape(), self.types.written.depth);
         let samples = wide::samples(&image)?;
+        self.look(samples);
+        let clip = self.op.clip.unwrap_or(Clip::NONE);
+        let spans = RefCell::new(&mut *timeline);
+        self.leave_out(&image, |image| {
+            Extremes::percentiles(image, clip, true, &mut spans.borrow_mut())
+        })?;
         let bytes = shape.bytes() + shape.samples() * to.bytes();
         let scaled = timeline.host("scale", bytes as u64, || {
             scale::cpu(samples, shape, to, &self.scales(), self.nan())
@@ -86,22 +201,40 @@ impl Bound for Stretch<'_> {
         Ok(OpResult::Image(scaled?))
     }
 
-    fn cuda(&self, _: DeviceImage, _: &mut Job) -> Result<OpResult<DeviceImage>> {
-        bail!("normalize has no kernel for samples of 32 bits")
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+        if !self.counted && self.op.nan.is_none() && image.shape.depth == Depth::Float {
+            check_odd(Extremes::on_gpu(&image, job)?.odd, None)?;
+        }
+        let to = self.types.written.depth;
+        let scaled = on_gpu::scale(&image, to, &self.scales(), self.nan(), job);
+        Ok(OpResult::Image(scaled?))
     }
 
     /// The ranges in values of the input file, and a warning if one of them is flat.
     fn summary(&self) -> Summary {
         let (read, written) = (self.types.read, self.types.written.depth);
-        let mut summary = Summary::default();
-        for (index, &(min, max)) in self.ranges.iter().enumerate() {
+        let mut summary = Summary {
+            stretch: self.op.undo.then(|| self.stretched()).flatten(),
+            ..Summary::default()
+        };
+        let kept = self.kept.get();
+        if kept.is_some_and(|kept| kept.nothing) {
+            summary.warnings.push(ALL_IGNORED.into());
+        }
+        let collapsed = kept.map_or(&self.collapsed, |kept| &kept.collapsed);
+        for (index, found) in collapsed.iter().enumerate() {
+            if let Some((at, min, max)) = *found {
+                summary.warnings.push(clip_collapsed(
+                    of_channels(index, collapsed.len()),
+                    [at, min, max].map(|sample| read.number(sample)),
+                ));
+            }
+        }
+        for (index, &(min, max)) in self.ranges().iter().enumerate() {
             let (from, to) = (read.number(min), read.number(max));
             summary.ranges.push((from, to));
             if from == to {
-                let what = match self.ranges.len() {
-                    1 => "the image".into(),
-                    _ => format!("channel {}", index + 1),
-                };
+                let what = of_channels(index, self.ranges().len());
                 summary.warnings.push(format!(
                     "{what} is flat (from {from} to {to}): its values are rounded to {written}, and \
                      not stretched"

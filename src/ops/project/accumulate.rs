@@ -6,8 +6,10 @@ use super::{MOST_IMAGES, Project, Projection};
 use crate::device::cpu::Sample;
 use crate::device::cuda::{Arg, Buffer, Gpu};
 use crate::device::job::Job;
+use crate::device::{Failed, Unusable};
 use crate::image::{HostMemory, Image, Shape, Values};
 use crate::ops::with_samples;
+use crate::simd::per_level;
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
@@ -150,7 +152,11 @@ impl Accumulator {
                 let samples = PART.min(self.shape.samples() - start);
                 let mut more = vec![0u32; known.len()];
                 let all = bytemuck::cast_slice_mut::<u32, u8>(&mut more);
-                buffer.read(start * bytes, &mut all[..samples * bytes])?;
+                let read = buffer.read(start * bytes, &mut all[..samples * bytes]);
+                read.map_err(|error| match buffer.is_lost() {
+                    true => error.context(Failed).context(Unusable),
+                    false => error.context(Failed),
+                })?;
                 match (self.fold, bytes) {
                     (Fold::Add, _) => known.iter_mut().zip(&more).for_each(|(a, b)| *a += b),
                     (fold, 1) => {
@@ -285,23 +291,32 @@ impl Fold {
     }
 }
 
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
-fn add<T: Sample>(samples: &[T], sums: &mut [u32]) {
-    for (sum, &sample) in sums.iter_mut().zip(samples) {
-        *sum += u32::from(sample.value());
+per_level! {
+    highest Avx2;
+
+    fn add[T: Sample](samples: &[T], sums: &mut [u32]) {
+        for (sum, &sample) in sums.iter_mut().zip(samples) {
+            *sum += u32::from(sample.value());
+        }
     }
 }
 
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
-fn lower<T: Sample>(samples: &[T], least: &mut [T]) {
-    for (known, &sample) in least.iter_mut().zip(samples) {
-        *known = sample.min(*known);
+per_level! {
+    highest Avx2;
+
+    fn lower[T: Sample](samples: &[T], least: &mut [T]) {
+        for (known, &sample) in least.iter_mut().zip(samples) {
+            *known = sample.min(*known);
+        }
     }
 }
 
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
-fn raise<T: Sample>(samples: &[T], greatest: &mut [T]) {
-    for (known, &sample) in greatest.iter_mut().zip(samples) {
-        *known = sample.max(*known);
+per_level! {
+    highest Avx2;
+
+    fn raise[T: Sample](samples: &[T], greatest: &mut [T]) {
+        for (known, &sample) in greatest.iter_mut().zip(samples) {
+            *known = sample.max(*known);
+        }
     }
 }

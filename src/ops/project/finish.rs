@@ -1,11 +1,12 @@
 //! The result of an accumulator: means, sums that fit, or the samples as they are.
 
 use super::accumulate::{Fold, PART};
-use super::{Accumulator, Projection, is_alpha};
+use super::{Accumulator, Projection, alpha_steps, is_alpha};
 use crate::device::cpu::Sample;
-use crate::image::{Image, Samples, Values};
+use crate::image::{Depth, Image, Samples, Values, number};
 use crate::ops::quotient::{floored, sample};
 use crate::ops::with_samples;
+use crate::simd::per_level;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
@@ -26,6 +27,10 @@ impl Accumulator {
         let parts: Vec<Vec<u32>> = parts
             .map(|part| part.unwrap_or_else(PoisonError::into_inner))
             .collect();
+        if let Samples::U32(wide) = &mut out {
+            self.widened(&parts, wide);
+            return Ok(Image::new(to, out));
+        }
         let fit = match self.project.how {
             Projection::Sum => Some(self.fit(&parts)?),
             _ => None,
@@ -50,6 +55,24 @@ impl Accumulator {
             });
         });
         Ok(Image::new(to, out))
+    }
+
+    /// Sums as samples of 32 bits, which have room for all.
+    fn widened(&self, parts: &[Vec<u32>], out: &mut [u32]) {
+        let images = self.images() as u64;
+        // Σ(p − zero) lies between −2³¹ and 2³¹, so that 32 bits suffice for every step.
+        let zero = images as u32 * u32::from(self.values.zero());
+        let new_zero = if self.values.signed { number::TOP } else { 0 };
+        let steps = alpha_steps(self.shape.depth, Depth::ThirtyTwo);
+        let parts = out.par_chunks_mut(PART).zip(parts).enumerate();
+        parts.for_each(|(index, (out, sums))| {
+            for (i, (out, &sum)) in out.iter_mut().zip(sums).enumerate() {
+                *out = match is_alpha(&self.shape, index * PART + i) {
+                    true => ((2 * u64::from(sum) + images) / (2 * images) * steps) as u32,
+                    false => sum.wrapping_sub(zero).wrapping_add(new_zero),
+                };
+            }
+        });
     }
 
     /// How sums become samples.
@@ -77,13 +100,13 @@ impl Accumulator {
             ranges.reduce(|| (i64::MAX, i64::MIN), |a, b| (a.0.min(b.0), a.1.max(b.1)));
         let (least, most) = (i64::from(written.least()), i64::from(written.most()));
         let wider = match to.depth == self.shape.depth && self.shape.depth.bits() == 8 {
-            true => ", --to 16 gives them 16 bits",
-            false => "",
+            true => "16 or 32",
+            false => "32",
         };
         ensure!(
             self.project.saturate || self.project.scale || least <= min && max <= most,
             "the sums reach from {min} to {max}, and {written} hold {least} to {most} (--saturate \
-             clamps them, --scale makes the largest {most}{wider}; a mean always fits)"
+             clamps them, --scale makes the largest {most}, --to {wider} gives them more bits; a mean always fits)"
         );
         Ok(Fit {
             images,
@@ -127,10 +150,13 @@ impl Fit {
     }
 }
 
-/// ⌊sum / images + 1/2⌋; 2·2³² + 2¹⁷ is far below 2⁵³.
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl+avx512dq", "x86_64+avx2"))]
-fn mean<T: Sample>(sums: &[u32], images: f64, out: &mut [T]) {
-    for (out, &sum) in out.iter_mut().zip(sums) {
-        *out = sample(floored(2.0 * f64::from(sum) + images, 2.0 * images));
+per_level! {
+    highest Avx2;
+
+    /// ⌊sum / images + 1/2⌋; 2·2³² + 2¹⁷ is far below 2⁵³.
+    fn mean[T: Sample](sums: &[u32], images: f64, out: &mut [T]) {
+        for (out, &sum) in out.iter_mut().zip(sums) {
+            *out = sample(floored(2.0 * f64::from(sum) + images, 2.0 * images));
+        }
     }
 }

@@ -8,6 +8,7 @@ use crate::device::NoMemory;
 use crate::device::cpu::Sample;
 use crate::device::cuda::{Arg, Gpu};
 use crate::image::{Depth, Samples, Shape};
+use crate::simd::per_level;
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
@@ -132,45 +133,48 @@ fn on_cores<T: Sample>(images: &[&[T]], len: usize) -> Vec<T> {
     out
 }
 
-/// The median at each place; at most 65535 images, so that their number fits into 16 bits.
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
-fn middles<T: Sample>(stack: &[[T; PLACES]]) -> [T; PLACES] {
-    let rank = ((stack.len() - 1) / 2) as u16;
-    let mut low = [0u16; PLACES];
-    for bit in (0..8 * size_of::<T>()).rev() {
-        let candidate = low.map(|low| low | 1 << bit);
-        let mut below = [0u16; PLACES];
+per_level! {
+    highest Avx512;
+
+    /// The median at each place; at most 65535 images, so that their number fits into 16 bits.
+    fn middles[T: Sample](stack: &[[T; PLACES]]) -> [T; PLACES] {
+        let rank = ((stack.len() - 1) / 2) as u16;
+        let mut low = [0u16; PLACES];
+        for bit in (0..8 * size_of::<T>()).rev() {
+            let candidate = low.map(|low| low | 1 << bit);
+            let mut below = [0u16; PLACES];
+            for row in stack {
+                for place in 0..PLACES {
+                    below[place] += u16::from(row[place].value() < candidate[place]);
+                }
+            }
+            for place in 0..PLACES {
+                if below[place] <= rank {
+                    low[place] = candidate[place];
+                }
+            }
+        }
+        if stack.len() % 2 == 1 {
+            return low.map(T::from_value);
+        }
+        let (mut at_most, mut above) = ([0u16; PLACES], [u16::MAX; PLACES]);
         for row in stack {
             for place in 0..PLACES {
-                below[place] += u16::from(row[place].value() < candidate[place]);
+                let value = row[place].value();
+                at_most[place] += u16::from(value <= low[place]);
+                let larger = if value > low[place] { value } else { u16::MAX };
+                above[place] = above[place].min(larger);
             }
         }
-        for place in 0..PLACES {
-            if below[place] <= rank {
-                low[place] = candidate[place];
-            }
-        }
+        std::array::from_fn(|place| {
+            let low = low[place];
+            // Both are the same if one more sample than the lower half is at most that value.
+            let high = if at_most[place] - rank >= 2 {
+                low
+            } else {
+                above[place]
+            };
+            T::from_value((u32::from(low) + u32::from(high)).div_ceil(2) as u16)
+        })
     }
-    if stack.len() % 2 == 1 {
-        return low.map(T::from_value);
-    }
-    let (mut at_most, mut above) = ([0u16; PLACES], [u16::MAX; PLACES]);
-    for row in stack {
-        for place in 0..PLACES {
-            let value = row[place].value();
-            at_most[place] += u16::from(value <= low[place]);
-            let larger = if value > low[place] { value } else { u16::MAX };
-            above[place] = above[place].min(larger);
-        }
-    }
-    std::array::from_fn(|place| {
-        let low = low[place];
-        // Both are the same if one more sample than the lower half is at most that value.
-        let high = if at_most[place] - rank >= 2 {
-            low
-        } else {
-            above[place]
-        };
-        T::from_value((u32::from(low) + u32::from(high)).div_ceil(2) as u16)
-    })
 }

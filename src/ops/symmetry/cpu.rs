@@ -2,6 +2,7 @@
 //! image's own memory: the first touch of new memory costs as much as the copy into it. All work is
 //! done in pieces that fit into a level-1 or level-2 cache.
 
+use crate::simd::{Level, level, per_level};
 use rayon::prelude::*;
 use std::ops::Range;
 use wide::{u8x16, u16x8};
@@ -66,11 +67,14 @@ fn halves<const N: usize>(
     (head, &mut rest[middle..])
 }
 
-/// Exchanges two runs of pixels of equal length, each reversed.
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
-fn swap_reversed<const N: usize>(head: &mut Pixels<N>, tail: &mut Pixels<N>) {
-    for (a, b) in head.iter_mut().zip(tail.iter_mut().rev()) {
-        std::mem::swap(a, b);
+per_level! {
+    highest Avx2;
+
+    /// Exchanges two runs of pixels of equal length, each reversed.
+    fn swap_reversed[const N: usize](head: &mut Pixels<N>, tail: &mut Pixels<N>) {
+        for (a, b) in head.iter_mut().zip(tail.iter_mut().rev()) {
+            std::mem::swap(a, b);
+        }
     }
 }
 
@@ -210,38 +214,46 @@ pub(super) fn transpose<const N: usize>(
         .for_each_init(Tiles::new, band);
 }
 
-/// Transposes a tile: by vectors of 16 bytes where pixels are small, else eight rows at a time.
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
-fn turn_tile<const N: usize>(from: &[Line<N>], to: &mut [Line<N>]) {
-    // A fixed length, so that no index needs a check.
-    let Some(to) = to.first_chunk_mut::<TILE>() else {
-        return;
-    };
-    match N {
-        1 => turn_blocks::<N, u8x16, 16>(from, to, |mut rows| {
-            // Four perfect shuffles of all bytes: 16 rows become 16 columns.
-            for _ in 0..4 {
-                rows = std::array::from_fn(|i| match i % 2 {
-                    0 => u8x16::unpack_low(rows[i / 2], rows[i / 2 + 8]),
-                    _ => u8x16::unpack_high(rows[i / 2], rows[i / 2 + 8]),
-                });
-            }
-            rows
-        }),
-        2 => turn_blocks::<N, u16x8, 8>(from, to, u16x8::transpose),
-        _ => {
-            for (rows, y) in from[..tile::<N>()]
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .zip((0..).step_by(8))
-            {
-                for x in 0..tile::<N>() {
-                    if let Some(run) = to[x].get_mut(y..y + 8) {
-                        for (pixel, row) in run.iter_mut().zip(rows) {
-                            *pixel = row[x];
-                        }
-                    }
+per_level! {
+    highest Avx2;
+
+    /// Transposes a tile: by vectors of 16 bytes where pixels are small, else eight rows at a time.
+    fn turn_tile[const N: usize](from: &[Line<N>], to: &mut [Line<N>]) {
+        // A fixed length, so that no index needs a check.
+        let Some(to) = to.first_chunk_mut::<TILE>() else {
+            return;
+        };
+        match N {
+            1 | 2 if level() == Level::Scalar => turn_rows(from, to),
+            1 => turn_blocks::<N, u8x16, 16>(from, to, |mut rows| {
+                // Four perfect shuffles of all bytes: 16 rows become 16 columns.
+                for _ in 0..4 {
+                    rows = std::array::from_fn(|i| match i % 2 {
+                        0 => u8x16::unpack_low(rows[i / 2], rows[i / 2 + 8]),
+                        _ => u8x16::unpack_high(rows[i / 2], rows[i / 2 + 8]),
+                    });
+                }
+                rows
+            }),
+            2 => turn_blocks::<N, u16x8, 8>(from, to, u16x8::transpose),
+            _ => turn_rows(from, to),
+        }
+    }
+}
+
+/// Transposes a tile eight rows at a time.
+#[inline(always)]
+fn turn_rows<const N: usize>(from: &[Line<N>], to: &mut [Line<N>; TILE]) {
+    for (rows, y) in from[..tile::<N>()]
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .zip((0..).step_by(8))
+    {
+        for x in 0..tile::<N>() {
+            if let Some(run) = to[x].get_mut(y..y + 8) {
+                for (pixel, row) in run.iter_mut().zip(rows) {
+                    *pixel = row[x];
                 }
             }
         }

@@ -5,6 +5,7 @@ use super::{LANES, check_odd, is_odd, samples, select};
 use crate::device::cpu;
 use crate::image::{Depth, Image, Values, number};
 use crate::ops::histogram::Clip;
+use crate::simd::per_level;
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 
@@ -18,13 +19,39 @@ pub struct Extremes {
     pub odd: u64,
     /// Whether the ranges are percentiles, which cannot be joined.
     pub percentiles: bool,
+    /// Of each range between percentiles that were one sample, though there are others.
+    pub collapsed: Vec<Option<Collapsed>>,
 }
+
+/// The sample that both percentiles were, and the smallest and the largest one, which are then the range.
+pub type Collapsed = (u32, u32, u32);
 
 /// The range of no sample.
 const NONE: (u32, u32) = (u32::MAX, 0);
 
 fn joined(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
     (a.0.min(b.0), a.1.max(b.1))
+}
+
+/// The range between percentiles, or from the smallest to the largest sample where both are the same
+/// and those are not; then with the percentiles and these extremes.
+fn uncollapsed(
+    depth: Depth,
+    clipped: Option<(u32, u32)>,
+    whole: impl FnOnce() -> Option<(u32, u32)>,
+) -> ((u32, u32), Option<Collapsed>) {
+    // No sign: whether two samples are equal does not depend on it.
+    let values = Values {
+        depth,
+        signed: false,
+    };
+    let Some((at, _)) = clipped.filter(|range| is_flat(values, *range)) else {
+        return (clipped.unwrap_or(NONE), None);
+    };
+    match whole().filter(|range| !is_flat(values, *range)) {
+        Some((min, max)) => ((min, max), Some((at, min, max))),
+        None => (clipped.unwrap_or(NONE), None),
+    }
 }
 
 impl Extremes {
@@ -43,6 +70,7 @@ impl Extremes {
             ranges,
             odd,
             percentiles: false,
+            collapsed: Vec::new(),
         }
     }
 
@@ -67,6 +95,7 @@ impl Extremes {
             ranges,
             odd: lanes.odd,
             percentiles: false,
+            collapsed: Vec::new(),
         }
     }
 
@@ -82,16 +111,21 @@ impl Extremes {
                 each[if per_channel { channel } else { 0 }].push(sample);
             }
         }
-        let ranges = each.into_iter().map(|mut samples| {
+        let found = each.into_iter().map(|mut samples| {
             samples.sort_unstable();
-            let (low, high) = clip.ranks(samples.len() as u64);
-            let at = |rank: u64| samples.get(rank as usize).copied();
-            at(low).zip(at(high)).unwrap_or(NONE)
+            let between = |clip: Clip| {
+                let (low, high) = clip.ranks(samples.len() as u64);
+                let at = |rank: u64| samples.get(rank as usize).copied();
+                at(low).zip(at(high))
+            };
+            uncollapsed(shape.depth, between(clip), || between(Clip::NONE))
         });
+        let (ranges, collapsed) = found.unzip();
         Extremes {
-            ranges: ranges.collect(),
+            ranges,
             odd: Extremes::naive(image).odd,
             percentiles: true,
+            collapsed,
         }
     }
 
@@ -110,23 +144,27 @@ impl Extremes {
                 first,
                 count,
             };
-            let of = |channels| select::percentiles(samples, shape.depth, channels, clip);
+            let of = |channels| {
+                let between = |clip| select::percentiles(samples, shape.depth, channels, clip);
+                let found = between(clip);
+                let range = uncollapsed(shape.depth, found.range, || between(Clip::NONE).range);
+                (range, found.odd)
+            };
             let found: Vec<_> = match per_channel {
                 true => (0..shape.colours()).map(|c| of(channels(c, 1))).collect(),
                 false => vec![of(channels(0, shape.colours()))],
             };
-            let colours = found.iter().map(|found| found.odd).sum::<u64>();
+            let colours = found.iter().map(|(_, odd)| odd).sum::<u64>();
             let alpha = match shape.has_alpha() {
                 true => select::odd(samples, shape.depth, channels(shape.colours(), 1)),
                 false => 0,
             };
+            let (ranges, collapsed) = found.into_iter().map(|(range, _)| range).unzip();
             Extremes {
-                ranges: found
-                    .iter()
-                    .map(|found| found.range.unwrap_or(NONE))
-                    .collect(),
+                ranges,
                 odd: colours + alpha,
                 percentiles: true,
+                collapsed,
             }
         })
     }
@@ -208,20 +246,23 @@ fn extremes(chunk: &[u32], depth: Depth) -> Lanes {
     }
 }
 
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
-fn of_all(chunk: &[u32]) -> Lanes {
-    let (mut min, mut max) = ([u32::MAX; LANES], [0; LANES]);
-    let (blocks, rest) = chunk.as_chunks::<LANES>();
-    for (lane, &sample) in rest.iter().enumerate() {
-        (min[lane], max[lane]) = (sample, sample);
-    }
-    for block in blocks {
-        for lane in 0..LANES {
-            min[lane] = min[lane].min(block[lane]);
-            max[lane] = max[lane].max(block[lane]);
+per_level! {
+    highest Avx512;
+
+    fn of_all(chunk: &[u32]) -> Lanes {
+        let (mut min, mut max) = ([u32::MAX; LANES], [0; LANES]);
+        let (blocks, rest) = chunk.as_chunks::<LANES>();
+        for (lane, &sample) in rest.iter().enumerate() {
+            (min[lane], max[lane]) = (sample, sample);
         }
+        for block in blocks {
+            for lane in 0..LANES {
+                min[lane] = min[lane].min(block[lane]);
+                max[lane] = max[lane].max(block[lane]);
+            }
+        }
+        Lanes { min, max, odd: 0 }
     }
-    Lanes { min, max, odd: 0 }
 }
 
 fn of_finite(chunk: &[u32], depth: Depth) -> Lanes {

@@ -17,6 +17,7 @@ use super::{Fixed, LANES, is_odd};
 use crate::device::cpu::{CHUNK, Sample};
 use crate::image::{Depth, Image, Samples, Shape, Values, number};
 use crate::ops::quotient::sample;
+use crate::simd::per_level;
 use anyhow::{Result, bail};
 use rayon::prelude::*;
 
@@ -67,6 +68,36 @@ impl Scale {
         };
         let (lo, hi) = (0, to.full());
         Scale { min, max, lo, hi }
+    }
+
+    /// The value of `min` and the difference to that of `max`, both as doubles; of integers, where only
+    /// the difference counts, it stands for both.
+    fn ends(&self, depth: Depth) -> (f64, f64) {
+        match depth {
+            Depth::Float => (value(self.min), value(self.max) - value(self.min)),
+            _ => (
+                f64::from(self.max - self.min),
+                f64::from(self.max - self.min),
+            ),
+        }
+    }
+
+    /// The bits of `Scaling` in kernels/wide_stretch.cu, for samples of this depth.
+    pub(crate) fn packed(&self, depth: Depth) -> [u64; 5] {
+        let (least, d) = self.ends(depth);
+        let span = f64::from(self.hi - self.lo);
+        let factor = match depth {
+            Depth::Float => span / d,
+            _ => 1.0 / d,
+        };
+        let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+        [
+            least.to_bits(),
+            factor.to_bits(),
+            span.to_bits(),
+            pair(self.min, self.max),
+            pair(self.lo.into(), self.hi.into()),
+        ]
     }
 
     /// The definition, for a sample that is a finite number.
@@ -218,42 +249,48 @@ fn value(key: u32) -> f64 {
     number::of_key(key).into()
 }
 
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl+avx512dq", "x86_64+avx2"))]
-fn scale_reals<T: Sample>(lanes: &Lanes, from: &[u32], to: &mut [T]) {
-    let (least, most) = (*number::FINITE.start(), *number::FINITE.end());
-    for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
-        let mut farthest = 0f64;
-        for (lane, (&key, to)) in from.iter().zip(to.iter_mut()).enumerate() {
-            let odd = key.wrapping_sub(least) > most - least;
-            let y = lanes.lifted(value(if odd { lanes.nan } else { key }), lane);
-            let whole = y.floor();
-            farthest = farthest.max((y - whole - 0.5).abs());
-            *to = sample(whole + lanes.lo[lane]);
-        }
-        if farthest >= 0.5 - NEAR {
+per_level! {
+    highest Avx512;
+
+    fn scale_reals[T: Sample](lanes: &Lanes, from: &[u32], to: &mut [T]) {
+        let (least, most) = (*number::FINITE.start(), *number::FINITE.end());
+        for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
+            let mut farthest = 0f64;
             for (lane, (&key, to)) in from.iter().zip(to.iter_mut()).enumerate() {
-                *to = lanes.decided(key, lane);
+                let odd = key.wrapping_sub(least) > most - least;
+                let y = lanes.lifted(value(if odd { lanes.nan } else { key }), lane);
+                let whole = y.floor();
+                farthest = farthest.max((y - whole - 0.5).abs());
+                *to = sample(whole + lanes.lo[lane]);
+            }
+            if farthest >= 0.5 - NEAR {
+                for (lane, (&key, to)) in from.iter().zip(to.iter_mut()).enumerate() {
+                    *to = lanes.decided(key, lane);
+                }
             }
         }
     }
 }
 
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl+avx512dq", "x86_64+avx2"))]
-fn scale_integers<T: Sample>(lanes: &Lanes, from: &[u32], to: &mut [T]) {
-    const TOP: f64 = number::TOP as f64;
-    for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
-        for (lane, (&value, to)) in from.iter().zip(to.iter_mut()).enumerate() {
-            let scale = &lanes.scales[lane];
-            let x = value.max(scale.min).min(scale.max) - scale.min;
-            // Vectors convert integers with a sign only.
-            let x = f64::from((x ^ number::TOP) as i32) + TOP;
-            let d = lanes.most[lane];
-            let n = x * lanes.span[lane] + (d * 0.5).floor();
-            let estimate = (n * lanes.factor[lane]).floor();
-            let rest = n - estimate * d;
-            let more = if rest >= d { 1.0 } else { 0.0 };
-            let less = if rest < 0.0 { 1.0 } else { 0.0 };
-            *to = sample(estimate + more - less + lanes.lo[lane]);
+per_level! {
+    highest Avx512;
+
+    fn scale_integers[T: Sample](lanes: &Lanes, from: &[u32], to: &mut [T]) {
+        const TOP: f64 = number::TOP as f64;
+        for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
+            for (lane, (&value, to)) in from.iter().zip(to.iter_mut()).enumerate() {
+                let scale = &lanes.scales[lane];
+                let x = value.max(scale.min).min(scale.max) - scale.min;
+                // Vectors convert integers with a sign only.
+                let x = f64::from((x ^ number::TOP) as i32) + TOP;
+                let d = lanes.most[lane];
+                let n = x * lanes.span[lane] + (d * 0.5).floor();
+                let estimate = (n * lanes.factor[lane]).floor();
+                let rest = n - estimate * d;
+                let more = if rest >= d { 1.0 } else { 0.0 };
+                let less = if rest < 0.0 { 1.0 } else { 0.0 };
+                *to = sample(estimate + more - less + lanes.lo[lane]);
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use super::{LANES, is_odd};
 use crate::device::cpu;
 use crate::image::Depth;
 use crate::ops::sum::Exact;
+use crate::simd::per_level;
 
 /// The sums of the channels' samples; `nan` stands for those that are no finite numbers.
 pub fn naive(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Vec<Exact> {
@@ -92,18 +93,21 @@ fn reals<const C: usize>(chunk: &[u32], nan: u32) -> [Fixed; 4] {
     sums
 }
 
-/// The sums of a chunk's integers, lane by lane.
-#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
-fn integers(chunk: &[u32]) -> [u128; LANES] {
-    let mut sums = [0u64; LANES];
-    let (blocks, rest) = chunk.as_chunks::<LANES>();
-    for block in blocks {
-        for lane in 0..LANES {
-            sums[lane] += u64::from(block[lane]);
+per_level! {
+    highest Avx2;
+
+    /// The sums of a chunk's integers, lane by lane.
+    fn integers(chunk: &[u32]) -> [u128; LANES] {
+        let mut sums = [0u64; LANES];
+        let (blocks, rest) = chunk.as_chunks::<LANES>();
+        for block in blocks {
+            for lane in 0..LANES {
+                sums[lane] += u64::from(block[lane]);
+            }
         }
+        for (sum, &value) in sums.iter_mut().zip(rest) {
+            *sum += u64::from(value);
+        }
+        sums.map(u128::from)
     }
-    for (sum, &value) in sums.iter_mut().zip(rest) {
-        *sum += u64::from(value);
-    }
-    sums.map(u128::from)
 }

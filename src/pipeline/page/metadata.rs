@@ -43,8 +43,9 @@ pub fn update(
         effect,
         from,
         to,
-        pages: processor.reader.pages().len(),
-        whole: processor.reader.is_whole() || !first,
+        pages: processor.pages(),
+        // Of a stack of several files no description is that of all pages.
+        whole: !first || (processor.joined.is_none() && processor.reader.is_whole()),
     };
     if let Some(symmetry) = upright::symmetry(processor, metadata) {
         let turned = Transform {

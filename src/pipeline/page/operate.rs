@@ -47,6 +47,11 @@ pub fn tasks<'a>(
     let has_sign = processor.writer.as_ref().is_none_or(has_sign);
     let (channels, mut depth) = (read.channels, prepared.depth);
     let mut values = metadata.values(read.depth);
+    let mut window = metadata.window;
+    let stretch = metadata
+        .stretch
+        .as_ref()
+        .and_then(|known| known.clone().ok());
     let task = |(step, op): (usize, &&'a dyn Operation)| {
         let is_last = step + 1 == ops.len();
         let made = op.made(depth);
@@ -57,9 +62,15 @@ pub fn tasks<'a>(
             written: Values {
                 depth: wanted.filter(|_| is_last).unwrap_or(made),
                 // 32 bits become fewer without sign.
-                signed: values.signed && made == depth && has_sign,
+                signed: (op.sign())
+                    .unwrap_or(values.signed && made == depth && has_sign && op.keeps_sign()),
             },
+            window,
+            stretch: stretch.filter(|_| step == 0),
         };
+        if !matches!(op.effect(), Effect::Moves(_)) {
+            window = None;
+        }
         if made != depth {
             depth = types.written.depth;
         }
@@ -74,10 +85,19 @@ pub fn tasks<'a>(
         Task {
             op: *op,
             types,
-            statistics: stack.of(step, &types),
+            statistics: stack.of((step, *op), &types, processor.channel),
         }
     };
     ops.iter().enumerate().map(task).collect()
+}
+
+/// A warning about a page that the options of the first operation do not suit. Of pixels that a GPU has
+/// decoded nothing is known.
+pub fn unsuited(tasks: &[Task], pixels: &Pixels) -> Option<String> {
+    match (tasks.first()?, pixels) {
+        (task, Pixels::Host(image)) => task.op.warning(image, &task.types),
+        (_, Pixels::Device(_) | Pixels::Deflated(_)) => None,
+    }
 }
 
 /// The effect of the last operation.
@@ -102,12 +122,17 @@ pub fn warning(
         "its last channel, of no stated meaning, has {}, which nothing says how to make 16",
         shape.depth
     );
+    let moves = |op: &&dyn Operation| matches!(op.effect(), Effect::Moves(_));
+    ensure!(
+        metadata.alpha != Alpha::Black || ops.iter().all(moves),
+        "its colours are CMYK, inks, which are only turned and flipped: convert them to RGB first"
+    );
     let warning = match metadata.alpha {
         Alpha::Associated => {
             "colours are multiplied by alpha (associated), and are stretched as they are"
         }
         Alpha::Unspecified => "its last channel, of no stated meaning, is left as it is",
-        Alpha::Independent => return Ok(None),
+        Alpha::Independent | Alpha::Black => return Ok(None),
     };
     let stretches = ops.iter().any(|op| op.effect() == Effect::Values);
     Ok(stretches.then(|| warning.into()))

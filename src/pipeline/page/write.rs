@@ -35,7 +35,7 @@ pub fn encode(
 
 /// Records the time of writing the previous page, which is not the last.
 pub fn tell_written(processor: &mut PageProcessor) {
-    if let Some((_, target)) = processor.output {
+    if let Some((_, Some(target))) = processor.output {
         let traffic = target.traffic.take();
         let timeline = &mut processor.executor.timeline;
         timeline.encoded(processor.since, processor.last, &traffic);
@@ -44,12 +44,14 @@ pub fn tell_written(processor: &mut PageProcessor) {
 }
 
 /// The form in which a GPU returns the result: deflated, if the output is a PNG whose samples
-/// need no narrowing, else as samples.
+/// need no change any more, else as samples.
 pub fn form(processor: &PageProcessor, shape: Shape) -> Form {
-    let depth = processor.output.and_then(|(output, _)| output.depth);
+    let output = processor.output.map(|(output, _)| output);
+    let depth = output.and_then(|output| output.depth);
     let narrows = depth == Some(Depth::Eight) && shape.depth == Depth::Sixteen;
+    let changes = narrows || output.is_some_and(|output| output.fitted(shape) != shape);
     match &processor.writer {
-        Some(writer) if writer.is_for_gpu() && !narrows => Form::Png,
+        Some(writer) if writer.is_for_gpu() && !changes => Form::Png,
         _ => Form::Samples,
     }
 }

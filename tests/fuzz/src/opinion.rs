@@ -86,7 +86,12 @@ pub fn tiff(file: &[u8], depth: Depth) -> Option<((usize, usize), Vec<u8>)> {
         && all(&mut decoder, Tag::BitsPerSample, &[depth.bits().into()])
         // Without the tag a sample has one bit.
         && matches!(decoder.find_tag(Tag::BitsPerSample), Ok(Some(_)));
-    if !plain {
+    // What is stored in no bytes is absent, and 0; the crate reads on from wherever it stands.
+    let mut absent = |tag| match decoder.find_tag_unsigned_vec::<u64>(tag) {
+        Ok(counts) => counts.is_some_and(|counts| counts.contains(&0)),
+        Err(_) => true,
+    };
+    if !plain || absent(Tag::StripByteCounts) || absent(Tag::TileByteCounts) {
         return None;
     }
     let bytes = match (decoder.read_image().ok()?, depth) {

@@ -3,6 +3,7 @@
 
 #![no_main]
 
+use gpuimg::codec::format::HEAD;
 use gpuimg::codec::{FORMATS, Reader, Reading, npy};
 use gpuimg::files::Source;
 use gpuimg::image::Image;
@@ -32,7 +33,7 @@ fn pages(file: &[u8]) -> anyhow::Result<Vec<Image>> {
 }
 
 fuzz_target!(init: seeds::write(seeds::of_formats), |file: &[u8]| {
-    let head = &file[..file.len().min(32)];
+    let head = &file[..file.len().min(HEAD)];
     let Some(format) = FORMATS.iter().find(|format| format.sniff(head)) else {
         return;
     };

@@ -7,6 +7,7 @@
 //! last result, shifted by one lane. Blocks of pixels are transposed before and after.
 
 use super::unfilter_pixels::{AVERAGE, PAETH, SUB, UP, unfilter_from};
+use crate::simd::{Level, level};
 use wide::{u8x16, u16x8, u32x4, u64x2};
 
 /// Rows that `unfilter_group` takes at once for pixels of `step` bytes: as many as fit 16 bytes.
@@ -15,9 +16,11 @@ pub fn rows_at_once(step: usize) -> usize {
 }
 
 /// Unfilters rows of pixels of `step` bytes, each by its filter type; `above` is the finished row
-/// before them. Returns false and does nothing if they are not `rows_at_once` rows, or too short.
+/// before them. Returns false and does nothing if they are not `rows_at_once` rows, or too short,
+/// or if no vectors are to be used.
 pub fn unfilter_group(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]) -> bool {
     match step {
+        _ if level() == Level::Scalar => false,
         1 => group::<Bytes, 1, 16>(filters, above, rows),
         2 => group::<Pairs, 2, 8>(filters, above, rows),
         3 => group::<Quads, 3, 4>(filters, above, rows),
@@ -29,12 +32,12 @@ pub fn unfilter_group(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]
 }
 
 /// Reverses Sub in one row of pixels of `STEP` bytes, as far as whole vectors go, and returns the
-/// end; 0 if pixels do not fill a vector.
+/// end; 0 if pixels do not fill a vector, or no vectors are to be used.
 ///
 /// A prefix sum inside a vector adds it to itself shifted by 1, 2, 4 … pixels; only the addition of
 /// the previous vector's last pixel has to wait for that vector.
 pub fn unfilter_sub<const STEP: usize>(row: &mut [u8]) -> usize {
-    if !STEP.is_power_of_two() {
+    if !STEP.is_power_of_two() || level() == Level::Scalar {
         return 0;
     }
     let vectors = row.as_chunks_mut::<16>().0;
@@ -60,13 +63,25 @@ pub fn unfilter_sub<const STEP: usize>(row: &mut [u8]) -> usize {
 /// The last pixel of a vector, repeated at every position.
 #[inline(always)]
 fn last<const STEP: usize>(vector: u8x16) -> u8x16 {
-    let eights: [u64; 2] = bytemuck::cast(vector);
+    let [_, last] = halves(vector);
     match STEP {
-        8 => bytemuck::cast([eights[1]; 2]),
-        4 => bytemuck::cast([(eights[1] >> 32) as u32; 4]),
-        2 => bytemuck::cast([(eights[1] >> 48) as u16; 8]),
-        _ => u8x16::splat((eights[1] >> 56) as u8),
+        8 => of_halves([last; 2]),
+        4 => bytemuck::cast([((last >> 32) as u32).to_le(); 4]),
+        2 => bytemuck::cast([((last >> 48) as u16).to_le(); 8]),
+        _ => u8x16::splat((last >> 56) as u8),
     }
+}
+
+/// A vector as two integers, its first byte the lowest, whatever this machine's byte order.
+#[inline(always)]
+fn halves(vector: u8x16) -> [u64; 2] {
+    bytemuck::cast::<_, [u64; 2]>(vector).map(u64::from_le)
+}
+
+/// The vector of these halves.
+#[inline(always)]
+fn of_halves(halves: [u64; 2]) -> u8x16 {
+    bytemuck::cast(halves.map(u64::to_le))
 }
 
 /// A vector as `ROWS` lanes, one of each row.
@@ -99,9 +114,10 @@ impl Lanes<16> for Bytes {
 
     #[inline(always)]
     fn shift(vector: u8x16) -> u8x16 {
-        let vector: u64x2 = bytemuck::cast(vector);
-        let carried: u64x2 = bytemuck::cast([0, vector.to_array()[0]]);
-        bytemuck::cast((vector << 8) | (carried >> 56))
+        let [low, high] = halves(vector);
+        let moved: u64x2 = u64x2::new([low, high]) << 8;
+        let carried: u64x2 = u64x2::new([0, low]) >> 56;
+        of_halves((moved | carried).to_array())
     }
 }
 
@@ -300,7 +316,7 @@ fn gather<const STEP: usize, const ROWS: usize>(pixel: impl Fn(usize) -> [u8; ST
 
 #[inline(always)]
 fn first_lane<const STEP: usize>(pixel: &[u8; STEP]) -> u8x16 {
-    bytemuck::cast([widen(pixel), 0])
+    of_halves([widen(pixel), 0])
 }
 
 /// A pixel as the low bytes of an integer.
@@ -316,8 +332,8 @@ fn widen<const STEP: usize>(pixel: &[u8; STEP]) -> u64 {
 fn load<const STEP: usize, const ROWS: usize>(pixels: &[[u8; STEP]]) -> u8x16 {
     match (STEP, pixels) {
         // Pixels narrower than their lanes go through integers, not through memory.
-        (6, [p, q]) => bytemuck::cast([widen(p), widen(q)]),
-        (3, [p, q, r, s]) => bytemuck::cast([widen(p) | widen(q) << 32, widen(r) | widen(s) << 32]),
+        (6, [p, q]) => of_halves([widen(p), widen(q)]),
+        (3, [p, q, r, s]) => of_halves([widen(p) | widen(q) << 32, widen(r) | widen(s) << 32]),
         _ => {
             let mut bytes = [0; 16];
             bytes.copy_from_slice(pixels.as_flattened());
@@ -335,7 +351,7 @@ fn store<const STEP: usize, const ROWS: usize>(vector: u8x16, pixels: &mut [[u8;
             .copy_from_slice(&vector.to_array());
         return;
     }
-    let halves: [u64; 2] = bytemuck::cast(vector);
+    let halves = halves(vector);
     for (i, pixel) in pixels.iter_mut().enumerate() {
         let bytes = (halves[i * lane / 8] >> (i * lane % 8 * 8)).to_le_bytes();
         pixel.copy_from_slice(&bytes[..STEP]);

@@ -2,7 +2,7 @@
 //! samples.
 
 use crate::image::{Depth, Image};
-use multiversion::multiversion;
+use crate::simd::per_level;
 use std::ops::Range;
 
 /// A filter type; the value is the filter byte.
@@ -28,6 +28,15 @@ impl Filter {
         Filter::Average,
         Filter::Paeth,
     ];
+}
+
+/// How the filters of rows are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filling {
+    /// One for the first row, one for the others.
+    Fixed(Filter, Filter),
+    /// One for each row, as `Rows::fill_each` does.
+    Each,
 }
 
 /// The pixel to the left of the first, of up to 8 bytes.
@@ -101,6 +110,14 @@ impl<'a> Rows<'a> {
             let filter = if row == 0 { first } else { others };
             out[0] = filter as u8;
             self.filter(filter, y + row, 0, &mut out[1..]);
+        }
+    }
+
+    /// Writes whole rows from `y` on as `filling` says.
+    pub fn fill_by(&self, filling: Filling, y: usize, out: &mut [u8]) {
+        match filling {
+            Filling::Fixed(first, others) => self.fill(y, first, others, out),
+            Filling::Each => self.fill_each(y, out),
         }
     }
 
@@ -205,28 +222,40 @@ fn entropy(bytes: &[u8]) -> u64 {
 const LANES: usize = 64;
 type Lanes = [u8; LANES];
 
-/// `a` in the order of big-endian samples.
-#[multiversion(targets("x86_64+avx2+bmi2"))]
-fn copy(a: &[u8], out: &mut [u8], swap: bool) {
-    zip([a], out, swap, same);
+per_level! {
+    highest Avx2;
+
+    /// `a` in the order of big-endian samples.
+    fn copy(a: &[u8], out: &mut [u8], swap: bool) {
+        zip([a], out, swap, same);
+    }
 }
 
-/// a − b, byte by byte.
-#[multiversion(targets("x86_64+avx2+bmi2"))]
-fn difference(a: &[u8], b: &[u8], out: &mut [u8], swap: bool) {
-    zip([a, b], out, swap, less);
+per_level! {
+    highest Avx2;
+
+    /// a − b, byte by byte.
+    fn difference(a: &[u8], b: &[u8], out: &mut [u8], swap: bool) {
+        zip([a, b], out, swap, less);
+    }
 }
 
-/// x less the mean of a and b.
-#[multiversion(targets("x86_64+avx2+bmi2"))]
-fn average(x: &[u8], a: &[u8], b: &[u8], out: &mut [u8], swap: bool) {
-    zip([x, a, b], out, swap, less_mean);
+per_level! {
+    highest Avx2;
+
+    /// x less the mean of a and b.
+    fn average(x: &[u8], a: &[u8], b: &[u8], out: &mut [u8], swap: bool) {
+        zip([x, a, b], out, swap, less_mean);
+    }
 }
 
-/// x less the prediction from a, b and c.
-#[multiversion(targets("x86_64+avx2+bmi2"))]
-fn paeth(x: &[u8], a: &[u8], b: &[u8], c: &[u8], out: &mut [u8], swap: bool) {
-    zip([x, a, b, c], out, swap, less_prediction);
+per_level! {
+    highest Avx2;
+
+    /// x less the prediction from a, b and c.
+    fn paeth(x: &[u8], a: &[u8], b: &[u8], c: &[u8], out: &mut [u8], swap: bool) {
+        zip([x, a, b, c], out, swap, less_prediction);
+    }
 }
 
 // Functions and not closures: only functions can be marked for inlining, and code that is not

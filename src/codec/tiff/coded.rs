@@ -1,0 +1,195 @@
+//! Chunks that are compressed as images: JPEG (TIFF Technical Note 2), decoded by `zune-jpeg`, and the
+//! bitmaps of fax machines (TIFF 6.0, section 11), decoded by the `fax` crate.
+
+use super::ifd::{Ifd, tag};
+use super::page::Grid;
+use super::shape::Form;
+use super::unpack::Method;
+use anyhow::{Context, Result, anyhow, ensure};
+use fax::decoder::{DecodeStatus, Group4Decoder, decode_g3};
+use std::convert::Infallible;
+use zune_core::bytestream::ZCursor;
+use zune_core::colorspace::ColorSpace;
+use zune_core::options::DecoderOptions;
+
+/// The most bytes of JPEG tables, which are far shorter.
+const MOST_TABLES: u64 = 64 << 10;
+
+/// The end of a fax page: six ends of line. Writers of TIFF leave it out, and the library waits for the
+/// end of the last line.
+const END_OF_PAGE: &[u8] = b"\x00\x10\x01\x00\x10\x01\x00\x10\x01";
+
+/// What unpacks chunks that are images.
+pub enum Coded {
+    /// JPEG images.
+    Jpeg {
+        /// The tables that they share, without the marker of the end.
+        tables: Vec<u8>,
+        /// Whether three components are to be made RGB.
+        ycbcr: bool,
+        /// Pixels of a row and rows, of a whole chunk.
+        size: (usize, usize),
+        /// Samples a pixel.
+        channels: usize,
+    },
+    /// Rows of bits, each by itself (Group 3) or by the one before (Group 4).
+    Fax {
+        /// Pixels of a row.
+        width: u32,
+        /// Whether it is Group 4.
+        four: bool,
+    },
+}
+
+impl Coded {
+    /// Reads the tables and options of a page.
+    ///
+    /// # Errors
+    /// What is not supported.
+    pub fn read(ifd: &Ifd, method: Method, form: &Form, grid: &Grid) -> Result<Option<Coded>> {
+        Ok(match method {
+            Method::Jpeg => {
+                let tables = ifd.bytes_of(tag::JPEG_TABLES, MOST_TABLES)?;
+                let mut tables = tables.unwrap_or(vec![0xFF, 0xD8]);
+                if tables.ends_with(&[0xFF, 0xD9]) {
+                    tables.truncate(tables.len() - 2);
+                }
+                Some(Coded::Jpeg {
+                    tables,
+                    ycbcr: ifd.value(tag::PHOTOMETRIC)? == Some(6),
+                    size: (grid.width, grid.height),
+                    channels: form.channels(),
+                })
+            }
+            Method::Fax3 | Method::Fax4 => {
+                ensure!(
+                    form.bits == 1 && form.stored == 1,
+                    "CCITT fax compression of {} samples of {} bits a pixel is not supported",
+                    form.stored,
+                    form.bits
+                );
+                ensure!(
+                    grid.width <= usize::from(u16::MAX),
+                    "CCITT fax compression of rows of {} pixels is not supported (65535 are)",
+                    grid.width
+                );
+                let options = ifd.value(tag::T4_OPTIONS)?.unwrap_or(0);
+                ensure!(
+                    method == Method::Fax4 || options & 0b11 == 0,
+                    "CCITT Group 3 compression of two dimensions or with uncompressed rows is not \
+                     supported (libtiff's tiffcp -c g4 makes it Group 4)"
+                );
+                Some(Coded::Fax {
+                    width: grid.width as u32,
+                    four: method == Method::Fax4,
+                })
+            }
+            _ => None,
+        })
+    }
+
+    /// Fills the rows of `out`, of `row` bytes each, from the bytes of a chunk.
+    ///
+    /// # Errors
+    /// Damaged data.
+    pub fn unpack(&self, packed: &[u8], out: &mut [u8], row: usize) -> Result<()> {
+        match self {
+            Coded::Jpeg {
+                tables,
+                ycbcr,
+                size,
+                channels,
+            } => jpeg((tables, packed), *ycbcr, *size, *channels, out),
+            Coded::Fax { width, four } => bits(packed, *width, *four, out, row),
+        }
+    }
+}
+
+fn jpeg(
+    (tables, packed): (&[u8], &[u8]),
+    ycbcr: bool,
+    (width, height): (usize, usize),
+    channels: usize,
+    out: &mut [u8],
+) -> Result<()> {
+    let image = packed.strip_prefix(b"\xFF\xD8");
+    let image = image.context("it is no JPEG image")?;
+    let file = [tables, image].concat();
+    // Some writers pad the last strip to whole blocks.
+    let options = DecoderOptions::default()
+        .set_strict_mode(true)
+        .set_max_width(width)
+        .set_max_height(height.next_multiple_of(16));
+    let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&file), options);
+    let said = |error| anyhow!("{error}");
+    decoder.decode_headers().map_err(said)?;
+    let stored = decoder
+        .input_colorspace()
+        .context("its colours are unknown")?;
+    let wanted = match (channels, ycbcr) {
+        (1, _) => ColorSpace::Luma,
+        (3, true) => ColorSpace::RGB,
+        // As they are: the directory says that they are RGB, or CMYK.
+        _ => stored,
+    };
+    decoder.set_options(options.jpeg_set_out_colorspace(wanted));
+    let found = decoder.info().context("its size is unknown")?;
+    let (across, down) = (usize::from(found.width), usize::from(found.height));
+    ensure!(
+        across == width
+            && across * down * channels >= out.len()
+            && usize::from(found.components) == channels
+            && wanted.num_components() == channels,
+        "it is a JPEG image of {across}×{down} pixels of {} samples where {width}×{} of {channels} are \
+         wanted",
+        found.components,
+        out.len() / (width * channels)
+    );
+    let pixels = decoder.decode().map_err(said)?;
+    let pixels = pixels.get(..out.len());
+    out.copy_from_slice(pixels.context("it has too few pixels")?);
+    Ok(())
+}
+
+/// Bits of a fax: 1 where it is black.
+fn bits(packed: &[u8], width: u32, four: bool, out: &mut [u8], row: usize) -> Result<()> {
+    out.fill(0);
+    let height = out.len() / row;
+    let mut done = 0;
+    let mut rows = out.chunks_exact_mut(row);
+    let mut line = |changes: &[u32]| {
+        if let Some(row) = rows.next() {
+            done += 1;
+            blacken(row, changes, width);
+        }
+    };
+    let bytes = packed.iter().copied();
+    if four {
+        let mut decoder = Group4Decoder::new(bytes.map(Ok::<u8, Infallible>), width)?;
+        for _ in 0..height {
+            match decoder.advance() {
+                Ok(DecodeStatus::Incomplete) => line(decoder.transition()),
+                _ => break,
+            }
+        }
+    } else {
+        // Rows behind the last are passed over; how it ends does not matter.
+        let _ = decode_g3(bytes.chain(END_OF_PAGE.iter().copied()), line);
+    }
+    ensure!(
+        done == height,
+        "its fax data are damaged (row {done} of {height})"
+    );
+    Ok(())
+}
+
+/// Sets the bits of the black runs of a row, which changes its colour at these pixels, from white.
+fn blacken(row: &mut [u8], changes: &[u32], width: u32) {
+    for run in changes.chunks(2).map(|pair| (pair[0], pair.get(1))) {
+        // Runs alternate: white up to the first change, black up to the second.
+        let (first, last) = (run.0.min(width), run.1.copied().unwrap_or(width).min(width));
+        for x in first..last {
+            row[x as usize / 8] |= 0x80 >> (x % 8);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! `--fit`: makes an image smaller, on the CPU, by the exact average of the area that each new pixel
+//! covers.
+//!
+//! Exact definition: an image of w × h pixels whose longer side has more than N becomes one of
+//! w' × h', with N for the longer side and `max(1, floor(N·s/l + 1/2))` for the side s beside the longer
+//! one, l. In steps of 1/w' of an old pixel, new column i covers i·w to (i + 1)·w, and old column x
+//! covers x·w' to (x + 1)·w'; rows likewise. With `a(x)` and `b(y)` the steps that an old pixel shares
+//! with a new one, each channel by itself, alpha too:
+//! `out = floor(Σ a(x)·b(y)·p(x, y) / (w·h) + 1/2)`, since Σ a = w and Σ b = h. The sums are whole
+//! numbers of at most 65535·w·h, so they can be made in any order, on any device.
+
+use super::{never_wide, with_samples};
+use crate::device::cpu::Sample;
+use crate::image::{Depth, Image, Samples, Shape};
+use crate::simd::per_level;
+use rayon::prelude::*;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+
+/// The most pixels that the longer side of a result may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Fit(NonZeroUsize);
+
+impl std::str::FromStr for Fit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Fit, String> {
+        let most = text.trim().parse().ok().map(Fit);
+        most.ok_or_else(|| "expected a number of pixels from 1 on, as 1024".into())
+    }
+}
+
+impl Fit {
+    /// The shape of the result for an image of this shape, which may be small enough already.
+    pub fn output(self, shape: Shape) -> Shape {
+        let most = self.0.get();
+        let longer = shape.width.max(shape.height);
+        if longer <= most {
+            return shape;
+        }
+        let side = |side: usize| {
+            let (side, longer) = (side as u128, longer as u128);
+            let rounded = (2 * most as u128 * side + longer) / (2 * longer);
+            (rounded as usize).max(1)
+        };
+        Shape {
+            width: side(shape.width),
+            height: side(shape.height),
+            ..shape
+        }
+    }
+
+    /// The definition: serial and plain.
+    pub fn naive(self, image: &Image) -> Image {
+        let (from, to) = (image.shape(), self.output(image.shape()));
+        let value = |x: usize, y: usize, channel: usize| -> u128 {
+            let at = y * from.row() + x * from.channels + channel;
+            with_samples!(image.samples(), samples => samples[at].value()).into()
+        };
+        let whole = (from.width * from.height) as u128;
+        let mut values = Vec::with_capacity(to.samples());
+        for j in 0..to.height {
+            for i in 0..to.width {
+                for channel in 0..to.channels {
+                    let mut sum = 0;
+                    for y in 0..from.height {
+                        for x in 0..from.width {
+                            let across = shared((x, to.width), (i, from.width));
+                            let down = shared((y, to.height), (j, from.height));
+                            if across * down > 0 {
+                                sum += (across * down) as u128 * value(x, y, channel);
+                            }
+                        }
+                    }
+                    values.push(((2 * sum + whole) / (2 * whole)) as u16);
+                }
+            }
+        }
+        let samples = match to.depth {
+            Depth::Eight => Samples::from(values.iter().map(|&v| v as u8).collect::<Vec<u8>>()),
+            _ => values.into(),
+        };
+        Image::new(to, samples)
+    }
+
+    /// The same, computed on all cores.
+    pub fn cpu(self, image: Image) -> Image {
+        let (from, to) = (image.shape(), self.output(image.shape()));
+        if from == to {
+            return image;
+        }
+        let samples = match image.samples() {
+            Samples::U8(samples) => reduced(samples, from, to).into(),
+            Samples::U16(samples) => reduced(samples, from, to).into(),
+            Samples::U32(_) => never_wide!(),
+        };
+        Image::new(to, samples)
+    }
+}
+
+/// The steps that an old and a new pixel share along one axis; each is given by its number, and by
+/// its width in steps.
+fn shared((old, old_width): (usize, usize), (new, new_width): (usize, usize)) -> usize {
+    let end = ((old + 1) * old_width).min((new + 1) * new_width);
+    end.saturating_sub((old * old_width).max(new * new_width))
+}
+
+/// The old pixels that share steps with a new one, where an axis of `from` old pixels has `to` new ones.
+fn covered(new: usize, from: usize, to: usize) -> Range<usize> {
+    new * from / to..((new + 1) * from).div_ceil(to)
+}
+
+/// Each row of the result by itself: first the weighted sum of the rows that it covers, which vectors
+/// make, and then of the columns, of which few rows are left.
+fn reduced<T: Sample>(samples: &[T], from: Shape, to: Shape) -> Vec<T> {
+    // 65535 times the weights, which make up `from.height`.
+    let small = from.height <= 65537;
+    let mut result = vec![T::ZERO; to.samples()];
+    let rows = result.par_chunks_mut(to.row()).enumerate();
+    match small {
+        true => rows.for_each_init(Vec::new, |sums: &mut Vec<u32>, (row, out)| {
+            sum_rows(samples, row, (from, to), sums);
+            average_columns(sums, (from, to), out);
+        }),
+        false => rows.for_each_init(Vec::new, |sums: &mut Vec<u64>, (row, out)| {
+            sum_rows(samples, row, (from, to), sums);
+            average_columns(sums, (from, to), out);
+        }),
+    }
+    result
+}
+
+/// A whole number that sums of one column fit into.
+trait Sum: Copy + Default + Into<u64> + Send {
+    /// Adds `weight` times `value`.
+    fn add(&mut self, weight: usize, value: u16);
+}
+
+impl Sum for u32 {
+    #[inline(always)]
+    fn add(&mut self, weight: usize, value: u16) {
+        *self += weight as u32 * u32::from(value);
+    }
+}
+
+impl Sum for u64 {
+    #[inline(always)]
+    fn add(&mut self, weight: usize, value: u16) {
+        *self += weight as u64 * u64::from(value);
+    }
+}
+
+/// The weighted sums of the rows that new row `new` covers, for each sample of a row.
+fn sum_rows<T: Sample, S: Sum>(
+    samples: &[T],
+    new: usize,
+    (from, to): (Shape, Shape),
+    sums: &mut Vec<S>,
+) {
+    sums.clear();
+    sums.resize(from.row(), S::default());
+    for old in covered(new, from.height, to.height) {
+        let weight = shared((old, to.height), (new, from.height));
+        add_row(&samples[old * from.row()..][..from.row()], weight, sums);
+    }
+}
+
+per_level! {
+    highest Avx512;
+
+    fn add_row[T: Sample, S: Sum](row: &[T], weight: usize, sums: &mut [S]) {
+        for (sum, sample) in sums.iter_mut().zip(row) {
+            sum.add(weight, sample.value());
+        }
+    }
+}
+
+/// A row of the result from the sums of the rows that it covers.
+fn average_columns<T: Sample, S: Sum>(sums: &[S], (from, to): (Shape, Shape), out: &mut [T]) {
+    let channels = from.channels;
+    let whole = (from.width * from.height) as u64;
+    for (new, pixel) in out.chunks_exact_mut(channels).enumerate() {
+        let mut totals = [0u64; 4];
+        for old in covered(new, from.width, to.width) {
+            let weight = shared((old, to.width), (new, from.width)) as u64;
+            let old = &sums[old * channels..][..channels];
+            for (total, &sum) in totals.iter_mut().zip(old) {
+                *total += weight * sum.into();
+            }
+        }
+        for (sample, total) in pixel.iter_mut().zip(totals) {
+            // Of 65535 at most, since the weights make up `whole`.
+            *sample = T::from_value(((2 * total + whole) / (2 * whole)) as u16);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Normalize bound to its ranges, for samples of 8 and 16 bits.
+
+use super::lanes::{ScaleLanes, scale_all};
+use super::scale::Scale;
+use super::{Normalize, of_channels};
+use crate::device::cuda::Arg;
+use crate::device::job::Job;
+use crate::image::{Depth, Image, Samples};
+use crate::metadata::{Held, Stretch as Stretched};
+use crate::ops::extremes::{DeviceExtremes, Ranges};
+use crate::ops::{Bound, DeviceImage, OpResult, SampleTypes, Summary, never_wide, with_samples};
+use crate::timing::Timeline;
+use anyhow::{Context, Result};
+
+/// Normalize bound to the ranges that it stretches from.
+pub(super) struct Stretch<'a> {
+    pub op: &'a Normalize,
+    pub types: SampleTypes,
+    pub ranges: Known<'a>,
+}
+
+/// The ranges, on the host or in device memory.
+pub(super) enum Known<'a> {
+    OnHost {
+        /// In the values of samples in memory.
+        ranges: Ranges,
+        /// Whether the ranges are the exact extremes of the samples, so that nothing needs
+        /// clamping.
+        measured: bool,
+        /// Whether all samples are known to lie in their range.
+        inside: bool,
+        /// Sentences about how they were found.
+        warnings: Vec<String>,
+    },
+    OnDevice(&'a DeviceExtremes),
+}
+
+impl Stretch<'_> {
+    /// The range of output samples.
+    fn target(&self) -> (u16, u16) {
+        let written = self.types.written;
+        let full_range = (0, written.depth.full());
+        self.op.to.map_or(full_range, |to| to.samples(written))
+    }
+
+    /// The ranges, if the host has them.
+    fn ranges(&self) -> Option<&Ranges> {
+        match &self.ranges {
+            Known::OnHost { ranges, .. } => Some(ranges),
+            Known::OnDevice(_) => None,
+        }
+    }
+
+    /// The scale of each channel; `None` for alpha and for flat channels, whose values are kept.
+    fn scales(&self) -> Result<Vec<Scale>> {
+        let ranges = self.ranges().context("the range is still on the GPU")?;
+        let (lo, hi) = self.target();
+        let scale = |channel: usize| {
+            // One range may serve all colours.
+            let (min, max) = *ranges.get(channel).unwrap_or(&ranges[0]);
+            match channel < self.types.colours() && min < max {
+                true => Scale { min, max, lo, hi },
+                false => Scale::IDENTITY,
+            }
+        };
+        Ok((0..self.types.channels).map(scale).collect())
+    }
+
+    /// How values are stretched, for `--undo`.
+    fn stretched(&self, ranges: &Ranges, inside: bool) -> Option<Stretched> {
+        let SampleTypes { read, written, .. } = self.types;
+        let step = read.depth.steps(self.types.depth);
+        let ranges = ranges.iter();
+        let ranges: Vec<(u32, u32)> = ranges
+            .map(|&(min, max)| ((min / step).into(), (max / step).into()))
+            .collect();
+        let held = if inside { Held::Inside } else { Held::Clamped };
+        Stretched::new((read, &ranges), (written, self.target()), held)
+    }
+
+    /// The ranges in the kernels' form: for each channel, min and full − max.
+    fn words(&self, ranges: &Ranges) -> Vec<u32> {
+        let each = (0..4).map(|channel| ranges[channel.min(ranges.len() - 1)]);
+        each.flat_map(|(min, max)| [min.into(), (self.types.depth.full() - max).into()])
+            .collect()
+    }
+}
+
+impl Bound for Stretch<'_> {
+    fn naive(&self, image: &Image) -> Result<OpResult> {
+        let (shape, scales) = (image.shape(), self.scales()?);
+        let mut values: Vec<u16> = match image.samples() {
+            Samples::U8(samples) => samples.iter().map(|&value| value.into()).collect(),
+            Samples::U16(samples) => samples.to_vec(),
+            Samples::U32(_) => never_wide!(),
+        };
+        for (i, value) in values.iter_mut().enumerate() {
+            *value = scales[i % shape.channels].exact(*value);
+        }
+        let bytes = || values.iter().map(|&value| value as u8);
+        let samples = match shape.depth {
+            Depth::Eight => bytes().collect::<Vec<u8>>().into(),
+            _ => values.into(),
+        };
+        Ok(OpResult::Image(Image::new(shape, samples)))
+    }
+
+    fn cpu(&self, mut image: Image, timeline: &mut Timeline) -> Result<OpResult> {
+        let scales = self.scales()?;
+        if scales.iter().any(|&scale| scale != Scale::IDENTITY) {
+            let lanes = ScaleLanes::new(&scales);
+            timeline.host("scale", 2 * image.shape().bytes() as u64, || {
+                with_samples!(image.samples_mut(), samples => scale_all(samples, &lanes));
+            });
+        }
+        Ok(OpResult::Image(image))
+    }
+
+    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+        let shape = image.shape;
+        let bytes = shape.bytes() as u64;
+        let [scale] = job.kernels("normalize", ["scale"], &shape.sample_form())?;
+        let (lo, hi) = self.target();
+        let sent;
+        let ranges = match &self.ranges {
+            Known::OnDevice(extremes) => &extremes.words,
+            Known::OnHost { ranges, .. } => {
+                sent = job.words(&self.words(ranges))?;
+                &sent
+            }
+        };
+        let pixels = Arg::Buffer(&image.samples);
+        let args = [
+            pixels,
+            pixels,
+            Arg::U64(shape.samples() as u64),
+            Arg::Buffer(ranges),
+            Arg::U32(self.op.per_channel.into()),
+            Arg::U32(lo.into()),
+            Arg::U32(hi.into()),
+        ];
+        let grid = u32::try_from(bytes.div_ceil(4096))?;
+        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+        unsafe { job.launch(&scale, grid, 2 * bytes, &args) }?;
+        Ok(OpResult::Image(image))
+    }
+
+    /// The ranges in values of the input file, and a warning if one of them is flat.
+    fn summary(&self) -> Summary {
+        let Known::OnHost {
+            ranges,
+            measured,
+            inside,
+            warnings,
+        } = &self.ranges
+        else {
+            return Summary::default();
+        };
+        let mut summary = Summary {
+            warnings: warnings.clone(),
+            stretch: self
+                .op
+                .undo
+                .then(|| self.stretched(ranges, *inside))
+                .flatten(),
+            ..Summary::default()
+        };
+        for (index, &(min, max)) in ranges.iter().enumerate() {
+            let (from, to) = (self.types.value(min), self.types.value(max));
+            summary.ranges.push((from.into(), to.into()));
+            if min < max {
+                continue;
+            }
+            let what = of_channels(index, ranges.len());
+            summary.warnings.push(match measured {
+                true => format!("{what} is flat (every sample is {from}) and is left as it is"),
+                false => format!(
+                    "the range for {what} is empty (from {from} to {from}), and it is left as it is"
+                ),
+            });
+        }
+        summary
+    }
+}

@@ -1,0 +1,112 @@
+//! The pages of a stack, each to a file of its own, with the statistics that they share.
+
+use super::diagnostics::FileDiagnostics;
+use super::errors::Sentences;
+use super::page::PageProcessor;
+use super::stack::StackStatistics;
+use super::{Destination, Done, Found, Resources, attempt, with_fallback};
+use crate::codec::{Pages, Reader};
+use crate::exec::Executor;
+use crate::files::Source;
+use crate::metadata::Place;
+use crate::ops::{Operation, chain};
+use crate::timing::Timeline;
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::time::Instant;
+
+/// An opened file whose pages are processed one by one, with the statistics that they share.
+#[derive(Debug)]
+pub struct OpenStack {
+    source: Source,
+    statistics: StackStatistics,
+    pages: Vec<Place>,
+    /// The time of measuring.
+    timeline: Timeline,
+}
+
+impl OpenStack {
+    /// Where the selected pages are.
+    pub fn pages(&self) -> &[Place] {
+        &self.pages
+    }
+
+    /// The time that measuring took.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+}
+
+/// Opens a file and measures what its pages share; results will be written as `template` says.
+///
+/// # Errors
+/// A file that cannot be read or processed.
+pub fn open_stack(
+    ops: &[&dyn Operation],
+    input: &Path,
+    template: &Destination,
+    resources: &Resources,
+) -> Result<OpenStack> {
+    let sentences = Sentences {
+        verb: chain::verb(ops),
+        input,
+    };
+    let unread = || sentences.unread();
+    let source = match resources.only_files {
+        true => Source::open_file(input),
+        false => Source::open(input),
+    };
+    let source = source.with_context(unread)?;
+    // A scope of its own: at its end nothing borrows the source any more.
+    let (pages, statistics, timeline) = {
+        let reader = Reader::open(&source, &resources.reading).with_context(unread)?;
+        let pages = reader.places();
+        let mut timeline = Timeline::default();
+        timeline.gpu_times = resources.gpu_times;
+        let mut processor = PageProcessor {
+            sentences,
+            output: Some((template, None)),
+            source: &source,
+            diagnostics: FileDiagnostics::new(None, pages.len()),
+            reader,
+            writer: None,
+            channel: 0,
+            note: None,
+            joined: None,
+            executor: Executor::new(resources.devices, timeline),
+            found: Found::default(),
+            since: Instant::now(),
+            last: 0,
+        };
+        let statistics = StackStatistics::measure(ops, &mut processor)?;
+        (pages, statistics, processor.executor.timeline)
+    };
+    Ok(OpenStack {
+        source,
+        statistics,
+        pages,
+        timeline,
+    })
+}
+
+/// Runs operations on one page of a stack, counted from 1 in its file, and writes it to a file of its own.
+///
+/// # Errors
+/// As `one_image`'s.
+pub fn stack_page(
+    ops: &[&dyn Operation],
+    (input, stack): (&Path, &OpenStack),
+    page: usize,
+    output: &Destination,
+    resources: &Resources,
+) -> Result<Done> {
+    let mut reading = resources.reading;
+    (reading.axes, reading.pages) = (None, Some(Pages::one(page)));
+    let resources = &Resources {
+        reading,
+        ..*resources
+    };
+    let known = (input, Some(&stack.source), Some(&stack.statistics));
+    let attempt = || attempt(ops, known, Some(output), resources, &|_, _| Ok(()));
+    with_fallback(attempt, Path::new(""), resources.devices)
+}

@@ -1,0 +1,603 @@
+//! A driver that fails: the program on `tests/driver/libcuda.c`, which stands for NVIDIA's driver, answers every call that
+//! gpuimg makes, and fails at the call that it is told. Each run is made again and again, so that each of its calls fails
+//! once, in each of the ways that a GPU fails.
+
+use crate::batch::{pgm, tree};
+use crate::support::{binary, folder, skipped};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// How a GPU fails: the driver's error, and what fails with the call.
+const FAILURES: [(&str, &str); 3] = [
+    // Out of memory, or a limit: this call alone.
+    ("2", "once"),
+    // A launch that failed: the context is of no use any more.
+    ("719", "context"),
+    // A GPU that fell off the bus: nothing works until the host is started again.
+    ("999", "device"),
+];
+
+/// What the driver counts that the caller must give back.
+const HELD: [&str; 6] = [
+    "memory",
+    "streams",
+    "events",
+    "modules",
+    "registrations",
+    "contexts",
+];
+
+/// The result of a run on the driver.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    /// What the driver has written down.
+    pub log: BTreeMap<String, u64>,
+    pub violation: Option<String>,
+}
+
+impl Ran {
+    pub fn count(&self, what: &str) -> u64 {
+        self.log.get(what).copied().unwrap_or(0)
+    }
+
+    /// That the run ended by itself, without a panic, used the driver as it is to be used, and gave all back.
+    pub fn is_sound(&self, what: &str) {
+        assert_eq!(self.violation, None, "{what}: {}", self.stderr);
+        let ended = self.code.is_some_and(|code| [0, 1, 3].contains(&code));
+        assert!(ended, "{what}: {:?}: {}", self.code, self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{what}: {}", self.stderr);
+        for held in HELD {
+            // The binding keeps a context whose properties it cannot ask for right after it was opened.
+            if held == "contexts" && self.stderr.contains("cannot be opened") {
+                continue;
+            }
+            assert_eq!(
+                self.count(held),
+                0,
+                "{what}: {held} are left, {}",
+                self.stderr
+            );
+        }
+    }
+}
+
+/// The folder with the driver; `None`, said loudly, where no C compiler is.
+pub fn driver() -> Option<&'static Path> {
+    static DRIVER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let built = DRIVER.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver/libcuda.c");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("driver");
+        fs::create_dir_all(&folder).ok()?;
+        // Under both names, of which the program tries the shorter one first.
+        let library = folder.join("libcuda.so");
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"])
+            .arg(&library)
+            .arg(source)
+            .args(["-lm", "-lpthread"])
+            .status();
+        if !built.ok()?.success() {
+            return None;
+        }
+        fs::copy(&library, folder.join("libcuda.so.1")).ok()?;
+        Some(folder)
+    });
+    if built.is_none() {
+        skipped("a driver that fails: no C compiler here");
+    }
+    built.as_deref()
+}
+
+/// Runs the program on the driver in `folder`, and ends it after a minute.
+pub fn ran(driver: &Path, folder: &Path, line: &str, env: &[(&str, &str)]) -> Ran {
+    let log = tempfile::NamedTempFile::new().expect("temporary file");
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", "60"])
+        .arg(binary())
+        .args(line.split(' '))
+        .current_dir(folder)
+        .env_remove("GPUIMG_DEVICE")
+        .env_remove("CUDA_VISIBLE_DEVICES")
+        .env("LD_LIBRARY_PATH", driver)
+        .env("STUB_LOG", log.path())
+        .envs(env.iter().copied())
+        .output()
+        .expect("the program runs");
+    let written = fs::read_to_string(log.path()).expect("log");
+    let (mut counts, mut violation) = (BTreeMap::new(), None);
+    for line in written.lines() {
+        let (name, value) = line.split_once(' ').expect("a name and a value");
+        match value.parse() {
+            Ok(number) => drop(counts.insert(name.to_string(), number)),
+            Err(_) => drop(violation.get_or_insert(value.to_string())),
+        }
+    }
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    Ran {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+        log: counts,
+        violation,
+    }
+}
+
+/// A frame of samples from 256·`least` on, which differ a little.
+fn frame(width: usize, height: usize, least: u8) -> Vec<u8> {
+    let mut file = format!("P5\n{width} {height}\n65535\n").into_bytes();
+    file.extend((0..width * height).flat_map(|i| [least, (i * 7 % 251) as u8]));
+    file
+}
+
+/// A folder of images; frames for `calibrate` are in `frames`.
+pub fn images() -> tempfile::TempDir {
+    folder(&[
+        ("in/a.pgm", &pgm(190, 181, 1)),
+        ("in/b.pgm", &pgm(190, 181, 2)),
+        ("in/c.pgm", &pgm(190, 181, 3)),
+        ("frames/dark.pgm", &frame(190, 181, 1)),
+        ("frames/flat.pgm", &frame(190, 181, 120)),
+    ])
+}
+
+/// Runs that make one image, or print numbers, through each operation on the GPU.
+const RUNS: [&str; 12] = [
+    "normalize in/a.pgm out.pgm",
+    "normalize in/a.pgm out.pgm --clip 1:99 --stats",
+    "transpose in/a.pgm out.pgm",
+    "flip horizontal in/a.pgm out.pgm",
+    "rotate 90 in/a.pgm out.pgm --stats",
+    "rotate 180 in/a.pgm out.pgm",
+    "sum in/a.pgm",
+    "histogram in/a.pgm -o out.hist -q",
+    "calibrate --dark frames/dark.pgm --flat frames/flat.pgm in/a.pgm out.pgm",
+    "project mean in/a.pgm in/b.pgm in/c.pgm out.pgm -q",
+    "project max in/a.pgm in/b.pgm in/c.pgm out.pgm -q",
+    "project median in/a.pgm in/b.pgm in/c.pgm out.pgm -q",
+];
+
+/// What a run leaves in its folder, and prints.
+type Made = (BTreeMap<PathBuf, Vec<u8>>, String);
+
+fn made(folder: &Path, ran: &Ran) -> Made {
+    (tree(folder), ran.stdout.clone())
+}
+
+#[test]
+fn the_stand_in_driver_gives_what_the_cpu_gives() {
+    let Some(driver) = driver() else { return };
+    for line in RUNS {
+        let run = |device: &str| {
+            let folder = images();
+            let ran = ran(
+                driver,
+                folder.path(),
+                &format!("{line} --device {device}"),
+                &[],
+            );
+            assert_eq!(ran.code, Some(0), "{line}: {}", ran.stderr);
+            ran.is_sound(line);
+            (made(folder.path(), &ran), ran)
+        };
+        let ((gpu, on_gpu), (cpu, on_cpu)) = (run("gpu"), run("cpu"));
+        assert!(on_gpu.count("launches") > 0, "{line}");
+        assert_eq!(on_gpu.count("unknown_launches"), 0, "{line}");
+        assert_eq!(on_cpu.count("calls"), 0, "{line}");
+        assert!(gpu == cpu, "{line}");
+    }
+}
+
+/// Every call of every run fails by itself; and for good, all of the first run and a part of the others, since what
+/// follows is much the same. With `--device gpu` the result is right, or there is none, and one sentence says why.
+#[test]
+fn a_call_that_fails_is_one_sentence_and_no_file() {
+    let Some(driver) = driver() else { return };
+    let mut cases = 0;
+    for (index, line) in RUNS.into_iter().enumerate() {
+        let asked = format!("{line} --device gpu");
+        let folder = images();
+        let before = (tree(folder.path()), String::new());
+        let all = ran(driver, folder.path(), &asked, &[]);
+        let right = made(folder.path(), &all);
+        assert!(right != before, "{line}: {}", all.stderr);
+        let calls = all.count("calls") as usize;
+        assert!(calls > 40, "{line}: {calls} calls");
+        let asked: Vec<String> = FAILURES
+            .into_iter()
+            .flat_map(|(code, how)| {
+                let step = if index == 0 || how == "once" { 1 } else { 9 };
+                let failing = (1 + index % step..=calls).step_by(step);
+                failing.map(move |nth| format!("*:{nth}:{code}:{how}"))
+            })
+            .collect();
+        for fail in asked {
+            restore(folder.path(), &before.0);
+            let line = format!("{line} --device gpu");
+            let ran = ran(driver, folder.path(), &line, &[("STUB_FAIL", &fail)]);
+            let what = format!("{fail} {line}");
+            ran.is_sound(&what);
+            cases += ran.count("failed");
+            let made = made(folder.path(), &ran);
+            if ran.code == Some(0) {
+                assert!(made == right, "{what}: another result");
+                continue;
+            }
+            assert!(made == before, "{what}: something is left");
+            is_a_sentence(&ran.stderr, &what);
+            let is_open = ran.count("launches") > 0 || ran.stderr.contains("the GPU failed");
+            if !is_open || fail.ends_with("context") || fail.ends_with("device") {
+                assert_eq!(ran.code, Some(3), "{what}: {}", ran.stderr);
+            }
+        }
+    }
+    assert!(cases > 1000, "{cases} cases");
+}
+
+/// Removes what a run has made.
+fn restore(folder: &Path, before: &BTreeMap<PathBuf, Vec<u8>>) {
+    for name in tree(folder)
+        .keys()
+        .filter(|name| !before.contains_key(*name))
+    {
+        fs::remove_file(folder.join(name)).expect("remove");
+    }
+}
+
+/// That a text is one line, which says what the driver says in its words, and nothing twice.
+fn is_a_sentence(said: &str, what: &str) {
+    assert_eq!(said.lines().count(), 1, "{what}: {said}");
+    assert!(said.starts_with("gpuimg: "), "{what}: {said}");
+    assert!(!said.contains("DriverError"), "{what}: {said}");
+    assert!(said.matches("the GPU failed").count() < 2, "{what}: {said}");
+}
+
+/// The results that a run in a folder of images makes of them without a GPU.
+fn on_cpu(driver: &Path, folder: &Path, line: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+    let line = format!("{line} in expected --device cpu");
+    let right = ran(driver, folder, &line, &[]);
+    assert_eq!(right.code, Some(0), "{}", right.stderr);
+    let expected = tree(&folder.join("expected"));
+    fs::remove_dir_all(folder.join("expected")).expect("remove");
+    expected
+}
+
+/// Removes what a run has made; returns it.
+fn taken(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let out = folder.join("out");
+    if !out.exists() {
+        return BTreeMap::new();
+    }
+    let made = tree(&out);
+    fs::remove_dir_all(&out).expect("remove");
+    made
+}
+
+/// In a batch with `--device gpu`, what is there is whole, and each file that is not is named; or the GPU is of no use,
+/// and one sentence says so.
+#[test]
+fn a_call_that_fails_costs_a_batch_one_file() {
+    let Some(driver) = driver() else { return };
+    let folder = images();
+    let expected = on_cpu(driver, folder.path(), "normalize");
+    let (mut lost, mut some) = (0, 0);
+    for (code, how) in FAILURES {
+        let step = if how == "once" { 1 } else { 7 };
+        for nth in (1..).step_by(step) {
+            let fail = format!("*:{nth}:{code}:{how}");
+            let line = "normalize in out --device gpu -j 2";
+            let ran = ran(driver, folder.path(), line, &[("STUB_FAIL", &fail)]);
+            ran.is_sound(&fail);
+            let made = taken(folder.path());
+            assert!(
+                made.iter()
+                    .all(|(name, bytes)| expected.get(name) == Some(bytes)),
+                "{fail}"
+            );
+            let missing = expected.keys().filter(|name| !made.contains_key(*name));
+            let missing: Vec<String> = missing.map(|name| name.display().to_string()).collect();
+            let said = &ran.stderr;
+            match ran.code {
+                Some(0) => assert_eq!(missing.len(), 0, "{fail}: {said}"),
+                Some(3) => {
+                    lost += 1;
+                    let lines = said.lines();
+                    let unusable = lines.filter(|line| line.contains("the GPU is not usable"));
+                    assert_eq!(unusable.count(), 1, "{fail}: {said}");
+                }
+                _ => {
+                    some += 1;
+                    assert!(!missing.is_empty(), "{fail}: {said}");
+                    let sentences = said.matches("cannot normalize").count();
+                    assert_eq!(sentences, missing.len(), "{fail}: {said}");
+                    let named =
+                        |name: &String| said.contains(&format!("in/{name}: the GPU failed"));
+                    assert!(missing.iter().all(named), "{fail}: {said}");
+                }
+            }
+            if ran.count("failed") == 0 {
+                break;
+            }
+        }
+    }
+    assert!(
+        lost > 0 && some > 0,
+        "{lost} lost, {some} with a file that failed"
+    );
+}
+
+/// Images enough for a batch with `auto` to start the GPU before the last.
+fn many() -> tempfile::TempDir {
+    let files: Vec<(String, Vec<u8>)> = (0..40)
+        .map(|number| (format!("in/{number}.pgm"), pgm(190, 181, number)))
+        .chain([
+            ("frames/dark.pgm".into(), frame(190, 181, 1)),
+            ("frames/flat.pgm".into(), frame(190, 181, 120)),
+        ])
+        .collect();
+    let files: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|(name, bytes)| (&**name, &**bytes))
+        .collect();
+    folder(&files)
+}
+
+/// With `auto` the CPU takes over, whatever fails: every result is right, and a line says why.
+#[test]
+fn a_call_that_fails_leaves_a_batch_to_the_cpu() {
+    let Some(driver) = driver() else { return };
+    let folder = many();
+    let expected = on_cpu(driver, folder.path(), "normalize");
+    let env = ("GPUIMG_GPU_START", "0");
+    let line = "normalize in out --device auto -j 1";
+    // The files may be done before the GPU is there.
+    let used = (0..20).find_map(|_| {
+        let right = ran(driver, folder.path(), line, &[env]);
+        assert!(taken(folder.path()) == expected);
+        (right.count("launches") > 0).then_some(right)
+    });
+    let right = used.expect("the GPU is used");
+    let (mut told, mut failed) = (0, 0);
+    for (code, how) in FAILURES {
+        for nth in (1..80)
+            .step_by(3)
+            .chain((80..right.count("calls")).step_by(97))
+        {
+            let fail = format!("*:{nth}:{code}:{how}");
+            let ran = ran(driver, folder.path(), line, &[env, ("STUB_FAIL", &fail)]);
+            assert_eq!(
+                (ran.code, &ran.violation),
+                (Some(0), &None),
+                "{fail}: {}",
+                ran.stderr
+            );
+            assert!(taken(folder.path()) == expected, "{fail}: {}", ran.stderr);
+            failed += ran.count("failed");
+            let warnings = ran.stderr.lines().filter(|line| line.contains("warning: "));
+            for line in warnings {
+                let why = ": done on the CPU, since the GPU failed: ";
+                assert!(
+                    line.contains(why) && !line.contains("DriverError"),
+                    "{fail}: {line}"
+                );
+                told += 1;
+            }
+        }
+    }
+    assert!(failed > 60 && told > 15, "{failed} failed, {told} lines");
+}
+
+/// A watch whose GPU fails: every result is right. Tells whether the GPU was opened again and used; it may be there
+/// only after the last file, so several attempts are made where that is expected.
+fn opened_again(verb: &str, fail: &str, expected_again: bool) -> Option<bool> {
+    let driver = driver()?;
+    let folder = many();
+    let expected = on_cpu(driver, folder.path(), verb);
+    let line = format!("{verb} in out --watch --settle 0.01 --idle 0 --device auto -j 1");
+    let env = [
+        ("GPUIMG_GPU_START", "0"),
+        ("GPUIMG_GPU_REST", "0"),
+        ("STUB_FAIL", fail),
+    ];
+    for _ in 0..if expected_again { 20 } else { 1 } {
+        let ran = ran(driver, folder.path(), &line, &env);
+        assert_eq!(ran.violation, None, "{fail}: {}", ran.stderr);
+        assert_eq!(ran.code, Some(0), "{fail}: {}", ran.stderr);
+        assert!(taken(folder.path()) == expected, "{fail}: {}", ran.stderr);
+        let said = "the GPU has failed; the CPU goes on, and the GPU is tried again in 0 s";
+        let told = ran
+            .stderr
+            .contains(": done on the CPU, since the GPU failed: ");
+        assert_eq!(ran.stderr.contains(said), told, "{fail}: {}", ran.stderr);
+        if ran.count("launches_after") > 0 {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+#[test]
+fn a_watch_gives_a_gpu_up_and_opens_it_again() {
+    for call in ["cuLaunchKernel", "cuMemAllocAsync", "cuStreamSynchronize"] {
+        for (code, how) in FAILURES {
+            let (fail, again) = (format!("{call}:2:{code}:{how}"), how != "device");
+            let Some(opened) = opened_again("normalize", &fail, again) else {
+                return;
+            };
+            assert_eq!(opened, again, "{fail}");
+        }
+    }
+}
+
+#[test]
+fn a_watch_ends_where_its_gpu_is_lost() {
+    let Some(driver) = driver() else { return };
+    let folder = images();
+    let line = "normalize in out --watch --settle 0.01 --idle 0 --device gpu -j 1";
+    for (fail, code) in [
+        ("cuLaunchKernel:2:719:context", 3),
+        ("cuLaunchKernel:2:999:device", 3),
+        ("cuLaunchKernel:2:2:once", 1),
+    ] {
+        let ran = ran(driver, folder.path(), line, &[("STUB_FAIL", fail)]);
+        ran.is_sound(fail);
+        assert_eq!(ran.code, Some(code), "{fail}: {}", ran.stderr);
+        let unusable = ran.stderr.matches("the GPU is not usable").count();
+        assert_eq!(unusable, usize::from(code == 3), "{fail}: {}", ran.stderr);
+        assert_eq!(taken(folder.path()).len(), if code == 3 { 0 } else { 2 });
+    }
+}
+
+/// They kept that context alive, so that the GPU never worked again.
+#[test]
+fn a_gpu_opened_again_had_the_frames_of_its_old_context() {
+    let verb = "calibrate --dark frames/dark.pgm --flat frames/flat.pgm";
+    let fail = "cuLaunchKernel:2:719:context";
+    let Some(opened) = opened_again(verb, fail, true) else {
+        return;
+    };
+    assert!(opened, "the GPU is not used again");
+}
+
+/// With `auto` a median on a GPU that failed was no median at all.
+#[test]
+fn a_median_failed_with_its_gpu() {
+    let Some(driver) = driver() else { return };
+    let line = "project median in/a.pgm in/b.pgm in/c.pgm out.pgm --device";
+    let made = |device: &str, env: &[(&str, &str)]| {
+        let folder = images();
+        let ran = ran(driver, folder.path(), &format!("{line} {device}"), env);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        (tree(folder.path()), ran)
+    };
+    let (expected, _) = made("cpu", &[]);
+    let start = ("GPUIMG_GPU_START", "0");
+    let (found, ran) = made(
+        "auto",
+        &[start, ("STUB_FAIL", "cuLaunchKernel:1:719:context")],
+    );
+    assert!(found == expected);
+    assert_eq!(ran.count("failed"), 1);
+    let said = "median: done on the CPU, since the GPU failed: unspecified launch failure";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+}
+
+/// The result of a run on one image of which a call fails.
+fn failed(line: &str, fail: &str) -> Option<Ran> {
+    let folder = images();
+    let line = format!("{line} --device gpu");
+    Some(ran(driver()?, folder.path(), &line, &[("STUB_FAIL", fail)]))
+}
+
+/// The binding keeps the error of a call whose failure nobody is told, and returns it from the next call: that was
+/// giving back memory, which then stayed taken, or page-locked while it was used for something else.
+#[test]
+fn memory_was_kept_where_another_call_had_failed() {
+    for nth in 1..60 {
+        let fail = format!("cuCtxGetCurrent:{nth}:2:once");
+        let Some(ran) = failed(RUNS[0], &fail) else {
+            return;
+        };
+        ran.is_sound(&fail);
+    }
+}
+
+#[test]
+fn one_image_on_a_lost_gpu_ended_with_status_1() {
+    for how in ["context", "device"] {
+        let fail = format!("cuLaunchKernel:1:719:{how}");
+        let Some(ran) = failed(RUNS[0], &fail) else {
+            return;
+        };
+        let said = "gpuimg: the GPU is not usable: cannot normalize in/a.pgm: \
+            the GPU failed: minmax: unspecified launch failure\n";
+        assert_eq!((ran.code, &*ran.stderr), (Some(3), said));
+    }
+}
+
+#[test]
+fn errors_of_the_driver_were_told_as_the_binding_writes_them() {
+    for (fail, code, said) in [
+        (
+            "cuInit:1:3:once",
+            3,
+            "the GPU is not usable: the NVIDIA driver does not start: initialization error",
+        ),
+        (
+            "cuDevicePrimaryCtxRetain:1:46:once",
+            3,
+            "the GPU is not usable: GPU 0 cannot be opened: CUDA-capable device(s) is/are busy or unavailable",
+        ),
+        (
+            "cuDeviceGet:1:101:once",
+            3,
+            "the GPU is not usable: GPU 0 cannot be opened: invalid device ordinal",
+        ),
+        (
+            "cuStreamCreate:1:2:once",
+            3,
+            "the GPU is not usable: out of memory",
+        ),
+        (
+            "cuLaunchKernel:2:2:once",
+            1,
+            "cannot normalize in/a.pgm: the GPU failed: scale: out of memory",
+        ),
+        (
+            "cuMemcpyDtoHAsync:1:2:once",
+            1,
+            "cannot normalize in/a.pgm: the GPU failed: download: out of memory",
+        ),
+    ] {
+        let Some(ran) = failed(RUNS[0], fail) else {
+            return;
+        };
+        let said = format!("gpuimg: {said}\n");
+        assert_eq!((ran.code, &ran.stderr), (Some(code), &said), "{fail}");
+    }
+}
+
+/// PNG is encoded and decoded by kernels that the stand-in does not know, so that no result is looked at.
+#[test]
+fn a_call_that_fails_while_png_is_made_leaves_no_file() {
+    let Some(driver) = driver() else { return };
+    let folder = images();
+    for name in ["a", "b"] {
+        let line = format!("rotate 90 in/{name}.pgm png/{name}.png --device cpu");
+        fs::create_dir_all(folder.path().join("png")).expect("folder");
+        assert_eq!(ran(driver, folder.path(), &line, &[]).code, Some(0));
+    }
+    let mut cases = 0;
+    for (line, most) in [
+        ("flip vertical in/a.pgm out/a.png --device gpu", 1),
+        ("normalize png out --device gpu -j 1", 2),
+    ] {
+        fs::create_dir_all(folder.path().join("out")).expect("folder");
+        let calls = ran(driver, folder.path(), line, &[]).count("calls");
+        assert!(calls > 60, "{line}: {calls} calls");
+        taken(folder.path());
+        for (code, how) in FAILURES {
+            for nth in (1..=calls).step_by(if how == "once" { 2 } else { 11 }) {
+                let fail = format!("*:{nth}:{code}:{how}");
+                fs::create_dir_all(folder.path().join("out")).expect("folder");
+                let ran = ran(driver, folder.path(), line, &[("STUB_FAIL", &fail)]);
+                ran.is_sound(&format!("{fail} {line}"));
+                cases += ran.count("failed");
+                let made = taken(folder.path()).len();
+                assert!(made <= most, "{fail} {line}: {made} files");
+                assert_eq!(
+                    made == most,
+                    ran.code == Some(0),
+                    "{fail} {line}: {}",
+                    ran.stderr
+                );
+            }
+        }
+    }
+    assert!(cases > 100, "{cases} cases");
+}

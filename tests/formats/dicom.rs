@@ -1,0 +1,542 @@
+//! DICOM files written by hand, element by element.
+
+use super::{read, read_pages, refused};
+use crate::support::{folder, run};
+use gpuimg::image::{Depth, Samples};
+use gpuimg::metadata::Unit;
+
+const EXPLICIT: &str = "1.2.840.10008.1.2.1";
+const IMPLICIT: &str = "1.2.840.10008.1.2";
+const BIG: &str = "1.2.840.10008.1.2.2";
+const RLE: &str = "1.2.840.10008.1.2.5";
+const JPEG: &str = "1.2.840.10008.1.2.4.50";
+
+/// A file to write; a test changes what it is about.
+#[derive(Clone)]
+pub struct Build {
+    syntax: &'static str,
+    columns: u16,
+    rows: u16,
+    channels: u16,
+    photometric: &'static str,
+    /// Bits allocated and stored, and whether samples have a sign.
+    bits: (u16, u16),
+    signed: bool,
+    planar: bool,
+    /// Further elements of texts.
+    texts: Vec<((u16, u16), &'static str)>,
+}
+
+impl Default for Build {
+    fn default() -> Build {
+        Build {
+            syntax: EXPLICIT,
+            columns: 3,
+            rows: 2,
+            channels: 1,
+            photometric: "MONOCHROME2",
+            bits: (16, 16),
+            signed: false,
+            planar: false,
+            texts: Vec::new(),
+        }
+    }
+}
+
+/// A tag, the type of its value, and the value.
+type Element = ((u16, u16), &'static [u8; 2], Vec<u8>);
+
+impl Build {
+    fn text(mut self, tag: (u16, u16), value: &'static str) -> Build {
+        self.texts.push((tag, value));
+        self
+    }
+
+    fn number(&self, value: u16) -> [u8; 2] {
+        if self.syntax == BIG {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        }
+    }
+
+    fn long(&self, value: u32) -> [u8; 4] {
+        if self.syntax == BIG {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        }
+    }
+
+    fn element(&self, file: &mut Vec<u8>, tag: (u16, u16), kind: &[u8; 2], value: &[u8]) {
+        file.extend([self.number(tag.0), self.number(tag.1)].concat());
+        let size = value.len() as u32;
+        let is_long = [b"OW", b"OB", b"SQ", b"UN"].contains(&kind);
+        match (self.syntax == IMPLICIT, is_long) {
+            (true, _) => file.extend(self.long(size)),
+            (false, true) => {
+                file.extend([&kind[..], &[0, 0], &self.long(size)].concat());
+            }
+            (false, false) => file.extend([&kind[..], &self.number(size as u16)].concat()),
+        }
+        file.extend(value);
+    }
+
+    /// The file of these pixel data; with fragments, the first of which is the table of offsets.
+    fn file(&self, pixels: &[u8], fragments: Option<&[&[u8]]>) -> Vec<u8> {
+        let mut file = [&[0; 128][..], b"DICM"].concat();
+        let meta = Build::default();
+        let padded = |text: &str| {
+            let mut bytes = text.as_bytes().to_vec();
+            bytes.resize(bytes.len().next_multiple_of(2), b' ');
+            bytes
+        };
+        let mut syntax = self.syntax.as_bytes().to_vec();
+        syntax.resize(syntax.len().next_multiple_of(2), 0);
+        meta.element(&mut file, (2, 0x10), b"UI", &syntax);
+        self.element(&mut file, (8, 0x60), b"CS", b"CT");
+        // A sequence of undefined length with an item of defined length, which is passed over.
+        if self.syntax != IMPLICIT {
+            file.extend([self.number(8), self.number(0x1140)].concat());
+            file.extend([&b"SQ\0\0"[..], &[0xFF; 4]].concat());
+            let mut item = Vec::new();
+            self.element(&mut item, (0x28, 0x10), b"US", &self.number(999));
+            file.extend([self.number(0xFFFE), self.number(0xE000)].concat());
+            file.extend(self.long(item.len() as u32));
+            file.extend(item);
+            file.extend([self.number(0xFFFE), self.number(0xE0DD)].concat());
+            file.extend([0; 4]);
+        }
+        self.element(&mut file, (0x10, 0x10), b"PN", b"Doe^Jane");
+        let mut elements: Vec<Element> = Vec::new();
+        for (element, value) in [
+            (2, self.channels),
+            (6, self.planar.into()),
+            (0x10, self.rows),
+            (0x11, self.columns),
+            (0x100, self.bits.0),
+            (0x101, self.bits.1),
+            (0x102, self.bits.1 - 1),
+            (0x103, self.signed.into()),
+        ] {
+            elements.push(((0x28, element), b"US", self.number(value).to_vec()));
+        }
+        elements.push(((0x28, 4), b"CS", padded(self.photometric)));
+        for (tag, text) in &self.texts {
+            elements.push((*tag, b"DS", padded(text)));
+        }
+        elements.sort();
+        for (tag, kind, value) in elements {
+            self.element(&mut file, tag, kind, &value);
+        }
+        let Some(fragments) = fragments else {
+            self.element(&mut file, (0x7FE0, 0x10), b"OW", pixels);
+            return file;
+        };
+        file.extend(b"\xE0\x7F\x10\0OB\0\0\xFF\xFF\xFF\xFF");
+        for fragment in fragments {
+            file.extend(b"\xFE\xFF\0\xE0");
+            file.extend((fragment.len() as u32).to_le_bytes());
+            file.extend(*fragment);
+        }
+        file.extend(b"\xFE\xFF\xDD\xE0\0\0\0\0");
+        file
+    }
+
+    fn words(&self, words: &[u16]) -> Vec<u8> {
+        let bytes: Vec<u8> = words.iter().flat_map(|&word| self.number(word)).collect();
+        self.file(&bytes, None)
+    }
+}
+
+/// 3 × 2 pixels for the hostile tests.
+pub fn small() -> Vec<u8> {
+    Build::default().words(&[0, 1, 2, 300, 4000, 65535])
+}
+
+/// A file that promises many frames of many pixels.
+pub fn huge() -> Vec<u8> {
+    let build = Build {
+        columns: u16::MAX,
+        rows: u16::MAX,
+        ..Build::default()
+    };
+    build.text((0x28, 8), "999999").words(&[0; 6])
+}
+
+fn signed(values: &[i16]) -> Samples {
+    let memory = values.iter().map(|&value| value as u16 ^ 0x8000);
+    Samples::from(memory.collect::<Vec<u16>>())
+}
+
+#[test]
+fn three_syntaxes_by_hand() {
+    for syntax in [EXPLICIT, IMPLICIT, BIG] {
+        let build = Build {
+            syntax,
+            ..Build::default()
+        };
+        let (image, metadata, said) = read(&build.words(&[0, 1, 2, 300, 4000, 65535])).unwrap();
+        assert_eq!(image.shape().to_string(), "3×2 grey, 16 bits");
+        let expected = vec![0u16, 1, 2, 300, 4000, 65535];
+        assert_eq!(*image.samples(), Samples::from(expected), "{syntax}");
+        assert_eq!(
+            (metadata.signed, metadata.maxval, metadata.window),
+            (false, None, None)
+        );
+        assert_eq!(said.warnings.len(), 0);
+        assert!(said.notes[0].contains("of the patient, the study and the device are left out"));
+    }
+}
+
+/// 12 bits in 16: what stands above them is no part of the sample, and the sign is that of 12 bits.
+#[test]
+fn bits_that_are_not_stored() {
+    let build = Build {
+        bits: (16, 12),
+        ..Build::default()
+    };
+    let words = [0x0000, 0x0FFF, 0xF001, 0x0800, 0x07FF, 0x1234];
+    let (image, metadata, _) = read(&build.words(&words)).unwrap();
+    assert_eq!(
+        *image.samples(),
+        Samples::from(vec![0u16, 0xFFF, 1, 0x800, 0x7FF, 0x234])
+    );
+    assert_eq!(metadata.maxval, Some(4095));
+    let build = Build {
+        signed: true,
+        ..build
+    };
+    let (image, metadata, _) = read(&build.words(&words)).unwrap();
+    assert_eq!(*image.samples(), signed(&[0, -1, 1, -2048, 2047, 0x234]));
+    assert_eq!((metadata.signed, metadata.maxval), (true, None));
+}
+
+#[test]
+fn hounsfield_units_are_signed_whole_numbers() {
+    let build = Build {
+        bits: (16, 12),
+        ..Build::default()
+    };
+    let build = build
+        .text((0x28, 0x1052), "-1024")
+        .text((0x28, 0x1053), "1");
+    let (image, metadata, said) = read(&build.words(&[0, 1024, 4095, 24, 1, 2])).unwrap();
+    assert_eq!(
+        *image.samples(),
+        signed(&[-1024, 0, 3071, -1000, -1023, -1022])
+    );
+    assert_eq!((metadata.signed, said.warnings.len()), (true, 0));
+    // Of 16 bits that could be more, what there is decides.
+    let full = Build {
+        bits: (16, 16),
+        ..build.clone()
+    };
+    let (image, ..) = read(&full.words(&[0, 1024, 33791, 24, 1, 2])).unwrap();
+    assert_eq!(
+        *image.samples(),
+        signed(&[-1024, 0, 32767, -1000, -1023, -1022])
+    );
+    let (image, metadata, _) = read(&full.words(&[0, 1024, 33792, 24, 1, 2])).unwrap();
+    assert_eq!(
+        (image.shape().depth, metadata.signed),
+        (Depth::ThirtyTwo, true)
+    );
+    let top = |value: i32| value as u32 ^ (1 << 31);
+    let expected = [-1024, 0, 32768, -1000, -1023, -1022].map(top);
+    assert_eq!(*image.samples(), Samples::from(expected.to_vec()));
+}
+
+#[test]
+fn values_that_are_no_whole_numbers_stay_as_they_are_stored() {
+    let build = Build::default()
+        .text((0x28, 0x1052), "0")
+        .text((0x28, 0x1053), "0.25");
+    let (image, _, said) = read(&build.words(&[0, 1, 2, 300, 4000, 65535])).unwrap();
+    assert_eq!(
+        *image.samples(),
+        Samples::from(vec![0u16, 1, 2, 300, 4000, 65535])
+    );
+    assert_eq!(
+        said.warnings,
+        [
+            "samples are taken as they are stored: 0.25 times each and 0 more (RescaleSlope, \
+          RescaleIntercept) would be no whole numbers of 32 bits"
+        ]
+    );
+}
+
+#[test]
+fn white_that_is_zero_frames_and_places() {
+    let build = Build {
+        photometric: "MONOCHROME1",
+        bits: (8, 8),
+        ..Build::default()
+    };
+    let build = build.text((0x28, 8), "2").text((0x28, 0x30), "0.5\\0.25");
+    let (pages, metadata, _) = read_pages(&build.file(b"abcdefghijkl", None)).unwrap();
+    assert_eq!(pages.len(), 2);
+    assert_eq!(*pages[1].samples(), Samples::from(b"ghijkl".to_vec()));
+    assert!(metadata.white_is_zero);
+    // Half a millimetre from row to row: 20 in a centimetre.
+    let resolution = metadata.resolution.unwrap();
+    assert_eq!(
+        (resolution.y, resolution.unit),
+        ((10_000_000, 500_000), Unit::Centimetre)
+    );
+    assert_eq!(resolution.per_metre(), Some((4000, 2000)));
+}
+
+#[test]
+fn colours_in_pixels_and_planes() {
+    for planar in [false, true] {
+        let build = Build {
+            photometric: "RGB",
+            channels: 3,
+            bits: (8, 8),
+            columns: 2,
+            rows: 1,
+            planar,
+            ..Build::default()
+        };
+        let bytes = if planar { b"adbecf" } else { b"abcdef" };
+        let (image, ..) = read(&build.file(bytes, None)).unwrap();
+        assert_eq!(
+            *image.samples(),
+            Samples::from(b"abcdef".to_vec()),
+            "{planar}"
+        );
+    }
+}
+
+/// Runs: 16 bits have a segment for their upper and one for their lower bytes.
+#[test]
+fn runs_by_hand() {
+    let build = Build {
+        syntax: RLE,
+        ..Build::default()
+    };
+    let mut frame = Vec::new();
+    for word in [2u32, 64, 68].into_iter().chain([0; 13]) {
+        frame.extend(word.to_le_bytes());
+    }
+    // Six bytes of 1; then 0, 1, 2, three of 9.
+    frame.extend(b"\xFB\x01\x80\x80\x02\0\x01\x02\xFE\x09");
+    let (image, ..) = read(&build.file(b"", Some(&[b"", &frame]))).unwrap();
+    assert_eq!(
+        *image.samples(),
+        Samples::from(vec![256u16, 257, 258, 265, 265, 265])
+    );
+    // Two frames, in three fragments by the table.
+    let two = build.text((0x28, 8), "2");
+    let (a, b) = frame.split_at(66);
+    let second = (8 + frame.len() as u32).to_le_bytes();
+    let table = [&[0; 4][..], &second].concat();
+    let (pages, ..) = read_pages(&two.file(b"", Some(&[&table, &frame, a, b]))).unwrap();
+    assert_eq!(pages[0], pages[1]);
+    refused(
+        &two.file(b"", Some(&[b"", &frame, a, b])),
+        "its fragments do not say which frame they are of",
+    );
+}
+
+#[test]
+fn jpegs_in_fragments() {
+    let mut jpeg = Vec::new();
+    let smooth: Vec<u8> = (0..24 * 16 * 3).map(|i| (i / 8) as u8).collect();
+    image::codecs::jpeg::JpegEncoder::new_with_quality(&mut jpeg, 95)
+        .encode(&smooth, 24, 16, image::ExtendedColorType::Rgb8)
+        .unwrap();
+    let build = Build {
+        syntax: JPEG,
+        photometric: "YBR_FULL_422",
+        channels: 3,
+        bits: (8, 8),
+        columns: 24,
+        rows: 16,
+        ..Build::default()
+    };
+    let (image, ..) = read(&build.file(b"", Some(&[b"", &jpeg]))).unwrap();
+    assert_eq!(image, read(&jpeg).unwrap().0);
+}
+
+/// Frames that have windows and slopes for themselves (the functional groups of enhanced images).
+#[test]
+fn frames_that_differ() {
+    let build = Build::default().text((0x28, 8), "2");
+    let nested = |file: &mut Vec<u8>, tag: (u16, u16), items: &[Vec<u8>]| {
+        let items = items.iter().flat_map(|item| {
+            let length = (item.len() as u32).to_le_bytes();
+            [b"\xFE\xFF\0\xE0", &length[..], item].concat()
+        });
+        build.element(file, tag, b"SQ", &items.collect::<Vec<u8>>());
+    };
+    let group = |sequence: u16, texts: &[(u16, &str)]| {
+        let (mut inner, mut outer) = (Vec::new(), Vec::new());
+        for (element, text) in texts {
+            build.element(&mut inner, (0x28, *element), b"DS", text.as_bytes());
+        }
+        nested(&mut outer, (0x28, sequence), &[inner]);
+        outer
+    };
+    let whole = build.words(&[0; 12]);
+    let at = whole
+        .windows(4)
+        .position(|tag| tag == b"\xE0\x7F\x10\0")
+        .unwrap();
+    let file = |frames: [Vec<u8>; 2]| {
+        let mut groups = Vec::new();
+        nested(&mut groups, (0x5200, 0x9230), &frames);
+        [&whole[..at], &groups, &whole[at..]].concat()
+    };
+    let window = |center| group(0x9132, &[(0x1050, center), (0x1051, "10")]);
+    let (_, metadata, _) = read_pages(&file([window("40"), window("40")])).unwrap();
+    assert_eq!(metadata.window, Some((35, 44)));
+    let (_, metadata, _) = read_pages(&file([window("40"), window("50")])).unwrap();
+    assert_eq!(metadata.window, None);
+    let slope = |slope| group(0x9145, &[(0x1052, "-5"), (0x1053, slope)]);
+    let (pages, ..) = read_pages(&file([slope("1 "), slope("1 ")])).unwrap();
+    assert_eq!(*pages[1].samples(), signed(&[-5; 6]));
+    let (pages, _, said) = read_pages(&file([slope("1 "), slope("2 ")])).unwrap();
+    assert_eq!(*pages[1].samples(), Samples::from(vec![0u16; 6]));
+    assert!(
+        said.warnings[0].contains("differ from frame to frame"),
+        "{:?}",
+        said.warnings
+    );
+}
+
+/// A small copy of the image in fragments, before the image.
+#[test]
+fn icons_are_passed_over() {
+    let mut whole = small();
+    let at = whole
+        .windows(4)
+        .position(|tag| tag == b"\xE0\x7F\x10\0")
+        .unwrap();
+    let icon = b"\x88\0\0\x02SQ\0\0\xFF\xFF\xFF\xFF\xFE\xFF\0\xE0\xFF\xFF\xFF\xFF\
+        \xE0\x7F\x10\0OB\0\0\xFF\xFF\xFF\xFF\xFE\xFF\0\xE0\x04\0\0\0\xFF\xD8\xFF\xD9\xFE\xFF\xDD\xE0\0\0\0\0\
+        \xFE\xFF\x0D\xE0\0\0\0\0\xFE\xFF\xDD\xE0\0\0\0\0";
+    whole.splice(at..at, icon.iter().copied());
+    assert_eq!(read(&whole).unwrap().0, read(&small()).unwrap().0);
+}
+
+/// 20 of 32 bits, and the largest slope with 32.
+#[test]
+fn thirty_two_bits() {
+    let build = Build {
+        bits: (32, 20),
+        columns: 2,
+        rows: 1,
+        ..Build::default()
+    };
+    let bytes = [0x000F_FFFFu32, 0xFFF0_0001].map(u32::to_le_bytes).concat();
+    let (image, metadata, _) = read(&build.file(&bytes, None)).unwrap();
+    assert_eq!(*image.samples(), Samples::from(vec![0xF_FFFFu32, 1]));
+    assert_eq!(metadata.maxval, None);
+    let build = Build {
+        bits: (32, 32),
+        ..build
+    };
+    let build = build.text((0x28, 0x1053), "1073741824");
+    let (_, _, said) = read(&build.file(&bytes, None)).unwrap();
+    assert!(
+        said.warnings[0].contains("no whole numbers of 32 bits"),
+        "{:?}",
+        said.warnings
+    );
+}
+
+#[test]
+fn what_is_not_supported_is_named() {
+    let of = |syntax| Build {
+        syntax,
+        ..Build::default()
+    };
+    refused(
+        &of("1.2.840.10008.1.2.4.90").words(&[0; 6]),
+        "JPEG 2000 compression is not supported (gdcmconv --raw or dcmdjpeg unpacks it first)",
+    );
+    refused(
+        &of("1.2.3").words(&[0; 6]),
+        "the transfer syntax 1.2.3 is not supported",
+    );
+    refused(
+        &of("1.2.840.10008.1.2.1.99").words(&[0; 6]),
+        "a deflated data set is not supported",
+    );
+    let palette = Build {
+        photometric: "PALETTE COLOR",
+        ..Build::default()
+    };
+    refused(
+        &palette.words(&[0; 6]),
+        "the photometric interpretation PALETTE COLOR is not supported (grey and RGB are)",
+    );
+    let whole = small();
+    refused(&whole[..whole.len() - 1], "truncated at byte");
+    let at = whole
+        .windows(4)
+        .position(|tag| tag == b"\xE0\x7F\x10\0")
+        .unwrap();
+    refused(
+        &whole[..at],
+        "it has no pixel data (7FE0,0010): a report, a list of files, or cut off",
+    );
+    let many = Build::default().text((0x28, 8), "999999999");
+    refused(&many.words(&[0; 6]), "truncated at byte");
+}
+
+/// A window of 400 around 40 is −160 to 239 by the standard's definition.
+#[test]
+fn the_window_of_the_file() {
+    let build = Build {
+        bits: (16, 12),
+        ..Build::default()
+    };
+    let build = build
+        .text((0x28, 0x1052), "-1024")
+        .text((0x28, 0x1050), "40\\600");
+    let build = build.text((0x28, 0x1051), "400\\1500");
+    let ct = build.words(&[864, 1263, 0, 4095, 1064, 865]);
+    assert_eq!(read(&ct).unwrap().1.window, Some((-160, 239)));
+    let root = folder(&[("ct.dcm", &ct), ("plain.dcm", &small())]);
+    let window = |name: &str| {
+        run(
+            root.path(),
+            &[
+                "normalize",
+                "--range",
+                "auto-window",
+                name,
+                "out.png",
+                "--overwrite",
+            ],
+            &[],
+        )
+    };
+    let done = window("ct.dcm");
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let same = run(
+        root.path(),
+        &["normalize", "--range=-160:239", "ct.dcm", "same.png"],
+        &[],
+    );
+    assert_eq!(same.code, 0, "{}", same.stderr);
+    let bytes = |name: &str| std::fs::read(root.path().join(name)).unwrap();
+    assert_eq!(bytes("out.png"), bytes("same.png"));
+    let (image, ..) = read(&bytes("out.png")).unwrap();
+    let Samples::U16(samples) = image.samples() else {
+        panic!("16 bits were expected")
+    };
+    assert_eq!(samples[..4], [0, 65535, 0, 65535]);
+    let refused = window("plain.dcm");
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused
+            .stderr
+            .contains("the file has no window for --range auto-window"),
+        "{}",
+        refused.stderr
+    );
+}

@@ -1,0 +1,382 @@
+//! Smaller images (`--fit`), and what a preview's range is made of: clipping that leaves one value,
+//! values that mean no data, windows, signs, and ranges without a value in them.
+
+use crate::axes::file as hyperstack;
+use crate::contract::{grey, made, outcome, refused, signed, stored, tag, words};
+use crate::stacks::{pages, stack};
+use crate::support::tiff::Build;
+use crate::support::{KINDS, Kind, SIZES, image, key};
+use gpuimg::codec;
+use gpuimg::files::Source;
+use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::metadata::Metadata;
+use gpuimg::ops::fit::Fit;
+
+fn fit(text: &str) -> Fit {
+    text.parse().expect("a number of pixels")
+}
+
+fn read(file: &[u8]) -> Image {
+    codec::decode(&Source::memory(file.to_vec())).expect("an image")
+}
+
+fn values(image: &Image) -> Vec<u16> {
+    match image.samples() {
+        Samples::U16(words) => words.to_vec(),
+        Samples::U8(bytes) => bytes.iter().map(|&byte| byte.into()).collect(),
+        Samples::U32(_) => panic!("8 or 16 bits were expected"),
+    }
+}
+
+/// 3×2 to 2×1: a new pixel covers one and a half columns, so (0 + 30 + 5 + 20)/3 = 18.33… and
+/// (20 + 51 + 5 + 20)/3 = 32; a half goes up: (1 + 2)/2 is 2.
+#[test]
+fn three_by_two_by_hand() {
+    let small = fit("2").cpu(grey(3, [0, 10, 20, 30, 40, 51]));
+    assert_eq!((small.shape().width, small.shape().height), (2, 1));
+    assert_eq!(values(&small), [18, 32]);
+    assert_eq!(values(&fit("1").cpu(grey(2, [1, 2]))), [2]);
+    assert_eq!(values(&fit("1").cpu(grey(1, [65535, 65534]))), [65535]);
+    for wrong in ["", "0", "-1", "1.5", "x"] {
+        assert!(wrong.parse::<Fit>().is_err(), "{wrong}");
+    }
+}
+
+/// All cores against the definition, and the law that an average lies between its parts.
+#[test]
+fn all_cores_give_what_the_definition_says() {
+    let mut cases = 0;
+    for (width, height) in SIZES.into_iter().filter(|(w, h)| w * h < 1200) {
+        for most in ["1", "2", "5", "30", "63", "64", "128"] {
+            for (channels, depth) in [
+                (1, Depth::Sixteen),
+                (2, Depth::Eight),
+                (3, Depth::Sixteen),
+                (4, Depth::Eight),
+            ] {
+                for kind in KINDS {
+                    let image = image(width, height, channels, depth, kind);
+                    let expected = fit(most).naive(&image);
+                    let small = fit(most).cpu(image.clone());
+                    assert_eq!(small, expected, "{width}×{height}, {channels}, {most}");
+                    let to = small.shape();
+                    assert!(to.width.max(to.height) <= most.parse().unwrap());
+                    if let Kind::Flat = kind {
+                        let all = values(&image);
+                        assert!(values(&small).iter().all(|value| all.contains(value)));
+                    }
+                    cases += 1;
+                }
+            }
+        }
+    }
+    assert!(cases > 800, "{cases}");
+}
+
+/// Sums of 32 bits do for 65537 rows and for no more.
+#[test]
+fn sums_of_tall_images_are_exact() {
+    for height in [65537, 65538, 70001] {
+        let shape = Shape {
+            width: 2,
+            height,
+            channels: 1,
+            depth: Depth::Sixteen,
+        };
+        let image = Image::new(shape, Samples::from(vec![65535u16; 2 * height]));
+        assert_eq!(values(&fit("1").cpu(image)), [65535], "{height}");
+    }
+}
+
+/// What a verb writes without `--fit`, at its depth, is what `--fit` averages.
+#[test]
+fn a_smaller_result_is_the_average_of_the_result() {
+    let picture = image(31, 33, 3, Depth::Sixteen, Kind::Narrow);
+    let file = Build::default().file(&picture);
+    for args in [
+        &["normalize"][..],
+        &["normalize", "--depth", "8", "--clip", "1:99"],
+        &["normalize", "--depth", "8", "--to", "5:99"],
+        &["rotate", "90", "--depth", "8"],
+        &["run", "normalize + rotate 90"],
+    ] {
+        for name in ["out.png", "out.tif"] {
+            let whole = read(&made("in.tif", &file, args, name));
+            let small = [args, &["--fit", "10"]].concat();
+            let small = read(&made("in.tif", &file, &small, name));
+            assert_eq!(small, fit("10").naive(&whole), "{args:?}");
+            let same = [args, &["--fit", "33"]].concat();
+            assert_eq!(read(&made("in.tif", &file, &same, name)), whole, "{args:?}");
+        }
+    }
+    let jpeg = made(
+        "in.tif",
+        &file,
+        &["normalize", "--depth", "8", "--fit", "10"],
+        "out.jpg",
+    );
+    assert_eq!(read(&jpeg).shape().height, 10);
+}
+
+#[test]
+fn every_page_of_a_stack_is_made_smaller() {
+    let images: Vec<Image> = (0..3u16)
+        .map(|page| grey(4, [page, 2, 4, 6, 8, 10, 12, 900]))
+        .collect();
+    let file = stack(&images, &Metadata::default());
+    let whole = pages(&made("in.tif", &file, &["normalize"], "out.tif"));
+    let small = pages(&made(
+        "in.tif",
+        &file,
+        &["normalize", "--fit", "2"],
+        "out.tif",
+    ));
+    assert_eq!(small.len(), 3);
+    for (whole, small) in whole.iter().zip(small) {
+        assert_eq!(small.0, (2, 1));
+        let of = |a: usize| {
+            let sum: u32 = [a, a + 1, a + 4, a + 5]
+                .map(|i| u32::from(whole.1[i]))
+                .iter()
+                .sum();
+            ((sum + 2) / 4) as u16
+        };
+        assert_eq!(small.1, [of(0), of(2)]);
+    }
+}
+
+#[test]
+fn resolution_and_places_are_those_of_larger_pixels() {
+    let picture = image(40, 20, 1, Depth::Sixteen, Kind::Noise);
+    let doubles = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<u64>>();
+    let file = Build::default()
+        .tag(282, 5, &[300 | 1 << 32])
+        .tag(283, 5, &[150 | 1 << 32])
+        .tag(296, 3, &[2])
+        .tag(33550, 12, &doubles(&[2.0, 3.0, 0.0]))
+        .tag(33922, 12, &doubles(&[0.0, 0.0, 0.0, 1000.0, 5000.0, 0.0]))
+        .file(&picture);
+    let small = made("in.tif", &file, &["normalize", "--fit", "10"], "out.tif");
+    let known = codec::Reader::open(&Source::memory(small.clone()), &codec::Reading::default())
+        .unwrap()
+        .metadata(&mut gpuimg::metadata::Diagnostics::default())
+        .unwrap();
+    let resolution = known.resolution.expect("a resolution");
+    assert_eq!((resolution.x, resolution.y), ((75, 1), (75, 2)));
+    let mut decoder = tiff::decoder::Decoder::new(std::io::Cursor::new(&small)).unwrap();
+    let place = decoder
+        .get_tag_f64_vec(tiff::tags::Tag::ModelTransformationTag)
+        .unwrap();
+    assert_eq!(place[..8], [8.0, 0.0, 0.0, 1000.0, 0.0, -12.0, 0.0, 5000.0]);
+}
+
+#[test]
+fn ome_tells_of_larger_pixels() {
+    let xml = "<OME><Image><Pixels DimensionOrder=\"XYCZT\" SizeX=\"3\" SizeY=\"2\" SizeC=\"1\" SizeZ=\"3\" SizeT=\"1\" PhysicalSizeX=\"0.5\" PhysicalSizeY=\"0.25\" Type=\"uint16\"/></Image></OME>";
+    let small = made(
+        "in.tif",
+        &hyperstack(3, xml),
+        &["rotate", "180", "--fit", "1"],
+        "out.tif",
+    );
+    let text = pages(&small)[0].2.clone().expect("a description");
+    for part in [
+        "SizeX=\"1\"",
+        "SizeY=\"1\"",
+        "PhysicalSizeX=\"1.5\"",
+        "PhysicalSizeY=\"0.5\"",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_made_smaller_is_refused() {
+    let shape = Shape {
+        width: 3,
+        height: 1,
+        channels: 1,
+        depth: Depth::Float,
+    };
+    let keys: Vec<u32> = [0.0, 1.0, 2.0].map(key).to_vec();
+    let file = Build::default().tag(339, 3, &[3]);
+    let file = file.file(&Image::new(shape, Samples::from(keys)));
+    refused(
+        "in.tif",
+        &file,
+        &["rotate", "180", "--fit", "2"],
+        "out.tif",
+        "--fit averages",
+    );
+    assert_eq!(
+        words(&made(
+            "in.tif",
+            &file,
+            &["normalize", "--fit", "1"],
+            "out.tif"
+        )),
+        [32768]
+    );
+    let grey = Build::default().file(&grey(2, [1, 2, 3, 4]));
+    let args = ["normalize", "--fit", "1", "--device", "gpu"];
+    refused("in.tif", &grey, &args, "out.tif", "--fit has no kernel yet");
+}
+
+/// Cells in the dark: 99.9 % of the samples are 0, and both percentiles as well.
+#[test]
+fn a_sparse_mask_stayed_as_it_was_when_it_was_clipped() {
+    let mut sparse = [0u16; 4000];
+    (sparse[7], sparse[8]) = (100, 300);
+    let file = Build::default().file(&grey(40, sparse));
+    let (run, written) = outcome("in.tif", &file, &["normalize", "--clip", "1:99"], "out.tif");
+    assert_eq!(run.code, 0);
+    assert_eq!(
+        run.stderr,
+        "gpuimg: warning: in.tif: both percentiles of the image are 0, so that its whole range is \
+         taken, from 0 to 300\n"
+    );
+    let found = words(&written.unwrap());
+    assert_eq!(found[6..10], [0, 21845, 65535, 0]);
+
+    let shape = Shape {
+        width: 40,
+        height: 100,
+        channels: 1,
+        depth: Depth::Float,
+    };
+    let keys: Vec<u32> = sparse.iter().map(|&value| key(value.into())).collect();
+    let file = Build::default().tag(339, 3, &[3]);
+    let file = file.file(&Image::new(shape, Samples::from(keys)));
+    let (run, written) = outcome("in.tif", &file, &["normalize", "--clip", "1:99"], "out.tif");
+    assert!(
+        run.stderr.contains("both percentiles of the image are 0"),
+        "{}",
+        run.stderr
+    );
+    assert!(words(&written.unwrap()) == found);
+}
+
+#[test]
+fn values_without_data_do_not_count_in_the_range() {
+    let file = Build::default().file(&grey(3, [0, 1000, 2000, 65535, 1500, 3000]));
+    let with = |args: &[&str]| {
+        words(&made(
+            "in.tif",
+            &file,
+            &[&["normalize"], args].concat(),
+            "out.tif",
+        ))
+    };
+    assert_eq!(
+        with(&["--ignore", "0,65535"]),
+        [0, 0, 32768, 65535, 16384, 65535]
+    );
+    assert_eq!(
+        with(&["--ignore", "65535"]),
+        [0, 21845, 43690, 65535, 32768, 65535]
+    );
+    // Values that samples cannot have do not occur; clipping goes by the samples that are left.
+    assert_eq!(
+        with(&["--ignore=-5,0,70000,65535", "--clip", "0:50"]),
+        [0, 0, 65535, 65535, 32768, 65535]
+    );
+    let (run, written) = outcome(
+        "in.tif",
+        &Build::default().file(&grey(2, [0, 7, 7, 0])),
+        &["normalize", "--ignore", "0,7"],
+        "out.tif",
+    );
+    assert!(
+        run.stderr.contains("every sample has a value of --ignore"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(words(&written.unwrap()), [0, 7, 7, 0]);
+    // Signed: −32768, −2, 300 and 5.
+    let two = stored(&made(
+        "in.tif",
+        &signed(),
+        &["normalize", "--ignore=-32768"],
+        "out.tif",
+    ));
+    assert_eq!(
+        two.iter().map(|&word| word as i16).collect::<Vec<_>>(),
+        [-32768, 32767, -32768, -31249]
+    );
+    // 8 bits that become 16 are counted as 8.
+    let eight = Image::new(
+        Shape {
+            width: 4,
+            height: 1,
+            channels: 1,
+            depth: Depth::Eight,
+        },
+        Samples::from(vec![0u8, 10, 60, 20]),
+    );
+    let file = Build::default().file(&eight);
+    let args = ["normalize", "--ignore", "0", "--depth", "16"];
+    assert_eq!(
+        words(&made("in.tif", &file, &args, "out.tif")),
+        [0, 0, 65535, 13107]
+    );
+}
+
+/// A window of 400 values around 40 is −160 to 239 (DICOM PS3.3, C.11.2.1.2.1).
+#[test]
+fn windows_are_ranges() {
+    let values: [i16; 6] = [-1000, -160, 39, 40, 239, 3000];
+    let file = Build::default().tag(339, 3, &[2]);
+    let file = file.file(&grey(3, values.map(|value| value as u16)));
+    let with = |args: &[&str]| made("in.tif", &file, &[&["normalize"], args].concat(), "out.tif");
+    assert_eq!(with(&["--window", "40:400"]), with(&["--range=-160:239"]));
+    assert_eq!(with(&["--window=39:3"]), with(&["--range=38:40"]));
+    for wrong in ["40:1", "40:-400", "40", "a:b", "0.5:0"] {
+        let (run, _) = outcome(
+            "in.tif",
+            &file,
+            &["normalize", "--window", wrong],
+            "out.tif",
+        );
+        assert_eq!(run.code, 2, "{wrong}");
+    }
+}
+
+#[test]
+fn signs_can_be_left_off() {
+    let plain = made("in.tif", &signed(), &["normalize", "--unsigned"], "out.tif");
+    assert_eq!(tag(&plain, 339).unwrap_or(vec![1]), [1]);
+    let kept = stored(&made("in.tif", &signed(), &["normalize"], "out.tif"));
+    let moved: Vec<u16> = kept.iter().map(|word| word ^ 0x8000).collect();
+    assert_eq!(stored(&plain), moved);
+    // The results' values are without sign, too; in a chain what follows sees them so.
+    let args = [
+        "normalize",
+        "--unsigned",
+        "--to",
+        "0:100",
+        "--range=-32768:300",
+    ];
+    assert_eq!(
+        stored(&made("in.tif", &signed(), &args, "out.tif")),
+        [99, 100, 0, 99]
+    );
+    let args = ["run", "normalize --unsigned + normalize --range 0:65535"];
+    assert_eq!(stored(&made("in.tif", &signed(), &args, "out.tif")), moved);
+}
+
+#[test]
+fn a_range_without_a_value_in_it_is_told() {
+    let file = Build::default().file(&grey(2, [300, 400, 9000, 500]));
+    let told = |args: &[&str]| {
+        let (run, written) = outcome("in.tif", &file, &[&["normalize"], args].concat(), "out.tif");
+        assert_eq!(run.code, 0);
+        (run.stderr, words(&written.unwrap()))
+    };
+    let (warning, black) = told(&["--range", "10000:20000"]);
+    let expected = "gpuimg: warning: in.tif: the range 10000:20000 has none of its values in it: they are from 300 to 9000\n";
+    assert_eq!((warning.as_str(), &black[..]), (expected, &[0; 4][..]));
+    let (warning, split) = told(&["--window", "1000:100"]);
+    assert!(warning.contains("from 300 to 9000"), "{warning}");
+    assert_eq!(split, [0, 0, 65535, 0]);
+    assert_eq!(told(&["--range", "9000:20000"]).0, "");
+}
