@@ -218,24 +218,71 @@ fn is_journal(name: &OsStr) -> bool {
 
 /// Passes the lines of a file from offset `start` on to `take`, and returns the end of the last
 /// complete line; the rest after it is passed as well, but may grow later.
-pub fn lines(file: &mut File, start: u64, mut take: impl FnMut(&[u8])) -> std::io::Result<u64> {
+pub fn lines(file: &mut File, start: u64, take: impl FnMut(&[u8])) -> std::io::Result<u64> {
     file.seek(SeekFrom::Start(start))?;
-    let mut reader = BufReader::new(file);
+    lines_of(BufReader::new(file), start, take)
+}
+
+fn lines_of(
+    mut reader: impl BufRead,
+    start: u64,
+    mut take: impl FnMut(&[u8]),
+) -> std::io::Result<u64> {
     let (mut line, mut end, mut at, mut too_long) = (Vec::new(), start, start, false);
     loop {
         line.clear();
         let count = reader.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
         at += count as u64;
         let whole = line.last() == Some(&b'\n');
-        if !too_long && (whole || (count as u64) < LONGEST) && line.len() > 1 {
+        let at_end = !whole && (count as u64) < LONGEST;
+        if !too_long && (whole || at_end) && line.len() > 1 {
             take(&line);
         }
-        too_long = !whole;
         if whole {
             end = at;
         }
-        if count == 0 {
+        // Not a byte more: another run may be in the middle of this line, and its second half alone
+        // would be taken for the end of a line that is too long.
+        if at_end {
             return Ok(end);
         }
+        too_long = !whole;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that another run appends to: each part is there after the end before it was seen.
+    struct Growing(Vec<&'static [u8]>);
+
+    impl Read for Growing {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            let Some(part) = self.0.first_mut() else {
+                return Ok(0);
+            };
+            let count = part.read(into)?;
+            if count == 0 {
+                self.0.remove(0);
+            }
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn a_line_read_while_it_was_written_was_lost() {
+        let mut seen = Vec::new();
+        let growing = BufReader::new(Growing(vec![b"one\ntw", b"o\nthree\n"]));
+        let end = lines_of(growing, 7, |line| seen.push(line.to_vec())).expect("read");
+        assert_eq!(seen, [b"one\n".to_vec(), b"tw".to_vec()]);
+        assert_eq!(end, 7 + 4, "the line that was incomplete is read again");
+
+        // A line that is too long is passed over with its end.
+        let mut text = vec![b'x'; 2 * LONGEST as usize + 5];
+        text.extend_from_slice(b"\nnext\n");
+        let (mut seen, len) = (Vec::new(), text.len() as u64);
+        let end = lines_of(&text[..], 0, |line| seen.push(line.to_vec())).expect("read");
+        assert_eq!((seen, end), (vec![b"next\n".to_vec()], len));
     }
 }
