@@ -12,6 +12,7 @@ mod behind;
 mod coded;
 mod decode;
 mod description;
+mod effort;
 mod encode;
 pub(super) mod exif;
 mod fields;

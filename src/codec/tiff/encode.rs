@@ -1,6 +1,7 @@
 //! Encodes TIFF: for each page first its directory, whose size is known beforehand, then the
 //! strips.
 
+use super::effort::{self, Effort};
 use super::fields::{self, IFD, LONG, LONG8, SHORT, field, put};
 use super::ifd::{size_of_kind, tag};
 use super::pack::{Compression, Packer};
@@ -138,10 +139,11 @@ impl<'a> TiffEncoder<'a> {
             raw::write(self.target, start, image.samples(), shape.depth, form)?;
         } else {
             let raw_strips: Vec<&[u8]> = raw_strips.collect();
+            let effort = self.effort(&raw_strips, &layout, &shape)?;
             ordered(
                 strips,
                 (self.target, start),
-                || Strip::new(self.compression),
+                || Strip::new(self.compression, effort),
                 |i, strip| strip.fill(raw_strips[i], &layout, &shape, self.order),
                 |strip, _| place(strip.packed.len()),
             )?;
@@ -157,6 +159,22 @@ impl<'a> TiffEncoder<'a> {
         self.target.write_at(&pointer, self.link)?;
         (self.end, self.link) = (end, at + directory.link);
         Ok(())
+    }
+
+    /// The effort that a trial on rows in the middle of some strips recommends.
+    fn effort(&self, strips: &[&[u8]], layout: &Layout, shape: &Shape) -> Result<Effort> {
+        let sample = |i: usize| {
+            let (rows, most) = (strips[i].len() / layout.row, effort::SAMPLE);
+            let some = most.div_ceil(layout.row).min(rows);
+            let from = (rows - some) / 2 * layout.row;
+            let mut sample = Vec::new();
+            let raw = &strips[i][from..from + some * layout.row];
+            differences(raw, &mut sample, layout, shape, self.order);
+            sample.truncate(most);
+            sample
+        };
+        let samples: Vec<Vec<u8>> = effort::places(strips.len()).map(sample).collect();
+        Effort::of(self.compression, &samples)
     }
 
     /// Writes the header.
@@ -279,35 +297,45 @@ struct Directory {
 
 /// Makes one strip.
 struct Strip {
-    packer: Packer,
+    /// With the state that is reused from strip to strip; none before the first.
+    packer: Option<Packer>,
+    how: (Compression, Effort),
     differences: Vec<u8>,
     packed: Vec<u8>,
 }
 
 impl Strip {
-    fn new(compression: Compression) -> Strip {
+    fn new(compression: Compression, effort: Effort) -> Strip {
         Strip {
-            packer: Packer::new(compression),
+            packer: None,
+            how: (compression, effort),
             differences: Vec::new(),
             packed: Vec::new(),
         }
     }
 
     fn fill(&mut self, raw: &[u8], layout: &Layout, shape: &Shape, order: Order) -> Result<()> {
-        self.differences.resize(raw.len(), 0);
-        let (channels, depth) = (shape.channels, shape.depth);
-        match Predictor::of(depth) {
-            Predictor::Samples => {
-                predictor::apply(raw, &mut self.differences, layout.row, channels, depth);
-                raw::reorder(&mut self.differences, depth, order);
-            }
-            // Its bytes have an order of their own.
-            Predictor::Bytes => {
-                predictor::apply_bytes(raw, &mut self.differences, layout.row, channels);
-            }
-        }
-        self.packed = self.packer.pack(&self.differences)?;
+        differences(raw, &mut self.differences, layout, shape, order);
+        let packer = match &mut self.packer {
+            Some(packer) => packer,
+            none => none.insert(Packer::new(self.how.0, self.how.1)?),
+        };
+        self.packed = packer.pack(&self.differences)?;
         Ok(())
+    }
+}
+
+/// What is stored of rows: their differences, in the byte order of the file.
+fn differences(raw: &[u8], out: &mut Vec<u8>, layout: &Layout, shape: &Shape, order: Order) {
+    out.resize(raw.len(), 0);
+    let (channels, depth) = (shape.channels, shape.depth);
+    match Predictor::of(depth) {
+        Predictor::Samples => {
+            predictor::apply(raw, out, layout.row, channels, depth);
+            raw::reorder(out, depth, order);
+        }
+        // Its bytes have an order of their own.
+        Predictor::Bytes => predictor::apply_bytes(raw, out, layout.row, channels),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Compresses one strip.
 
+use super::effort::Effort;
 use super::lzw;
 use crate::deflate::zlib;
 use anyhow::Result;
+use libdeflater::{CompressionLvl, Compressor};
 
 /// How a TIFF file is compressed when written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
@@ -47,36 +49,53 @@ pub enum Packer {
     None,
     /// LZW.
     Lzw,
+    /// zlib, with little effort.
+    Quick(Box<zlib::Encoder>),
     /// zlib.
-    Deflate(Box<zlib::Encoder>),
+    Deflate(Compressor),
     /// Zstandard.
-    Zstd(Option<zstd::bulk::Compressor<'static>>),
+    Zstd(zstd::bulk::Compressor<'static>),
 }
 
 impl Packer {
     /// A compressor for this compression.
-    pub fn new(compression: Compression) -> Packer {
-        match compression {
-            Compression::None => Packer::None,
-            Compression::Lzw => Packer::Lzw,
-            Compression::Deflate => Packer::Deflate(Box::default()),
-            Compression::Zstd => Packer::Zstd(None),
-        }
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(compression: Compression, effort: Effort) -> Result<Packer> {
+        let zlib = |level| {
+            let level = CompressionLvl::new(level).unwrap_or_default();
+            Packer::Deflate(Compressor::new(level))
+        };
+        let zstd = |level| zstd::bulk::Compressor::new(level).map(Packer::Zstd);
+        Ok(match (compression, effort) {
+            (Compression::None, _) => Packer::None,
+            (Compression::Lzw, _) => Packer::Lzw,
+            (Compression::Deflate, Effort::Little) => Packer::Quick(Box::default()),
+            (Compression::Deflate, Effort::Some) => zlib(1),
+            (Compression::Deflate, Effort::Much) => zlib(6),
+            (Compression::Zstd, Effort::Little) => zstd(1)?,
+            (Compression::Zstd, Effort::Some) => zstd(3)?,
+            (Compression::Zstd, Effort::Much) => zstd(5)?,
+        })
     }
 
     /// Compresses a strip.
+    ///
+    /// # Errors
+    /// No memory.
     pub fn pack(&mut self, raw: &[u8]) -> Result<Vec<u8>> {
         match self {
             Packer::None => Ok(raw.to_vec()),
             Packer::Lzw => Ok(lzw::pack(raw)),
-            Packer::Deflate(encoder) => Ok(encoder.encode(raw)),
-            Packer::Zstd(compressor) => {
-                let compressor = match compressor {
-                    Some(compressor) => compressor,
-                    none => none.insert(zstd::bulk::Compressor::new(1)?),
-                };
-                Ok(compressor.compress(raw)?)
+            Packer::Quick(encoder) => Ok(encoder.encode(raw)),
+            Packer::Deflate(compressor) => {
+                let mut packed = vec![0; compressor.zlib_compress_bound(raw.len())];
+                let len = compressor.zlib_compress(raw, &mut packed)?;
+                packed.truncate(len);
+                Ok(packed)
             }
+            Packer::Zstd(compressor) => Ok(compressor.compress(raw)?),
         }
     }
 }

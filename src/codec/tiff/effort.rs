@@ -1,0 +1,103 @@
+//! How much is tried to make the strips of an image small. Noise becomes no smaller by a longer search
+//! for repetitions, and other images do by half: a trial on a few of an image's bytes tells.
+
+use super::pack::{Compression, Packer};
+use anyhow::Result;
+
+/// Bytes of a sample, unless the strip has fewer.
+pub const SAMPLE: usize = 32 << 10;
+
+/// Samples of an image, of a strip each.
+const SAMPLES: usize = 4;
+
+/// More effort is worth while if less makes the samples larger by more than this part of them.
+const PART: usize = 20;
+
+/// How much is tried to make strips small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effort {
+    /// Gigabytes a second.
+    #[default]
+    Little,
+    /// A quick search for repetitions.
+    Some,
+    /// A search as other programs have it.
+    Much,
+}
+
+impl Effort {
+    /// The least effort for the samples that makes them as small as much effort does, or nearly.
+    ///
+    /// # Errors
+    /// Those of the compressor.
+    pub fn of(compression: Compression, samples: &[Vec<u8>]) -> Result<Effort> {
+        if matches!(compression, Compression::None | Compression::Lzw) {
+            return Ok(Effort::Little);
+        }
+        let made = |effort| -> Result<usize> {
+            let mut packer = Packer::new(compression, effort)?;
+            let packed = samples.iter().map(|sample| Ok(packer.pack(sample)?.len()));
+            packed.sum()
+        };
+        let most = made(Effort::Much)?;
+        let most = most + most / PART;
+        Ok(if made(Effort::Little)? <= most {
+            Effort::Little
+        } else if made(Effort::Some)? <= most {
+            Effort::Some
+        } else {
+            Effort::Much
+        })
+    }
+}
+
+/// The strips of an image that has `strips` of them in which samples are taken, evenly spread.
+pub fn places(strips: usize) -> impl Iterator<Item = usize> {
+    let samples = SAMPLES.min(strips);
+    (0..samples).map(move |i| (2 * i + 1) * strips / (2 * samples))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_apart_and_there() {
+        assert_eq!(Vec::from_iter(places(1)), [0]);
+        assert_eq!(Vec::from_iter(places(3)), [0, 1, 2]);
+        assert_eq!(Vec::from_iter(places(32)), [4, 12, 20, 28]);
+        assert_eq!(places(0).count(), 0);
+    }
+
+    #[test]
+    fn noise_takes_little_and_repetitions_take_more() {
+        let mut state = 1u32;
+        let mut random = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) % below
+        };
+        let noise = Vec::from_iter((0..SAMPLE).map(|_| random(256) as u8));
+        // Words from a dictionary, which only a search for repetitions finds.
+        let words = noise.chunks(64).take(40).collect::<Vec<_>>();
+        let text = Vec::from_iter(
+            (0..SAMPLE / 64)
+                .flat_map(|_| words[random(40) as usize])
+                .copied(),
+        );
+        for compression in [Compression::Deflate, Compression::Zstd] {
+            let of = |bytes: &Vec<u8>| Effort::of(compression, &[bytes.clone()]).expect("packed");
+            assert_eq!(of(&noise), Effort::Little, "{compression:?}");
+            let packed = |effort| {
+                Packer::new(compression, effort)
+                    .and_then(|mut it| it.pack(&text))
+                    .expect("packed")
+                    .len()
+            };
+            let (chosen, much) = (packed(of(&text)), packed(Effort::Much));
+            assert!(
+                chosen <= much + much / PART && chosen < text.len() / 4,
+                "{compression:?}"
+            );
+        }
+    }
+}
