@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -39,8 +40,8 @@ SUITES = {
     "src/metadata.rs": (["metadata::"], ["metadata::", "untrue::"]),
     "src/memory_budget.rs": (["memory_budget::"], ["limits::"]),
 }
-# Seconds after which a run counts as one that hangs, which is noticed.
-PATIENCE = 300
+# A run that takes so many times as long as without a change, and more seconds than these, hangs, which is noticed.
+PATIENCE = 6, 20
 SWITCH = """
 /// The change that this run makes; 0 for none.
 pub(crate) fn mutant() -> u32 {
@@ -144,11 +145,11 @@ def broken(folder, messages):
     return numbers, others
 
 
-def survives(number, folder, programs, suite):
+def survives(number, folder, programs, suite, patience=None):
     environment = os.environ | {"MUTANT": str(number), "RUST_BACKTRACE": "0"}
     for program, filters in zip(programs, suite):
         try:
-            run = subprocess.run([program, "--quiet", *filters], cwd=folder, env=environment, capture_output=True, timeout=PATIENCE)
+            run = subprocess.run([program, "--quiet", *filters], cwd=folder, env=environment, capture_output=True, timeout=patience)
         except subprocess.TimeoutExpired:
             return False
         if run.returncode:
@@ -182,12 +183,16 @@ def main():
             mutants = [it for it in mutants if it["number"] not in numbers]
         built = test_programs(folder)
         programs = [built["lib"], built["test"]]
+        patience = {}
         for file in files:
+            start = time.monotonic()
             if not survives(0, folder, programs, SUITES[file]):
                 sys.exit(f"mutants: the tests for {file} fail without a change")
+            patience[file] = max(PATIENCE[1], PATIENCE[0] * (time.monotonic() - start))
         survivors = []
         for mutant in mutants:
-            lives = survives(mutant["number"], folder, programs, SUITES[mutant["file"]])
+            file = mutant["file"]
+            lives = survives(mutant["number"], folder, programs, SUITES[file], patience[file])
             if lives:
                 survivors.append(mutant)
             print("SURVIVES" if lives else "noticed", mutant["name"], flush=True)

@@ -52,6 +52,20 @@ def camera(channels):
     return u16(mean + 0.8 * numpy.sqrt(mean) * draw.normal(size=mean.shape)).squeeze()
 
 
+def labels():
+    y, x = numpy.ogrid[0:SIDE, 0:SIDE]
+    found = numpy.zeros((SIDE, SIDE), numpy.uint16)
+    for label in range(1, 401):
+        (left, top), radius = draw.integers(0, SIDE, 2), draw.integers(10, 60)
+        found[(x - left) ** 2 + (y - top) ** 2 < radius**2] = label
+    return found
+
+
+def smooth():
+    y, x = numpy.mgrid[0:SIDE, 0:SIDE] / SIDE
+    return u16(20000 + 15000 * numpy.sin(7 * x) * numpy.cos(5 * y))
+
+
 def images():
     thermal = tifffile.imread(SAMPLES / "thermal.tif")
     yield "dark, noise of 6", dark(500, 6)
@@ -63,6 +77,8 @@ def images():
     yield "nuclei", tifffile.imread(SAMPLES / "nuclei.tif")
     yield "camera", camera(1)
     yield "camera, RGB", camera(3)
+    yield "labels", labels()
+    yield "smooth", smooth()
 
 
 def vips(samples, path, filters):
