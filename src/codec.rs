@@ -45,6 +45,7 @@ use std::borrow::Cow;
 pub use format::{Decoder, Encoder, Format};
 pub use headerless::Headerless;
 pub use reader::{Pages, Places, Reader};
+pub use volume::data_file;
 pub use writer::Writer;
 
 /// The formats that are read and written, in the order in which help and messages list them.

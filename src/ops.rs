@@ -19,6 +19,7 @@ pub mod project;
 mod quotient;
 pub mod restore;
 pub mod rotate;
+mod sample_types;
 pub mod statistics;
 pub mod sum;
 pub mod symmetry;
@@ -30,7 +31,7 @@ use crate::device::Work;
 use crate::device::cuda;
 use crate::device::job::Job;
 use crate::image::number::Number;
-use crate::image::{Depth, Image, Shape, Values};
+use crate::image::{Depth, Image, Shape};
 use crate::metadata::{Effect, Metadata, PixelMap, Stretch};
 use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
@@ -38,6 +39,7 @@ use histogram::Counts;
 use std::fmt;
 use sum::Totals;
 
+pub use sample_types::SampleTypes;
 pub use statistics::{Statistic, Statistics};
 pub use verb::{Entry, Verb};
 
@@ -211,65 +213,6 @@ pub enum Scope {
     /// One range for all pages of the same kind
     #[default]
     Stack,
-}
-
-/// The types of the samples that an operation works on: in memory, in the input file, and in the
-/// output file.
-///
-/// In memory, samples have the greater of the two depths: 8 bits have been widened to 16 (times
-/// 257), and 16 bits are narrowed to 8 after the operation. 32 bits become 16 or 8 in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SampleTypes {
-    /// Samples a pixel: 1 to 4; with 2 or 4, the last is alpha.
-    pub channels: usize,
-    /// Bits a sample in memory.
-    pub depth: Depth,
-    /// The type of the samples in the input file.
-    pub read: Values,
-    /// The type of the samples in the output file.
-    pub written: Values,
-    /// The smallest and the largest value that the input file says are to be shown.
-    pub window: Option<(i64, i64)>,
-    /// How the input file says that its values were stretched.
-    pub stretch: Option<Stretch>,
-}
-
-impl SampleTypes {
-    /// Unsigned samples that keep their depth.
-    pub fn plain(shape: &Shape) -> SampleTypes {
-        let values = Values {
-            depth: shape.depth,
-            signed: false,
-        };
-        SampleTypes {
-            channels: shape.channels,
-            depth: shape.depth,
-            read: values,
-            written: values,
-            window: None,
-            stretch: None,
-        }
-    }
-
-    /// Those of `op` on samples that are unsigned in the file.
-    pub fn plain_for(op: &dyn Operation, shape: &Shape) -> SampleTypes {
-        let plain = SampleTypes::plain(shape);
-        let written = Values {
-            depth: op.made(shape.depth),
-            ..plain.written
-        };
-        SampleTypes { written, ..plain }
-    }
-
-    /// Channels that carry colour: all but alpha.
-    pub fn colours(&self) -> usize {
-        self.channels - usize::from(self.channels.is_multiple_of(2))
-    }
-
-    /// The value in the input file of a sample in memory.
-    fn value(&self, sample: u16) -> i32 {
-        self.read.value(sample / self.read.depth.steps(self.depth))
-    }
 }
 
 /// An image in device memory, its samples laid out as an `Image`'s are.

@@ -428,3 +428,21 @@ fn leftovers_of_a_killed_run_are_removed() {
     assert_eq!(again.code, 0, "{}", again.stderr);
     assert_eq!(listing(&out), [JOURNAL, "big.png", "small.pgm"]);
 }
+
+/// A MetaImage or NRRD header is often a file of its own, which stays as it is when its samples change.
+#[test]
+fn samples_beside_their_header_were_called_unchanged() {
+    let mhd = b"ObjectType = Image\nNDims = 2\nDimSize = 3 1\nElementType = MET_UCHAR\nElementDataFile = a.raw\n";
+    let nhdr =
+        b"NRRD0004\ntype: uchar\ndimension: 2\nsizes: 3 1\nencoding: raw\ndata file: a.raw\n\n";
+    for (name, header) in [("a.mhd", &mhd[..]), ("a.nhdr", &nhdr[..])] {
+        let root = folder(&[(&format!("in/{name}"), header), ("in/a.raw", b"abc")]);
+        let line = "rotate 180 in out --format pnm --resume";
+        expect(root.path(), line, 0, "1 of 1 file done");
+        expect(root.path(), line, 0, "1 was done before");
+        fs::write(root.path().join("in/a.raw"), "xyz").expect("write");
+        expect(root.path(), line, 0, "1 of 1 file done");
+        let made = fs::read(root.path().join("out/a.pgm")).expect("the output");
+        assert!(made.ends_with(b"zyx"), "{name}");
+    }
+}

@@ -4,6 +4,8 @@ use crate::batch::pgm;
 use crate::signals::{pipe, shell};
 use crate::support::png::Plain;
 use crate::support::{Run, binary, folder, listing, run, skipped, told};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use rustix::io::Errno;
 use std::fs::{self, OpenOptions, Permissions};
@@ -84,6 +86,34 @@ fn metadata_were_not_counted_as_memory() {
     let root = folder(&[("in/a.png", &plain.encoded(0))]);
     let Run { stdout, .. } = run(root.path(), &["sum", "in", "--dry-run"], &[]);
     assert!(stdout.contains("at most 90.0 MB of memory"), "{stdout}");
+}
+
+#[test]
+fn compressed_metadata_took_six_times_what_they_were_unpacked_to() {
+    let mut plain = Plain::noisy(3, 2, 16, 0);
+    let profile = |len: usize| {
+        let mut packed = ZlibEncoder::new(b"name\0\0".to_vec(), Compression::best());
+        packed.write_all(&vec![b'x'; len]).expect("in memory");
+        packed.finish().expect("in memory")
+    };
+    for (len, kept, counted) in [(1 << 20, true, "3.1 MB"), (1 << 27, false, "50.3 MB")] {
+        plain.before = vec![(*b"iCCP", profile(len))];
+        let root = folder(&[("in/a.png", &plain.encoded(0))]);
+        let line = "sum in --dry-run".split(' ').collect::<Vec<_>>();
+        let Run { stdout, .. } = run(root.path(), &line, &[]);
+        assert!(
+            stdout.contains(&format!("at most {counted} of memory")),
+            "{stdout}"
+        );
+        let line = "rotate 90 in/a.png a.tif -v".split(' ').collect::<Vec<_>>();
+        let Run { code, stderr, .. } = run(root.path(), &line, &[]);
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(stderr.contains("chunk iCCP is left out"), !kept, "{stderr}");
+        let written = fs::metadata(root.path().join("a.tif"))
+            .expect("the output")
+            .len();
+        assert_eq!(written > len as u64, kept, "{written} bytes");
+    }
 }
 
 /// A histogram file of one grey channel.

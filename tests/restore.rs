@@ -267,12 +267,39 @@ fn each_page_has_its_own_range_where_it_was_measured_so() {
     let args = ["normalize", "--undo", "--scope", "page"];
     let (told, none) = outcome("in.tif", &input, &args, "out.fits");
     assert_eq!((told.code, none), (1, None));
-    assert!(
-        told.stderr
-            .contains("one place for the ranges of all pages"),
-        "{}",
-        told.stderr
+    assert!(told.stderr.contains(ONE_PLACE), "{}", told.stderr);
+}
+
+const ONE_PLACE: &str = "FITS has one place for the range that the values of all pages";
+
+/// What a file says of its pages is carried into another format as truly as what `--undo` writes.
+#[test]
+fn the_range_of_the_first_page_was_handed_to_all() {
+    let images = [grey(2, [0, 65_535, 7, 300]), grey(2, [100, 200, 150, 120])];
+    let input = written(format("tiff"), &images, &Metadata::default()).expect("a TIFF");
+    let args = ["normalize", "--undo", "--scope", "page"];
+    let each = made("in.tif", &input, &args, "each.tif");
+    let (told, none) = outcome("each.tif", &each, &["rotate", "180"], "out.fits");
+    assert_eq!((told.code, none), (1, None));
+    assert!(told.stderr.contains(ONE_PLACE), "{}", told.stderr);
+    // One that all pages have is kept, and one page may say what it likes.
+    let all = made("in.tif", &input, &["normalize", "--undo"], "all.fits");
+    let turned = made("all.fits", &all, &["rotate", "180"], "turned.fits");
+    let turned = made("turned.fits", &turned, &["rotate", "180"], "again.fits");
+    let again = made("again.fits", &turned, &["restore"], "again.tif");
+    assert!(read_pages(&again).expect("pages").0 == images);
+    let args = ["rotate", "180", "--pages", "2"];
+    let one = made("each.tif", &each, &args, "one.fits");
+    let one = made("one.fits", &one, &["restore"], "one.tif");
+    assert!(read(&one).expect("a page").0 == grey(2, [120, 150, 200, 100]));
+    // Of several files, each with one page.
+    let (told, none) = outcome(
+        "each.tif",
+        &each,
+        &["flip", "horizontal", "--stack"],
+        "out.fits",
     );
+    assert_eq!((told.code, none), (1, None), "{}", told.stderr);
 }
 
 #[test]

@@ -22,6 +22,7 @@ use super::item::Item;
 use super::key::Job;
 use super::naming::JOURNAL;
 use super::shard::Shard;
+use crate::codec::data_file;
 use crate::files::{Identity, same_file, sync_folder};
 use crate::reason::plain;
 use crate::sync::{Mutex, PoisonError};
@@ -82,7 +83,8 @@ impl Replace {
 /// The state of an item's files when its processing began.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight {
-    /// The identity of the input, if it can be read.
+    /// The identity of the input, if it can be read; with that of the file of its samples, if it is a
+    /// header alone.
     pub input: Option<Identity>,
     /// The identity of the file with the output's name.
     pub output: Option<Identity>,
@@ -93,7 +95,10 @@ pub struct Sight {
 impl Sight {
     /// Looks up the files of an item.
     pub fn of(item: &Item) -> Sight {
-        let input = Identity::of(&item.input);
+        let input = Identity::of(&item.input).map(|header| {
+            let samples = data_file(&item.input).and_then(|data| Identity::of(&data));
+            samples.map_or(header, |samples| header.with(samples))
+        });
         let Some(path) = item.output.as_deref() else {
             return Sight {
                 input,

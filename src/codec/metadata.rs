@@ -58,8 +58,13 @@ pub fn carry(
         }
         None => Ok(true),
     };
-    if placed == Ok(false) {
-        leave("how its values were stretched".into());
+    match placed == Ok(false) {
+        true if lacks(Field::Stretch) => leave("how its values were stretched".into()),
+        true => diagnostics.warnings.push(
+            "how its values were stretched is left out: the metadata that it belongs to cannot be read"
+                .into(),
+        ),
+        false => {}
     }
     if let Err(why) = placed {
         diagnostics.notes.push(format!(

@@ -50,8 +50,8 @@ pub struct PageProcessor<'a, 't> {
     pub writer: Option<Writer<'t>>,
     /// The place of the current page on the axis of channels, from 0.
     pub channel: usize,
-    /// How the values of the first page were stretched, if that is written into the file.
-    pub note: Option<Stretch>,
+    /// What the first page says of how its values were stretched; `None` before it.
+    pub note: Option<Option<Stretch>>,
     /// Where the pages come in the output, if it has those of other files too.
     pub joined: Option<Joined>,
     /// The executor that runs operations.
@@ -160,6 +160,8 @@ impl PageProcessor<'_, '_> {
                 let stretch = (&tasks[..], summary.stretch);
                 let note = note::of(self, stretch, (depths, had_maxval), &pixels)?;
                 metadata.stretch = note.map(Ok).or(metadata.stretch);
+                let stretch = metadata.stretch.as_ref().and_then(|it| it.as_ref().ok());
+                note::agrees(self, stretch.copied())?;
                 let pixels = fit::reduce(self, pixels, &mut metadata, &mut diagnostics)?;
                 let page = Page {
                     pixels,

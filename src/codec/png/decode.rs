@@ -12,6 +12,7 @@ mod unfilter;
 mod unfilter_pixels;
 mod unfilter_simd;
 
+use super::neutral;
 use crate::codec::Decoder;
 use crate::codec::error_policy::ErrorPolicy;
 use crate::codec::packed::{Packed, Unsuited};
@@ -58,7 +59,8 @@ impl Decoder for PngDecoder<'_> {
     /// Counts the metadata in the chunks before the image data.
     fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
         let chunks = self.prelude.others.iter();
-        Ok((self.shape, chunks.map(|chunk| u64::from(chunk.len)).sum()))
+        let bytes = chunks.map(|chunk| neutral::unpacked(&chunk.kind, chunk.len.into()));
+        Ok((self.shape, bytes.sum()))
     }
 
     fn shape(&self) -> Shape {

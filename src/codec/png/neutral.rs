@@ -17,19 +17,32 @@ const KEYWORDS: [(Keyword, &str); 6] = [
 /// The keyword of an iTXt chunk with XMP (XMP specification, part 3).
 pub const XMP: &str = "XML:com.adobe.xmp";
 
-/// The most bytes that compressed metadata are unpacked to.
-const MOST: u64 = 64 << 20;
+/// The most bytes that all compressed metadata of a file are unpacked to: profiles have up to a few MB.
+const MOST: usize = 16 << 20;
+
+/// The most bytes that a byte of deflate data becomes (a match of 258 bytes in 2 bits).
+const GROWTH: u64 = 1032;
+
+/// An upper bound for the bytes that a chunk of `len` bytes takes in memory.
+pub fn unpacked(kind: &[u8; 4], len: u64) -> u64 {
+    match kind {
+        b"iCCP" | b"zTXt" | b"iTXt" => len.max((len * GROWTH).min(MOST as u64)),
+        _ => len,
+    }
+}
 
 /// Converts chunks to neutral items.
 pub fn items(chunks: &[Chunk]) -> Vec<Item> {
-    chunks.iter().map(item).collect()
+    let mut left = MOST;
+    chunks.iter().map(|chunk| item(chunk, &mut left)).collect()
 }
 
-fn item(chunk: &Chunk) -> Item {
+/// `left` bytes may be unpacked yet.
+fn item(chunk: &Chunk, left: &mut usize) -> Item {
     let data = &chunk.data[..];
     let known = match &chunk.kind {
-        b"tEXt" | b"zTXt" | b"iTXt" => Some(text(chunk)),
-        b"iCCP" => profile(data),
+        b"tEXt" | b"zTXt" | b"iTXt" => Some(text(chunk, left)),
+        b"iCCP" => profile(data, left),
         b"cHRM" if data.len() == 32 => {
             let numbers = data.as_chunks::<4>().0.iter().copied();
             let values = numbers.map(u32::from_be_bytes).collect();
@@ -42,14 +55,14 @@ fn item(chunk: &Chunk) -> Item {
 }
 
 /// An ICC profile (section 11.3.2.3): its name, a zero, the method 0, and a zlib stream.
-fn profile(data: &[u8]) -> Option<Item> {
+fn profile(data: &[u8], left: &mut usize) -> Option<Item> {
     let zero = data.iter().position(|&byte| byte == 0)?;
-    let profile = inflated(data.get(zero + 2..)?)?;
+    let profile = inflated(data.get(zero + 2..)?, left)?;
     Some(Item::Profile(profile))
 }
 
 /// A text (sections 11.3.3.2 to 11.3.3.4).
-fn text(chunk: &Chunk) -> Item {
+fn text(chunk: &Chunk, left: &mut usize) -> Item {
     let zero = chunk.data.iter().position(|&byte| byte == 0);
     let (name, rest) = chunk.data.split_at(zero.unwrap_or(chunk.data.len()));
     let unknown = || Item::Own(format!("the text {:?}", String::from_utf8_lossy(name)));
@@ -58,17 +71,17 @@ fn text(chunk: &Chunk) -> Item {
     if known.is_none() && !is_xmp {
         return unknown();
     }
-    let read = || -> Option<Vec<u8>> {
+    let mut read = || -> Option<Vec<u8>> {
         let rest = rest.get(1..)?;
         Some(match &chunk.kind {
             b"tEXt" => utf8_of_latin1(rest),
-            b"zTXt" => utf8_of_latin1(&inflated(rest.get(1..)?)?),
+            b"zTXt" => utf8_of_latin1(&inflated(rest.get(1..)?, left)?),
             _ => {
                 let compressed = *rest.first()? == 1;
                 // The text follows the language tag and the translated keyword.
                 let text = rest.get(2..)?.splitn(3, |&byte| byte == 0).nth(2)?;
                 match compressed {
-                    true => inflated(text)?,
+                    true => inflated(text, left)?,
                     false => text.into(),
                 }
             }
@@ -174,19 +187,20 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// The inflated bytes of a zlib stream, if it is complete and they are at most `MOST`.
-fn inflated(stream: &[u8]) -> Option<Vec<u8>> {
+/// The inflated bytes of a zlib stream, if it is complete and they are at most `left`, which they lessen.
+fn inflated(stream: &[u8], left: &mut usize) -> Option<Vec<u8>> {
     let mut inflate = libdeflater::Decompressor::new();
-    let mut size = 4 * stream.len() + 4096;
+    let mut size = (4 * stream.len() + 4096).min(*left);
     loop {
         let mut bytes = vec![0; size];
         match inflate.zlib_decompress(stream, &mut bytes) {
             Ok(filled) => {
                 bytes.truncate(filled);
+                *left -= filled;
                 return Some(bytes);
             }
-            Err(libdeflater::DecompressionError::InsufficientSpace) if (size as u64) < MOST => {
-                size *= 4;
+            Err(libdeflater::DecompressionError::InsufficientSpace) if size < *left => {
+                size = (4 * size).min(*left);
             }
             Err(_) => return None,
         }

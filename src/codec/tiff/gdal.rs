@@ -143,13 +143,13 @@ pub fn add_stretch(fields: &mut Vec<Field>, stretch: &str) -> bool {
         Some(field) => text(field).map(String::from),
         None => Some(format!("<GDALMetadata>\n{END}")),
     };
-    let Some((before, after)) = list.as_deref().and_then(|list| list.rsplit_once(END)) else {
+    let Some((before, after)) = list.as_deref().and_then(at_end) else {
         return false;
     };
     let field = Field {
         tag: METADATA,
         kind: ASCII,
-        value: Value::Bytes([before, &item, after, "\0"].concat().into_bytes()),
+        value: Value::Bytes([&before, &item, after, "\0"].concat().into_bytes()),
     };
     match known {
         Some(known) => *known = field,
@@ -159,6 +159,22 @@ pub fn add_stretch(fields: &mut Vec<Field>, stretch: &str) -> bool {
         }
     }
     true
+}
+
+/// What comes before the end of the list, and what comes behind it; of an empty list, `<GDALMetadata/>`,
+/// its beginning is made one that an item may follow.
+fn at_end(list: &str) -> Option<(String, &str)> {
+    let name = END.trim_end_matches('>');
+    let (before, rest) = match list.rsplit_once(name) {
+        Some((before, rest)) => (before.to_string(), rest),
+        None => {
+            let at = list.find("<GDALMetadata")?;
+            let (head, rest) = list[at..].split_once('/')?;
+            (format!("{}{}>\n", &list[..at], head.trim_end()), rest)
+        }
+    };
+    let (between, after) = rest.split_once('>')?;
+    between.trim().is_empty().then_some((before, after))
 }
 
 /// The value of an attribute in an element.
@@ -176,6 +192,28 @@ fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_was_not_written_into_lists_of_another_form() {
+        for (list, expected) in [
+            ("<GDALMetadata/>", Some("<GDALMetadata>\n+")),
+            ("<GDALMetadata />\n", Some("<GDALMetadata>\n+\n")),
+            (
+                "<GDALMetadata>\n</GDALMetadata >\n",
+                Some("<GDALMetadata>\n+\n"),
+            ),
+            (
+                "<GDALMetadata><Item name='a'/></GDALMetadata>",
+                Some("<GDALMetadata><Item name='a'/>+"),
+            ),
+            ("<GDALMetadata>", None),
+            ("<GDALMetadata x/y>", None),
+            ("", None),
+        ] {
+            let found = at_end(list).map(|(before, after)| format!("{before}+{after}"));
+            assert_eq!(found.as_deref(), expected, "{list}");
+        }
+    }
 
     #[test]
     fn items_are_told_apart() {

@@ -1,4 +1,4 @@
-//! `--undo`: what a page says of how its values were stretched.
+//! What a page says of how its values were stretched, by `--undo` or as its file did.
 
 use super::PageProcessor;
 use crate::codec::format::Field;
@@ -46,21 +46,42 @@ pub fn of(
         return Ok(Some(stretch));
     };
     let fields = format.capabilities().fields;
-    let shares = fields.contains(&Field::Records);
-    let first = *processor.note.get_or_insert(stretch);
     let fits = || {
         ensure!(
             fields.contains(&Field::Stretch),
             "{} has no place for the range of --undo: PNG, TIFF and FITS have",
             format.name()
         );
-        ensure!(
-            !shares || (first == stretch && processor.joined.is_none()),
-            "{} has one place for the ranges of all pages, and with --undo each has its own: write TIFF",
-            format.name()
-        );
         Ok(())
     };
     fits().with_context(|| unwritten(&output.path))?;
     Ok(Some(stretch))
+}
+
+/// Checks that what a page says, by `--undo` or as its file did, is what all pages say, if the format has
+/// one place for all of them.
+///
+/// # Errors
+/// A page that says something else than the first.
+pub fn agrees(processor: &mut PageProcessor, stretch: Option<Stretch>) -> Result<()> {
+    let Some((format, (output, _))) =
+        (processor.writer.as_ref().map(|writer| writer.format())).zip(processor.output)
+    else {
+        return Ok(());
+    };
+    let fields = format.capabilities().fields;
+    if !fields.contains(&Field::Records) || !fields.contains(&Field::Stretch) {
+        return Ok(());
+    }
+    let first = *processor.note.get_or_insert(stretch);
+    let agree = || {
+        ensure!(
+            first == stretch && (stretch.is_none() || processor.joined.is_none()),
+            "{} has one place for the range that the values of all pages were stretched from, and here \
+             each page may have its own: write TIFF",
+            format.name()
+        );
+        Ok(())
+    };
+    agree().with_context(|| unwritten(&output.path))
 }

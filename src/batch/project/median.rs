@@ -1,0 +1,118 @@
+//! The median of many images, which needs all of them at once. Where memory does not hold them, it is made
+//! of a range of samples after the other, and every input is read once for each range.
+
+use super::set::Set;
+use super::{Gathered, Projecting};
+use crate::batch::count::{counted, size};
+use crate::batch::progress::Progress;
+use crate::batch::tally::Screen;
+use crate::device::{Choice, Devices, Failed, Work};
+use crate::image::{Image, Samples, Shape};
+use crate::ops::project::{median, median_on_gpu};
+use crate::pipeline::Resources;
+use crate::timing::{Report as Times, Timeline};
+use anyhow::{Result, ensure};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+impl Projecting<'_> {
+    /// A median: of as many samples at a time as memory holds of all images.
+    pub(super) fn median(
+        &self,
+        set: &Set,
+        progress: &mut Progress,
+        times: &mut Times,
+        failed: &mut usize,
+    ) -> Result<Option<(Gathered, Option<u16>)>> {
+        let shape = set.first.kind.shape;
+        let (samples, memory) = (shape.samples(), self.options.memory());
+        let each = (set.pages() * shape.depth.bytes()) as u64;
+        // The other half is for the images that are being decoded.
+        let at_once = usize::try_from(memory / 2 / each)?.clamp(1, samples);
+        let ranges: Vec<Range<usize>> = (0..samples)
+            .step_by(at_once)
+            .map(|start| start..(start + at_once).min(samples))
+            .collect();
+        if ranges.len() > 1 {
+            progress.mention(&format!(
+                "gpuimg: {} of memory do not hold {}: they are read {} times",
+                size(memory / 2),
+                counted(set.pages(), "image"),
+                ranges.len()
+            ));
+        }
+        let workers = self.workers(Choice::Cpu, memory / 2);
+        let devices = Devices::new(self.common.device.choice);
+        let mut out = Samples::any(&shape)?;
+        let (mut maxval, mut images) = (None, None);
+        for (pass, range) in ranges.into_iter().enumerate() {
+            let pieces = Mutex::new(Vec::new());
+            let keep = |image: Image, _: &Resources, _: &mut Timeline| {
+                let piece = piece(image, &shape, &range)?;
+                let mut pieces = pieces.lock().unwrap_or_else(PoisonError::into_inner);
+                pieces.push(piece);
+                Ok(())
+            };
+            let read = set.read(&workers, (&mut *progress, pass == 0), times, &keep)?;
+            let pieces = pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
+            if pass == 0 {
+                *failed += read.failed;
+                maxval = read.maxval;
+            }
+            if pieces.is_empty() {
+                return Ok(None);
+            }
+            ensure!(
+                *images.get_or_insert(pieces.len()) == pieces.len(),
+                "a file changed while the inputs were read again"
+            );
+            let mut timeline = Timeline::default();
+            let bytes = (pieces.len() * range.len() * shape.depth.bytes()) as u64;
+            let work = Work {
+                touched: 8 * bytes,
+                transferred: bytes,
+                ..Work::default()
+            };
+            let (gpu, why) = devices.choose(&work, &mut timeline)?;
+            let middle = match gpu {
+                Some(gpu) => match median_on_gpu(&pieces, gpu, &mut timeline) {
+                    Err(error) if devices.falls_back() => {
+                        self.tell_fallback(progress, &error);
+                        median(&pieces, &mut timeline)?
+                    }
+                    found => {
+                        found.map_err(|error| devices.unusable_if_lost(error.context(Failed)))?
+                    }
+                },
+                None => median(&pieces, &mut timeline)?,
+            };
+            let at = range.start * shape.depth.bytes();
+            let middle = middle.as_bytes();
+            out.as_bytes_mut()[at..at + middle.len()].copy_from_slice(middle);
+            times.totals.add(&timeline);
+            if pass == 0 {
+                self.tell_device(progress, &why);
+            }
+        }
+        let image = Image::new(shape, out);
+        Ok(Some((Gathered::Image(image), maxval)))
+    }
+}
+
+/// A range of an image's samples.
+fn piece(image: Image, shape: &Shape, range: &Range<usize>) -> Result<Samples> {
+    if range.len() == shape.samples() {
+        return Ok(image.into_samples());
+    }
+    let part = Shape {
+        width: range.len(),
+        height: 1,
+        channels: 1,
+        ..*shape
+    };
+    let mut piece = Samples::any(&part)?;
+    let bytes = shape.depth.bytes();
+    let from = &image.samples().as_bytes()[range.start * bytes..range.end * bytes];
+    piece.as_bytes_mut().copy_from_slice(from);
+    Ok(piece)
+}
