@@ -51,7 +51,7 @@ impl<R: BufRead> Frames<R> {
             return Ok(None);
         }
         self.count += 1;
-        ensure!(is_image, "no PNM, PAM or PNG image begins here");
+        ensure!(is_image, "no binary PNM, PAM or PNG image begins here");
         traffic.bytes.store(frame.len() as u64, Ordering::Relaxed);
         Ok(Some(Source::drained(frame, traffic)))
     }

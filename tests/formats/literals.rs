@@ -301,6 +301,8 @@ fn plain_and_packed_pnm() {
         ),
         (b"P4 9 1 \x7F", "truncated at byte 8 of 9"),
         (b"P4 8 1 \x7FP4 8 1 \x7F", "several images"),
+        (b"P2 2 1 255 1 2\nP5 1 1 255 a", "several images"),
+        (b"P1 2 1 10 P1 2 1 10", "several images"),
         (
             b"P1 1000000 1000000 1",
             "truncated at byte 20 of 1000000000019",

@@ -106,6 +106,12 @@ impl<'a> PlainDecoder<'a> {
             }
             (_, Samples::U16(_) | Samples::U32(_)) => bail!("a bitmap has 8 bits, numbers 8 or 16"),
         }
+        ensure!(
+            self.text == Text::PackedBits
+                || bytes.character().ok() != Some(b'P')
+                || !matches!(bytes.byte()?, Some(b'1'..=b'7')),
+            "it holds several images, and plain ones (P1 to P3) are read one to a file"
+        );
         Ok(())
     }
 }

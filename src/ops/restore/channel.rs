@@ -38,7 +38,7 @@ pub(super) fn lost(stretch: &Stretch, has_alpha: bool) -> Option<String> {
         _ => max - min > span.into(),
     };
     if stretch.held == Held::Clamped {
-        return Some("values beyond the range were clamped to it, and are lost".into());
+        return Some("its range was given or clipped, so values beyond it may have been clamped to it and lost".into());
     }
     if first.depth == Depth::Float && stretch.held != Held::Integers {
         return Some("it was floating point, whose values are rounded by the stretch".into());
