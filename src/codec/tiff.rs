@@ -186,7 +186,7 @@ impl Format for Tiff {
     fn add_stretch(&self, own: &mut Own, text: &str) -> bool {
         if !matches!(own, Own::Tiff { .. }) {
             *own = Own::Tiff {
-                big_endian: cfg!(target_endian = "big"),
+                big_endian: false,
                 fields: Vec::new(),
             };
         }

@@ -45,12 +45,13 @@ impl Sample for u8 {
             for block in blocks {
                 let pairs: [u16; LANES / 2] = bytemuck::cast(*block);
                 for i in 0..LANES / 2 {
-                    low[i] += pairs[i].to_le() & 0xff;
-                    high[i] += pairs[i].to_le() >> 8;
+                    low[i] += pairs[i] & 0xff;
+                    high[i] += pairs[i] >> 8;
                 }
             }
+            let halves = neighbours(low, high);
             for (i, sum) in sums.iter_mut().enumerate() {
-                *sum += u32::from(if i % 2 == 0 { low[i / 2] } else { high[i / 2] });
+                *sum += u32::from(halves[i % 2][i / 2]);
             }
         }
         sums
@@ -74,11 +75,21 @@ impl Sample for u16 {
         for block in blocks {
             let pairs: [u32; LANES / 2] = bytemuck::cast(*block);
             for i in 0..LANES / 2 {
-                low[i] += pairs[i].to_le() & 0xffff;
-                high[i] += pairs[i].to_le() >> 16;
+                low[i] += pairs[i] & 0xffff;
+                high[i] += pairs[i] >> 16;
             }
         }
-        std::array::from_fn(|i| if i % 2 == 0 { low[i / 2] } else { high[i / 2] })
+        let halves = neighbours(low, high);
+        std::array::from_fn(|i| halves[i % 2][i / 2])
+    }
+}
+
+/// What was found in the lower and the upper halves of words, in the order of the samples in memory.
+#[inline(always)]
+fn neighbours<T>(low: T, high: T) -> [T; 2] {
+    match cfg!(target_endian = "big") {
+        true => [high, low],
+        false => [low, high],
     }
 }
 
@@ -101,4 +112,20 @@ pub fn for_each_chunk<T: Sample>(samples: &mut [T], change: impl Fn(&mut [T]) + 
         return change(samples);
     }
     samples.par_chunks_mut(CHUNK).for_each(change);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On big-endian machines the sum of 16 bits was that of samples whose bytes had changed places.
+    #[test]
+    fn sums_had_their_bytes_exchanged_on_big_endian_machines() {
+        let block: [u16; LANES] = std::array::from_fn(|i| 0x0102 + 3 * i as u16);
+        let expected: [u32; LANES] = std::array::from_fn(|i| 2 * (0x0102 + 3 * i as u32));
+        assert_eq!(Sample::sum_blocks(&[block, block]), expected);
+        let block: [u8; LANES] = std::array::from_fn(|i| 200 + i as u8 % 50);
+        let expected: [u32; LANES] = std::array::from_fn(|i| 300 * (200 + i as u32 % 50));
+        assert_eq!(Sample::sum_blocks(&[block; 300]), expected);
+    }
 }
