@@ -102,10 +102,11 @@ impl<'a> Frame<'a> {
         if *marker == 0xD9 {
             return Ok((*marker, &[]));
         }
-        let length = number(behind)?;
-        let segment = behind.get(2..length);
-        self.rest = behind.get(length..).unwrap_or_default();
-        Ok((*marker, segment.context("truncated within a segment")?))
+        let length = number(behind).ok();
+        let segment = length.and_then(|length| behind.get(2..length));
+        let segment = segment.context("damaged or truncated within a segment")?;
+        self.rest = &behind[2 + segment.len()..];
+        Ok((*marker, segment))
     }
 
     /// Reads the frame's header.

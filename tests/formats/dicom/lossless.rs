@@ -358,7 +358,7 @@ fn what_is_wrong_is_said() {
             put(frame + 6, 3),
             "a JPEG image of 3×3 pixels of 1 samples where 3×2 of 1",
         ),
-        (put(codes + 5 + 1, 3), "a Huffman table is damaged"),
+        (put(codes + 5, 3), "a Huffman table is damaged"),
         (put(codes + 5 + 16, 17), "a Huffman table is damaged"),
         (
             put(codes + 4, 4),
@@ -374,7 +374,7 @@ fn what_is_wrong_is_said() {
             "row 1: its lossless JPEG data are damaged",
         ),
         (
-            with(&|stream| drop(stream.drain(scan + 11..scan + 14))),
+            with(&|stream| drop(stream.drain(scan + 12..scan + 14))),
             "row 2: its lossless JPEG data end early",
         ),
         (
