@@ -162,7 +162,7 @@ def dicom():
         image = picture(shape, dtype)
         path = dicom_file(image, plain[0], 8 * image.dtype.itemsize, shape[0] if shape[0] == 4 else 1)
         data = pydicom.dcmread(path)
-        data.compress(pydicom.uid.RLELossless)
+        data.compress(pydicom.uid.RLELossless, encoding_plugin="pydicom")
         data.save_as(path)
         check("pydicom's runs → gpuimg → NumPy", flip(path), np.flip(image, len(shape) - 2), (dtype, shape))
     kinds = (("u1", 8), ("u2", 16), ("u2", 12), ("u2", 10), ("i2", 16), ("i2", 12))

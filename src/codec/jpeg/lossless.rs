@@ -5,7 +5,7 @@
 mod bits;
 
 use crate::image::Shape;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use bits::{Bits, Table};
 
 /// A frame's header (B.2.2), and what stands before a scan.
@@ -221,7 +221,8 @@ fn decode_scan<'a>(
             false => row[..count].copy_from_slice(&above[..count]),
         }
         decode_row(&mut bits, &tables, predictor, &above, &mut row);
-        bits.check().with_context(|| format!("row {}", y + 1))?;
+        let checked = bits.check();
+        checked.map_err(|error| anyhow!("row {}: {error}", y + 1))?;
         for (i, &(component, _)) in scan.components.iter().enumerate() {
             let words = line.chunks_exact_mut(size).skip(component);
             let values = row[i..].iter().step_by(count);

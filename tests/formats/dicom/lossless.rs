@@ -383,7 +383,7 @@ fn what_is_wrong_is_said() {
         ),
         (
             with(&|stream| stream.truncate(scan + 3)),
-            "truncated within a segment",
+            "damaged or truncated within a segment",
         ),
         (
             with(&|stream| stream.insert(scan + 11, 0)),
