@@ -1,5 +1,5 @@
-//! DICOM (PS3.3, PS3.5, PS3.10), read: grey and RGB of 8, 16 and 32 bits, uncompressed or in RLE or
-//! baseline JPEG. Each frame is a page.
+//! DICOM (PS3.3, PS3.5, PS3.10), read: grey and RGB of 8, 16 and 32 bits, uncompressed or in RLE, baseline
+//! or lossless JPEG. Each frame is a page.
 //!
 //! Samples are the values that the file says they stand for (RescaleSlope and RescaleIntercept),
 //! where these are whole numbers: Hounsfield units are signed 16 bits. A window (WindowCenter,
@@ -37,7 +37,7 @@ impl Format for Dicom {
     }
 
     fn title(&self) -> &'static str {
-        "DICOM, uncompressed, RLE and baseline JPEG"
+        "DICOM, uncompressed, RLE, baseline and lossless JPEG"
     }
 
     fn extensions(&self) -> &'static [&'static str] {

@@ -2,6 +2,7 @@
 //! encodes; the markers before the image data are read here, so that the shape is known before
 //! memory is taken, and damage is not passed over.
 
+pub(super) mod lossless;
 mod markers;
 
 use super::embedded;

@@ -7,6 +7,7 @@ mod totals;
 pub use totals::{Exact, Total, Totals, failure};
 
 use super::extremes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
+use super::wide::sum::Sums;
 use super::wide::{self, finite};
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, with_samples,
@@ -106,8 +107,7 @@ impl Bound for Sum {
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
         let shape = image.shape();
         if shape.depth.is_wide() {
-            let odd = self.nan.is_none() && shape.depth == Depth::Float;
-            let extremes = match self.all || odd {
+            let extremes = match self.all {
                 true => wide::Extremes::cpu(&image, timeline),
                 false => wide::Extremes::default(),
             };
@@ -194,12 +194,12 @@ impl Sum {
         &self,
         image: &Image,
         extremes: &wide::Extremes,
-        sums: impl Fn(&[u32], usize, Depth, u32) -> Vec<Exact>,
+        sums: impl Fn(&[u32], usize, Depth, u32) -> Sums,
     ) -> Result<OpResult> {
         let shape = image.shape();
-        wide::check_odd(extremes.odd, self.nan)?;
         let nan = wide::stand_in(self.nan).unwrap_or(0);
-        let sums = sums(wide::samples(image)?, shape.channels, shape.depth, nan);
+        let Sums { sums, odd } = sums(wide::samples(image)?, shape.channels, shape.depth, nan);
+        wide::check_odd(odd, self.nan)?;
         let channels = sums.into_iter().enumerate().map(|(channel, sum)| Total {
             sum,
             // None where no sample is a number.

@@ -1,5 +1,7 @@
 //! DICOM files written by hand, element by element.
 
+pub mod lossless;
+
 use super::{read, read_pages, refused};
 use crate::support::{folder, run};
 use gpuimg::image::{Depth, Samples};

@@ -64,6 +64,7 @@ pub fn small_files() -> Vec<(String, Vec<u8>)> {
             volumes::metaimage("ElementType = MET_SHORT\n", b"abcdefghijkl"),
         ),
         ("dicom", dicom::small()),
+        ("dicom-lossless", dicom::lossless::small()),
         ("exr", light::small_exr()),
         ("hdr", light::small_hdr()),
         ("pnm-ascii", b"P3 2 1 300 1 2 300 4 5 6".to_vec()),

@@ -1,6 +1,6 @@
 """Files of fields that other programs write, through gpuimg: OpenEXR, Radiance HDR, DICOM, and TIFFs that are no plain RGB.
 
-Needs numpy, OpenEXR, opencv-python-headless, pydicom, tifffile, imagecodecs and Pillow. Usage:
+Needs numpy, OpenEXR, opencv-python-headless, pydicom, python-gdcm, tifffile, imagecodecs and Pillow. Usage:
     python tests/interop/foreign_fields.py path/to/gpuimg
 Writes each kind of file with the program that knows it best, has gpuimg flip it (to .npy, so that NumPy reads
 the samples themselves), and compares with NumPy's flip of what that program reads.
@@ -15,10 +15,13 @@ import tempfile
 os.environ["OPENCV_IO_ENABLE_OPENEXR"] = "1"
 
 import cv2
+import gdcm
 import numpy as np
 import OpenEXR
 import PIL.Image
 import pydicom
+import pydicom.data
+import pydicom.encaps
 import pydicom.uid
 import tifffile
 
@@ -159,9 +162,44 @@ def dicom():
         image = picture(shape, dtype)
         path = dicom_file(image, plain[0], 8 * image.dtype.itemsize, shape[0] if shape[0] == 4 else 1)
         data = pydicom.dcmread(path)
-        data.compress(pydicom.uid.RLELossless)
+        data.compress(pydicom.uid.RLELossless, encoding_plugin="pydicom")
         data.save_as(path)
         check("pydicom's runs → gpuimg → NumPy", flip(path), np.flip(image, len(shape) - 2), (dtype, shape))
+    kinds = (("u1", 8), ("u2", 16), ("u2", 12), ("u2", 10), ("i2", 16), ("i2", 12))
+    shapes = ((68, 54), (4, 20, 30), (68, 54, 3), (2, 1))
+    syntaxes = (pydicom.uid.JPEGLossless, pydicom.uid.JPEGLosslessSV1)
+    for (dtype, stored), shape, syntax in itertools.product(kinds, shapes, syntaxes):
+        if len(shape) == 3 and shape[-1] == 3 and dtype != "u1":
+            continue
+        least, most = (-(1 << stored - 1), (1 << stored - 1) - 1) if dtype[0] == "i" else (0, (1 << stored) - 1)
+        image = rng.integers(least, most, shape, dtype, endpoint=True)
+        path = dicom_file(image, plain[0], stored, shape[0] if shape[0] == 4 else 1)
+        compress_losslessly(path, syntax)
+        expected = np.flip(image, 1 if shape[0] == 4 else 0)
+        check("GDCM's lossless JPEG → gpuimg → NumPy", flip(path), expected, (dtype, stored, shape, syntax.name))
+    path = pydicom.data.get_testdata_file("SC_rgb_jpeg_gdcm.dcm")
+    check("pydicom's sample of lossless JPEG → gpuimg → NumPy", flip(path), pydicom.dcmread(path).pixel_array[::-1], "SC")
+
+
+def compress_losslessly(path, syntax):
+    """Has GDCM compress the frames of a file, which is written anew."""
+    reader = gdcm.ImageReader()
+    reader.SetFileName(str(path))
+    assert reader.Read()
+    change = gdcm.ImageChangeTransferSyntax()
+    change.SetTransferSyntax(gdcm.TransferSyntax(gdcm.TransferSyntax.GetTSType(str(syntax))))
+    change.SetInput(reader.GetImage())
+    assert change.Change()
+    fragments = change.GetOutput().GetDataElement().GetSequenceOfFragments()
+    buffers = [fragments.GetFragment(i).GetByteValue().GetBuffer() for i in range(fragments.GetNumberOfFragments())]
+    # Some versions of its binding take bytes for text.
+    frames = [it if isinstance(it, bytes) else it.encode("utf-8", "surrogateescape") for it in buffers]
+    data = pydicom.dcmread(path)
+    data.file_meta.TransferSyntaxUID = syntax
+    data.PixelData = pydicom.encaps.encapsulate(frames)
+    data["PixelData"].VR = "OB"
+    data["PixelData"].is_undefined_length = True
+    data.save_as(path)
 
 
 def tiffs():

@@ -2,8 +2,10 @@
 
 use super::header::MOST;
 use super::pixels::Stored;
+use crate::codec::jpeg::lossless;
 use crate::codec::tiff::unpack_bits;
 use crate::files::Source;
+use crate::image::{Depth, Shape};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
@@ -18,6 +20,8 @@ pub enum Coding {
     Rle,
     /// JPEG, baseline and extended, of 8 bits.
     Jpeg,
+    /// JPEG with predictions and nothing lost (T.81, annex H), of up to 16 bits.
+    Lossless,
 }
 
 impl Coding {
@@ -29,7 +33,7 @@ impl Coding {
             }
             "1.2.840.10008.1.2.5" => return Ok(Coding::Rle),
             "1.2.840.10008.1.2.4.50" | "1.2.840.10008.1.2.4.51" => return Ok(Coding::Jpeg),
-            "1.2.840.10008.1.2.4.57" | "1.2.840.10008.1.2.4.70" => "lossless JPEG",
+            "1.2.840.10008.1.2.4.57" | "1.2.840.10008.1.2.4.70" => return Ok(Coding::Lossless),
             "1.2.840.10008.1.2.4.80" | "1.2.840.10008.1.2.4.81" => "JPEG-LS",
             "1.2.840.10008.1.2.4.90" | "1.2.840.10008.1.2.4.91" => "JPEG 2000",
             other => bail!("the transfer syntax {other} is not supported"),
@@ -46,6 +50,7 @@ impl Stored {
     pub fn unpack(&self, packed: &[u8]) -> Result<Vec<u8>> {
         match self.coding {
             Coding::Rle => self.runs(packed),
+            Coding::Lossless => self.lossless(packed),
             _ => self.jpeg(packed),
         }
     }
@@ -112,18 +117,38 @@ impl Stored {
             .set_max_height(self.height.into())
             .jpeg_set_out_colorspace(colours);
         let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(packed), options);
-        let mut frame = decoder.decode().map_err(|error| anyhow!("{error}"))?;
+        let frame = decoder.decode().map_err(|error| anyhow!("{error}"))?;
         ensure!(
             frame.len() == self.frame_bytes(),
             "its JPEG image has another size than its header says"
         );
-        if self.planar {
-            // As `convert` takes it.
-            let pixels = frame.len() / self.channels;
-            let planes = (0..frame.len()).map(|i| frame[i % pixels * self.channels + i / pixels]);
-            frame = planes.collect();
+        Ok(self.placed(frame))
+    }
+
+    /// A JPEG image of nothing lost, of up to 16 bits.
+    fn lossless(&self, packed: &[u8]) -> Result<Vec<u8>> {
+        let depth = match self.allocated {
+            8 => Depth::Eight,
+            16 => Depth::Sixteen,
+            more => {
+                bail!("JPEG compression of samples in {more} bits is not supported (8 and 16 are)")
+            }
+        };
+        let (width, height) = (self.width.into(), self.height.into());
+        let shape = Shape::checked(width, height, self.channels, depth)?;
+        lossless::decode(packed, &shape).map(|frame| self.placed(frame))
+    }
+
+    /// The words of a frame whose channels lie interleaved, in planes if the header says so, as `convert`
+    /// takes them.
+    fn placed(&self, frame: Vec<u8>) -> Vec<u8> {
+        if !self.planar {
+            return frame;
         }
-        Ok(frame)
+        let words = frame.chunks_exact(self.word());
+        let planes = (0..self.channels).map(|channel| words.clone().skip(channel));
+        let placed = planes.flat_map(|plane| plane.step_by(self.channels).flatten());
+        placed.copied().collect()
     }
 }
 

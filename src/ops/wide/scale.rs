@@ -213,8 +213,15 @@ impl Lanes {
         });
     }
 
-    /// The result of one floating-point sample, where need be by the exact comparison.
+    /// The results of up to `LANES` floating-point samples, where need be by the exact comparison.
     #[cold]
+    fn decide<T: Sample>(&self, from: &[u32], to: &mut [T]) {
+        for (lane, (&key, to)) in from.iter().zip(to).enumerate() {
+            *to = self.decided(key, lane);
+        }
+    }
+
+    /// The result of one.
     fn decided<T: Sample>(&self, key: u32, lane: usize) -> T {
         let key = if is_odd(self.depth, key) {
             self.nan
@@ -254,21 +261,25 @@ per_level! {
 
     fn scale_reals[T: Sample](lanes: &Lanes, from: &[u32], to: &mut [T]) {
         let (least, most) = (*number::FINITE.start(), *number::FINITE.end());
-        for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
-            let mut farthest = 0f64;
-            for (lane, (&key, to)) in from.iter().zip(to.iter_mut()).enumerate() {
+        let (from, rest) = from.as_chunks::<LANES>();
+        let (to, rest_of_to) = to.as_chunks_mut::<LANES>();
+        for (from, to) in from.iter().zip(to) {
+            let (mut out, mut far) = ([T::ZERO; LANES], [0.0; LANES]);
+            for lane in 0..LANES {
+                let key = from[lane];
                 let odd = key.wrapping_sub(least) > most - least;
                 let y = lanes.lifted(value(if odd { lanes.nan } else { key }), lane);
                 let whole = y.floor();
-                farthest = farthest.max((y - whole - 0.5).abs());
-                *to = sample(whole + lanes.lo[lane]);
+                far[lane] = (y - whole - 0.5).abs();
+                out[lane] = sample(whole + lanes.lo[lane]);
             }
-            if farthest >= 0.5 - NEAR {
-                for (lane, (&key, to)) in from.iter().zip(to.iter_mut()).enumerate() {
-                    *to = lanes.decided(key, lane);
-                }
+            *to = out;
+            // A flag of each lane: the largest of them would have vectors wait for one another.
+            if far.iter().fold(false, |near, &it| near | (it >= 0.5 - NEAR)) {
+                lanes.decide(from, to);
             }
         }
+        lanes.decide(rest, rest_of_to);
     }
 }
 

@@ -1,34 +1,63 @@
-//! Exact sums of samples of 32 bits. Those of floating point are added by their exponent, whole
-//! numbers of 24 bits each; the result does not depend on the order, and so not on the threads.
+//! Exact sums of samples of 32 bits, which do not depend on the order, and so not on the threads.
+//!
+//! **Floating point.** A block whose exponents are no further apart than `SPREAD` is added in f64, lane by lane:
+//! its samples are whole numbers of the least step among them, and of less than 2⁴⁴ of these, so that the sums
+//! of 32 rows have less than 2⁴⁹ and every addition is exact. The samples of other blocks are added one by
+//! one, by their exponent, as whole numbers of 24 bits.
 
 use super::fixed::{Fixed, parts};
 use super::{LANES, is_odd};
 use crate::device::cpu;
-use crate::image::Depth;
+use crate::image::{Depth, number};
 use crate::ops::sum::Exact;
 use crate::simd::per_level;
 
-/// The sums of the channels' samples; `nan` stands for those that are no finite numbers.
-pub fn naive(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Vec<Exact> {
+/// Rows of lanes in a block that is added in f64.
+const ROWS: usize = 32;
+
+/// How far apart the exponents of such a block may be: 24 bits and these are 44.
+const SPREAD: u32 = 20;
+
+/// The exponent of NaN and infinities.
+const ODD: u32 = 255;
+
+/// The sums of the channels' samples, and how many samples are no finite numbers.
+pub struct Sums {
+    /// Of each channel.
+    pub sums: Vec<Exact>,
+    /// Of all channels.
+    pub odd: u64,
+}
+
+/// The definition; `nan` stands for samples that are no finite numbers.
+pub fn naive(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Sums {
     let mut sums = vec![Exact::zero(depth); channels];
+    let mut odd = 0;
     for (i, &sample) in samples.iter().enumerate() {
-        let sample = if is_odd(depth, sample) { nan } else { sample };
+        let is_odd = is_odd(depth, sample);
+        odd += u64::from(is_odd);
+        let sample = if is_odd { nan } else { sample };
         let one = match depth {
             Depth::Float => Exact::Real(Fixed::of_key(sample)),
             _ => Exact::Whole(sample.into()),
         };
         sums[i % channels] = sums[i % channels].plus(one);
     }
-    sums
+    Sums { sums, odd }
 }
 
 /// The same on all cores.
-pub fn cpu(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Vec<Exact> {
+pub fn cpu(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Sums {
     let mut sums = vec![Exact::zero(depth); channels];
+    let mut odd = 0;
     match depth {
         Depth::Float => {
-            let add = |mut a: [Fixed; 4], b: [Fixed; 4]| {
-                a.iter_mut().zip(b).for_each(|(a, b)| *a = a.plus(b));
+            let add = |mut a: Reals, b: Reals| {
+                a.sums
+                    .iter_mut()
+                    .zip(b.sums)
+                    .for_each(|(a, b)| *a = a.plus(b));
+                a.odd += b.odd;
                 a
             };
             let chunk = |chunk: &[u32]| match channels {
@@ -37,10 +66,10 @@ pub fn cpu(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Vec<Exac
                 3 => reals::<3>(chunk, nan),
                 _ => reals::<4>(chunk, nan),
             };
-            let found = cpu::reduce(samples, [Fixed::default(); 4], chunk, add);
-            sums.iter_mut()
-                .zip(found)
-                .for_each(|(sum, found)| *sum = Exact::Real(found));
+            let found = cpu::reduce(samples, Reals::default(), chunk, add);
+            let both = sums.iter_mut().zip(found.sums);
+            both.for_each(|(sum, found)| *sum = Exact::Real(found));
+            odd = found.odd;
         }
         _ => {
             let add = |mut a: [u128; LANES], b: [u128; LANES]| {
@@ -53,31 +82,38 @@ pub fn cpu(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Vec<Exac
             }
         }
     }
-    sums
+    Sums { sums, odd }
 }
 
-/// The sums of a chunk's floating-point samples, channel by channel.
-fn reals<const C: usize>(chunk: &[u32], nan: u32) -> [Fixed; 4] {
+/// The sums of floating-point samples.
+#[derive(Clone, Copy, Default)]
+struct Reals {
+    /// Of each channel; those behind the last are 0.
+    sums: [Fixed; 4],
+    /// How many samples are no finite numbers.
+    odd: u64,
+}
+
+/// Those of a chunk.
+fn reals<const C: usize>(chunk: &[u32], nan: u32) -> Reals {
     // By channel and exponent; two tables, used alternately: equal neighbours do not wait for each
-    // other's addition. A chunk has less than 2³⁹ samples of 24 bits.
+    // other's addition. A chunk's 256 blocks of 24 lanes have less than 2⁶² in all.
     let mut tables = [[[0i64; 256]; C]; 2];
-    let mut add = |pixel: &[u32; C], which: usize| {
-        for (&key, table) in pixel.iter().zip(&mut tables[which]) {
-            let key = if is_odd(Depth::Float, key) { nan } else { key };
-            let (negative, exponent, mantissa) = parts(key);
-            let mantissa = i64::from(mantissa);
-            table[(exponent & 0xff) as usize] += if negative { -mantissa } else { mantissa };
+    let mut found = Reals::default();
+    let (rows, rest) = chunk.as_chunks::<LANES>();
+    for rows in rows.chunks(ROWS) {
+        let block = block(rows);
+        match block.factor() {
+            Some((exponent, factor)) => {
+                for (lane, sum) in block.sums.into_iter().enumerate() {
+                    tables[0][lane % C][exponent] += (sum * factor) as i64;
+                }
+            }
+            None => found.odd += one_by_one(rows.as_flattened(), nan, &mut tables),
         }
-    };
-    let (pixels, _) = chunk.as_chunks::<C>();
-    let (pairs, rest) = pixels.as_chunks::<2>();
-    for [first, second] in pairs {
-        add(first, 0);
-        add(second, 1);
     }
-    rest.iter().for_each(|pixel| add(pixel, 0));
-    let mut sums = [Fixed::default(); 4];
-    for (channel, sum) in sums.iter_mut().take(C).enumerate() {
+    found.odd += one_by_one(rest, nan, &mut tables);
+    for (channel, sum) in found.sums.iter_mut().take(C).enumerate() {
         for exponent in 0..=253 {
             let all: i64 = tables.iter().map(|table| table[channel][exponent]).sum();
             if all != 0 {
@@ -90,7 +126,74 @@ fn reals<const C: usize>(chunk: &[u32], nan: u32) -> [Fixed; 4] {
             }
         }
     }
-    sums
+    found
+}
+
+/// Adds samples to the tables; returns how many are no finite numbers.
+fn one_by_one<const C: usize>(samples: &[u32], nan: u32, tables: &mut [[[i64; 256]; C]; 2]) -> u64 {
+    let mut odd = 0;
+    let mut add = |pixel: &[u32; C], which: usize| {
+        for (&key, table) in pixel.iter().zip(&mut tables[which]) {
+            let is_odd = is_odd(Depth::Float, key);
+            odd += u64::from(is_odd);
+            let (negative, exponent, mantissa) = parts(if is_odd { nan } else { key });
+            let mantissa = i64::from(mantissa);
+            table[(exponent & 0xff) as usize] += if negative { -mantissa } else { mantissa };
+        }
+    };
+    let (pixels, _) = samples.as_chunks::<C>();
+    let (pairs, rest) = pixels.as_chunks::<2>();
+    for [first, second] in pairs {
+        add(first, 0);
+        add(second, 1);
+    }
+    rest.iter().for_each(|pixel| add(pixel, 0));
+    odd
+}
+
+/// What a block of at most `ROWS` rows is in f64.
+struct Block {
+    sums: [f64; LANES],
+    /// The bits of the largest magnitude.
+    most: u32,
+    /// Those of the smallest that is not 0, less 1; all ones where there is none.
+    least: u32,
+}
+
+impl Block {
+    /// The exponent of the samples' least step, as `parts` has it, and how many of these steps 1 is; `None`
+    /// if the sums are not sure to be exact.
+    fn factor(&self) -> Option<(usize, f64)> {
+        // Numbers without an exponent have the step of those with the smallest.
+        let (low, high) = (self.least.wrapping_add(1) >> 23, self.most >> 23);
+        let low = low.max(1);
+        let exact = high < ODD && high.saturating_sub(low) <= SPREAD;
+        let factor = f64::from_bits(u64::from(1023 + 150 - low) << 52);
+        exact.then_some((low as usize - 1, factor))
+    }
+}
+
+per_level! {
+    highest Avx512;
+
+    fn block(rows: &[[u32; LANES]]) -> Block {
+        let (mut sums, mut most, mut least) = ([0f64; LANES], [0; LANES], [u32::MAX; LANES]);
+        for row in rows {
+            for lane in 0..LANES {
+                let bits = number::bits(row[lane]);
+                let magnitude = bits & !number::TOP;
+                sums[lane] += f64::from(f32::from_bits(bits));
+                most[lane] = most[lane].max(magnitude);
+                // 0 has no exponent of its own, and becomes the largest.
+                least[lane] = least[lane].min(magnitude.wrapping_sub(1));
+            }
+        }
+        Block {
+            sums,
+            most: most.into_iter().fold(0, u32::max),
+            least: least.into_iter().fold(u32::MAX, u32::min),
+        }
+    }
 }
 
 per_level! {
@@ -109,5 +212,53 @@ per_level! {
             *sum += u64::from(value);
         }
         sums.map(u128::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Exponents as far apart as they may be in a block and one further, the smallest and the largest numbers,
+    /// zeros of both signs and NaN; with every mantissa full, so that no bit is to spare.
+    #[test]
+    fn quick_sums_are_exact() {
+        let (mut quick, mut slow) = (0, 0);
+        for low in [0, 1, 2, 100, 127, 233, 234] {
+            for spread in [0, 1, SPREAD, SPREAD + 1] {
+                for count in [1, LANES, LANES * ROWS, LANES * ROWS + 5, cpu::CHUNK + 7] {
+                    let high = (low + spread).min(254);
+                    let sample = |i: usize| match (i * 7 + i / 97) % 11 {
+                        0 => low << 23 | 1,
+                        1 => 0,
+                        2 => number::TOP,
+                        3 => number::TOP | high << 23 | 0x7f_ffff,
+                        _ => high << 23 | 0x7f_ffff,
+                    };
+                    let mut samples: Vec<u32> =
+                        (0..count).map(|i| number::key(sample(i))).collect();
+                    for odd in [0, 1] {
+                        if odd == 1 {
+                            samples[count / 2] = number::key(f32::NAN.to_bits());
+                        }
+                        for rows in samples.as_chunks::<LANES>().0.chunks(ROWS) {
+                            match block(rows).factor() {
+                                Some(_) => quick += 1,
+                                None => slow += 1,
+                            }
+                        }
+                        let nan = number::key((-3f32).to_bits());
+                        for channels in 1..=4 {
+                            let samples = &samples[..count - count % channels];
+                            let is = cpu(samples, channels, Depth::Float, nan);
+                            let expected = naive(samples, channels, Depth::Float, nan);
+                            assert_eq!(is.sums, expected.sums, "{low} {spread} {count} {channels}");
+                            assert_eq!(is.odd, expected.odd);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(quick > 1000 && slow > 1000, "{quick} {slow}");
     }
 }

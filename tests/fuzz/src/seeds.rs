@@ -199,8 +199,8 @@ fn light(tiles: bool) -> Vec<u8> {
     file.into_inner()
 }
 
-/// A DICOM file of 3 × 2 pixels of 12 bits, rescaled; compressed as runs, in fragments, if its syntax is
-/// that.
+/// A DICOM file of 3 × 2 pixels of 12 bits, rescaled; compressed as runs or lossless JPEG, in fragments, if its
+/// syntax is that.
 fn dicom(syntax: &str) -> Vec<u8> {
     let mut file = [&[0; 128][..], b"DICM"].concat();
     let mut element = |element: [u16; 2], kind: &[u8], value: &[u8]| {
@@ -236,10 +236,19 @@ fn dicom(syntax: &str) -> Vec<u8> {
         b"\xFB\x01\x80\x80\x02\0\x01\x02\xFE\x09",
     ]
     .concat();
-    if syntax.ends_with(".5") {
+    // Codes of 2 bits for differences of 0, 1 and 2, and an interval of a row.
+    let lossless = b"\xFF\xD8\xFF\xC3\0\x0B\x0C\0\x02\0\x03\x01\x01\x11\0\
+        \xFF\xC4\0\x16\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x02\xFF\xDD\0\x04\0\x03\
+        \xFF\xDA\0\x08\x01\x01\0\x04\0\0\x1C\xFF\0\xFF\xD0\xA1\xFF\0\xFF\xD9";
+    let packed = match syntax {
+        "1.2.840.10008.1.2.5" => Some(&runs[..]),
+        "1.2.840.10008.1.2.4.70" => Some(&lossless[..]),
+        _ => None,
+    };
+    if let Some(packed) = packed {
         file.extend(b"\xE0\x7F\x10\0OB\0\0\xFF\xFF\xFF\xFF\xFE\xFF\0\xE0\0\0\0\0\xFE\xFF\0\xE0");
-        file.extend((runs.len() as u32).to_le_bytes());
-        file.extend(runs);
+        file.extend((packed.len() as u32).to_le_bytes());
+        file.extend(packed);
         file.extend(b"\xFE\xFF\xDD\xE0\0\0\0\0");
     } else {
         file.extend(b"\xE0\x7F\x10\0OW\0\0\x0C\0\0\0abcdefghijkl");
@@ -274,7 +283,12 @@ pub fn of_formats() -> Vec<Vec<u8>> {
     all.extend([true, false].map(light));
     all.push(b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 2 +X 3\n\x80\x40\x20\x81\x01\x02\x03\x80\0\0\0\0\x80\0\0\x01\x01\x01\x01\x02".to_vec());
     all.push(b"#?RGBE\n\n-Y 1 +X 8\n\x02\x02\0\x08\x88\x80\x08\x01\x02\x03\x04\x05\x06\x07\x08\x88\0\x88\x81".to_vec());
-    all.extend(["1.2.840.10008.1.2.1", "1.2.840.10008.1.2.5"].map(dicom));
+    let syntaxes = [
+        "1.2.840.10008.1.2.1",
+        "1.2.840.10008.1.2.5",
+        "1.2.840.10008.1.2.4.70",
+    ];
+    all.extend(syntaxes.map(dicom));
     let gif = b"GIF89a\x03\0\x02\0\xF0\0\0\x0a\x14\x1e\x28\x32\x3c!\xF9\x04\x01\0\0\x01\0,\0\0\0\0\x03\0\x02\0\0\x02\x03\x44\x34\x05\0;";
     all.push(gif.to_vec());
     let dictionary = |descr, shape| {

@@ -1,0 +1,418 @@
+//! JPEG's lossless process in DICOM files: streams written by hand, and those of a naive encoder that follows
+//! ITU-T T.81, annex H, step by step.
+
+use super::Build;
+use crate::formats::{read, read_pages, refused};
+use gpuimg::image::Samples;
+
+const FIRST_ORDER: &str = "1.2.840.10008.1.2.4.70";
+const ANY_PREDICTOR: &str = "1.2.840.10008.1.2.4.57";
+
+/// Bits, the most significant first, as bytes with those that are stuffed.
+#[derive(Default)]
+struct Writer {
+    bytes: Vec<u8>,
+    bits: Vec<bool>,
+}
+
+impl Writer {
+    fn bits(&mut self, value: u32, count: u32) {
+        let bits = (0..count).rev().map(|i| value >> i & 1 == 1);
+        self.bits.extend(bits);
+    }
+
+    /// Fills the last byte with ones.
+    fn flush(&mut self) {
+        for bits in std::mem::take(&mut self.bits).chunks(8) {
+            let ones = std::iter::repeat_n(&true, 8 - bits.len());
+            let byte = bits.iter().chain(ones);
+            let byte = byte.fold(0, |byte, &bit| byte << 1 | u8::from(bit));
+            self.bytes.push(byte);
+            if byte == 0xFF {
+                self.bytes.push(0);
+            }
+        }
+    }
+}
+
+/// How an image is coded.
+#[derive(Clone, Copy)]
+struct Coder {
+    width: usize,
+    channels: usize,
+    precision: u32,
+    predictor: u8,
+    shift: u32,
+    /// Rows of a restart interval; 0 is none.
+    restart: usize,
+    /// Whether codes have 1 to 16 bits, the small differences the longest; otherwise all have 5.
+    long: bool,
+    /// Whether each component has a scan of its own.
+    apart: bool,
+}
+
+impl Coder {
+    /// The code of a size of differences and its length.
+    fn code(&self, size: u32) -> (u32, u32) {
+        match (self.long, 16 - size) {
+            (false, _) => (size, 5),
+            (true, 16) => (0xFFFF, 16),
+            (true, ones) => ((1 << (ones + 1)) - 2, ones + 1),
+        }
+    }
+
+    fn file(&self, samples: &[u16]) -> Vec<u8> {
+        let height = samples.len() / self.channels / self.width;
+        let mut file = b"\xFF\xD8\xFF\xFE\0\x04ab\xFF\xC3\0".to_vec();
+        file.push(8 + 3 * self.channels as u8);
+        file.push(self.precision as u8);
+        file.extend((height as u16).to_be_bytes());
+        file.extend((self.width as u16).to_be_bytes());
+        file.push(self.channels as u8);
+        (0..self.channels).for_each(|i| file.extend([7 + i as u8, 0x11, 0]));
+        // Filled with 0xFF before the marker; the second of four places.
+        file.extend(b"\xFF\xFF\xC4\0\x24\x01");
+        file.extend(match self.long {
+            true => [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2],
+            false => [0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        });
+        file.extend((0..17).map(|i| if self.long { 16 - i } else { i }));
+        if self.restart > 0 {
+            file.extend(b"\xFF\xDD\0\x04");
+            file.extend(((self.restart * self.width) as u16).to_be_bytes());
+        }
+        let all: Vec<usize> = (0..self.channels).collect();
+        let scans = if self.apart {
+            all.chunks(1)
+        } else {
+            all.chunks(3)
+        };
+        for scan in scans {
+            file.extend([0xFF, 0xDA, 0, 6 + 2 * scan.len() as u8, scan.len() as u8]);
+            scan.iter().for_each(|&i| file.extend([7 + i as u8, 0x10]));
+            file.extend([self.predictor, 0, self.shift as u8]);
+            self.scan(&mut file, samples, scan);
+        }
+        file.extend(b"\xFF\xD9");
+        file
+    }
+
+    fn scan(&self, file: &mut Vec<u8>, samples: &[u16], scan: &[usize]) {
+        let mut writer = Writer::default();
+        let at = |x: usize, y: usize, i: usize| {
+            i32::from(samples[(y * self.width + x) * self.channels + i] >> self.shift)
+        };
+        for y in 0..samples.len() / self.channels / self.width {
+            let interval = y.checked_div(self.restart).unwrap_or(0);
+            let starts = y == 0 || self.restart > 0 && y % self.restart == 0;
+            if starts && y > 0 {
+                writer.flush();
+                writer.bytes.extend([0xFF, 0xD0 + (interval - 1) as u8 % 8]);
+            }
+            for x in 0..self.width {
+                for &i in scan {
+                    let prediction = match (x, starts) {
+                        (0, true) => 1 << (self.precision - self.shift - 1),
+                        (0, false) => at(0, y - 1, i),
+                        (_, true) => at(x - 1, y, i),
+                        _ => {
+                            let (a, b) = (at(x - 1, y, i), at(x, y - 1, i));
+                            let c = at(x - 1, y - 1, i);
+                            // Halves are rounded down, as a shift does.
+                            let half = |difference: i32| difference.div_euclid(2);
+                            [
+                                a,
+                                b,
+                                c,
+                                a + b - c,
+                                a + half(b - c),
+                                b + half(a - c),
+                                half(a + b),
+                            ][usize::from(self.predictor) - 1]
+                        }
+                    };
+                    // From −32767 to 32768, modulo 2¹⁶.
+                    let difference = (at(x, y, i) - prediction).rem_euclid(1 << 16);
+                    let difference = difference - if difference > 1 << 15 { 1 << 16 } else { 0 };
+                    let size = (0..).find(|&size| difference.abs() < 1 << size).unwrap();
+                    let (code, length) = self.code(size);
+                    writer.bits(code, length);
+                    if size < 16 {
+                        let less = if difference < 0 { (1 << size) - 1 } else { 0 };
+                        writer.bits((difference + less) as u32, size);
+                    }
+                }
+            }
+        }
+        writer.flush();
+        file.extend(writer.bytes);
+    }
+}
+
+/// 3 × 2 samples of 8 bits by hand: codes 00, 01 and 10 for differences of 0, 1 and 2 bits. The differences
+/// 0, 1, −2 and 2, 0, 1 are 00 01·1 10·01 10·10 00 01·1; ones up to the byte make 0xFF, behind which 0 is stuffed.
+const BY_HAND: &[u8] = b"\xFF\xD8\xFF\xC3\0\x0B\x08\0\x02\0\x03\x01\x01\x11\0\
+    \xFF\xC4\0\x16\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x02\
+    \xFF\xDA\0\x08\x01\x01\0\x01\0\0\x1C\xD0\xFF\0\xFF\xD9";
+
+fn eight() -> Build {
+    Build {
+        syntax: FIRST_ORDER,
+        bits: (8, 8),
+        ..Build::default()
+    }
+}
+
+/// A small file for the hostile tests.
+pub fn small() -> Vec<u8> {
+    eight().file(b"", Some(&[b"", BY_HAND]))
+}
+
+#[test]
+fn a_stream_by_hand() {
+    let (image, metadata, _) = read(&small()).unwrap();
+    assert_eq!(
+        *image.samples(),
+        Samples::from(vec![128u8, 129, 127, 130, 130, 131])
+    );
+    assert_eq!(metadata.maxval, None);
+    // The image in two fragments, and two frames in one each.
+    let (a, b) = BY_HAND.split_at(40);
+    let (split, ..) = read(&eight().file(b"", Some(&[b"", a, b]))).unwrap();
+    assert_eq!(split, image);
+    let two = eight().text((0x28, 8), "2");
+    let (pages, ..) = read_pages(&two.file(b"", Some(&[b"", BY_HAND, BY_HAND]))).unwrap();
+    assert_eq!(pages, [image.clone(), image]);
+}
+
+/// The same codes for 16 bits, with another prediction: 4 is a + b − c.
+#[test]
+fn a_predictor_by_hand() {
+    let mut stream = BY_HAND.to_vec();
+    let at = |bytes: &[u8]| {
+        BY_HAND
+            .windows(bytes.len())
+            .position(|it| it == bytes)
+            .unwrap()
+    };
+    stream[at(b"\xFF\xC3") + 4] = 16;
+    let predictor = at(b"\x01\0\0\x1C\xD0");
+    stream[predictor] = 4;
+    let build = Build {
+        syntax: ANY_PREDICTOR,
+        ..Build::default()
+    };
+    let (image, ..) = read(&build.file(b"", Some(&[b"", &stream]))).unwrap();
+    // 32770 + 32769 − 32768 + 0, and that + 32767 − 32769 + 1.
+    let expected = vec![32768u16, 32769, 32767, 32770, 32771, 32770];
+    assert_eq!(*image.samples(), Samples::from(expected));
+}
+
+/// Precisions × predictors × shifts × restarts × components × codes, of samples that use all their bits.
+#[test]
+fn every_kind_of_stream() {
+    let mut state = 1u32;
+    let mut random = move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state >> 8
+    };
+    let mut cases = 0;
+    for precision in 2..=16 {
+        for predictor in 1..=7 {
+            for (index, (width, height)) in [(1, 1), (3, 2), (1, 9), (17, 1), (31, 23)]
+                .into_iter()
+                .enumerate()
+            {
+                for channels in [1, 3] {
+                    let shift = [0, 0, 1, precision - 1][(random() % 4) as usize];
+                    let coder = Coder {
+                        width,
+                        channels,
+                        precision,
+                        predictor,
+                        shift,
+                        restart: [0, 1, 2, 5][(random() % 4) as usize],
+                        long: random() % 2 == 0,
+                        apart: random() % 3 == 0,
+                    };
+                    let calm = (random() % 2 == 0) as u32 * (precision / 2);
+                    let samples: Vec<u16> = (0..width * height * channels)
+                        .map(|_| (random() as u16 >> (16 - precision)) >> calm >> shift << shift)
+                        .collect();
+                    let build = Build {
+                        syntax: ANY_PREDICTOR,
+                        columns: width as u16,
+                        rows: height as u16,
+                        channels: channels as u16,
+                        photometric: if channels == 3 { "RGB" } else { "MONOCHROME2" },
+                        bits: (if precision > 8 { 16 } else { 8 }, precision as u16),
+                        ..Build::default()
+                    };
+                    let file = build.file(b"", Some(&[b"", &coder.file(&samples)]));
+                    let (image, ..) = read(&file).unwrap_or_else(|error| {
+                        panic!("{precision} bits, predictor {predictor}, {index}: {error:#}")
+                    });
+                    let expected = match precision > 8 {
+                        true => Samples::from(samples),
+                        false => samples
+                            .iter()
+                            .map(|&it| it as u8)
+                            .collect::<Vec<u8>>()
+                            .into(),
+                    };
+                    assert_eq!(
+                        *image.samples(),
+                        expected,
+                        "{precision} bits, predictor {predictor}, shift {shift}, {width}×{height}×{channels}"
+                    );
+                    cases += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(cases, 15 * 7 * 5 * 2);
+}
+
+/// 12 bits with a sign, rescaled, and colours of a header that says planes.
+#[test]
+fn signs_slopes_and_planes() {
+    let coder = Coder {
+        width: 3,
+        channels: 1,
+        precision: 12,
+        predictor: 1,
+        shift: 0,
+        restart: 0,
+        long: false,
+        apart: false,
+    };
+    let build = Build {
+        syntax: FIRST_ORDER,
+        bits: (16, 12),
+        signed: true,
+        ..Build::default()
+    };
+    let stream = coder.file(&[0, 0xFFF, 1, 0x800, 0x7FF, 0x234]);
+    let (image, metadata, _) = read(&build.file(b"", Some(&[b"", &stream]))).unwrap();
+    assert_eq!(
+        *image.samples(),
+        super::signed(&[0, -1, 1, -2048, 2047, 0x234])
+    );
+    assert!(metadata.signed);
+    let rescaled = build.text((0x28, 0x1052), "-1024");
+    let (image, ..) = read(&rescaled.file(b"", Some(&[b"", &stream]))).unwrap();
+    assert_eq!(
+        *image.samples(),
+        super::signed(&[-1024, -1025, -1023, -3072, 1023, -460])
+    );
+    let colours = Coder {
+        width: 2,
+        channels: 3,
+        precision: 8,
+        ..coder
+    };
+    let stream = colours.file(&[1, 2, 3, 4, 5, 6]);
+    for planar in [false, true] {
+        let build = Build {
+            syntax: FIRST_ORDER,
+            photometric: "RGB",
+            channels: 3,
+            bits: (8, 8),
+            columns: 2,
+            rows: 1,
+            planar,
+            ..Build::default()
+        };
+        let (image, ..) = read(&build.file(b"", Some(&[b"", &stream]))).unwrap();
+        assert_eq!(*image.samples(), Samples::from(vec![1u8, 2, 3, 4, 5, 6]));
+    }
+}
+
+/// Each damage by its own sentence.
+#[test]
+fn what_is_wrong_is_said() {
+    let with = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut stream = BY_HAND.to_vec();
+        change(&mut stream);
+        eight().file(b"", Some(&[b"", &stream]))
+    };
+    let at = |bytes: &[u8]| {
+        BY_HAND
+            .windows(bytes.len())
+            .position(|it| it == bytes)
+            .unwrap()
+    };
+    let (frame, codes, scan) = (at(b"\xFF\xC3"), at(b"\xFF\xC4"), at(b"\xFF\xDA"));
+    let put = |place: usize, byte: u8| with(&move |stream| stream[place] = byte);
+    for (file, words) in [
+        (put(1, 0xD9), "it is no JPEG image"),
+        (
+            put(frame + 1, 0xC0),
+            "a JPEG image of another kind (marker FFC0)",
+        ),
+        (
+            put(frame + 4, 9),
+            "JPEG samples of 9 bits are not those of 8",
+        ),
+        (
+            put(frame + 6, 3),
+            "a JPEG image of 3×3 pixels of 1 samples where 3×2 of 1",
+        ),
+        (put(codes + 5, 3), "a Huffman table is damaged"),
+        (put(codes + 5 + 16, 17), "a Huffman table is damaged"),
+        (
+            put(codes + 4, 4),
+            "a Huffman table has a place that is none",
+        ),
+        (put(scan + 5, 2), "a scan is of an unknown component"),
+        (put(scan + 6, 0x10), "a scan has no Huffman table"),
+        (put(scan + 7, 8), "predictor 8"),
+        (put(scan + 9, 8), "a shift of 8 bits"),
+        // 11 is no code.
+        (
+            put(scan + 10, 0xFC),
+            "row 1: its lossless JPEG data are damaged",
+        ),
+        (
+            with(&|stream| drop(stream.drain(scan + 12..scan + 14))),
+            "row 2: its lossless JPEG data end early",
+        ),
+        (
+            with(&|stream| stream.truncate(scan + 11)),
+            "its lossless JPEG data end early",
+        ),
+        (
+            with(&|stream| stream.truncate(scan + 3)),
+            "damaged or truncated within a segment",
+        ),
+        (
+            with(&|stream| stream.insert(scan + 11, 0)),
+            "go on behind its last sample",
+        ),
+        (with(&|stream| stream.truncate(scan + 14)), "or have no end"),
+        (
+            with(&|stream| drop(stream.splice(scan..scan, *b"\xFF\xDD\0\x04\0\x02"))),
+            "no number of rows",
+        ),
+        (
+            with(&|stream| drop(stream.splice(scan..scan, *b"\xFF\xDD\0\x04\0\x03"))),
+            "go on behind",
+        ),
+    ] {
+        refused(&file, words);
+    }
+    let large = Build {
+        columns: 999,
+        rows: 999,
+        ..eight()
+    };
+    refused(&large.file(b"", Some(&[b"", BY_HAND])), "truncated: ");
+    let wide = Build {
+        bits: (32, 32),
+        ..eight()
+    };
+    refused(
+        &wide.file(b"", Some(&[b"", BY_HAND])),
+        "JPEG compression of samples in 32 bits is not supported (8 and 16 are)",
+    );
+}
