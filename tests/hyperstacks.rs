@@ -416,3 +416,19 @@ fn a_bad_file_makes_no_stack() {
     }
     assert_eq!(listing(place.path()).len(), 3);
 }
+
+#[test]
+fn a_stack_in_the_folder_of_its_inputs_was_stacked_the_next_time() {
+    let image = |number: u8| [b"P5\n2 1\n255\n".as_slice(), &[number, 7]].concat();
+    let root = folder(&[("in/a.pgm", &image(1)), ("in/b.pgm", &image(2))]);
+    let args = ["normalize", "--stack", "--overwrite", "in", "in/all.tif"];
+    let first = run(root.path(), &args, &[]);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    let all = || fs::read(root.path().join("in/all.tif")).expect("the stack");
+    let before = all();
+    let second = run(root.path(), &args, &[]);
+    assert_eq!(second.code, 2, "{}", second.stderr);
+    let sentence = "in/all.tif is an input, and the stack would replace it";
+    assert!(second.stderr.contains(sentence), "{}", second.stderr);
+    assert!(all() == before);
+}

@@ -2,11 +2,12 @@
 //! result. Wrong usage is reported here, before anything is read, made or replaced.
 
 use super::inputs;
-use super::item::Items;
+use super::item::{Item, Items};
 use super::naming::{JOURNAL, Naming, Pattern};
 use super::options::Files;
 use super::{places, watch};
 use crate::codec::{Format, format};
+use crate::files::same_file;
 use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,15 @@ impl Conversion {
         if files.stack {
             // One output, which gets its name when all inputs have been read.
             items.can_be_read_twice("--stack")?;
+            let is_input = |item: &&Item| same_file(&item.input, output);
+            if output.exists()
+                && let Some(item) = items.items.iter().find(is_input)
+            {
+                bail!(
+                    "{} is an input, and the stack would replace it: write the stack to another folder",
+                    item.input.display()
+                );
+            }
         } else {
             naming.name(&mut items.items)?;
             places::check(&items.items, &naming, files.overwrite || files.batch.resume)?;

@@ -85,7 +85,9 @@ mod tests {
                 .copied(),
         );
         for compression in [Compression::Deflate, Compression::Zstd] {
-            let of = |bytes: &Vec<u8>| Effort::of(compression, &[bytes.clone()]).expect("packed");
+            let of = |bytes: &Vec<u8>| {
+                Effort::of(compression, std::slice::from_ref(bytes)).expect("packed")
+            };
             assert_eq!(of(&noise), Effort::Little, "{compression:?}");
             let packed = |effort| {
                 Packer::new(compression, effort)
