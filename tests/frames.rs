@@ -129,7 +129,7 @@ fn a_bad_frame_is_named_by_its_number() {
     let (run, out) = piped(place.path(), &[&good[..], b"junk"].concat(), &args);
     assert_eq!((run.code, &out), (1, &turned));
     assert!(
-        run.stderr.contains("frame 2") && run.stderr.contains("no PNM"),
+        run.stderr.contains("frame 2") && run.stderr.contains("no binary PNM"),
         "{}",
         run.stderr
     );

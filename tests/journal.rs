@@ -439,10 +439,10 @@ fn samples_beside_their_header_were_called_unchanged() {
         let root = folder(&[(&format!("in/{name}"), header), ("in/a.raw", b"abc")]);
         let line = "rotate 180 in out --format pnm --resume";
         expect(root.path(), line, 0, "1 of 1 file done");
-        expect(root.path(), line, 0, "1 was done before");
+        expect(root.path(), line, 0, "0 of 1 file done, 1 were done before");
         fs::write(root.path().join("in/a.raw"), "xyz").expect("write");
         expect(root.path(), line, 0, "1 of 1 file done");
-        let made = fs::read(root.path().join("out/a.pgm")).expect("the output");
+        let made = fs::read(root.path().join("out/a.pnm")).expect("the output");
         assert!(made.ends_with(b"zyx"), "{name}");
     }
 }

@@ -69,9 +69,10 @@ impl Conversion {
         if files.stack {
             // One output, which gets its name when all inputs have been read.
             items.can_be_read_twice("--stack")?;
-            let is_input = |item: &&Item| same_file(&item.input, output);
+            // One that is named is replaced knowingly.
+            let is_found = |item: &&Item| item.listed && same_file(&item.input, output);
             if output.exists()
-                && let Some(item) = items.items.iter().find(is_input)
+                && let Some(item) = items.items.iter().find(is_found)
             {
                 bail!(
                     "{} is an input, and the stack would replace it: write the stack to another folder",
