@@ -82,7 +82,35 @@ pub fn size(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use super::*;
+
+    #[test]
+    #[cfg(not(feature = "schedules"))]
+    fn who_does_not_fit_waits_until_the_others_are_done() {
+        let budget = MemoryBudget::new(10);
+        // Alone, as large as it likes; what fits beside another is not kept waiting.
+        drop(budget.reserve(20));
+        let (first, second) = (budget.reserve(6), budget.reserve(4));
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let third = budget.reserve(7);
+                sender.send(()).expect("the test waits");
+                drop(third);
+            });
+            let waits = || {
+                receiver
+                    .recv_timeout(std::time::Duration::from_millis(100))
+                    .is_err()
+            };
+            assert!(waits());
+            drop(second);
+            assert!(waits(), "6 and 7 are more than 10");
+            drop(first);
+            receiver.recv().expect("it goes on");
+        });
+        assert_eq!(*budget.taken.lock().expect("no panic"), 0);
+    }
 
     #[test]
     fn sizes() {
@@ -91,6 +119,7 @@ mod tests {
             ("500M", 500 << 20),
             ("7", 7),
             ("2KiB", 2048),
+            ("3T", 3 << 40),
         ] {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }

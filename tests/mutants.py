@@ -23,11 +23,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # The tests that are to notice a change: filters of the unit tests, and of tests/main.rs.
-OPS = (["ops::"], ["devices::", "laws::", "rounding::"])
+OPS = (["ops::"], ["devices::", "laws::", "rounding::", "bands::"])
 SUITES = {
     "src/ops/extremes.rs": OPS,
-    "src/ops/sum.rs": (["ops::"], ["devices::", "laws::", "records::"]),
-    "src/ops/normalize.rs": (["ops::"], ["devices::", "laws::", "rounding::", "ranges::"]),
+    "src/ops/sum.rs": (["ops::"], ["devices::", "laws::", "records::", "wide::"]),
+    "src/ops/normalize.rs": (["ops::"], ["devices::", "laws::", "rounding::", "ranges::", "stacks::", "previews::", "wide::"]),
     "src/ops/normalize/lanes.rs": OPS,
     "src/ops/symmetry.rs": OPS,
     "src/ops/symmetry/cpu.rs": OPS,

@@ -254,6 +254,18 @@ fn lines_of(
 mod tests {
     use super::*;
 
+    #[test]
+    fn journals_are_told_by_their_names() {
+        let of = |rest: &str| is_journal(OsStr::new(&format!("{JOURNAL}{rest}")));
+        assert!(of("") && of(".1-of-3") && of(".12-of-100"));
+        for rest in [
+            "x", ".old", ".1-of-", ".-of-3", ".x-of-3", ".1-of-x", ".01-of-3", "1-of-3",
+        ] {
+            assert!(!of(rest), "{rest}");
+        }
+        assert!(!is_journal(OsStr::new("gpuimg-journal")));
+    }
+
     /// A file that another run appends to: each part is there after the end before it was seen.
     struct Growing(Vec<&'static [u8]>);
 
