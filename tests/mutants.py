@@ -37,7 +37,7 @@ SUITES = {
     "src/batch/journal.rs": (["batch::journal"], ["journal::", "resume::"]),
     "src/batch/journal/history.rs": (["batch::journal"], ["journal::", "resume::"]),
     "src/files/target.rs": (["files::"], ["inputs::", "sync::", "command::"]),
-    "src/metadata.rs": (["metadata::"], ["metadata::", "untrue::"]),
+    "src/metadata.rs": (["metadata::"], ["metadata::", "untrue::", "previews::", "formats::"]),
     "src/memory_budget.rs": (["memory_budget::"], ["limits::"]),
 }
 # A run that takes so many times as long as without a change, and more seconds than these, hangs, which is noticed.
