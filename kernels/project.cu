@@ -19,22 +19,29 @@
 typedef SAMPLE T;
 constexpr u32 BITS = 8 * sizeof(T);
 
+// A thread takes 4 samples at a time, so that the 16 bytes of their sums lie beside those of its neighbours.
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(add)(const T *src, u64 samples, u32 *sums) {
-    const u64 thread = (u64)blockIdx.x * BLOCK + threadIdx.x, threads = (u64)gridDim.x * BLOCK;
-    const u64 vectors = samples / PER_VECTOR<T>;
-    for (u64 v = thread; v < vectors; v += threads) {
-        const uint4 in = ((const uint4 *)src)[v];
-        const u32 word[4] = {in.x, in.y, in.z, in.w};
-        uint4 *out = (uint4 *)sums + v * (PER_VECTOR<T> / 4);
+    constexpr u32 QUADS = 2, WORDS = 4 / PER_WORD<T>; // quads in flight for each thread; words in one
+    struct __align__(4 * WORDS) Quad { u32 word[WORDS]; };
+    const u64 quads = samples / 4;
+    for (u64 tile = (u64)blockIdx.x * (BLOCK * QUADS); tile < quads; tile += (u64)gridDim.x * (BLOCK * QUADS)) {
+        Quad in[QUADS];
+        uint4 sum[QUADS];
 #pragma unroll
-        for (u32 k = 0; k < PER_VECTOR<T> / 4; k++) {
-            auto value = [&](u32 e) { return sample<T>(word[(4 * k + e) / PER_WORD<T>], (4 * k + e) % PER_WORD<T>); };
-            uint4 sum = out[k];
-            sum.x += value(0), sum.y += value(1), sum.z += value(2), sum.w += value(3);
-            out[k] = sum;
+        for (u32 q = 0; q < QUADS; q++) {
+            const u64 i = tile + q * BLOCK + threadIdx.x;
+            if (i < quads) in[q] = ((const Quad *)src)[i], sum[q] = ((const uint4 *)sums)[i];
+        }
+#pragma unroll
+        for (u32 q = 0; q < QUADS; q++) {
+            const u64 i = tile + q * BLOCK + threadIdx.x;
+            const auto value = [&](u32 e) { return sample<T>(in[q].word[e / PER_WORD<T>], e % PER_WORD<T>); };
+            sum[q].x += value(0), sum[q].y += value(1), sum[q].z += value(2), sum[q].w += value(3);
+            if (i < quads) ((uint4 *)sums)[i] = sum[q];
         }
     }
-    for (u64 i = vectors * PER_VECTOR<T> + thread; i < samples; i += threads) sums[i] += src[i];
+    const u64 thread = (u64)blockIdx.x * BLOCK + threadIdx.x, threads = (u64)gridDim.x * BLOCK;
+    for (u64 i = quads * 4 + thread; i < samples; i += threads) sums[i] += src[i];
 }
 
 // Every sample of two words combined.

@@ -10,7 +10,7 @@
 // them a sample.
 //
 // forms: SAMPLE=u8,u16 CHANNELS=1,2,3,4 named {SAMPLE}_c{CHANNELS}
-#include "common.cuh"
+#include "wide.cuh"
 
 typedef SAMPLE T;
 constexpr u32 C = CHANNELS;
@@ -25,12 +25,8 @@ struct Scaling {
     u32 lo, hi;      // results
 };
 
-// The keys of finite numbers.
-constexpr u32 LEAST = 0x00800000, SPAN = 0xff7fffff - LEAST;
 // How near to a whole number y must be for exact arithmetic to decide: 2^-33.
 constexpr double NEAR = 1.0 / (1ull << 33);
-
-static __device__ __forceinline__ u32 bits(u32 key) { return key ^ (~(int)key >> 31 | 0x80000000u); }
 
 // A whole number of 2^-149, at least 0, in 384 bits, the lowest first. Its loops are not unrolled: they run rarely, and
 // registers for them would be taken from all threads.

@@ -16,15 +16,19 @@ pub use pixels::{Form, Pixels};
 use crate::codec::packed::{Packed, Unsuited};
 use crate::device::choice;
 use crate::device::cuda::Gpu;
+use crate::device::job::Job;
 use crate::device::slots::Slot;
-use crate::device::{Devices, Failed, Work};
-use crate::image::{HostMemory, Image, Samples, Shape};
+use crate::device::{Devices, Failed, NoMemory, Work};
+use crate::image::number::Number;
+use crate::image::{Image, Shape};
+use crate::ops::fit::Fit;
 use crate::ops::{
-    DeviceImage, Executed, OpResult, Operation, SampleTypes, Statistic, Statistics, Summary,
+    DeviceImage, Executed, OpResult, Operation, SampleTypes, Statistic, Statistics, Summary, depth,
 };
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
 use on_gpu::measure_on_gpu;
+use pixels::Delivered;
 
 /// An operation, and what it needs to know about one image.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +156,7 @@ impl<'a> Executor<'a> {
             }
         };
         let steps = tasks.iter().find_map(|task| task.op.not_on_gpu(&shape));
-        match self.choose(work, &pixels, steps.or(statistic.not_on_gpu(&shape)))? {
+        match self.choose(work, &pixels, steps)? {
             None => {
                 let image = self.on_host(pixels)?;
                 let made = run_on_cpu(tasks, image, &mut self.timeline)?
@@ -187,7 +191,12 @@ impl<'a> Executor<'a> {
             }
             Some(gpu) => {
                 let done = run_on_gpu(tasks, pixels, form, gpu, &mut self.timeline);
-                self.slot = None;
+                let stays = |done: &OnGpu| {
+                    matches!(done.executed.result, OpResult::Image(Pixels::Device(_)))
+                };
+                if !done.as_ref().is_ok_and(stays) {
+                    self.slot = None;
+                }
                 let done = done.map_err(|error| error.context(Failed))?;
                 if done.in_bands {
                     self.device += ", in bands: its memory does not hold the image at once";
@@ -239,18 +248,88 @@ impl<'a> Executor<'a> {
 
     /// Copies the image to host memory, unless it is there already.
     pub fn on_host(&mut self, pixels: Pixels) -> Result<Image> {
-        match pixels {
+        match self.delivered(pixels, Form::Samples)? {
             Pixels::Host(image) => Ok(image),
-            Pixels::Device(image) => {
-                let gpu = self.devices.opened().context("the image's GPU is gone")?;
-                let mut memory = HostMemory::from(Samples::any(&image.shape)?);
-                gpu.job(&mut memory, &mut self.timeline, |job| {
-                    job.download_first(&image.samples)
-                })?;
-                Ok(memory.into_image(image.shape))
-            }
-            Pixels::Deflated(_) => bail!("the image is compressed already"),
+            Pixels::Device(_) | Pixels::Deflated(_) => bail!("the image is compressed already"),
         }
+    }
+
+    /// Copies an image from device memory in the requested form; any other stays as it is.
+    ///
+    /// # Errors
+    /// The GPU's.
+    pub fn delivered(&mut self, pixels: Pixels, form: Form) -> Result<Pixels> {
+        let Pixels::Device(image) = pixels else {
+            return Ok(pixels);
+        };
+        let gpu = self.devices.opened().context("the image's GPU is gone")?;
+        let (mut memory, image) = on_gpu::staged(Pixels::Device(image), form)?;
+        let image = image.context("the image is gone")?;
+        let delivered = gpu.job(&mut memory, &mut self.timeline, |job| {
+            Delivered::from_device(image, form, job)
+        });
+        self.slot = None;
+        delivered
+            .map_err(|error| error.context(Failed))?
+            .in_memory(memory)
+    }
+
+    /// Makes an image smaller, where its pixels are.
+    ///
+    /// # Errors
+    /// The GPU's.
+    pub fn reduce(&mut self, fit: Fit, pixels: Pixels) -> Result<Pixels> {
+        let from = pixels.shape();
+        self.where_it_is(
+            pixels,
+            |image, job| fit.cuda(image, job),
+            |image, timeline| {
+                let bytes = (from.bytes() + fit.output(from).bytes()) as u64;
+                timeline.host("fit", bytes, || fit.cpu(image))
+            },
+        )
+    }
+
+    /// Narrows 16-bit samples of 0 to `most` to 8 bits, but for those that were stretched from `ranges`
+    /// (`ops::depth`).
+    ///
+    /// # Errors
+    /// The GPU's.
+    pub fn narrow(
+        &mut self,
+        pixels: Pixels,
+        ranges: &[(Number, Number)],
+        most: u16,
+    ) -> Result<Pixels> {
+        let bytes = 3 * pixels.shape().samples() as u64;
+        let pixels = match most {
+            u16::MAX => pixels,
+            _ => Pixels::Host(self.on_host(pixels)?),
+        };
+        self.where_it_is(
+            pixels,
+            |image, job| depth::narrow_on_gpu(image, ranges, job),
+            |image, timeline| timeline.host("narrow", bytes, || depth::narrow(image, ranges, most)),
+        )
+    }
+
+    /// Changes an image in the memory where it is; on the host where device memory does not hold the
+    /// result beside it.
+    fn where_it_is(
+        &mut self,
+        pixels: Pixels,
+        on_gpu: impl FnOnce(&DeviceImage, &mut Job) -> Result<DeviceImage>,
+        on_host: impl FnOnce(Image, &mut Timeline) -> Image,
+    ) -> Result<Pixels> {
+        if let (Pixels::Device(image), Some(gpu)) = (&pixels, self.devices.opened()) {
+            let made = gpu.job(&mut [], &mut self.timeline, |job| on_gpu(image, job));
+            match made {
+                Err(error) if error.is::<NoMemory>() => {}
+                made => return Ok(Pixels::Device(made.map_err(|error| error.context(Failed))?)),
+            }
+        }
+        let image = self.on_host(pixels)?;
+        Ok(Pixels::Host(on_host(image, &mut self.timeline)))
     }
 }
 
@@ -269,7 +348,7 @@ fn work<'a>(
     let mut all = Work {
         compressed: match form {
             Form::Png => shape.bytes() as u64,
-            Form::Samples => 0,
+            Form::Samples | Form::Device => 0,
         },
         ..Work::default()
     };

@@ -171,7 +171,7 @@ fn attempt(
         chain::check(ops, *shape, wanted, |verb| sentences.not(verb))?;
         if let Some(output) = output {
             let made = chain::made(ops, shape.depth);
-            let fits = output.check_fit(shape, made, Some(resources.devices));
+            let fits = output.check_fit(shape, made);
             fits.with_context(|| sentences.undone())?;
         }
     }

@@ -3,14 +3,20 @@
 
 use crate::axes::file as hyperstack;
 use crate::contract::{grey, made, outcome, refused, signed, stored, tag, words};
+use crate::formats::{format, written};
 use crate::stacks::{pages, stack};
 use crate::support::tiff::Build;
-use crate::support::{KINDS, Kind, SIZES, image, key};
+use crate::support::{KINDS, Kind, SIZES, folder, gpu, image, key, run};
+use anyhow::Result;
 use gpuimg::codec;
+use gpuimg::device::job::Job;
 use gpuimg::files::Source;
-use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::image::number::Number;
+use gpuimg::image::{Depth, HostMemory, Image, Samples, Shape};
 use gpuimg::metadata::Metadata;
 use gpuimg::ops::fit::Fit;
+use gpuimg::ops::{DeviceImage, depth};
+use gpuimg::timing::Timeline;
 
 fn fit(text: &str) -> Fit {
     text.parse().expect("a number of pixels")
@@ -217,9 +223,131 @@ fn what_cannot_be_made_smaller_is_refused() {
         )),
         [32768]
     );
-    let grey = Build::default().file(&grey(2, [1, 2, 3, 4]));
-    let args = ["normalize", "--fit", "1", "--device", "gpu"];
-    refused("in.tif", &grey, &args, "out.tif", "--fit has no kernel yet");
+}
+
+/// Averages, and samples of 8 bits, that a GPU makes of an image in its memory.
+#[test]
+fn every_kernel_on_small_images() {
+    let sizes = [(1, 1), (7, 5), (67, 66), (1, 300), (300, 1), (257, 33)];
+    let most = ["1", "2", "5", "30", "63", "64"];
+    let Some(gpu) = gpu(sizes.len() * 4 * 2 * 3 * most.len()) else {
+        return;
+    };
+    let on_gpu = |image: &Image, make: &dyn Fn(&DeviceImage, &mut Job) -> Result<DeviceImage>| {
+        let mut memory = HostMemory::from(image.clone().into_samples());
+        let shape = gpu.job(&mut memory, &mut Timeline::default(), |job| {
+            let (shape, samples) = (image.shape(), job.upload()?);
+            let made = make(&DeviceImage { shape, samples }, job)?;
+            job.download_first(&made.samples)?;
+            Ok(made.shape)
+        });
+        let shape = shape.expect("CUDA");
+        let bytes = memory[..shape.bytes()].to_vec();
+        match shape.depth {
+            Depth::Eight => Image::new(shape, Samples::from(bytes)),
+            _ => {
+                let words = bytes.chunks_exact(2);
+                let words = words.map(|pair| u16::from_ne_bytes([pair[0], pair[1]]));
+                Image::new(shape, Samples::from(words.collect::<Vec<_>>()))
+            }
+        }
+    };
+    let (mut fitted, mut narrowed) = (0, 0);
+    for (width, height) in sizes {
+        for channels in 1..=4 {
+            for depth in [Depth::Eight, Depth::Sixteen] {
+                for kind in [Kind::Noise, Kind::Extremes, Kind::Flat] {
+                    let image = image(width, height, channels, depth, kind);
+                    for most in most.map(fit) {
+                        let found = on_gpu(&image, &|image, job| most.cuda(image, job));
+                        assert_eq!(found, most.naive(&image), "{most:?} of {}", image.shape());
+                        fitted += 1;
+                    }
+                }
+            }
+            // Samples of channels that were stretched are below 256 already.
+            let low = image(width, height, channels, Depth::Sixteen, Kind::Noise);
+            let low = values(&low).into_iter().map(|v| v % 256);
+            let shape = Shape {
+                width,
+                height,
+                channels,
+                depth: Depth::Sixteen,
+            };
+            let low = Image::new(shape, Samples::from(low.collect::<Vec<u16>>()));
+            let high = image(width, height, channels, Depth::Sixteen, Kind::Noise);
+            let (flat, wide) = (
+                (Number::Whole(3), Number::Whole(3)),
+                (Number::Whole(3), Number::Whole(9)),
+            );
+            for (image, ranges) in [
+                (&high, &[][..]),
+                (&high, &[flat]),
+                (&low, &[wide]),
+                (&low, &[wide, flat, wide]),
+            ] {
+                let found = on_gpu(image, &|image, job| {
+                    depth::narrow_on_gpu(image, ranges, job)
+                });
+                let expected = depth::narrow(image.clone(), ranges, u16::MAX);
+                assert_eq!(found, expected, "{ranges:?} of {shape}");
+                narrowed += 1;
+            }
+        }
+    }
+    assert_eq!((fitted, narrowed), (6 * 4 * 2 * 3 * 6, 6 * 4 * 4));
+}
+
+/// From file to file: large enough to be decoded on the GPU, and to be compressed there where the image stays
+/// large; one by one and as a batch.
+#[test]
+fn previews_on_a_gpu_are_those_of_the_cpu() {
+    let Some(_) = gpu(2 * 6 * 2) else { return };
+    for channels in [1, 3] {
+        let picture = image(1531, 1201, channels, Depth::Sixteen, Kind::Noise);
+        let plain = written(format("png"), &[picture.clone()], &Metadata::default()).unwrap();
+        let tiff = Build::default().file(&picture);
+        let root = folder(&[("in/a.png", &plain), ("in/b.tif", &tiff)]);
+        let cases: [&[&str]; 6] = [
+            &[
+                "normalize",
+                "--depth",
+                "8",
+                "--clip",
+                "1:99",
+                "--fit",
+                "400",
+            ],
+            &["normalize", "--depth", "8"],
+            &["normalize", "--depth", "8", "--to", "5:99", "--fit", "1400"],
+            &["rotate", "90", "--depth", "8", "--fit", "1200"],
+            &["flip", "horizontal", "--fit", "50"],
+            &[
+                "run",
+                "normalize + rotate 90",
+                "--depth",
+                "8",
+                "--fit",
+                "700",
+            ],
+        ];
+        for (number, words) in cases.into_iter().enumerate() {
+            for device in ["cpu", "gpu"] {
+                let out = format!("{number}-{device}");
+                let more = ["in", &out, "--format", "png", "--device", device];
+                let args = [words, &more].concat();
+                let done = run(root.path(), &args, &[]);
+                assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+            }
+            for name in ["a.png", "b.png"] {
+                let made = |device: &str| {
+                    let path = root.path().join(format!("{number}-{device}/{name}"));
+                    read(&std::fs::read(path).unwrap())
+                };
+                assert!(made("gpu") == made("cpu"), "{words:?}, {name}");
+            }
+        }
+    }
 }
 
 /// Cells in the dark: 99.9 % of the samples are 0, and both percentiles as well.

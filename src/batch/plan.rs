@@ -124,7 +124,7 @@ impl Batch<'_> {
             chain::check(ops, *shape, wanted, undone)?;
             if let Some(template) = self.template {
                 let made = chain::made(ops, shape.depth);
-                let fits = template.check_fit(shape, made, None);
+                let fits = template.check_fit(shape, made);
                 fits.with_context(|| undone(chain::verb(self.ops)))?;
             }
         }

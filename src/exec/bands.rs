@@ -301,6 +301,10 @@ fn measured(
     if statistic == Statistic::None {
         return Ok(Statistics::None);
     }
+    if statistic.is_of_whole(&shape) {
+        let why = "percentiles of samples of 32 bits are found in the whole image at once";
+        return Err(anyhow!(why).context(NoMemory));
+    }
     let plan = Plan::new(shape, Access::Reduction)?;
     on_gpu(&plan, (&[], memory), bytes, gpu, timeline, |image, job| {
         Ok((None, statistic.cuda(&image, job)?.on_host(job)?))

@@ -31,7 +31,7 @@ pub fn run_on_gpu(
     timeline: &mut Timeline,
 ) -> Result<OnGpu> {
     let shape = pixels.shape();
-    let (mut memory, resident) = staged(pixels)?;
+    let (mut memory, resident) = staged(pixels, form)?;
     let cuttable = resident.is_none();
     let whole = gpu.job(&mut memory, timeline, |job| {
         whole(tasks, uploaded(resident, shape, job)?, form, job)
@@ -100,7 +100,7 @@ pub(super) fn measure_on_gpu(
     timeline: &mut Timeline,
 ) -> Result<Statistics> {
     let shape = pixels.shape();
-    let (mut memory, resident) = staged(pixels)?;
+    let (mut memory, resident) = staged(pixels, Form::Device)?;
     let cuttable = resident.is_none();
     let statistics = gpu.job(&mut memory, timeline, |job| {
         let image = uploaded(resident, shape, job)?;
@@ -119,11 +119,18 @@ pub(super) fn measure_on_gpu(
     }
 }
 
-/// The host memory of an image, and the device image if the pixels are already on the GPU.
-fn staged(pixels: Pixels) -> Result<(HostMemory, Option<DeviceImage>)> {
+/// The host memory of an image, and the device image if the pixels are already on the GPU. The memory is
+/// empty where they come from there and the result stays there.
+pub(super) fn staged(pixels: Pixels, form: Form) -> Result<(HostMemory, Option<DeviceImage>)> {
     match pixels {
         Pixels::Host(image) => Ok((image.into_samples().into(), None)),
-        Pixels::Device(image) => Ok((Samples::any(&image.shape)?.into(), Some(image))),
+        Pixels::Device(image) => {
+            let samples = match form {
+                Form::Device => Samples::from(Vec::<u8>::new()),
+                Form::Samples | Form::Png => Samples::any(&image.shape)?,
+            };
+            Ok((samples.into(), Some(image)))
+        }
         Pixels::Deflated(_) => bail!("the image is compressed already"),
     }
 }
@@ -149,7 +156,7 @@ fn whole(
     job: &mut Job,
 ) -> Result<Executed<Delivered>> {
     let (result, measured) = queued(tasks, image, job)?;
-    let result = result.try_map(|image| Delivered::from_device(&image, form, job))?;
+    let result = result.try_map(|image| Delivered::from_device(image, form, job))?;
     let mut summary = Summary::default();
     for (task, own) in tasks.iter().zip(measured) {
         let own = own.on_host(job)?;

@@ -38,6 +38,8 @@ pub enum Form {
     Samples,
     /// Deflated for a PNG, if a GPU makes the result.
     Png,
+    /// Samples in the memory of the GPU that made the result, for what is still to be done to it.
+    Device,
 }
 
 /// The result that a GPU left in the memory of its job.
@@ -46,17 +48,21 @@ pub(super) enum Delivered {
     Samples(Shape),
     /// The deflated segments of a PNG.
     Png(Segments),
+    /// Nothing: the samples stay in device memory.
+    Device(DeviceImage),
 }
 
 impl Delivered {
-    /// Copies an image from the device to the job's memory, in the requested form.
-    pub fn from_device(image: &DeviceImage, form: Form, job: &mut Job) -> Result<Delivered> {
+    /// Copies an image from the device to the job's memory, in the requested form, if it is to leave
+    /// the device.
+    pub fn from_device(image: DeviceImage, form: Form, job: &mut Job) -> Result<Delivered> {
         match form {
             Form::Samples => {
                 job.download_first(&image.samples)?;
                 Ok(Delivered::Samples(image.shape))
             }
-            Form::Png => Ok(Delivered::Png(png::compress(image, job)?)),
+            Form::Png => Ok(Delivered::Png(png::compress(&image, job)?)),
+            Form::Device => Ok(Delivered::Device(image)),
         }
     }
 
@@ -71,6 +77,7 @@ impl Delivered {
             }
             Delivered::Samples(shape) => Pixels::Host(memory.into_image(shape)),
             Delivered::Png(segments) => Pixels::Deflated(Deflated::new(segments, memory)),
+            Delivered::Device(image) => Pixels::Device(image),
         })
     }
 }

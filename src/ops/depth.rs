@@ -1,8 +1,11 @@
-//! Conversion from 8 to 16 bits and back, on the CPU, for `--depth`.
+//! Conversion from 8 to 16 bits and back, for `--depth`; to 16 on the CPU.
 
-use super::never_wide;
+use super::{DeviceImage, never_wide};
+use crate::device::cuda::Arg;
+use crate::device::job::Job;
 use crate::image::number::Number;
 use crate::image::{Depth, Image, Samples, Shape};
+use anyhow::Result;
 use rayon::prelude::*;
 
 /// Samples in a piece of parallel work.
@@ -38,10 +41,7 @@ pub fn narrow(image: Image, ranges: &[(Number, Number)], most: u16) -> Image {
     match image.samples() {
         Samples::U8(_) => image,
         Samples::U16(words) => {
-            let range = |colour: usize| ranges.get(colour).or(ranges.first());
-            let stretched: Vec<bool> = (0..shape.channels)
-                .map(|c| c < shape.colours() && range(c).is_some_and(|(min, max)| min < max))
-                .collect();
+            let stretched = stretched(&shape, ranges);
             let rounded = || match most {
                 // A division by a constant is several times as fast.
                 u16::MAX => mapped(words, |word| scaled(word, u16::MAX, 255) as u8),
@@ -68,6 +68,45 @@ pub fn narrow(image: Image, ranges: &[(Number, Number)], most: u16) -> Image {
         }
         Samples::U32(_) => never_wide!(),
     }
+}
+
+/// As `narrow` of values from 0 to 65535, of an image on a GPU.
+///
+/// # Errors
+/// Those of the GPU.
+pub fn narrow_on_gpu(
+    image: &DeviceImage,
+    ranges: &[(Number, Number)],
+    job: &mut Job,
+) -> Result<DeviceImage> {
+    let from = image.shape;
+    let shape = Shape {
+        depth: Depth::Eight,
+        ..from
+    };
+    let kept = stretched(&from, ranges).into_iter().enumerate();
+    let kept = kept.fold(0, |bits, (channel, is)| bits | u32::from(is) << channel);
+    let [kernel] = job.kernels("depth", ["narrow"], "")?;
+    let samples = job.alloc(shape.bytes())?;
+    let args = [
+        Arg::Buffer(&image.samples),
+        Arg::U64(from.samples() as u64),
+        Arg::Buffer(&samples),
+        Arg::U32(from.channels as u32),
+        Arg::U32(kept),
+    ];
+    let grid = u32::try_from(from.samples().div_ceil(2048))?;
+    let bytes = from.bytes() + shape.bytes();
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&kernel, grid, bytes as u64, &args) }?;
+    Ok(DeviceImage { shape, samples })
+}
+
+/// Whether each channel was stretched from one of the `ranges`, one for all colours or one for each.
+fn stretched(shape: &Shape, ranges: &[(Number, Number)]) -> Vec<bool> {
+    let range = |colour: usize| ranges.get(colour).or(ranges.first());
+    let is = |c| c < shape.colours() && range(c).is_some_and(|(min, max)| min < max);
+    (0..shape.channels).map(is).collect()
 }
 
 /// Scales alpha from 0..=`most` to 0..=65535, so that opaque pixels stay opaque where colours are

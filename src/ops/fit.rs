@@ -1,4 +1,4 @@
-//! `--fit`: makes an image smaller, on the CPU, by the exact average of the area that each new pixel
+//! `--fit`: makes an image smaller, by the exact average of the area that each new pixel
 //! covers.
 //!
 //! Exact definition: an image of w × h pixels whose longer side has more than N becomes one of
@@ -9,10 +9,13 @@
 //! `out = floor(Σ a(x)·b(y)·p(x, y) / (w·h) + 1/2)`, since Σ a = w and Σ b = h. The sums are whole
 //! numbers of at most 65535·w·h, so they can be made in any order, on any device.
 
-use super::{never_wide, with_samples};
+use super::{DeviceImage, never_wide, with_samples};
 use crate::device::cpu::Sample;
+use crate::device::cuda::Arg;
+use crate::device::job::Job;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::simd::per_level;
+use anyhow::Result;
 use rayon::prelude::*;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -95,6 +98,34 @@ impl Fit {
             Samples::U32(_) => never_wide!(),
         };
         Image::new(to, samples)
+    }
+
+    /// The same of an image on a GPU, queued on the job's stream.
+    ///
+    /// # Errors
+    /// Those of the GPU.
+    pub fn cuda(self, image: &DeviceImage, job: &mut Job) -> Result<DeviceImage> {
+        let (from, to) = (image.shape, self.output(image.shape));
+        let [kernel] = job.kernels("fit", ["fit"], &format!("u{}", from.depth.bits()))?;
+        let samples = job.alloc(to.bytes())?;
+        let covered = from.width.div_ceil(to.width);
+        let lanes = covered.next_power_of_two().min(32);
+        let args = [
+            Arg::Buffer(&image.samples),
+            Arg::U64(from.width as u64),
+            Arg::U64(from.height as u64),
+            Arg::U64(from.channels as u64),
+            Arg::Buffer(&samples),
+            Arg::U64(to.width as u64),
+            Arg::U64(to.height as u64),
+            Arg::U32(lanes as u32),
+        ];
+        let grid = u32::try_from((to.samples() * lanes).div_ceil(256))?;
+        let bytes = (from.bytes() + to.bytes()) as u64;
+        // SAFETY: the arguments are those of the kernel's header, and the sizes are the buffers'.
+        unsafe { job.launch(&kernel, grid, bytes, &args) }?;
+        let shape = to;
+        Ok(DeviceImage { shape, samples })
     }
 }
 

@@ -171,8 +171,8 @@ impl Operation for Normalize {
     }
 
     fn not_on_gpu(&self, shape: &Shape) -> Option<&'static str> {
-        if (self.clip.is_some() || !self.ignore.is_empty()) && shape.depth.is_wide() {
-            return Some("no kernel finds percentiles of samples of 32 bits");
+        if !self.ignore.is_empty() && shape.depth.is_wide() {
+            return Some("no kernel leaves samples of 32 bits out of ranges");
         }
         let looks = self.undo && shape.depth == Depth::Float;
         looks.then_some("no kernel finds whether all values are whole numbers, for --undo")

@@ -49,10 +49,9 @@ impl Statistic {
         }
     }
 
-    /// Why a GPU cannot measure it in an image of this shape, if so.
-    pub fn not_on_gpu(self, shape: &Shape) -> Option<&'static str> {
-        let selects = matches!(self, Statistic::Percentiles(..)) && shape.depth.is_wide();
-        selects.then_some("no kernel finds percentiles of samples of 32 bits")
+    /// Whether those of parts of an image of this shape cannot be joined.
+    pub fn is_of_whole(self, shape: &Shape) -> bool {
+        matches!(self, Statistic::Percentiles(..)) && shape.depth.is_wide()
     }
 
     /// The definition: serial and plain.
@@ -94,6 +93,9 @@ impl Statistic {
                 Statistics::Wide(wide::Extremes::on_gpu(image, job)?)
             }
             Statistic::MinMax => Statistics::OnDevice(DeviceExtremes::find(image, job)?),
+            Statistic::Percentiles(clip, each) if image.shape.depth.is_wide() => {
+                Statistics::Wide(wide::on_gpu::percentiles(image, clip, each, job)?)
+            }
             Statistic::Percentiles(..) => {
                 Statistics::Histogram(Histogram::count_on_gpu(image, job)?)
             }

@@ -16,7 +16,7 @@ use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
-use crate::image::{Depth, Image, Shape};
+use crate::image::{Image, Shape};
 use crate::metadata::Effect;
 use crate::simd::per_level;
 use crate::timing::Timeline;
@@ -72,11 +72,6 @@ impl Operation for Sum {
         Ok(())
     }
 
-    fn not_on_gpu(&self, shape: &Shape) -> Option<&'static str> {
-        let wide = shape.depth.is_wide();
-        wide.then_some("sum has no kernel for samples of 32 bits yet")
-    }
-
     fn work(&self, shape: &Shape) -> Work {
         Work::moving(shape.bytes())
     }
@@ -90,8 +85,13 @@ impl Bound for Sum {
     fn naive(&self, image: &Image) -> Result<OpResult> {
         let shape = image.shape();
         if shape.depth.is_wide() {
-            let extremes = wide::Extremes::naive(image);
-            return self.of_wide(image, &extremes, wide::sum::naive);
+            let sums = wide::sum::naive(
+                wide::samples(image)?,
+                shape.channels,
+                shape.depth,
+                self.stand_in(),
+            );
+            return self.of_wide(shape, &wide::Extremes::naive(image), sums);
         }
         let (mut sums, mut ranges) = (vec![0; shape.channels], vec![(u16::MAX, 0); shape.channels]);
         with_samples!(image.samples(), samples => for (i, sample) in samples.iter().enumerate() {
@@ -111,10 +111,11 @@ impl Bound for Sum {
                 true => wide::Extremes::cpu(&image, timeline),
                 false => wide::Extremes::default(),
             };
-            let bytes = shape.bytes() as u64;
-            return timeline.host("sum", bytes, || {
-                self.of_wide(&image, &extremes, wide::sum::cpu)
+            let samples = wide::samples(&image)?;
+            let sums = timeline.host("sum", shape.bytes() as u64, || {
+                wide::sum::cpu(samples, shape.channels, shape.depth, self.stand_in())
             });
+            return self.of_wide(shape, &extremes, sums);
         }
         let lanes = timeline.host(
             "sum",
@@ -135,6 +136,14 @@ impl Bound for Sum {
 
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
         let shape = image.shape;
+        if shape.depth.is_wide() {
+            let extremes = match self.all {
+                true => wide::Extremes::on_gpu(&image, job)?,
+                false => wide::Extremes::default(),
+            };
+            let sums = wide::on_gpu::sums(&image, self.stand_in(), job)?;
+            return self.of_wide(shape, &extremes, sums);
+        }
         let bytes = shape.bytes() as u64;
         let form = shape.sample_form();
         let [sum] = job.kernels("sum", ["sum"], &form)?;
@@ -189,16 +198,18 @@ impl Sum {
         ))
     }
 
-    /// The result for samples of 32 bits, with the sums that `sums` gives of them.
-    fn of_wide(
+    /// What stands for samples that are no finite numbers; without `--nan` their sums are not told.
+    fn stand_in(&self) -> u32 {
+        wide::stand_in(self.nan).unwrap_or(0)
+    }
+
+    /// The result for samples of 32 bits.
+    fn of_wide<I>(
         &self,
-        image: &Image,
+        shape: Shape,
         extremes: &wide::Extremes,
-        sums: impl Fn(&[u32], usize, Depth, u32) -> Sums,
-    ) -> Result<OpResult> {
-        let shape = image.shape();
-        let nan = wide::stand_in(self.nan).unwrap_or(0);
-        let Sums { sums, odd } = sums(wide::samples(image)?, shape.channels, shape.depth, nan);
+        Sums { sums, odd }: Sums,
+    ) -> Result<OpResult<I>> {
         wide::check_odd(odd, self.nan)?;
         let channels = sums.into_iter().enumerate().map(|(channel, sum)| Total {
             sum,

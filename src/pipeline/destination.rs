@@ -2,7 +2,6 @@
 
 use super::errors::unwritten;
 use crate::codec::{self, Format};
-use crate::device::Devices;
 use crate::files::Target;
 use crate::image::{Depth, Shape};
 use crate::ops::fit::Fit;
@@ -45,12 +44,11 @@ impl Destination {
         self.fit.map_or(shape, |fit| fit.output(shape))
     }
 
-    /// Refuses a result of this depth, which cannot be made as small as asked for, and a GPU that is to
-    /// make it so.
+    /// Refuses a result of this depth, which cannot be made as small as asked for.
     ///
     /// # Errors
     /// The reason, and what to do.
-    pub fn check_fit(&self, shape: &Shape, made: Depth, devices: Option<&Devices>) -> Result<()> {
+    pub fn check_fit(&self, shape: &Shape, made: Depth) -> Result<()> {
         if self.fitted(*shape) == *shape {
             return Ok(());
         }
@@ -59,9 +57,6 @@ impl Destination {
             "--fit averages samples of 8 and 16 bits, and these are {made} (normalize makes 16 bits of \
              them)"
         );
-        if let Some(devices) = devices {
-            devices.only_cpu("--fit has no kernel yet")?;
-        }
         Ok(())
     }
 

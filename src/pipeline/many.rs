@@ -99,7 +99,7 @@ impl<'a> Many<'a> {
                 let wanted = (output.depth, output.auto_orient);
                 chain::check(ops, *shape, wanted, |verb| sentences.not(verb))?;
                 let made = chain::made(ops, shape.depth);
-                let fits = output.check_fit(shape, made, Some(resources.devices));
+                let fits = output.check_fit(shape, made);
                 fits.with_context(|| sentences.undone())?;
                 (format.check_name(&output.path, shape))
                     .with_context(|| unwritten(&output.path))?;

@@ -1,13 +1,15 @@
 //! The smallest and the largest finite sample of each channel, and how many samples are no finite
 //! numbers.
 
-use super::{LANES, check_odd, is_odd, samples, select};
+use super::select::{self, Channels, Half};
+use super::{LANES, check_odd, is_odd, samples};
 use crate::device::cpu;
-use crate::image::{Depth, Image, Values, number};
+use crate::image::{Depth, Image, Shape, Values, number};
 use crate::ops::histogram::Clip;
 use crate::simd::per_level;
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
+use std::convert::Infallible;
 
 /// Two samples of each channel that has a range of its own, or of all colours: the smallest and the
 /// largest finite ones, or those at two percentiles. `min > max` where none is finite.
@@ -33,23 +35,26 @@ fn joined(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
     (a.0.min(b.0), a.1.max(b.1))
 }
 
-/// The range between percentiles, or from the smallest to the largest sample where both are the same
-/// and those are not; then with the percentiles and these extremes.
+/// Whether two percentiles are one value; sign does not matter for that.
+fn collapses(depth: Depth, clipped: Option<(u32, u32)>) -> bool {
+    let values = Values {
+        depth,
+        signed: false,
+    };
+    clipped.is_some_and(|range| is_flat(values, range))
+}
+
+/// The range between percentiles, or the `whole` one from the smallest to the largest sample where the
+/// percentiles are one value and those are not; then with the percentiles and these extremes.
 fn uncollapsed(
     depth: Depth,
     clipped: Option<(u32, u32)>,
     whole: impl FnOnce() -> Option<(u32, u32)>,
 ) -> ((u32, u32), Option<Collapsed>) {
-    // No sign: whether two samples are equal does not depend on it.
-    let values = Values {
-        depth,
-        signed: false,
-    };
-    let Some((at, _)) = clipped.filter(|range| is_flat(values, *range)) else {
-        return (clipped.unwrap_or(NONE), None);
-    };
-    match whole().filter(|range| !is_flat(values, *range)) {
-        Some((min, max)) => ((min, max), Some((at, min, max))),
+    let collapsed = clipped.filter(|_| collapses(depth, clipped));
+    let whole = collapsed.and_then(|_| whole());
+    match collapsed.zip(whole.filter(|_| !collapses(depth, whole))) {
+        Some(((at, _), (min, max))) => ((min, max), Some((at, min, max))),
         None => (clipped.unwrap_or(NONE), None),
     }
 }
@@ -138,35 +143,57 @@ impl Extremes {
     ) -> Extremes {
         let shape = image.shape();
         let samples = samples(image).unwrap_or_default();
-        timeline.host("select", 2 * shape.bytes() as u64, || {
-            let channels = |first, count| select::Channels {
-                all: shape.channels,
-                first,
-                count,
+        let counts = |channels, half| -> Result<_, Infallible> {
+            Ok(select::counts(samples, shape.depth, channels, half))
+        };
+        let Ok(found) = timeline.host("select", 2 * shape.bytes() as u64, || {
+            Extremes::selected(&shape, clip, per_channel, counts)
+        });
+        found
+    }
+
+    /// The same of an image of this shape whose samples `counts` counts.
+    ///
+    /// # Errors
+    /// Those of `counts`.
+    pub(super) fn selected<E>(
+        shape: &Shape,
+        clip: Clip,
+        per_channel: bool,
+        mut counts: impl FnMut(Channels, Half) -> Result<Vec<u64>, E>,
+    ) -> Result<Extremes, E> {
+        let channels = |first, count| Channels {
+            all: shape.channels,
+            first,
+            count,
+        };
+        let mut found = Extremes {
+            odd: shape.samples() as u64,
+            percentiles: true,
+            ..Extremes::default()
+        };
+        let ranges = match per_channel {
+            true => (0..shape.colours()).map(|c| channels(c, 1)).collect(),
+            false => vec![channels(0, shape.colours())],
+        };
+        for channels in ranges {
+            let upper = counts(channels, Half::Upper)?;
+            found.odd -= upper.iter().sum::<u64>();
+            let mut between = |clip| select::between(&upper, clip, |half| counts(channels, half));
+            let clipped = between(clip)?;
+            let whole = match collapses(shape.depth, clipped) {
+                true => between(Clip::NONE)?,
+                false => None,
             };
-            let of = |channels| {
-                let between = |clip| select::percentiles(samples, shape.depth, channels, clip);
-                let found = between(clip);
-                let range = uncollapsed(shape.depth, found.range, || between(Clip::NONE).range);
-                (range, found.odd)
-            };
-            let found: Vec<_> = match per_channel {
-                true => (0..shape.colours()).map(|c| of(channels(c, 1))).collect(),
-                false => vec![of(channels(0, shape.colours()))],
-            };
-            let colours = found.iter().map(|(_, odd)| odd).sum::<u64>();
-            let alpha = match shape.has_alpha() {
-                true => select::odd(samples, shape.depth, channels(shape.colours(), 1)),
-                false => 0,
-            };
-            let (ranges, collapsed) = found.into_iter().map(|(range, _)| range).unzip();
-            Extremes {
-                ranges,
-                odd: colours + alpha,
-                percentiles: true,
-                collapsed,
-            }
-        })
+            let (range, collapsed) = uncollapsed(shape.depth, clipped, || whole);
+            found.ranges.push(range);
+            found.collapsed.push(collapsed);
+        }
+        if shape.has_alpha() {
+            let alpha = counts(channels(shape.colours(), 1), Half::Upper)?;
+            found.odd -= alpha.iter().sum::<u64>();
+        }
+        Ok(found)
     }
 
     /// Joins those of another page of the same kind.

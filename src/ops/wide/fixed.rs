@@ -23,7 +23,7 @@ impl Fixed {
         }
     }
 
-    /// `mantissa`·2^(`exponent` − 149), for exponents up to 253.
+    /// `mantissa`·2^(`exponent` − 149), for exponents up to 285.
     pub(super) fn of(mantissa: u64, exponent: u32) -> Fixed {
         let mut limbs = [0; LIMBS];
         let (limb, shift) = ((exponent / 64) as usize, exponent % 64);

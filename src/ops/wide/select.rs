@@ -11,11 +11,11 @@ use rayon::prelude::*;
 const PART: usize = 12 << 17;
 
 /// Bins of half a sample.
-const BINS: usize = 1 << 16;
+pub(super) const BINS: usize = 1 << 16;
 
 /// Which samples of a pixel count.
 #[derive(Clone, Copy)]
-pub(super) struct Channels {
+pub struct Channels {
     /// Samples a pixel.
     pub all: usize,
     /// The first that counts.
@@ -24,55 +24,54 @@ pub(super) struct Channels {
     pub count: usize,
 }
 
-/// What was found.
-pub(super) struct Found {
-    /// The samples at both ranks; `None` if none is finite.
-    pub range: Option<(u32, u32)>,
-    /// How many samples are no finite numbers.
-    pub odd: u64,
+/// By what finite samples are counted.
+#[derive(Clone, Copy)]
+pub enum Half {
+    /// By their upper 16 bits.
+    Upper,
+    /// Those with these upper bits, by their lower 16.
+    LowerOf(u32),
 }
 
-/// The finite samples at the percentiles of `clip`.
-pub(super) fn percentiles(samples: &[u32], depth: Depth, channels: Channels, clip: Clip) -> Found {
-    let finite = |sample: u32| !is_odd(depth, sample);
-    let upper = counts(samples, channels, |sample| {
-        finite(sample).then_some(sample >> 16)
-    });
+/// The finite samples at the percentiles of `clip`, where `upper` has the counts by their upper halves and
+/// `counts` makes others; `None` if none is finite.
+///
+/// # Errors
+/// Those of `counts`.
+pub(super) fn between<E>(
+    upper: &[u64],
+    clip: Clip,
+    mut counts: impl FnMut(Half) -> Result<Vec<u64>, E>,
+) -> Result<Option<(u32, u32)>, E> {
     let count = upper.iter().sum::<u64>();
-    let pixels = samples.len() / channels.all;
-    let odd = (pixels * channels.count) as u64 - count;
     if count == 0 {
-        return Found { range: None, odd };
+        return Ok(None);
     }
-    let ranks = clip.ranks(count);
-    let at = |rank: u64| {
-        let (high, before) = bin(&upper, rank);
-        let lower = counts(samples, channels, |sample| {
-            (finite(sample) && sample >> 16 == high).then_some(sample & 0xffff)
-        });
-        high << 16 | bin(&lower, rank - before).0
+    let mut at = |rank: u64| -> Result<u32, E> {
+        let (high, before) = bin(upper, rank);
+        let lower = counts(Half::LowerOf(high))?;
+        Ok(high << 16 | bin(&lower, rank - before).0)
     };
-    Found {
-        range: Some((at(ranks.0), at(ranks.1))),
-        odd,
-    }
+    let (low, high) = clip.ranks(count);
+    Ok(Some((at(low)?, at(high)?)))
 }
 
-/// How many samples are no finite numbers.
-pub(super) fn odd(samples: &[u32], depth: Depth, channels: Channels) -> u64 {
-    let pixels = samples.par_chunks_exact(channels.all);
-    let of_pixel = |pixel: &[u32]| {
-        let counted = &pixel[channels.first..channels.first + channels.count];
-        counted
-            .iter()
-            .filter(|&&sample| is_odd(depth, sample))
-            .count() as u64
-    };
-    pixels.map(of_pixel).sum()
+/// How many finite samples fall into each bin, counted on all cores.
+pub(super) fn counts(samples: &[u32], depth: Depth, channels: Channels, half: Half) -> Vec<u64> {
+    let finite = |sample: u32| !is_odd(depth, sample);
+    match half {
+        Half::Upper => {
+            let bin = |sample: u32| finite(sample).then_some(sample >> 16);
+            counted(samples, channels, bin)
+        }
+        Half::LowerOf(high) => counted(samples, channels, |sample| {
+            (finite(sample) && sample >> 16 == high).then_some(sample & 0xffff)
+        }),
+    }
 }
 
 /// How many samples fall into each bin.
-fn counts(
+fn counted(
     samples: &[u32],
     channels: Channels,
     bin: impl Fn(u32) -> Option<u32> + Sync,

@@ -69,9 +69,6 @@ pub fn narrow(
         return Ok(pixels);
     }
     let most = metadata.maxval.unwrap_or(Depth::Sixteen.full());
-    let image = processor.executor.on_host(pixels)?;
-    let bytes = 3 * from.samples() as u64;
-    let timeline = &mut processor.executor.timeline;
-    let narrow = || depth::narrow(image, ranges, most);
-    Ok(Pixels::Host(timeline.host("narrow", bytes, narrow)))
+    let narrowed = processor.executor.narrow(pixels, ranges, most);
+    narrowed.map_err(|error| processor.sentences.failed(error))
 }

@@ -21,10 +21,8 @@ pub fn reduce(
     if to == from {
         return Ok(pixels);
     }
-    let image = processor.executor.on_host(pixels)?;
-    let bytes = (from.bytes() + to.bytes()) as u64;
-    let timeline = &mut processor.executor.timeline;
-    let image = timeline.host("fit", bytes, || fit.cpu(image));
+    let reduced = processor.executor.reduce(fit, pixels);
+    let reduced = reduced.map_err(|error| processor.sentences.failed(error))?;
     let transform = Transform {
         effect: Effect::Reduced,
         from,
@@ -33,5 +31,5 @@ pub fn reduce(
         whole: true,
     };
     codec::metadata::follow(metadata, &transform, diagnostics);
-    Ok(Pixels::Host(image))
+    Ok(reduced)
 }

@@ -3,7 +3,7 @@
 
 use super::{Page, PageProcessor, write};
 use crate::exec::{Pixels, png_decode};
-use crate::image::{Image, Shape};
+use crate::image::{Depth, Image, Shape};
 use crate::metadata::Diagnostics;
 use crate::ops::Operation;
 use anyhow::{Context, Result};
@@ -56,9 +56,11 @@ fn decode_on_gpu(
 ) -> Result<Option<Page>> {
     let output = processor.output.map(|(output, _)| output);
     let shape = processor.reader.shape();
+    let widens =
+        |wanted: Option<Depth>| wanted.is_some_and(|wanted| wanted.bits() > shape.depth.bits());
     if !processor.reader.gives_packed()
         || processor.reader.pages().len() > 1
-        || output.is_some_and(|output| output.auto_orient || output.depth.is_some())
+        || output.is_some_and(|output| output.auto_orient || widens(output.depth))
         || shape.pixels() < png_decode::MIN_PIXELS
         || processor.source.len() < png_decode::MIN_BYTES
     {

@@ -18,8 +18,14 @@ pub fn encode(
     let Some(((output, _), writer)) = processor.output.zip(processor.writer.as_mut()) else {
         return Ok(());
     };
-    processor.last = page.pixels.shape().bytes() as u64;
-    let written = match page.pixels {
+    let shape = page.pixels.shape();
+    processor.last = shape.bytes() as u64;
+    let form = match writer.is_for_gpu() && shape.pixels() >= WORTH_COMPRESSING {
+        true => Form::Png,
+        false => Form::Samples,
+    };
+    let pixels = processor.executor.delivered(page.pixels, form);
+    let written = match pixels.map_err(|error| processor.sentences.failed(error))? {
         Pixels::Deflated(deflated) => {
             processor.since = Instant::now();
             writer.deflated(&deflated, page.metadata, effect, diagnostics)
@@ -43,15 +49,19 @@ pub fn tell_written(processor: &mut PageProcessor) {
     }
 }
 
-/// The form in which a GPU returns the result: deflated, if the output is a PNG whose samples
-/// need no change any more, else as samples.
+/// Pixels of an image that a GPU compresses rather than the host, where it has made it smaller.
+const WORTH_COMPRESSING: usize = 1 << 20;
+
+/// The form in which a GPU returns the result: it stays there if its samples still need a change, or is
+/// deflated if the output is a PNG.
 pub fn form(processor: &PageProcessor, shape: Shape) -> Form {
     let output = processor.output.map(|(output, _)| output);
     let depth = output.and_then(|output| output.depth);
     let narrows = depth == Some(Depth::Eight) && shape.depth == Depth::Sixteen;
     let changes = narrows || output.is_some_and(|output| output.fitted(shape) != shape);
     match &processor.writer {
-        Some(writer) if writer.is_for_gpu() && !changes => Form::Png,
+        _ if changes => Form::Device,
+        Some(writer) if writer.is_for_gpu() => Form::Png,
         _ => Form::Samples,
     }
 }
