@@ -1,10 +1,11 @@
 """Runs what `tests/mutants.py --build` has built. Python's standard library is all that is needed.
 
-Each test is run by itself, first without a change, and then with every mutant of a function that the test reaches, beginning with tests
-that are quick and reach little, until one fails. A test that fails without a change is named and left out. Each test has two cores,
-a folder for temporary files, and a limit of memory. A test that takes much longer than without a change hangs, which is noticed too.
+Each test is run by itself, first without a change, and then with mutants of a function that the test reaches. Those that reach least are
+asked, as many as take TOGETHER seconds, the quick ones first, until one fails. A test that fails without a change is named and
+left out. Each has two cores, a folder for temporary files, and a limit of memory. A test that takes much longer than without a change
+hangs, which is noticed too.
 
-Environment: SECONDS, after which no further mutant is begun; JOBS, tests at a time (a core each by default).
+Environment: MUTANTS_SECONDS, after which no further mutant is begun; MUTANTS_JOBS, tests at a time (one a core by default).
 """
 
 import gzip
@@ -23,9 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Of tests/main.rs: those whose result hangs on time or on a signal, which many tests at once disturb, or that need other programs.
 LEFT_OUT = "bench bench_claims driver kills mutations power schemas signals simd soak terminal version watch".split()
-# Seconds: a test that takes longer is not asked; the tests of a mutant take no longer together; a test hangs after so many more than
-# PATIENCE times what it takes without a change.
-LONGEST, TOGETHER, PATIENCE, MORE = 15, 30, 5, 10
+# Seconds: a test that takes longer than the first is not asked, and the tests of a mutant take no longer together than the second. A
+# test hangs after so many more than PATIENCE times what it takes without a change.
+LONGEST, TOGETHER, PATIENCE, MORE = 40, 50, 4, 10
 MEMORY, FILE = 16 << 30, 1 << 30
 
 
@@ -40,6 +41,8 @@ def passes(program, test, patience, **environment):
     """Whether a test passes, and the seconds it took."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
+        # Some tests run the program as another user.
+        os.chmod(temporary, 0o755)
         environment = os.environ | environment | {"TMPDIR": temporary, "RUST_BACKTRACE": "0"}
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         run = subprocess.Popen([program, "--exact", test], env=environment, cwd=ROOT, start_new_session=True, **quiet)
@@ -69,15 +72,22 @@ def change(task):
     mutant, tests, end = task
     if time.time() > end:
         return mutant, None, -1
-    spent, asked = 0, 0
-    for program, test, seconds in tests:
-        if asked and spent + seconds > TOGETHER:
-            continue
-        good, took = passes(program, test, PATIENCE * seconds + MORE, MUTANT=str(mutant["number"]))
-        spent, asked = spent + took, asked + 1
+    for asked, (program, test, seconds) in enumerate(tests, 1):
+        good, _ = passes(program, test, PATIENCE * seconds + MORE, MUTANT=str(mutant["number"]))
         if not good:
             return mutant, test, asked
-    return mutant, None, asked
+    return mutant, None, len(tests)
+
+
+def chosen(tests):
+    """The tests that are asked about a function, of those that reach it: those that reach least, the quick ones first."""
+    seconds, some = 0, []
+    for test in sorted(tests, key=lambda it: it[3]):
+        seconds += test[2]
+        if some and seconds > TOGETHER:
+            break
+        some.append(test)
+    return [test[:3] for test in sorted(some, key=lambda it: it[2] * it[3])]
 
 
 def tests_of(program, left_out):
@@ -88,12 +98,13 @@ def tests_of(program, left_out):
 
 def run(folder, numbers):
     """Runs the mutants of these numbers, or all; says what became of each. The exit status."""
-    end = time.time() + float(os.environ.get("SECONDS", "1e9"))
+    end = time.time() + float(os.environ.get("MUTANTS_SECONDS", "1e9"))
     mutants = json.loads((folder / "mutants.json").read_text())
     mutants = [it for it in mutants if not numbers or it["number"] in numbers]
     cores = sorted(os.sched_getaffinity(0))
-    jobs = int(os.environ.get("JOBS", len(cores)))
+    jobs = int(os.environ.get("MUTANTS_JOBS", len(cores)))
     with tempfile.TemporaryDirectory() as unpacked:
+        os.chmod(unpacked, 0o755)
         programs = {}
         for kind in ("bin", "lib", "test"):
             programs[kind] = Path(unpacked, kind)
@@ -112,9 +123,9 @@ def run(folder, numbers):
                     print("not asked:", test, f"({seconds:.0f} s)" if good else "(fails without a change)", flush=True)
                     continue
                 for function in functions:
-                    by_function[function].append((seconds * len(functions), program, test, seconds))
+                    by_function[function].append((program, test, seconds, len(functions)))
             print(f"{len(tests)} tests without a change in {time.time() - start:.0f} s", flush=True)
-            tasks = [(it, [test[1:] for test in sorted(by_function[it["reached"]])], end) for it in mutants]
+            tasks = [(it, chosen(by_function[it["reached"]]), end) for it in mutants]
             # A run that ends early has taken some of every file.
             random.Random(0).shuffle(tasks)
             count = Counter()
