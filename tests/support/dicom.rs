@@ -63,7 +63,7 @@ impl Build {
         }
     }
 
-    fn element(&self, file: &mut Vec<u8>, tag: (u16, u16), kind: &[u8; 2], value: &[u8]) {
+    pub fn element(&self, file: &mut Vec<u8>, tag: (u16, u16), kind: &[u8; 2], value: &[u8]) {
         file.extend([self.number(tag.0), self.number(tag.1)].concat());
         let size = value.len() as u32;
         let is_long = [b"OW", b"OB", b"SQ", b"UN"].contains(&kind);

@@ -190,7 +190,9 @@ pub fn own_copy(folder: &Path) -> PathBuf {
 pub fn repository(name: &str) -> PathBuf {
     let root = std::env::var_os("GPUIMG_ROOT");
     let root = root.map_or(env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
-    root.join(name).canonicalize().expect("a file of the repository")
+    root.join(name)
+        .canonicalize()
+        .expect("a file of the repository")
 }
 
 /// The path of a file of `samples/`.

@@ -71,7 +71,9 @@ fn expected(stored: &[u8], kind: &str) -> u32 {
     if !kind.ends_with("be") {
         bytes.reverse();
     }
-    let value = bytes.iter().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
+    let value = bytes
+        .iter()
+        .fold(0u64, |value, &byte| value << 8 | u64::from(byte));
     match (kind.as_bytes()[0], bytes.len()) {
         (b'f', 4) => number::key(value as u32),
         (b'f', _) => number::key((f64::from_bits(value) as f32).to_bits()),

@@ -60,9 +60,16 @@ fn dicom() -> Vec<Vec<u8>> {
         ..Build::default()
     };
     // Places, a window, a slope.
-    let scaled = [(0x1050, "40"), (0x1051, "400"), (0x1052, "-1024"), (0x1053, "1")]
-        .into_iter()
-        .fold(scaled, |build, (element, text)| build.text((0x28, element), text));
+    let scaled = [
+        (0x1050, "40"),
+        (0x1051, "400"),
+        (0x1052, "-1024"),
+        (0x1053, "1"),
+    ]
+    .into_iter()
+    .fold(scaled, |build, (element, text)| {
+        build.text((0x28, element), text)
+    });
     let colours = |planar| Build {
         channels: 3,
         photometric: "RGB",
@@ -87,8 +94,15 @@ fn dicom() -> Vec<Vec<u8>> {
         wide.file(b"abcdefghijklmnopqrstuvwx", None),
     ];
     all.extend([false, true].map(|planar| colours(planar).file(b"abcdef", None)));
-    for syntax in [dicom_files::EXPLICIT, dicom_files::IMPLICIT, dicom_files::BIG] {
-        let build = Build { syntax, ..plain.clone() };
+    for syntax in [
+        dicom_files::EXPLICIT,
+        dicom_files::IMPLICIT,
+        dicom_files::BIG,
+    ] {
+        let build = Build {
+            syntax,
+            ..plain.clone()
+        };
         all.push(build.words(&[0, 1, 2, 300, 4000, 65535]));
     }
     let runs = [
@@ -97,13 +111,21 @@ fn dicom() -> Vec<Vec<u8>> {
         b"\xFB\x01\x80\x80\x02\0\x01\x02\xFE\x09",
     ]
     .concat();
-    let build = Build { syntax: dicom_files::RLE, ..plain.clone() };
+    let build = Build {
+        syntax: dicom_files::RLE,
+        ..plain.clone()
+    };
     all.push(build.file(b"", Some(&[b"", &runs])));
     let mut lossy = Vec::new();
     let encoder = image::codecs::jpeg::JpegEncoder::new(&mut lossy);
-    let encoded = image::ImageEncoder::write_image(encoder, &[77; 6], 3, 2, image::ExtendedColorType::L8);
+    let encoded =
+        image::ImageEncoder::write_image(encoder, &[77; 6], 3, 2, image::ExtendedColorType::L8);
     encoded.expect("memory takes every byte");
-    let build = Build { syntax: dicom_files::JPEG, bits: (8, 8), ..plain };
+    let build = Build {
+        syntax: dicom_files::JPEG,
+        bits: (8, 8),
+        ..plain
+    };
     all.push(build.file(b"", Some(&[b"", &lossy])));
     all.extend(lossless());
     all
@@ -124,7 +146,8 @@ fn lossless() -> Vec<Vec<u8>> {
                 long: predictor % 2 == 0,
                 apart: predictor > 4,
             };
-            let samples = (0..3 * 5 * channels as u16).map(|i| i.wrapping_mul(40_503) >> (16 - precision));
+            let samples =
+                (0..3 * 5 * channels as u16).map(|i| i.wrapping_mul(40_503) >> (16 - precision));
             let samples: Vec<u16> = samples.map(|it| it >> coder.shift << coder.shift).collect();
             let build = Build {
                 syntax: "1.2.840.10008.1.2.4.57",
@@ -156,13 +179,18 @@ fn volumes() -> Vec<Vec<u8>> {
     for (nrrd, meta) in types {
         for (endian, msb) in [("big", "True"), ("little", "False")] {
             let samples = [0; 96];
-            let head = format!("NRRD0004\n# a comment\ntype: {nrrd}\ndimension: 2\nsizes: 3 2\nencoding: raw\nendian: {endian}\n\n");
+            let head = format!(
+                "NRRD0004\n# a comment\ntype: {nrrd}\ndimension: 2\nsizes: 3 2\nencoding: raw\nendian: {endian}\n\n"
+            );
             all.push([head.as_bytes(), &samples].concat());
-            let head = format!("ObjectType = Image\nNDims = 2\nDimSize = 3 2\nElementType = {meta}\nBinaryDataByteOrderMSB = {msb}\nElementDataFile = LOCAL\n");
+            let head = format!(
+                "ObjectType = Image\nNDims = 2\nDimSize = 3 2\nElementType = {meta}\nBinaryDataByteOrderMSB = {msb}\nElementDataFile = LOCAL\n"
+            );
             all.push([head.as_bytes(), &samples].concat());
         }
     }
-    let cube = "NRRD0005\ntype: uint8\ndimension: 3\nsizes: 3 2 4\nencoding: raw\nspacings: 1 1 2\n";
+    let cube =
+        "NRRD0005\ntype: uint8\ndimension: 3\nsizes: 3 2 4\nencoding: raw\nspacings: 1 1 2\n";
     for more in [
         "kinds: RGB-color domain domain\n\n",
         "byte skip: -1\n\nany bytes",
@@ -172,8 +200,14 @@ fn volumes() -> Vec<Vec<u8>> {
     ] {
         all.push([cube.as_bytes(), more.as_bytes(), &[7; 24]].concat());
     }
-    for more in ["ElementNumberOfChannels = 2\n", "HeaderSize = -1\n", "CompressedData = False\n"] {
-        let head = format!("NDims = 3\nDimSize = 3 2 2\n{more}ElementType = MET_UCHAR\nElementDataFile = LOCAL\n");
+    for more in [
+        "ElementNumberOfChannels = 2\n",
+        "HeaderSize = -1\n",
+        "CompressedData = False\n",
+    ] {
+        let head = format!(
+            "NDims = 3\nDimSize = 3 2 2\n{more}ElementType = MET_UCHAR\nElementDataFile = LOCAL\n"
+        );
         all.push([head.as_bytes(), &[7; 24]].concat());
     }
     all
@@ -182,24 +216,62 @@ fn volumes() -> Vec<Vec<u8>> {
 /// FITS of every type, scaled, of three axes, and behind an empty first part.
 fn fits() -> Vec<Vec<u8>> {
     let block = |records: &[&str]| {
-        let text = records.iter().chain(&["END"]).map(|record| format!("{record:<80}"));
+        let text = records
+            .iter()
+            .chain(&["END"])
+            .map(|record| format!("{record:<80}"));
         let mut block = text.collect::<String>().into_bytes();
         block.resize(block.len().next_multiple_of(2880), b' ');
         block
     };
     let first = "SIMPLE  =                    T / conforms to FITS standard";
-    let sides = ["NAXIS1  =                    3", "NAXIS2  =                    2"];
+    let sides = [
+        "NAXIS1  =                    3",
+        "NAXIS2  =                    2",
+    ];
     let mut all = Vec::new();
     for bits in [8, 16, 32, -32, -64] {
         let bits = format!("BITPIX  = {bits:20}");
-        for zero in ["BZERO   =                32768", "BZERO   =                 -128", "BSCALE  =                  1.0"] {
-            let records = [first, &bits, "NAXIS   =                    2", sides[0], sides[1], zero, "DATAMAX = 9"];
+        for zero in [
+            "BZERO   =                32768",
+            "BZERO   =                 -128",
+            "BSCALE  =                  1.0",
+        ] {
+            let records = [
+                first,
+                &bits,
+                "NAXIS   =                    2",
+                sides[0],
+                sides[1],
+                zero,
+                "DATAMAX = 9",
+            ];
             all.push([block(&records), vec![0; 2880]].concat());
         }
-        let cube = [first, &bits, "NAXIS   =                    3", sides[0], sides[1], "NAXIS3  =                    2"];
+        let cube = [
+            first,
+            &bits,
+            "NAXIS   =                    3",
+            sides[0],
+            sides[1],
+            "NAXIS3  =                    2",
+        ];
         all.push([block(&cube), vec![0; 2880]].concat());
-        let empty = [first, &bits, "NAXIS   =                    0", "EXTEND  =                    T"];
-        let part = ["XTENSION= 'IMAGE   '", &bits, "NAXIS   =                    2", sides[0], sides[1], "PCOUNT  =                    0", "GCOUNT  =                    1"];
+        let empty = [
+            first,
+            &bits,
+            "NAXIS   =                    0",
+            "EXTEND  =                    T",
+        ];
+        let part = [
+            "XTENSION= 'IMAGE   '",
+            &bits,
+            "NAXIS   =                    2",
+            sides[0],
+            sides[1],
+            "PCOUNT  =                    0",
+            "GCOUNT  =                    1",
+        ];
         all.push([block(&empty), block(&part), vec![0; 2880]].concat());
     }
     all
@@ -208,12 +280,16 @@ fn fits() -> Vec<Vec<u8>> {
 /// Samples without a header, behind a line that says what they are.
 pub fn of_raw() -> Vec<Vec<u8>> {
     let types = [
-        "u8", "i8", "u16le", "u16be", "i16le", "i16be", "u32le", "u32be", "i32le", "i32be", "f32le",
-        "f32be", "f64le", "f64be",
+        "u8", "i8", "u16le", "u16be", "i16le", "i16be", "u32le", "u32be", "i32le", "i32be",
+        "f32le", "f32be", "f64le", "f64be",
     ];
     let mut all = Vec::new();
     for kind in types {
-        for line in [format!("3x2:{kind}"), format!("3x2x3:{kind}:2+5"), format!("2x2:{kind}+1")] {
+        for line in [
+            format!("3x2:{kind}"),
+            format!("3x2x3:{kind}:2+5"),
+            format!("2x2:{kind}+1"),
+        ] {
             all.push([line.as_bytes(), b"\n", &[0; 300]].concat());
         }
     }
