@@ -3,7 +3,7 @@
 //! once, in each of the ways that a GPU fails.
 
 use crate::batch::{pgm, tree};
-use crate::support::{binary, folder, skipped};
+use crate::support::{binary, folder, repository, skipped};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl Ran {
 pub fn driver() -> Option<&'static Path> {
     static DRIVER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let built = DRIVER.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver/libcuda.c");
+        let source = repository("tests/driver/libcuda.c");
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("driver");
         fs::create_dir_all(&folder).ok()?;
         // Under both names, of which the program tries the shorter one first.

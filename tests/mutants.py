@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Changes the source in one place at a time, and runs tests that should notice: a change that none notices is named, and fails this
-script. cargo-mutants lists the changes; all of them are compiled at once, in a copy of the source, and an environment variable
+"""Changes the source in one place at a time, and runs the tests that come by there: a change that none of them notices is named, and
+fails this script. cargo-mutants lists the changes; all of them are compiled at once, in a copy of the source, and an environment variable
 chooses one, so that a mutant costs a run of some tests and no build.
 
-  tests/mutants.py FILE...       some files, of those that SUITES names
-  tests/mutants.py               all of them
-  MUTANTS=100 tests/mutants.py   at most so many of each file, evenly spread
+  tests/mutants.py [FILE...]                  these files, or those that FILES names
+  tests/mutants.py --build FOLDER [FILE...]   only builds; what FOLDER then holds is enough for
+  tests/mutants.py --run FOLDER [NUMBER...]   another machine, with a copy of the checkout and without Rust; some mutants, or all
+  MUTANTS=100 tests/mutants.py                at most so many of each file, evenly spread
 
-Needs cargo-mutants (cargo install cargo-mutants --locked). What a survivor may be is explained in docs/PROOF.md.
+Building needs cargo-mutants (cargo install cargo-mutants --locked). How tests are run, and which, is in mutants_run.py; what a
+survivor may be is explained in docs/PROOF.md.
 """
 
+import gzip
 import json
 import os
 import re
@@ -17,35 +20,34 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from pathlib import Path
 
+import mutants_run
+
 ROOT = Path(__file__).resolve().parent.parent
-# The tests that are to notice a change: filters of the unit tests, and of tests/main.rs.
-OPS = (["ops::"], ["devices::", "laws::", "rounding::", "bands::"])
-SUITES = {
-    "src/ops/extremes.rs": OPS,
-    "src/ops/sum.rs": (["ops::"], ["devices::", "laws::", "records::", "wide::"]),
-    "src/ops/normalize.rs": (["ops::"], ["devices::", "laws::", "rounding::", "ranges::", "stacks::", "previews::", "wide::"]),
-    "src/ops/normalize/lanes.rs": OPS,
-    "src/ops/symmetry.rs": OPS,
-    "src/ops/symmetry/cpu.rs": OPS,
-    "src/ops/histogram.rs": (["ops::"], ["devices::", "laws::", "ranges::", "series::"]),
-    "src/codec/pnm.rs": (["codec::pnm"], ["pnm::", "formats::"]),
-    "src/codec/pnm/plain.rs": (["codec::pnm"], ["pnm::", "formats::"]),
-    "src/batch/journal.rs": (["batch::journal"], ["journal::", "resume::"]),
-    "src/batch/journal/history.rs": (["batch::journal"], ["journal::", "resume::"]),
-    "src/files/target.rs": (["files::"], ["inputs::", "sync::", "command::"]),
-    "src/metadata.rs": (["metadata::"], ["metadata::", "untrue::", "previews::", "formats::"]),
-    "src/memory_budget.rs": (["memory_budget::"], ["limits::"]),
-}
-# A run that takes so many times as long as without a change, and more seconds than these, hangs, which is noticed.
-PATIENCE = 6, 20
+FILES = """
+    src/ops/extremes.rs src/ops/sum.rs src/ops/normalize.rs src/ops/normalize/lanes.rs src/ops/symmetry.rs src/ops/symmetry/cpu.rs
+    src/ops/histogram.rs src/codec/pnm.rs src/codec/pnm/plain.rs src/batch/journal.rs src/batch/journal/*.rs src/files/*.rs
+    src/metadata.rs src/metadata/*.rs src/memory_budget.rs
+"""
+# What the source is given: `mutant(FUNCTION)` says which change is made, and, for who asks, that the function is reached.
 SWITCH = """
-/// The change that this run makes; 0 for none.
-pub(crate) fn mutant() -> u32 {
-    static MUTANT: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+/// The change that this run makes; 0 for none. The numbers of functions that are reached go to the file that MUTANTS_REACHED names.
+pub(crate) fn mutant(function: usize) -> u32 {
+    use std::sync::{OnceLock, atomic};
+    static MUTANT: OnceLock<u32> = OnceLock::new();
+    static REACHED: OnceLock<Option<std::fs::File>> = OnceLock::new();
+    static BEFORE: [atomic::AtomicBool; FUNCTIONS] = [const { atomic::AtomicBool::new(false) }; FUNCTIONS];
+    let file = REACHED.get_or_init(|| {
+        let path = std::env::var_os("MUTANTS_REACHED")?;
+        std::fs::OpenOptions::new().append(true).create(true).open(path).ok()
+    });
+    if let Some(mut file) = file.as_ref()
+        && !BEFORE[function].swap(true, atomic::Ordering::Relaxed)
+    {
+        let _ = std::io::Write::write_all(&mut file, format!("{function}\\n").as_bytes());
+    }
     *MUTANT.get_or_init(|| std::env::var("MUTANT").map_or(0, |it| it.parse().unwrap_or(0)))
 }
 """
@@ -60,7 +62,12 @@ def mutants_of(files):
     # A function that returns `impl Trait` has one type, and one body.
     found = [it for it in json.loads(run.stdout) if it.get("function") and "impl " not in it["function"]["return_type"]]
     each = [[it for it in found if it["file"] == file] for file in files]
-    return [it for inside in each for it in inside[:: max(1, -(-len(inside) // most))]]
+    found = [it for inside in each for it in inside[:: max(1, -(-len(inside) // most))]]
+    functions = {}
+    for number, mutant in enumerate(found, 1):
+        place = json.dumps([mutant["file"], mutant["function"]["span"]])
+        mutant["number"], mutant["reached"] = number, functions.setdefault(place, len(functions))
+    return found
 
 
 def offset(starts, place):
@@ -68,7 +75,7 @@ def offset(starts, place):
 
 
 def rewritten(text, mutants):
-    """The source with every function's bodies: its own, and one for each mutant."""
+    """The source with every function's bodies, its own and one for each mutant, and the mutants that are in it."""
     lines = text.splitlines(keepends=True)
     starts = [0]
     for line in lines:
@@ -77,6 +84,7 @@ def rewritten(text, mutants):
     for mutant in mutants:
         span = mutant["function"]["span"]
         functions[offset(starts, span["start"]), offset(starts, span["end"])].append(mutant)
+    there = []
     for (start, end), inside in sorted(functions.items(), reverse=True):
         # The body starts at the first brace outside of brackets.
         depth, body = 0, None
@@ -94,16 +102,18 @@ def rewritten(text, mutants):
                 continue
             changed = text[body:a] + mutant["replacement"] + text[b:end]
             arms.append(f"{mutant['number']} => // MUTANT {mutant['number']}\n{changed}\n")
+            there.append(mutant)
         if arms:
-            whole = "{ match crate::mutant() {\n" + "".join(arms) + f"_ => // MUTANT 0\n{text[body:end]}\n" + "} }"
+            switch = f"match crate::mutant({inside[0]['reached']})"
+            whole = f"{{ {switch} {{\n" + "".join(arms) + f"_ => // MUTANT 0\n{text[body:end]}\n" + "} }"
             text = text[:body] + whole + text[end:]
-    return text
+    return text, there
 
 
 def cargo(folder, *args):
     environment = os.environ | {"CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))}
-    command = ["cargo", *args, "--message-format=json", "--config", "profile.dev.package.gpuimg.opt-level=1"]
-    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    options = [arg for it in ("opt-level=1", "debug=0") for arg in ("--config", f"profile.dev.package.gpuimg.{it}")]
+    run = subprocess.run(["cargo", *args, "--message-format=json", *options], cwd=folder, env=environment, capture_output=True, text=True)
     messages = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
     return run, messages
 
@@ -117,12 +127,12 @@ def copy_source(folder):
 
 
 def test_programs(folder, *targets):
-    """The unit tests and tests/main.rs, built, or what is asked for; by `lib` and `test`."""
+    """The unit tests and tests/main.rs, built, or what is asked for, by `lib` and `test`; and by `bin` the program that tests run."""
     run, messages = cargo(folder, "test", "--no-run", *(targets or ["--lib", "--test", "main"]))
     if run.returncode:
         errors = [it["message"]["rendered"] for it in messages if (it.get("message") or {}).get("level") == "error"]
         sys.exit(f"the copy does not compile\n{''.join(errors)}{run.stderr}")
-    return {it["target"]["kind"][0]: it["executable"] for it in messages if it.get("executable") and it["profile"]["test"]}
+    return {it["target"]["kind"][0]: it["executable"] for it in messages if it.get("executable")}
 
 
 def broken(folder, messages):
@@ -145,59 +155,52 @@ def broken(folder, messages):
     return numbers, others
 
 
-def survives(number, folder, programs, suite, patience=None):
-    environment = os.environ | {"MUTANT": str(number), "RUST_BACKTRACE": "0"}
-    for program, filters in zip(programs, suite):
-        try:
-            run = subprocess.run([program, "--quiet", *filters], cwd=folder, env=environment, capture_output=True, timeout=patience)
-        except subprocess.TimeoutExpired:
-            return False
-        if run.returncode:
-            return False
-    return True
+def build(folder, files):
+    """The program, its tests and the list of mutants, packed into `folder`."""
+    mutants = mutants_of(files)
+    with tempfile.TemporaryDirectory() as source:
+        copy_source(source)
+        library = Path(source, "src/lib.rs")
+        functions = max((it["reached"] for it in mutants), default=0) + 1
+        library.write_text(library.read_text() + SWITCH.replace("FUNCTIONS", str(functions)))
+        while True:
+            there = []
+            for file in files:
+                text, inside = rewritten((ROOT / file).read_text(), [it for it in mutants if it["file"] == file])
+                Path(source, file).write_text(text)
+                there += inside
+            # Not `check`, for which all crates would be compiled in another way.
+            run, messages = cargo(source, "test", "--no-run", "--lib")
+            if run.returncode == 0:
+                break
+            numbers, others = broken(source, messages)
+            if not numbers:
+                sys.exit(f"mutants: the copy does not compile\n{''.join(others)}{run.stderr}")
+            print(f"mutants: {len(numbers)} do not compile", flush=True)
+            mutants = [it for it in there if it["number"] not in numbers]
+        folder.mkdir(parents=True, exist_ok=True)
+        for kind, program in test_programs(source).items():
+            stripped = Path(source, kind)
+            subprocess.run(["strip", "-o", stripped, program], check=True)
+            with open(stripped, "rb") as plain, gzip.open(folder / f"{kind}.gz", "wb", 6) as packed:
+                shutil.copyfileobj(plain, packed)
+    wanted = [{key: it[key] for key in ("number", "reached", "file", "name")} for it in there]
+    (folder / "mutants.json").write_text(json.dumps(wanted, indent=1))
+    print(f"mutants: {len(there)} in {len(files)} files", flush=True)
 
 
 def main():
-    files = sys.argv[1:] or list(SUITES)
-    unknown = [file for file in files if file not in SUITES]
-    if unknown:
-        sys.exit(f"mutants: no tests are named for {', '.join(unknown)}")
-    mutants = mutants_of(files)
-    for number, mutant in enumerate(mutants, 1):
-        mutant["number"] = number
+    args = sys.argv[1:]
+    if args[:1] == ["--run"]:
+        sys.exit(mutants_run.run(Path(args[1]), {int(it) for it in args[2:]}))
+    only_build = args[:1] == ["--build"]
+    named = args[2:] if only_build else args
+    files = named or sorted({str(it.relative_to(ROOT)) for pattern in FILES.split() for it in ROOT.glob(pattern)})
+    if only_build:
+        return build(Path(args[1]), files)
     with tempfile.TemporaryDirectory() as folder:
-        copy_source(folder)
-        library = Path(folder, "src/lib.rs")
-        library.write_text(library.read_text() + SWITCH)
-        while True:
-            for file in files:
-                inside = [it for it in mutants if it["file"] == file]
-                Path(folder, file).write_text(rewritten((ROOT / file).read_text(), inside))
-            # Not `check`, for which all crates would be compiled in another way.
-            run, messages = cargo(folder, "test", "--no-run", "--lib")
-            if run.returncode == 0:
-                break
-            numbers, others = broken(folder, messages)
-            if not numbers:
-                sys.exit(f"mutants: the copy does not compile\n{''.join(others)}{run.stderr}")
-            mutants = [it for it in mutants if it["number"] not in numbers]
-        built = test_programs(folder)
-        programs = [built["lib"], built["test"]]
-        patience = {}
-        for file in files:
-            start = time.monotonic()
-            if not survives(0, folder, programs, SUITES[file]):
-                sys.exit(f"mutants: the tests for {file} fail without a change")
-            patience[file] = max(PATIENCE[1], PATIENCE[0] * (time.monotonic() - start))
-        survivors = []
-        for mutant in mutants:
-            file = mutant["file"]
-            lives = survives(mutant["number"], folder, programs, SUITES[file], patience[file])
-            if lives:
-                survivors.append(mutant)
-            print("SURVIVES" if lives else "noticed", mutant["name"], flush=True)
-    print(f"mutants: {len(mutants)} in {len(files)} files, {len(survivors)} survive")
-    sys.exit(bool(survivors))
+        build(Path(folder), files)
+        sys.exit(mutants_run.run(Path(folder), set()))
 
 
 if __name__ == "__main__":

@@ -4,14 +4,14 @@
 use crate::batch::{JOURNAL, pgm};
 use crate::stacks::stack;
 use crate::support::schema::faults;
-use crate::support::{Kind, folder, image, run};
+use crate::support::{Kind, folder, image, repository, run};
 use crate::watch::Watch;
 use gpuimg::image::Depth;
 use gpuimg::metadata::Metadata;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const SCHEMAS: [&str; 9] = [
     "bench",
@@ -40,12 +40,7 @@ const OPTIONAL: [(&str, &str); 7] = [
 ];
 
 fn documents(name: &str) -> String {
-    let folder = std::env::var_os("GPUIMG_DOCS");
-    let folder = folder.map_or(
-        concat!(env!("CARGO_MANIFEST_DIR"), "/docs").into(),
-        PathBuf::from,
-    );
-    fs::read_to_string(folder.join(name)).expect("a document")
+    fs::read_to_string(repository("docs").join(name)).expect("a document")
 }
 
 fn schema(name: &str) -> Value {

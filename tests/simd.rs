@@ -1,6 +1,6 @@
 //! Levels of vector instructions: the same bytes at all of them, and what `GPUIMG_SIMD` takes.
 
-use crate::support::{folder, run};
+use crate::support::{folder, repository, run};
 use gpuimg::simd::Level;
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// Every file that a folder's verbs make, at one level.
 fn made(folder: &Path, level: &str) -> Vec<Vec<u8>> {
     let env = [("GPUIMG_SIMD", level)];
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    let samples = repository("samples");
     let mut all = Vec::new();
     for entry in fs::read_dir(samples).expect("samples") {
         let path = entry.expect("a name").path();

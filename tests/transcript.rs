@@ -6,7 +6,7 @@
 //! by `sh`; below stand the lines of both streams, and `[status N]` if N is not 0. `[..]` stands for any
 //! text in a line, and a line `...` for any lines.
 
-use crate::support::{binary, sample};
+use crate::support::{binary, repository, sample};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -130,8 +130,7 @@ fn the_transcript_is_true() {
         }
     }
     if std::env::var_os("TRANSCRIPT").is_some_and(|value| value == "write") {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transcript.txt");
-        return fs::write(path, now).expect("the transcript");
+        return fs::write(repository("tests/transcript.txt"), now).expect("the transcript");
     }
     assert!(wrong.is_empty(), "{wrong}");
     assert!(commands > 80, "{commands}");

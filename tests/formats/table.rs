@@ -2,13 +2,12 @@
 //! verbs, each tried on a file of every format.
 
 use super::{format, hostile, written};
-use crate::support::{Kind, folder, image, run};
+use crate::support::{Kind, folder, image, repository, run};
 use gpuimg::codec::FORMATS;
 use gpuimg::codec::format::Capabilities;
 use gpuimg::image::Depth;
 use gpuimg::metadata::Metadata;
 use std::fs;
-use std::path::Path;
 
 /// The sample types: name, depth, sign.
 const TYPES: [(&str, Depth, bool); 7] = [
@@ -40,8 +39,7 @@ const VERBS: [(&str, &str, &str, bool); 9] = [
 ];
 
 fn contract() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/CONTRACT.md");
-    fs::read_to_string(path).unwrap()
+    fs::read_to_string(repository("docs/CONTRACT.md")).unwrap()
 }
 
 /// A line for each format: what is read and written of each type.

@@ -3,7 +3,7 @@
 # compute-sanitizer where it is installed. Made part of a bundle by tests/gpu/bundle.sh.
 set -euo pipefail
 cd "$(dirname "$0")"
-export GPUIMG_REQUIRE_GPU=1 GPUIMG_BIN=$PWD/gpuimg GPUIMG_SAMPLES=$PWD/samples GPUIMG_DOCS=$PWD/docs
+export GPUIMG_REQUIRE_GPU=1 GPUIMG_BIN=$PWD/gpuimg GPUIMG_ROOT=$PWD
 ./tests --include-ignored --skip full_gpu
 # It takes all of the GPU's memory from whoever runs beside it.
 ./tests --ignored full_gpu

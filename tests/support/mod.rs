@@ -1,5 +1,7 @@
 //! Shared by the tests: images of every shape, runs of the program, and the GPU if there is one.
 
+pub mod dicom;
+pub mod lossless;
 pub mod png;
 pub mod schema;
 pub mod tiff;
@@ -183,14 +185,19 @@ pub fn own_copy(folder: &Path) -> PathBuf {
     program
 }
 
-/// The path of a file of `samples/`, a folder that `GPUIMG_SAMPLES` can move.
+/// The path of a file or folder of the repository: of the one that was built, or of the one at
+/// `GPUIMG_ROOT` on a machine where that is not.
+pub fn repository(name: &str) -> PathBuf {
+    let root = std::env::var_os("GPUIMG_ROOT");
+    let root = root.map_or(env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    root.join(name)
+        .canonicalize()
+        .expect("a file of the repository")
+}
+
+/// The path of a file of `samples/`.
 pub fn sample(name: &str) -> PathBuf {
-    let folder = std::env::var_os("GPUIMG_SAMPLES");
-    let folder = folder.map_or(
-        concat!(env!("CARGO_MANIFEST_DIR"), "/samples").into(),
-        PathBuf::from,
-    );
-    folder.join(name).canonicalize().expect("sample")
+    repository("samples").join(name)
 }
 
 /// A temporary folder that holds `files`.

@@ -8,6 +8,10 @@ pub mod random;
 pub mod recipe;
 pub mod seeds;
 
+#[path = "../../support/dicom.rs"]
+pub mod dicom_files;
+#[path = "../../support/lossless.rs"]
+pub mod lossless_files;
 #[path = "../../support/png.rs"]
 pub mod png_files;
 #[path = "../../support/tiff.rs"]

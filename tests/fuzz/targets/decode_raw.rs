@@ -1,0 +1,83 @@
+//! Samples without a header, behind a line that says what they are: no panic, memory within bounds, and each sample is the one at
+//! its place in the file.
+
+#![no_main]
+
+use gpuimg::codec::{Headerless, Reader, Reading};
+use gpuimg::files::Source;
+use gpuimg::image::{Depth, Samples, number};
+use gpuimg_fuzz::{opinion, seeds};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(init: seeds::write(seeds::of_raw), |input: &[u8]| {
+    let Some(end) = input.iter().position(|&byte| byte == b'\n') else {
+        return;
+    };
+    let (line, file) = (String::from_utf8_lossy(&input[..end]), &input[end + 1..]);
+    let Ok(raw) = line.parse::<Headerless>() else {
+        return;
+    };
+    let again = raw.to_string().parse();
+    assert_eq!(again, Ok(raw), "what is printed is read as the same");
+    let source = Source::memory(file.to_vec());
+    for keep_going in [false, true] {
+        let reading = Reading {
+            max_pixels: 1 << 20,
+            raw: Some(raw),
+            keep_going,
+            ..Reading::default()
+        };
+        let Ok(mut reader) = Reader::open(&source, &reading) else {
+            continue;
+        };
+        let last = reader.pages().len() - 1;
+        for page in [0, last] {
+            let read = reader.turn_to(page).and_then(|()| reader.decode());
+            let Ok(image) = read else {
+                continue;
+            };
+            if keep_going {
+                continue;
+            }
+            opinion::bounded(&image, file, 1);
+            let (kind, rest) = kind(&line);
+            let skip: usize = rest.parse().expect("a number of bytes");
+            let bytes = kind[1..].trim_end_matches(['l', 'b', 'e']).parse::<usize>().expect("bits") / 8;
+            let shape = image.shape();
+            let start = skip + page * shape.samples() * bytes;
+            for (index, stored) in file[start..][..shape.samples() * bytes].chunks(bytes).enumerate() {
+                let ours = match image.samples() {
+                    Samples::U8(samples) => samples[index].into(),
+                    Samples::U16(samples) => samples[index].into(),
+                    Samples::U32(samples) => samples[index],
+                };
+                assert_eq!(ours, expected(stored, kind), "sample {index} of page {page} of {line}");
+            }
+            let float = kind.starts_with('f');
+            assert_eq!(float, shape.depth == Depth::Float);
+        }
+    }
+});
+
+/// The type that a line names, and the bytes to skip.
+fn kind(line: &str) -> (&str, &str) {
+    let (line, skip) = line.split_once('+').unwrap_or((line, "0"));
+    (line.split(':').nth(1).unwrap_or_default(), skip)
+}
+
+/// A sample as it is in memory: signed integers from the least on, floating point as its key.
+fn expected(stored: &[u8], kind: &str) -> u32 {
+    let mut bytes = stored.to_vec();
+    if !kind.ends_with("be") {
+        bytes.reverse();
+    }
+    let value = bytes
+        .iter()
+        .fold(0u64, |value, &byte| value << 8 | u64::from(byte));
+    match (kind.as_bytes()[0], bytes.len()) {
+        (b'f', 4) => number::key(value as u32),
+        (b'f', _) => number::key((f64::from_bits(value) as f32).to_bits()),
+        (b'i', bytes) => value as u32 ^ 1 << (8 * bytes - 1),
+        _ => value as u32,
+    }
+}
