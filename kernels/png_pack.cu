@@ -103,9 +103,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     const u32 padding = (0u - ((u32)from.start + 3)) % 8; // before the first stored block's length
     for (u32 start = 0; start < own.len; start += 16 * BLOCK) {
         const u32 first = start + 16 * threadIdx.x;
-        uint4 sixteen = {};
-        if (first < own.len) sixteen = *(const uint4 *)(bytes + first);
-        const Sixteen from_here = {kind, codes, zeros, {sixteen.x, sixteen.y, sixteen.z, sixteen.w}, first, own.len, padding};
+        Sixteen from_here = {kind, codes, zeros, {}, first, own.len, padding};
+        if (first + 16 <= own.len) {
+            const uint4 sixteen = *(const uint4 *)(bytes + first);
+            from_here.words[0] = sixteen.x, from_here.words[1] = sixteen.y;
+            from_here.words[2] = sixteen.z, from_here.words[3] = sixteen.w;
+        } else {
+            // What follows the end of a segment was never written.
+#pragma unroll
+            for (u32 e = 0; e < 16; e++)
+                if (first + e < own.len) from_here.words[e / 4] |= (u32)bytes[first + e] << 8 * (e % 4);
+        }
         u32 mine = 0, all;
         all_bits(from_here, [&](u32, u32 count) { mine += count; });
         const u32 at = cursor + scan_block(mine, parts[start / (16 * BLOCK) % 2], all);

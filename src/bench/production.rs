@@ -2,6 +2,7 @@
 //! about as many bytes: GB/s read plus written, or read.
 
 mod frames;
+mod preview;
 mod wide;
 
 use super::case::{Case, Ceiling, Measured};
@@ -149,6 +150,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         }
     }
     cases.extend(frames::cases(sizes));
+    cases.extend(preview::cases(sizes));
     cases.extend(wide::cases(sizes));
     cases
 }

@@ -11,7 +11,7 @@
 
 use super::{DeviceImage, never_wide, with_samples};
 use crate::device::cpu::Sample;
-use crate::device::cuda::Arg;
+use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::simd::per_level;
@@ -108,25 +108,47 @@ impl Fit {
         let (from, to) = (image.shape, self.output(image.shape));
         let [kernel] = job.kernels("fit", ["fit"], &format!("u{}", from.depth.bits()))?;
         let samples = job.alloc(to.bytes())?;
-        let covered = from.width.div_ceil(to.width);
-        let lanes = covered.next_power_of_two().min(32);
-        let args = [
-            Arg::Buffer(&image.samples),
-            Arg::U64(from.width as u64),
-            Arg::U64(from.height as u64),
-            Arg::U64(from.channels as u64),
-            Arg::Buffer(&samples),
-            Arg::U64(to.width as u64),
-            Arg::U64(to.height as u64),
-            Arg::U32(lanes as u32),
-        ];
-        let grid = u32::try_from((to.samples() * lanes).div_ceil(256))?;
+        let args = arguments((&image.samples, from), (&samples, to));
+        let grid = grid(from, to)?;
         let bytes = (from.bytes() + to.bytes()) as u64;
         // SAFETY: the arguments are those of the kernel's header, and the sizes are the buffers'.
         unsafe { job.launch(&kernel, grid, bytes, &args) }?;
         let shape = to;
         Ok(DeviceImage { shape, samples })
     }
+}
+
+/// The arguments of the kernel for the samples of two images.
+pub fn arguments<'a>(
+    (source, from): (&'a Buffer, Shape),
+    (result, to): (&'a Buffer, Shape),
+) -> [Arg<'a>; 8] {
+    [
+        Arg::Buffer(source),
+        Arg::U64(from.width as u64),
+        Arg::U64(from.height as u64),
+        Arg::U64(from.channels as u64),
+        Arg::Buffer(result),
+        Arg::U64(to.width as u64),
+        Arg::U64(to.height as u64),
+        Arg::U32(lanes(from, to) as u32),
+    ]
+}
+
+/// Threads of the kernel that work on one sample: as many as it covers columns.
+fn lanes(from: Shape, to: Shape) -> usize {
+    let covered = from.width.div_ceil(to.width);
+    covered.next_power_of_two().min(32)
+}
+
+/// Blocks of the kernel.
+///
+/// # Errors
+/// A result of more samples than a grid has threads.
+pub fn grid(from: Shape, to: Shape) -> Result<u32> {
+    Ok(u32::try_from(
+        (to.samples() * lanes(from, to)).div_ceil(256),
+    )?)
 }
 
 /// The steps that an old and a new pixel share along one axis; each is given by its number, and by

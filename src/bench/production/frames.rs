@@ -60,7 +60,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
 }
 
 /// The host's noise, changed sample by sample, over and over, for `len` bytes of samples.
-fn repeated<T: bytemuck::Pod + Send + Sync>(
+pub(super) fn repeated<T: bytemuck::Pod + Send + Sync>(
     context: &BenchContext,
     len: usize,
     change: impl Fn(&u16) -> T + Send + Sync,

@@ -1,5 +1,5 @@
-//! The kernels of `normalize` for 32-bit floating point, on images that are in device memory already: the extremes beside
-//! a read of as many bytes, the scale to 16 bits beside a copy.
+//! The kernels of `normalize` and `sum` for 32-bit floating point, on images that are in device memory already: extremes and
+//! sum beside a read of as many bytes, the scale to 16 bits beside a copy.
 
 use super::{ceilings, gpu};
 use crate::bench::case::{Case, Measured};
@@ -7,7 +7,8 @@ use crate::bench::context::{BenchContext, Sizes};
 use crate::device::cuda::Arg;
 use crate::image::{Depth, Samples, Shape, number};
 use crate::ops::wide::scale::{self, Scale};
-use anyhow::{Result, bail};
+use crate::ops::wide::{on_gpu, sum};
+use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
@@ -17,6 +18,13 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         let id = |what| format!("{what}-{}k", pixels >> 10);
         let name = |what| format!("{what}, {name}");
         cases.extend([
+            gpu(
+                id("wide-sum"),
+                name("f32: sum"),
+                4 * samples,
+                move |context| summed(context, samples),
+            )
+            .under(ceilings(4 * pixels).1),
             gpu(
                 id("wide-extremes"),
                 name("f32: extremes"),
@@ -68,6 +76,31 @@ fn extremes(context: &BenchContext, samples: usize) -> Result<Measured> {
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
     context.check(&out, &expected, launch)?;
+    Ok(context.time(launch)?.into())
+}
+
+fn summed(context: &BenchContext, samples: usize) -> Result<Measured> {
+    let keys = keys(context, samples);
+    let expected = sum::cpu(&keys, 1, Depth::Float, 0).sums;
+    let from = context.gpu.words(&keys)?;
+    let out = context.gpu.words(&[0u64; on_gpu::TOTALS + 1])?;
+    let kernel = context.gpu.kernel("wide_sum", "sum", "c1")?;
+    let args = [
+        Arg::Buffer(&from),
+        Arg::U64(samples as u64),
+        Arg::U32(1),
+        Arg::U32(0),
+        Arg::Buffer(&out),
+    ];
+    let grid = context.gpu.reduction_grid(4 * samples as u64);
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
+    launch()?;
+    let found = on_gpu::totals(&context.gpu.read_words(&out)?, Depth::Float)?;
+    ensure!(
+        found.sums == expected && found.odd == 0,
+        "the sum is {found:?}, and not {expected:?}"
+    );
     Ok(context.time(launch)?.into())
 }
 

@@ -97,6 +97,9 @@ pub fn percentiles(
 /// Exponents of floating-point numbers: each is m·2^(e − 149) with m < 2²⁴ and e below this.
 const EXPONENTS: usize = 254;
 
+/// Words of the sums of a channel.
+pub const TOTALS: usize = 2 * EXPONENTS;
+
 /// As `sum::cpu`, of an image on a GPU. Waits for all queued work.
 ///
 /// # Errors
@@ -106,7 +109,7 @@ pub fn sums(image: &DeviceImage, nan: u32, job: &mut Job) -> Result<Sums> {
         channels, depth, ..
     } = image.shape;
     let [kernel] = job.kernels("wide_sum", ["sum"], &format!("c{channels}"))?;
-    let words = job.words(&vec![0u64; channels * EXPONENTS * 2 + 1])?;
+    let words = job.words(&vec![0u64; channels * TOTALS + 1])?;
     let bytes = image.shape.bytes() as u64;
     let args = [
         Arg::Buffer(&image.samples),
@@ -118,8 +121,15 @@ pub fn sums(image: &DeviceImage, nan: u32, job: &mut Job) -> Result<Sums> {
     let grid = job.reduction_grid(bytes);
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     unsafe { job.launch(&kernel, grid, bytes, &args) }?;
-    let found = job.read_words::<u64>(&words)?;
-    let (&odd, parts) = found.split_last().context("no words")?;
+    totals(&job.read_words(&words)?, depth)
+}
+
+/// The sums in the words that the kernel leaves of samples of this depth.
+///
+/// # Errors
+/// No words.
+pub fn totals(words: &[u64], depth: Depth) -> Result<Sums> {
+    let (&odd, parts) = words.split_last().context("no words")?;
     let (parts, _) = parts.as_chunks::<2>();
     let sum = |parts: &[[u64; 2]]| match depth {
         Depth::Float => Exact::Real(real(parts)),

@@ -22,6 +22,7 @@ const SPREAD: u32 = 20;
 const ODD: u32 = 255;
 
 /// The sums of the channels' samples, and how many samples are no finite numbers.
+#[derive(Debug)]
 pub struct Sums {
     /// Of each channel.
     pub sums: Vec<Exact>,
