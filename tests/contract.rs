@@ -245,6 +245,49 @@ pub fn chunk_of(png: &[u8], kind: &[u8; 4]) -> Option<Vec<u8>> {
     None
 }
 
+/// (105 − 10)·65535/190 = 32767.5; the bounds are values of the file.
+#[test]
+fn ranges_of_eight_bits_that_become_sixteen_are_those_of_the_file() {
+    let shape = Shape {
+        width: 5,
+        height: 1,
+        channels: 1,
+        depth: Depth::Eight,
+    };
+    let image = Image::new(shape, Samples::from(vec![0u8, 10, 105, 200, 255]));
+    let file = Build::default().file(&image);
+    let args = ["normalize", "--depth", "16", "--range", "10:200"];
+    let found = words(&made("in.tif", &file, &args, "out.tif"));
+    assert_eq!(found, [0, 0, 32768, 65535, 65535]);
+}
+
+/// 8 bits that become 16 are 8 still.
+#[test]
+fn widened_samples_say_how_many_bits_they_had() {
+    let shape = Shape {
+        width: 2,
+        height: 1,
+        channels: 1,
+        depth: Depth::Eight,
+    };
+    let image = Image::new(shape, Samples::from(vec![3u8, 200]));
+    let tiff = Build::default().file(&image);
+    let widened = made(
+        "in.tif",
+        &tiff,
+        &["flip", "horizontal", "--depth", "16"],
+        "out.png",
+    );
+    assert_eq!(chunk_of(&widened, b"sBIT"), Some(vec![8]));
+    let kept = made(
+        "in.tif",
+        &tiff,
+        &["flip", "horizontal", "--depth", "8"],
+        "out.png",
+    );
+    assert_eq!(chunk_of(&kept, b"sBIT"), None);
+}
+
 #[test]
 fn significant_bits_stay_until_values_change() {
     let png = png_with(3, &[(b"sBIT", &[12])]);

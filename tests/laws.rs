@@ -32,6 +32,24 @@ fn symmetries_of_three_by_two() {
     assert_eq!(on_cpu(&Transverse, &image), grey([[6, 3], [5, 2], [4, 1]]));
 }
 
+/// A square is turned in its own memory, in parts of 512²: more than one, and the last of them small.
+#[test]
+fn squares_of_several_parts_are_turned() {
+    for (side, channels, depth) in [
+        (513, 1, Depth::Eight),
+        (1030, 1, Depth::Sixteen),
+        (1100, 3, Depth::Sixteen),
+        (600, 4, Depth::Eight),
+    ] {
+        let image = image(side, side, channels, depth, Kind::Noise);
+        for op in [Transpose, Transverse, Rotate90, Rotate270] {
+            let expected = naive(&op, &image).expect("valid").result;
+            let found = OpResult::Image(on_cpu(&op, &image));
+            assert!(found == expected, "{op:?} of {}", image.shape());
+        }
+    }
+}
+
 #[test]
 fn symmetries_form_a_group() {
     for (width, height, channels) in [(1, 1, 4), (5, 3, 1), (130, 67, 3), (64, 128, 2)] {

@@ -24,7 +24,7 @@ const TOPIC: &str = "production-sizes";
 /// Sizes of images on which copy and read are measured, a row each for every size of a row below:
 /// KiB, and the ids of the two rows.
 #[rustfmt::skip]
-const KIB: [(usize, &str, &str); 16] = [
+const KIB: [(usize, &str, &str); 17] = [
     (128, "production/copy-128K", "production/read-128K"),
     (2 << 10, "production/copy-2M", "production/read-2M"),
     (8 << 10, "production/copy-8M", "production/read-8M"),
@@ -34,6 +34,7 @@ const KIB: [(usize, &str, &str); 16] = [
     (32 << 10, "production/copy-32M", "production/read-32M"),
     (40 << 10, "production/copy-40M", "production/read-40M"),
     (64 << 10, "production/copy-64M", "production/read-64M"),
+    (96 << 10, "production/copy-96M", "production/read-96M"),
     (128 << 10, "production/copy-128M", "production/read-128M"),
     (192 << 10, "production/copy-192M", "production/read-192M"),
     (256 << 10, "production/copy-256M", "production/read-256M"),

@@ -9,6 +9,10 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
+/// Bytes that kernels read at once. The block of a buffer has whole ones (`Allocator::size`), and of a last one that
+/// is not full, all bytes are defined.
+const VECTOR: usize = 16;
+
 /// Device memory, given back when dropped. Its content is undefined until a copy or a kernel fills
 /// it.
 #[derive(Debug)]
@@ -71,12 +75,21 @@ impl Gpu {
     /// amount may be available.
     pub fn alloc(&self, len: usize) -> Result<Buffer> {
         let block = self.allocator.take(len)?;
-        Ok(Buffer {
+        let buffer = Buffer {
             pointer: block.pointer,
             len,
             block,
             allocator: self.allocator.clone(),
-        })
+        };
+        let rest = len % VECTOR;
+        if rest > 0 {
+            bind(&self.context)?;
+            let last = buffer.pointer + (len - rest) as u64;
+            // SAFETY: the block has whole vectors, and outlives the work, see the buffer's `drop`.
+            unsafe { result::memset_d8_async(last, 0, VECTOR, self.stream.cu_stream()) }
+                .map_err(|error| anyhow!("{}", description(&error)))?;
+        }
+        Ok(buffer)
     }
 
     /// Device memory that holds a few words, such as a kernel's zeroed results.
