@@ -305,7 +305,12 @@ fn previews_on_a_gpu_are_those_of_the_cpu() {
     let Some(_) = gpu(2 * 6 * 2) else { return };
     for channels in [1, 3] {
         let picture = image(1531, 1201, channels, Depth::Sixteen, Kind::Noise);
-        let plain = written(format("png"), &[picture.clone()], &Metadata::default()).unwrap();
+        let plain = written(
+            format("png"),
+            std::slice::from_ref(&picture),
+            &Metadata::default(),
+        )
+        .unwrap();
         let tiff = Build::default().file(&picture);
         let root = folder(&[("in/a.png", &plain), ("in/b.tif", &tiff)]);
         let cases: [&[&str]; 6] = [
