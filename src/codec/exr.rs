@@ -18,9 +18,9 @@ use ::exr::block::lines::LineRef;
 use ::exr::block::reader::{ChunksReader, Reader};
 use ::exr::compression::Compression;
 use ::exr::error::Error as Cause;
-use ::exr::meta::MetaData;
 use ::exr::meta::attribute::{ChannelDescription, SampleType};
 use ::exr::meta::header::Header;
+use ::exr::meta::{BlockDescription, MetaData};
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use half::f16;
 use rayon::prelude::*;
@@ -65,6 +65,7 @@ impl Format for Exr {
 
     fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
         let file = open(source)?.into_meta_data();
+        file.headers.iter().try_for_each(check_tiles)?;
         let part = Part::of(&file, 0, source)?;
         Ok(Box::new(ExrDecoder { source, file, part }))
     }
@@ -181,6 +182,26 @@ fn taken(names: &[String]) -> Result<Vec<&str>> {
     let alpha = ["A"];
     let alpha = alpha.iter().filter(|name| has(name));
     Ok(colours.iter().chain(alpha).copied().collect())
+}
+
+/// Pixels of a tile that may be larger than its image.
+const LARGE_TILE: usize = 1 << 22;
+
+/// Refuses tiles that are far larger than their image: a chunk may claim as many bytes as its tile has, and takes
+/// them before it is read.
+fn check_tiles(header: &Header) -> Result<()> {
+    if let BlockDescription::Tiles(tiles) = header.blocks {
+        let (tile, image) = (tiles.tile_size, header.layer_size);
+        ensure!(
+            tile.area() <= image.area().max(LARGE_TILE),
+            "it is damaged: tiles of {}×{} pixels for an image of {}×{}",
+            tile.width(),
+            tile.height(),
+            image.width(),
+            image.height()
+        );
+    }
+    Ok(())
 }
 
 /// Refuses a file that is too short for its pixels at the best compression of its method, before memory

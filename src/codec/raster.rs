@@ -113,7 +113,7 @@ impl<'a> RasterDecoder<'a> {
     /// Checks that all samples are in the file, unless it may be damaged.
     ///
     /// # Errors
-    /// A truncated file.
+    /// A truncated file, and a damaged one of more pages than bytes.
     pub fn new(source: &'a Source, layout: Layout, damaged: bool) -> Result<RasterDecoder<'a>> {
         RasterDecoder::of(Data::Same(source), layout, damaged)
     }
@@ -128,7 +128,12 @@ impl<'a> RasterDecoder<'a> {
 
     fn of(source: Data<'a>, layout: Layout, damaged: bool) -> Result<RasterDecoder<'a>> {
         let (end, len) = (layout.end()?, source.source().len());
-        ensure!(damaged || end <= len, "truncated at byte {len} of {end}");
+        // Of a damaged file a page may lack most of its bytes, but there are not more pages than bytes.
+        let enough = match damaged {
+            true => layout.pages as u64 <= len.max(1),
+            false => end <= len,
+        };
+        ensure!(enough, "truncated at byte {len} of {end}");
         Ok(RasterDecoder {
             source,
             layout,

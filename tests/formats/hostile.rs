@@ -295,3 +295,18 @@ fn keep_going_takes_what_is_there() {
         }
     }
 }
+
+/// A damaged file may lack samples; the list of the pages that it claims took 8 GB.
+#[test]
+fn more_pages_than_bytes_took_memory_although_none_was_there() {
+    for pages in ["999999999", "99999999999999"] {
+        let raw = format!("--raw=33x2x3:u16be:{pages}");
+        let root = folder(&[("a.raw", &[7; 118])]);
+        let args = ["flip", "vertical", "a.raw", "b.tif", "--keep-going", &raw];
+        let run = run(root.path(), &args, &[]);
+        assert_eq!(run.code, 1);
+        let said = "gpuimg: cannot read a.raw: truncated at byte 118 of ";
+        assert!(run.stderr.starts_with(said), "{}", run.stderr);
+        assert!(!root.path().join("b.tif").exists());
+    }
+}

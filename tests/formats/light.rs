@@ -108,6 +108,29 @@ fn exr_by_hand() {
     assert_eq!(*image.samples(), Samples::from(vec![7, u32::MAX, 0]));
 }
 
+/// A chunk of a tile may claim as many bytes as the tile has: a file of 1682 bytes took 925 MB.
+#[test]
+fn a_tile_far_larger_than_its_image_took_its_memory() {
+    use exr::prelude::{Blocks, Encoding, Image, SpecificChannels, Vec2, WritableImage};
+    let channels = SpecificChannels::build().with_channel::<f32>("Y");
+    let channels = channels.with_pixel_fn(|at| (at.x() as f32,));
+    let encoding = Encoding {
+        blocks: Blocks::Tiles(Vec2(64, 64)),
+        ..Encoding::UNCOMPRESSED
+    };
+    let mut file = std::io::Cursor::new(Vec::new());
+    let image = Image::from_encoded_channels((3, 2), encoding, channels);
+    image.write().non_parallel().to_buffered(&mut file).unwrap();
+    let mut file = file.into_inner();
+    let (image, ..) = read(&file).unwrap();
+    assert_eq!(numbers(&image), [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]);
+    let kind = b"tiledesc\0\x09\0\0\0";
+    let size = file.windows(kind.len()).position(|bytes| bytes == kind);
+    let size = size.unwrap() + kind.len();
+    file[size..size + 8].copy_from_slice(b"\0\0\0\x10\x08\0\0\0");
+    refused(&file, "tiles of 268435456×8 pixels for an image of 3×2");
+}
+
 #[test]
 fn channels_of_exr_that_make_no_image_are_named() {
     let row = |channels: usize| floats(&vec![1.0; 3 * channels]);

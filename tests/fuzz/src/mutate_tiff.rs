@@ -99,6 +99,17 @@ pub fn repeats_tags(file: &[u8]) -> bool {
         .any(|entry| !seen.insert(directory.number(&entry[..2])))
 }
 
+/// Whether a tag of the first directory has a kind of values that is none: the tiff crate loses its place behind
+/// such an entry of a BigTIFF.
+pub fn has_unknown_kinds(file: &[u8]) -> bool {
+    let Some(directory) = Directory::of(file) else {
+        return false;
+    };
+    let kinds = (0..directory.count).map_while(|i| file.get(directory.entry(i)));
+    let mut kinds = kinds.map(|entry| directory.number(&entry[2..4]));
+    kinds.any(|kind| !(1..=13).contains(&kind) && !(16..=18).contains(&kind))
+}
+
 fn change_entry(file: &mut [u8], seed: u32) -> Option<()> {
     let mut random = Random(seed.into());
     let directory = Directory::of(file)?;
