@@ -208,8 +208,8 @@ impl Metadata {
         self.values(depth).zero()
     }
 
-    /// Updates the neutral fields after a change of depth.
-    pub fn follow_depth(&mut self, from: Depth, to: Depth) {
+    /// Updates the neutral fields after a change of depth, of pages with so many channels.
+    pub fn follow_depth(&mut self, from: Depth, to: Depth, channels: usize) {
         self.stretch = None;
         // 32 bits become fewer without sign.
         self.signed &= !from.is_wide() || to.is_wide();
@@ -222,7 +222,7 @@ impl Metadata {
                 .iter_mut()
                 .for_each(|channel| *channel = bits.min(*channel));
         } else if before < to.bits() {
-            self.significant = Some(vec![before as u8; 4]);
+            self.significant = Some(vec![before as u8; channels]);
         }
     }
 

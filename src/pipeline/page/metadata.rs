@@ -58,7 +58,7 @@ pub fn update(
         metadata.orientation = Some(1);
     }
     if from.depth != to.depth {
-        metadata.follow_depth(from.depth, to.depth);
+        metadata.follow_depth(from.depth, to.depth, from.channels);
     }
     codec::metadata::follow(metadata, &Transform { from, ..transform }, diagnostics);
 }
