@@ -144,6 +144,24 @@ fn every_kind_filter_and_size() {
     assert_eq!(cases, 15 * SIZES.len() * 2 * 6);
 }
 
+/// Large enough for a second thread, and for inflating in parts.
+#[test]
+fn large_interlaced_images() {
+    for (colour, bits) in [(0, 16), (2, 8), (6, 16)] {
+        let mut plain = Plain::noisy(1201, 1003, bits, colour);
+        plain.interlaced = true;
+        let file = plain.file([&zlib(&plain.scanlines(|y| (y * 7 % 5) as u8), 6)[..]]);
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let image = pool.unwrap().install(|| open(&file).unwrap());
+            assert!(
+                image == expected(&plain),
+                "{colour}/{bits}, {threads} threads"
+            );
+        }
+    }
+}
+
 #[test]
 fn six_pixels_by_hand() {
     // 3×2, 16-bit grey. Row 0 by Sub, row 1 by Paeth.

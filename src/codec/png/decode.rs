@@ -3,6 +3,7 @@
 mod chunks;
 mod data;
 mod header;
+mod interlaced;
 mod library;
 mod packed;
 mod prefix;
@@ -24,6 +25,7 @@ use anyhow::{Context, Result};
 use chunks::Chunks;
 use data::ImageData;
 use header::{Colour, Prelude};
+use interlaced::Passes;
 use scanlines::ScanlineInflater;
 use unfilter::{Layout, Rows};
 
@@ -123,7 +125,13 @@ impl Decoder for PngDecoder<'_> {
         let total = prelude.header.scanline_bytes()?;
         let data = data.take().context("its image data were read before")?;
         let inflater = ScanlineInflater::new(data);
-        if !prelude.is_plain() {
+        if prelude.is_plain() && prelude.header.interlaced {
+            // An error here may be the file's: the png crate's decoder decides.
+            if let Ok(image) = interlaced(source, prelude, shape, policy) {
+                return Ok(image);
+            }
+        }
+        if !prelude.is_plain() || prelude.header.interlaced {
             policy.take(inflater.each(total, |_| Ok(())))?;
             return library::decode(source, shape, policy);
         }
@@ -162,6 +170,28 @@ impl Decoder for PngDecoder<'_> {
         }
         Ok(Image::new(shape, samples))
     }
+}
+
+/// Decodes an interlaced file whose samples differ from those in memory only by filters and byte order.
+fn interlaced(
+    source: &Source,
+    prelude: &Prelude,
+    shape: Shape,
+    policy: &ErrorPolicy,
+) -> Result<Image> {
+    let total = prelude.header.scanline_bytes()?;
+    let mut samples = policy.samples(&shape)?;
+    let mut passes = Passes::new(samples.as_bytes_mut(), &prelude.header, Layout::of(&shape));
+    let data = prelude.image_data(source)?;
+    let threads = rayon::current_num_threads();
+    if parallel::is_worth(source.len(), total, threads) {
+        parallel::each(data, total, threads, |bytes| passes.push(bytes))?.finish()?;
+    } else if total < WORTH_A_THREAD || threads == 1 {
+        ScanlineInflater::new(data).each(total, |bytes| passes.push(bytes))?;
+    } else {
+        ScanlineInflater::new(data).each_apart(total, |bytes| passes.push(bytes))?;
+    }
+    Ok(Image::new(shape, samples))
 }
 
 /// Decodes a PNG file.

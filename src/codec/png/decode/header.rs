@@ -91,10 +91,11 @@ impl Header {
         samples * u32::from(self.bits)
     }
 
-    /// Bytes of all scanlines, filter types included, of all passes (section 8.2).
-    pub fn scanline_bytes(&self) -> Result<usize> {
+    /// The passes that have pixels, in the order of the file (section 8.1); one of all pixels where the image is
+    /// not interlaced.
+    pub fn passes(&self) -> Vec<Pass> {
         // First column and row, and steps between columns and rows.
-        const ADAM7: [(u32, u32, u32, u32); 7] = [
+        const ADAM7: [(usize, usize, usize, usize); 7] = [
             (0, 0, 8, 8),
             (4, 0, 8, 8),
             (0, 4, 4, 8),
@@ -103,18 +104,27 @@ impl Header {
             (1, 0, 2, 2),
             (0, 1, 1, 2),
         ];
-        let passes = match self.interlaced {
+        let all = match self.interlaced {
             true => &ADAM7[..],
             false => &[(0, 0, 1, 1)],
         };
-        let bytes = passes.iter().map(|&(x, y, dx, dy)| {
-            let columns = self.width.saturating_sub(x).div_ceil(dx);
-            let rows = self.height.saturating_sub(y).div_ceil(dy);
-            let row = (u64::from(columns) * u64::from(self.pixel_bits())).div_ceil(8);
-            match columns {
-                0 => 0,
-                _ => u128::from(row + 1) * u128::from(rows),
-            }
+        let passes = all.iter().map(|&(x, y, dx, dy)| Pass {
+            x,
+            y,
+            dx,
+            dy,
+            columns: (self.width as usize).saturating_sub(x).div_ceil(dx),
+            rows: (self.height as usize).saturating_sub(y).div_ceil(dy),
+        });
+        passes.filter(|pass| pass.columns * pass.rows > 0).collect()
+    }
+
+    /// Bytes of all scanlines, filter types included, of all passes (section 8.2).
+    pub fn scanline_bytes(&self) -> Result<usize> {
+        let passes = self.passes().into_iter();
+        let bytes = passes.map(|pass| {
+            let row = (pass.columns as u64 * u64::from(self.pixel_bits())).div_ceil(8);
+            u128::from(row + 1) * pass.rows as u128
         });
         Ok(usize::try_from(bytes.sum::<u128>())?)
     }
@@ -131,6 +141,18 @@ impl Header {
         );
         Ok(())
     }
+}
+
+/// Some of the pixels of an image: those of every `dx`th column from `x` and every `dy`th row from `y` on.
+#[derive(Clone, Copy, Default)]
+pub struct Pass {
+    pub x: usize,
+    pub y: usize,
+    pub dx: usize,
+    pub dy: usize,
+    /// Pixels of a row of the pass.
+    pub columns: usize,
+    pub rows: usize,
 }
 
 /// The chunks before the image data.
@@ -246,16 +268,11 @@ impl Prelude {
         Ok(data)
     }
 
-    /// Whether scanlines differ from rows in memory only by filters and byte order.
+    /// Whether samples differ from those in memory only by filters and byte order.
     pub fn is_plain(&self) -> bool {
-        let Header {
-            bits,
-            colour,
-            interlaced,
-            ..
-        } = self.header;
+        let Header { bits, colour, .. } = self.header;
         let transparent = self.transparent && matches!(colour, Colour::Grey | Colour::Rgb);
-        bits >= 8 && colour != Colour::Palette && !interlaced && !transparent
+        bits >= 8 && colour != Colour::Palette && !transparent
     }
 
     /// The shape of the decoded image: palettes expanded, tRNS as alpha, fewer than 8 bits as 8.

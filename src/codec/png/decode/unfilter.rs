@@ -14,7 +14,7 @@ pub struct Layout {
     /// Bytes in a row.
     pub row: usize,
     /// Bytes in a pixel.
-    step: usize,
+    pub step: usize,
     /// Bytes in a sample.
     sample: usize,
 }
@@ -27,6 +27,15 @@ impl Layout {
             row: shape.row() * sample,
             step: shape.channels * sample,
             sample,
+        }
+    }
+
+    /// Brings samples into the machine's byte order.
+    pub fn to_native(&self, rows: &mut [u8]) {
+        if self.sample == 2 {
+            for sample in rows.as_chunks_mut::<2>().0 {
+                *sample = u16::from_be_bytes(*sample).to_ne_bytes();
+            }
         }
     }
 }
@@ -92,12 +101,7 @@ impl<'a> Rows<'a> {
         };
         let (above, rest) = self.image.split_at_mut(self.done * self.layout.row);
         let fresh = &mut rest[..count * self.layout.row];
-        if self.layout.sample == 2 {
-            for sample in fresh.chunks_exact_mut(2) {
-                let native = u16::from_be_bytes([sample[0], sample[1]]).to_ne_bytes();
-                sample.copy_from_slice(&native);
-            }
-        }
+        self.layout.to_native(fresh);
         let (first, fresh) = fresh.split_at_mut(lone * self.layout.row);
         if lone > 0 {
             unfilter_first(self.filters[0], self.layout.step, first);
@@ -115,7 +119,7 @@ impl<'a> Rows<'a> {
 }
 
 /// Unfilters consecutive rows, each by its filter type; `above` is the finished row before them.
-fn unfilter_rows(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]) {
+pub fn unfilter_rows(filters: &[u8], step: usize, above: &[u8], rows: &mut [u8]) {
     let row = above.len();
     let group = unfilter_simd::rows_at_once(step);
     let mut above = above;

@@ -1,0 +1,198 @@
+//! The rows of an interlaced PNG: seven passes, each of them a small image (PNG specification, third edition, §8.1).
+
+use super::header::{Header, Pass};
+use super::unfilter::{Layout, unfilter_rows};
+use super::unfilter_pixels::PAETH;
+use anyhow::{Result, ensure};
+
+/// Rows of a pass that are unfiltered together: a multiple of every group of `unfilter_simd`.
+const BAND: usize = 16;
+
+/// An image that is filled with the scanlines of its passes, piece by piece. It holds a few rows of one pass.
+pub struct Passes<'a> {
+    image: &'a mut [u8],
+    layout: Layout,
+    /// The passes that are not finished, the current one first.
+    passes: std::vec::IntoIter<Pass>,
+    pass: Pass,
+    /// Rows of the pass that are in the image.
+    done: usize,
+    /// The last row that is in the image, and behind it those of the band.
+    band: Vec<u8>,
+    /// Filter types of the rows of the band; the last row may be incomplete.
+    filters: Vec<u8>,
+    /// Bytes present of the scanline being filled, its filter type included.
+    column: usize,
+}
+
+impl<'a> Passes<'a> {
+    /// An empty state for an image of this header and layout, of samples of at least 8 bits.
+    pub fn new(image: &'a mut [u8], header: &Header, layout: Layout) -> Passes<'a> {
+        let mut passes = header.passes().into_iter();
+        Passes {
+            image,
+            layout,
+            // Every image has a first pass: the pixel at the top left is in it.
+            pass: passes.next().unwrap_or_default(),
+            passes,
+            done: 0,
+            band: vec![0; (BAND + 1) * layout.row],
+            filters: Vec::with_capacity(BAND),
+            column: 0,
+        }
+    }
+
+    /// Consumes the next bytes of the scanlines; they must not exceed those of all passes.
+    ///
+    /// # Errors
+    /// An unknown filter type.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while let Some(&first) = bytes.first() {
+            if self.column == 0 {
+                ensure!(first <= PAETH, "unknown filter type {first}");
+                self.filters.push(first);
+                bytes = &bytes[1..];
+                self.column = 1;
+            }
+            let row = self.pass.columns * self.layout.step;
+            let (piece, rest) = bytes.split_at(bytes.len().min(row + 1 - self.column));
+            let start = self.filters.len() * row + self.column - 1;
+            self.band[start..start + piece.len()].copy_from_slice(piece);
+            self.column = (self.column + piece.len()) % (row + 1);
+            bytes = rest;
+            let full =
+                self.filters.len() == BAND || self.done + self.filters.len() == self.pass.rows;
+            if self.column == 0 && full {
+                self.finish_band();
+            }
+        }
+        Ok(())
+    }
+
+    /// Unfilters the rows of the band and puts their pixels at their places.
+    fn finish_band(&mut self) {
+        let row = self.pass.columns * self.layout.step;
+        let count = self.filters.len();
+        let (above, rows) = self.band[..(count + 1) * row].split_at_mut(row);
+        self.layout.to_native(rows);
+        unfilter_rows(&self.filters, self.layout.step, above, rows);
+        for (y, row) in (self.done..).zip(rows.chunks_exact(row)) {
+            let start = (self.pass.y + y * self.pass.dy) * self.layout.row;
+            let to = &mut self.image[start..start + self.layout.row];
+            place(self.layout.step, row, to, self.pass.x, self.pass.dx);
+        }
+        self.done += count;
+        self.filters.clear();
+        match self.done == self.pass.rows {
+            true => {
+                self.pass = self.passes.next().unwrap_or_default();
+                self.done = 0;
+                // Above the first row of a pass all counts as 0.
+                self.band[..self.layout.row].fill(0);
+            }
+            false => self.band.copy_within(count * row..(count + 1) * row, 0),
+        }
+    }
+}
+
+/// Puts pixels of `step` bytes at the columns `first`, `first + apart` and so on of a row of the image.
+fn place(step: usize, pixels: &[u8], row: &mut [u8], first: usize, apart: usize) {
+    match step {
+        1 => place_pixels::<1>(pixels, row, first, apart),
+        2 => place_pixels::<2>(pixels, row, first, apart),
+        3 => place_pixels::<3>(pixels, row, first, apart),
+        4 => place_pixels::<4>(pixels, row, first, apart),
+        6 => place_pixels::<6>(pixels, row, first, apart),
+        _ => place_pixels::<8>(pixels, row, first, apart),
+    }
+}
+
+fn place_pixels<const STEP: usize>(pixels: &[u8], row: &mut [u8], first: usize, apart: usize) {
+    if apart == 1 {
+        return row.copy_from_slice(pixels);
+    }
+    let places = row.as_chunks_mut::<STEP>().0[first..].iter_mut();
+    for (place, pixel) in places.step_by(apart).zip(pixels.as_chunks::<STEP>().0) {
+        *place = *pixel;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::png::decode::header::Colour;
+    use crate::image::{Depth, Shape};
+
+    /// The pass of each pixel of a square of 8×8, as the specification draws it.
+    const DRAWN: [&[u8; 8]; 8] = [
+        b"16462646",
+        b"77777777",
+        b"56565656",
+        b"77777777",
+        b"36463646",
+        b"77777777",
+        b"56565656",
+        b"77777777",
+    ];
+
+    /// Scanlines of a pass without a filter, with Sub or with Up, in turn.
+    fn scanlines(rows: &[Vec<u8>], step: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        for (y, row) in rows.iter().enumerate() {
+            let filter = (y % 3) as u8;
+            all.push(filter);
+            for (i, &byte) in row.iter().enumerate() {
+                all.push(byte.wrapping_sub(match filter {
+                    1 if i >= step => row[i - step],
+                    2 if y > 0 => rows[y - 1][i],
+                    _ => 0,
+                }));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn passes_are_those_of_the_drawing() -> Result<()> {
+        for (colour, channels) in [(Colour::Grey, 1), (Colour::Rgb, 3), (Colour::Rgba, 4)] {
+            for (width, height) in [(1, 1), (3, 2), (5, 9), (8, 8), (37, 150), (64, 33)] {
+                let header = Header {
+                    width: width as u32,
+                    height: height as u32,
+                    bits: 8,
+                    colour,
+                    interlaced: true,
+                };
+                let shape = Shape {
+                    width,
+                    height,
+                    channels,
+                    depth: Depth::Eight,
+                };
+                let image: Vec<u8> = (0..shape.samples()).map(|i| (i * i / 7) as u8).collect();
+                let mut stream = Vec::new();
+                for pass in b'1'..=b'7' {
+                    let mut rows = Vec::new();
+                    for y in 0..height {
+                        let inside = (0..width).filter(|x| DRAWN[y % 8][x % 8] == pass);
+                        let pixels =
+                            inside.flat_map(|x| &image[(y * width + x) * channels..][..channels]);
+                        rows.push(pixels.copied().collect::<Vec<u8>>());
+                    }
+                    rows.retain(|row| !row.is_empty());
+                    stream.extend(scanlines(&rows, channels));
+                }
+                assert_eq!(header.scanline_bytes()?, stream.len());
+                for piece in [1, 7, 1000, stream.len()] {
+                    let mut made = vec![0xa5; image.len()];
+                    let mut passes = Passes::new(&mut made, &header, Layout::of(&shape));
+                    stream
+                        .chunks(piece)
+                        .try_for_each(|bytes| passes.push(bytes))?;
+                    assert!(made == image, "{shape}, {piece} bytes at a time");
+                }
+            }
+        }
+        Ok(())
+    }
+}
