@@ -356,5 +356,44 @@ mod tests {
         assert_eq!(inch.per_metre(), Some((11811, 2835)));
         let none = Resolution { x: (1, 0), ..inch };
         assert_eq!(none.per_metre(), None);
+        let by_centimetre = |x| Resolution { x, ..inch }.by_centimetre().x;
+        assert_eq!(by_centimetre((300, 7)), (300, 700));
+        // Where a hundred times the divisor does not fit, a hundredth of the number has to do.
+        assert_eq!(by_centimetre((12_345, 1 << 26)), (123, 1 << 26));
+    }
+
+    #[test]
+    fn resolutions_of_smaller_images() {
+        let side = |width, height| crate::image::Shape {
+            width,
+            height,
+            channels: 1,
+            depth: Depth::Sixteen,
+        };
+        let reduced = |x, y, from, to| {
+            let resolution = Resolution {
+                x,
+                y,
+                unit: Unit::Metre,
+            };
+            let transform = Transform {
+                effect: Effect::Reduced,
+                from,
+                to,
+                pages: 1,
+                whole: true,
+            };
+            resolution.reduced(&transform).map(|it| (it.x, it.y))
+        };
+        let halves = reduced((300, 1), (7, 3), side(200, 90), side(100, 30));
+        assert_eq!(halves, Some(((150, 1), (7, 9))));
+        // 4294967291 is a prime, and 3 times that, by 4294967279 · 4, has two bits too many: both are divided by 4.
+        let large = reduced(
+            (4_294_967_291, 4_294_967_279),
+            (1, 0),
+            side(4, 4),
+            side(3, 4),
+        );
+        assert_eq!(large, Some(((3_221_225_468, 4_294_967_279), (1, 0))));
     }
 }

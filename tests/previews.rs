@@ -371,11 +371,27 @@ fn a_sparse_mask_stayed_as_it_was_when_it_was_clipped() {
     let found = words(&written.unwrap());
     assert_eq!(found[6..10], [0, 21845, 65535, 0]);
 
+    // Of 8 bits that become 16, the values of the file are named.
+    let mut eight = vec![10u8; 4000];
+    eight[7] = 200;
     let shape = Shape {
         width: 40,
         height: 100,
         channels: 1,
+        depth: Depth::Eight,
+    };
+    let narrow = Build::default().file(&Image::new(shape, Samples::from(eight)));
+    let args = ["normalize", "--clip", "1:99", "--depth", "16"];
+    let (run, _) = outcome("in.tif", &narrow, &args, "out.tif");
+    assert_eq!(
+        run.stderr,
+        "gpuimg: warning: in.tif: both percentiles of the image are 10, so that its whole range is \
+         taken, from 10 to 200\n"
+    );
+
+    let shape = Shape {
         depth: Depth::Float,
+        ..shape
     };
     let keys: Vec<u32> = sparse.iter().map(|&value| key(value.into())).collect();
     let file = Build::default().tag(339, 3, &[3]);
@@ -413,6 +429,8 @@ fn values_without_data_do_not_count_in_the_range() {
         with(&["--ignore=-5,0,70000,65535", "--clip", "0:50"]),
         [0, 0, 65535, 65535, 32768, 65535]
     );
+    // 66536 is 1000 in the low 16 bits.
+    assert_eq!(with(&["--ignore", "66536,0,65535"])[1], 0);
     let (run, written) = outcome(
         "in.tif",
         &Build::default().file(&grey(2, [0, 7, 7, 0])),
@@ -451,6 +469,11 @@ fn values_without_data_do_not_count_in_the_range() {
     assert_eq!(
         words(&made("in.tif", &file, &args, "out.tif")),
         [0, 0, 65535, 13107]
+    );
+    let args = ["normalize", "--ignore", "60", "--depth", "16"];
+    assert_eq!(
+        words(&made("in.tif", &file, &args, "out.tif")),
+        [0, 32768, 65535, 65535]
     );
 }
 

@@ -186,6 +186,13 @@ fn what_was_clamped_or_joined_is_refused_or_nearest() {
         let expected = words(&input).into_iter().map(|v| v.clamp(least, most));
         assert_eq!(values(&near), expected.collect::<Vec<u16>>());
     }
+    // A clip that cuts nothing off is told from one that does.
+    for (clip, held) in [("0:100", "inside"), ("1:99", "clamped")] {
+        let args = ["normalize", "--undo", "--clip", clip];
+        let stretched = made("in.tif", &input, &args, "out.png");
+        let said = String::from_utf8_lossy(&stretched).contains(&format!(" {held}"));
+        assert!(said, "{clip}");
+    }
     // 8 bits hold 256 of 30000 values: the nearest are off by half a step at most, rounded.
     let args = ["normalize", "--undo", "--depth", "8"];
     let stretched = made("in.tif", &input, &args, "out.png");

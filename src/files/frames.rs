@@ -243,4 +243,33 @@ mod tests {
         );
         assert!(frames(b"P5 1 1 255 a!", None)[1].is_err());
     }
+
+    #[test]
+    fn frames_are_bounded() {
+        let lengths = |most: u64| {
+            let mut frames = Frames::new(&b"P5 3 2 255 abcdefP5 3 2 255 abcdef"[..], None);
+            frames.most = most;
+            let mut next = || frames.next_frame().map(|frame| frame.map(|it| it.len()));
+            [next(), next(), next()].map(|it| it.map_err(|error| error.to_string()))
+        };
+        assert_eq!(lengths(17), [Ok(Some(17)), Ok(Some(17)), Ok(None)]);
+        let told = "it goes on after 16 bytes, half of the memory that is free";
+        assert_eq!(lengths(16)[0], Err(told.into()));
+        // A header without an end is not read to the end of the stream.
+        for head in ["P5 ", "P7\n"] {
+            let endless = [head.as_bytes(), &b"# x\n".repeat(MOST_HEADER)].concat();
+            let mut frames = Frames::new(&endless[..], None);
+            let mut header = vec![b'P', endless[1]];
+            frames.stream = &endless[2..];
+            let read = match endless[1] {
+                b'7' => frames.pam(&mut header),
+                _ => frames.numbers::<3>(&mut header).map(|it| it.map(|_| 0)),
+            };
+            assert!(read.is_ok_and(|body| body.is_none()), "{head}");
+            assert!(
+                (MOST_HEADER..MOST_HEADER + 16).contains(&header.len()),
+                "{head}"
+            );
+        }
+    }
 }

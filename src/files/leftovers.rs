@@ -88,6 +88,27 @@ fn remove(path: &Path, own: bool) -> Option<()> {
 mod tests {
     use super::*;
 
+    /// Each of these lacks one property of such a name.
+    #[test]
+    fn names_that_are_almost_temporary_are_those_of_others() {
+        let own = format!("{}aB3dE6", prefix());
+        assert_eq!(is_temporary(own.as_ref()), Some(true));
+        let other = ".gpuimg-tmp-0123abcf-aB3dE6";
+        assert_eq!(is_temporary(other.as_ref()), Some(false));
+        for name in [
+            "gpuimg-tmp-0123abcf-aB3dE6",
+            ".gpuimg-tmp-0123abcf",
+            ".gpuimg-tmp-0123abc-aB3dE6",
+            ".gpuimg-tmp-0123abcg-aB3dE6",
+            ".gpuimg-tmp-0123ABCF-aB3dE6",
+            ".gpuimg-tmp-0123abcf-aB3dE",
+            ".gpuimg-tmp-0123abcf-aB3dE67",
+            ".gpuimg-tmp-0123abcf-aB3.E6",
+        ] {
+            assert_eq!(is_temporary(name.as_ref()), None, "{name}");
+        }
+    }
+
     #[test]
     fn only_unfinished_files_nobody_holds_are_removed() {
         let folder = tempfile::tempdir().expect("folder");

@@ -45,3 +45,34 @@ fn copy_acl(file: &File, path: &Path) -> io::Result<()> {
         Err(error) => Err(error.into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_is_that_of_the_replaced_file_without_its_privileges() -> io::Result<()> {
+        for (mode, expected) in [
+            (0o640, 0o640),
+            (0o777, 0o777),
+            (0o6755, 0o755),
+            (0o1607, 0o607),
+        ] {
+            let (old, new) = (
+                tempfile::NamedTempFile::new()?,
+                tempfile::NamedTempFile::new()?,
+            );
+            old.as_file()
+                .set_permissions(Permissions::from_mode(mode))?;
+            let about = old.as_file().metadata()?;
+            assert_eq!(about.mode() & 0o7777, mode);
+            inherit(new.as_file(), old.path(), &about)?;
+            assert_eq!(
+                new.as_file().metadata()?.mode() & 0o7777,
+                expected,
+                "{mode:o}"
+            );
+        }
+        Ok(())
+    }
+}

@@ -359,6 +359,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn parts_are_added() {
+        let samples: Vec<u8> = (0..2 * PART + 12_347).map(|i| (i * i >> 9) as u8).collect();
+        let mut expected = vec![0; 3 * 256];
+        for (i, &sample) in samples.iter().enumerate() {
+            expected[i % 3 * 256 + usize::from(sample)] += 1;
+        }
+        assert!(count(&samples[..], 3) == expected);
+    }
+
+    #[test]
     fn percentiles_are_samples() {
         let mut bins = vec![0; 65536];
         // 1000 samples: 0, 1, …, 998, and one hot pixel.
