@@ -10,6 +10,8 @@
 pub mod adler;
 pub mod compress;
 pub mod inflate;
+#[cfg(test)]
+mod tests;
 pub mod zlib;
 
 /// The farthest distance that a match can have, in bytes (RFC 1951, section 2).

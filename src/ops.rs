@@ -23,6 +23,8 @@ mod sample_types;
 pub mod statistics;
 pub mod sum;
 pub mod symmetry;
+#[cfg(test)]
+mod tests;
 pub mod transpose;
 mod verb;
 pub mod wide;

@@ -6,6 +6,8 @@ mod deflated;
 mod encode;
 mod metadata;
 mod neutral;
+#[cfg(test)]
+mod tests;
 
 pub use decode::{PngDecoder, decode};
 pub use encode::{Mode, encode};

@@ -231,7 +231,8 @@ mod tests {
         let mut cases = 0;
         for at in 0..text.len() {
             assert!(text[..at].parse::<Stretch>().is_err(), "{}", &text[..at]);
-            for byte in 0..128u8 {
+            // All are too many for Miri.
+            for byte in (0..128u8).step_by(if cfg!(miri) { 41 } else { 1 }) {
                 let mut bytes = text.as_bytes().to_vec();
                 bytes[at] = byte;
                 let changed = String::from_utf8(bytes).expect("ASCII");
@@ -242,6 +243,6 @@ mod tests {
                 cases += 1;
             }
         }
-        assert_eq!(cases, text.len() * 128);
+        assert!(cfg!(miri) || cases == text.len() * 128);
     }
 }

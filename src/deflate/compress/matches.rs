@@ -7,9 +7,9 @@ use super::prices::Prices;
 use super::token::{LONGEST, Token};
 use crate::deflate::WINDOW;
 
-/// Bytes that a block covers; its last match may reach past it. Few where thousands of schedules are
-/// run, as in `inflate::part`.
-pub const BLOCK: usize = match cfg!(all(test, feature = "schedules")) {
+/// Bytes that a block covers; its last match may reach past it. Few where Miri runs, or thousands of
+/// schedules, as in `inflate::part`.
+pub const BLOCK: usize = match cfg!(any(miri, all(test, feature = "schedules"))) {
     true => 3 << 10,
     false => 64 << 10,
 };

@@ -9,9 +9,9 @@ use crate::deflate::WINDOW;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::sync::Arc;
 
-/// Compressed bytes of a part; few where thousands of schedules are run, so that a short stream has
-/// many parts.
-pub const PART: usize = match cfg!(all(test, feature = "schedules")) {
+/// Compressed bytes of a part; few where Miri runs, or thousands of schedules, so that a short stream
+/// has many parts.
+pub const PART: usize = match cfg!(any(miri, all(test, feature = "schedules"))) {
     true => 4 << 10,
     false => 512 << 10,
 };

@@ -155,7 +155,12 @@ mod tests {
     #[test]
     fn passes_are_those_of_the_drawing() -> Result<()> {
         for (colour, channels) in [(Colour::Grey, 1), (Colour::Rgb, 3), (Colour::Rgba, 4)] {
-            for (width, height) in [(1, 1), (3, 2), (5, 9), (8, 8), (37, 150), (64, 33)] {
+            let large: &[_] = if cfg!(miri) {
+                &[]
+            } else {
+                &[(37, 150), (64, 33)]
+            };
+            for &(width, height) in [(1, 1), (3, 2), (5, 9), (8, 8)].iter().chain(large) {
                 let header = Header {
                     width: width as u32,
                     height: height as u32,

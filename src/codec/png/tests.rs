@@ -1,0 +1,45 @@
+//! What is written is read again, on images that are small enough for Miri.
+
+use super::{Mode, decode, encode};
+use crate::files::{Source, Target};
+use crate::image::{Depth, Image, Samples, Shape};
+use anyhow::{Context, Result, ensure};
+
+#[test]
+fn small_images_come_back() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("a.png");
+    for (width, height) in [(1, 1), (7, 3), (33, 17)] {
+        for (channels, depth) in [
+            (1, Depth::Sixteen),
+            (2, Depth::Eight),
+            (3, Depth::Sixteen),
+            (4, Depth::Eight),
+        ] {
+            let shape = Shape {
+                width,
+                height,
+                channels,
+                depth,
+            };
+            let numbers =
+                (0..shape.samples() as u32).map(|i| (i / 5).wrapping_mul(2_654_435_769) >> 12);
+            let samples: Samples = match depth {
+                Depth::Eight => numbers.map(|it| it as u8).collect::<Vec<u8>>().into(),
+                _ => numbers.map(|it| it as u16).collect::<Vec<u16>>().into(),
+            };
+            let image = Image::new(shape, samples);
+            for mode in [Mode::Fast, Mode::Small, Mode::Store] {
+                let target = Target::create(&path, true)?;
+                let len = encode(&image, mode, &target)?;
+                target.commit(len)?;
+                let bytes = std::fs::read(&path).context("the file")?;
+                ensure!(
+                    decode(&Source::memory(bytes))? == image,
+                    "{shape}, {mode:?}"
+                );
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! Every operation on the CPU gives what its definition gives, on images that are small enough for Miri.
+
+use super::{examples, naive};
+use crate::exec;
+use crate::image::{Depth, Image, Samples, Shape};
+use crate::timing::Timeline;
+use anyhow::{Result, ensure};
+
+const SIZES: [(usize, usize); 4] = [(1, 1), (5, 1), (3, 2), (9, 9)];
+
+fn image(width: usize, height: usize, channels: usize, depth: Depth) -> Image {
+    let shape = Shape {
+        width,
+        height,
+        channels,
+        depth,
+    };
+    let numbers = (0..shape.samples() as u32).map(|i| (i + 1).wrapping_mul(2_654_435_769) >> 8);
+    let samples: Samples = match depth {
+        Depth::Eight => numbers.map(|it| it as u8).collect::<Vec<u8>>().into(),
+        _ => numbers.map(|it| it as u16).collect::<Vec<u16>>().into(),
+    };
+    Image::new(shape, samples)
+}
+
+#[test]
+fn small_images_give_what_the_definition_says() -> Result<()> {
+    for op in examples() {
+        for (width, height) in SIZES {
+            for (channels, depth) in [(1, Depth::Sixteen), (3, Depth::Eight), (4, Depth::Sixteen)] {
+                let image = image(width, height, channels, depth);
+                let found = exec::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
+                ensure!(
+                    found == naive(&*op, &image)?,
+                    "{} of {}",
+                    op.name(),
+                    image.shape()
+                );
+            }
+        }
+    }
+    Ok(())
+}
