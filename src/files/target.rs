@@ -85,6 +85,28 @@ impl Target {
         })
     }
 
+    /// An output that is never delivered, for tests.
+    #[cfg(test)]
+    pub fn in_memory() -> Target {
+        Target {
+            sink: Sink::Stream {
+                path: Path::new("memory").into(),
+                bytes: Mutex::default(),
+            },
+            sync: false,
+            traffic: Traffic::default(),
+        }
+    }
+
+    /// What was written to an output in memory.
+    #[cfg(test)]
+    pub fn written(&self) -> Vec<u8> {
+        match &self.sink {
+            Sink::Stream { bytes, .. } => bytes.lock().map(|it| it.clone()).unwrap_or_default(),
+            Sink::File { .. } => Vec::new(),
+        }
+    }
+
     /// Reserves `len` bytes on the disk: a full disk is noticed before the work, and a later rename
     /// does not wait for delayed allocation (ext4: 19 ms instead of 176 ms for 128 MiB).
     pub fn reserve(&self, len: u64) -> Result<()> {

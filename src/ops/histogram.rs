@@ -360,7 +360,9 @@ mod tests {
 
     #[test]
     fn parts_are_added() {
-        let samples: Vec<u8> = (0..2 * PART + 12_347).map(|i| (i * i >> 9) as u8).collect();
+        let samples: Vec<u8> = (0..2 * PART + 12_347)
+            .map(|i| ((i * i) >> 9) as u8)
+            .collect();
         let mut expected = vec![0; 3 * 256];
         for (i, &sample) in samples.iter().enumerate() {
             expected[i % 3 * 256 + usize::from(sample)] += 1;

@@ -31,7 +31,7 @@ impl Layout {
     }
 
     /// Brings samples into the machine's byte order.
-    pub fn to_native(&self, rows: &mut [u8]) {
+    pub fn to_native(self, rows: &mut [u8]) {
         if self.sample == 2 {
             for sample in rows.as_chunks_mut::<2>().0 {
                 *sample = u16::from_be_bytes(*sample).to_ne_bytes();
