@@ -42,7 +42,7 @@ use crate::metadata::Metadata;
 use anyhow::Result;
 use std::borrow::Cow;
 
-pub use format::{Decoder, Encoder, Format};
+pub use format::{Decoder, Encoder, Format, TakePiece};
 pub use headerless::Headerless;
 pub use reader::{Pages, Places, Reader};
 pub use volume::data_file;

@@ -5,6 +5,7 @@
 
 pub mod bands;
 mod on_gpu;
+mod pieces;
 mod pixels;
 pub mod png;
 mod png_crc;
@@ -88,11 +89,11 @@ impl<'a> Executor<'a> {
     }
 
     /// The GPU that runs `work`, or `None` for the CPU, as `only_cpu` may say and why. Pixels in a
-    /// GPU's memory stay on that GPU.
+    /// GPU's memory (`on_gpu`) stay on that GPU.
     fn choose(
         &mut self,
         work: Work,
-        pixels: &Pixels,
+        on_gpu: bool,
         only_cpu: Option<&str>,
     ) -> Result<Option<&'a Gpu>> {
         // What a GPU could have decoded is kept, for the estimate of the images to come.
@@ -104,7 +105,7 @@ impl<'a> Executor<'a> {
             self.device = self.devices.only_cpu(why)?;
             return Ok(None);
         }
-        if let (Pixels::Device(_), Some(gpu)) = (pixels, self.devices.opened()) {
+        if let (true, Some(gpu)) = (on_gpu, self.devices.opened()) {
             let name = self.devices.line(gpu);
             self.device = format!("{name}, where the image was decoded");
             return Ok(Some(gpu));
@@ -156,7 +157,7 @@ impl<'a> Executor<'a> {
             }
         };
         let steps = tasks.iter().find_map(|task| task.op.not_on_gpu(&shape));
-        match self.choose(work, &pixels, steps)? {
+        match self.choose(work, pixels.are_on_gpu(), steps)? {
             None => {
                 let image = self.on_host(pixels)?;
                 let made = run_on_cpu(tasks, image, &mut self.timeline)?
@@ -182,7 +183,7 @@ impl<'a> Executor<'a> {
         let shape = pixels.shape();
         let work = work(steps(tasks), &shape, form);
         let only_cpu = tasks.iter().find_map(|task| task.op.not_on_gpu(&shape));
-        match self.choose(work, &pixels, only_cpu)? {
+        match self.choose(work, pixels.are_on_gpu(), only_cpu)? {
             None => {
                 let image = self.on_host(pixels)?;
                 let Executed { result, summary } = run_on_cpu(tasks, image, &mut self.timeline)?;

@@ -97,6 +97,12 @@ pub trait Operation: Options + Sync + fmt::Debug {
         depth
     }
 
+    /// Whether it gives numbers, and those of many small pieces are joined at little cost: the image need not be in
+    /// memory as a whole then.
+    fn takes_pieces(&self) -> bool {
+        false
+    }
+
     /// Why a GPU cannot do it for an image of this shape, if so.
     fn not_on_gpu(&self, _shape: &Shape) -> Option<&'static str> {
         None

@@ -54,6 +54,8 @@ mod metadata;
 mod mutations;
 /// Parts of a projection, and what merges them.
 mod partial;
+/// Pages that are summed up piece by piece.
+mod pieces;
 /// PNG read: every colour type, depth and filter, and hostile files.
 mod png_decode;
 /// PNG written, and read back by other decoders.

@@ -173,6 +173,12 @@ pub enum Field {
     Stretch,
 }
 
+/// Bytes of samples in a piece of a page: few enough for a core's cache, and enough that a call costs nothing.
+pub const PIECE: usize = 512 << 10;
+
+/// What takes the pieces of a page, on any thread.
+pub type TakePiece<'a> = dyn Fn(Image) -> Result<()> + Sync + 'a;
+
 /// Decodes a file whose header has been read.
 pub trait Decoder {
     /// How many images the file holds.
@@ -232,6 +238,15 @@ pub trait Decoder {
     /// Why only `decode` decodes the page.
     fn packed(&self) -> Result<Packed, Unsuited> {
         Err(Unsuited::new("it is no PNG"))
+    }
+
+    /// Decodes the selected page in pieces of whole rows, in any order, so that the page is never in memory as a whole;
+    /// false if it is not decoded so. The page can still be decoded afterwards.
+    ///
+    /// # Errors
+    /// Damage, which `decode` tells better, and errors of `take`.
+    fn pieces(&self, _take: &TakePiece) -> Result<bool> {
+        Ok(false)
     }
 
     /// Decodes the selected page; called once for each page.

@@ -2,12 +2,13 @@
 //! their like. Each format parses or writes its header; the samples are copied here.
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, Encoder};
+use super::format::{Capabilities, Decoder, Encoder, TakePiece};
 use super::raw::{self, Order};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::metadata::{Alpha, Diagnostics, Metadata};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use rayon::prelude::*;
 use std::borrow::Cow;
 
 /// The capabilities of formats that are read, and hold samples of any depth.
@@ -223,6 +224,37 @@ impl Decoder for RasterDecoder<'_> {
         diagnostics.warnings.extend_from_slice(warnings);
         diagnostics.notes.extend_from_slice(notes);
         Ok(self.layout.metadata.clone())
+    }
+
+    fn pieces(&self, take: &TakePiece) -> Result<bool> {
+        let Layout {
+            shape,
+            order,
+            toggled,
+            ..
+        } = self.layout;
+        if shape.depth.is_wide() {
+            return Ok(false);
+        }
+        let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
+        let (source, row) = (self.source.source(), shape.row() * shape.depth.bytes());
+        let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
+        let pieces = raw::rows(shape.height, row).into_par_iter();
+        pieces.try_for_each(|rows| {
+            let offset = start + (rows.start * row) as u64;
+            let shape = Shape {
+                height: rows.len(),
+                ..shape
+            };
+            take(raw::piece(
+                source,
+                offset,
+                shape,
+                (order, toggled),
+                |bytes| check(bytes, shape.depth, maxval),
+            )?)
+        })?;
+        Ok(true)
     }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {

@@ -1,9 +1,11 @@
 //! Copies uncompressed samples between a file and memory, in parallel pieces, in either byte order.
 
+use super::format;
 use crate::files::{Source, Target};
-use crate::image::{Depth, Samples, number};
+use crate::image::{Depth, Image, Samples, Shape, number};
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Bytes of one read or write call: large enough that the call costs nothing, small enough that the
 /// data are still in a core's cache when the byte order is changed.
@@ -114,6 +116,32 @@ pub fn read<'a>(
             .err()
     });
     failure.map_or(Ok(()), Err)
+}
+
+/// The ranges of rows of `row` bytes that make a piece each, of `height` rows.
+pub fn rows(height: usize, row: usize) -> Vec<Range<usize>> {
+    let most = (format::PIECE / row.max(1)).max(1);
+    let starts = (0..height).step_by(most);
+    starts
+        .map(|start| start..(start + most).min(height))
+        .collect()
+}
+
+/// Samples of 8 or 16 bits of this shape from an offset on; `then` sees them as `read`'s does.
+pub fn piece(
+    source: &Source,
+    offset: u64,
+    shape: Shape,
+    (order, toggled): (Order, bool),
+    then: impl FnOnce(&[u8]) -> Result<()>,
+) -> Result<Image> {
+    let mut samples = Samples::any(&shape)?;
+    let bytes = samples.as_bytes_mut();
+    source.read_at(bytes, offset)?;
+    reorder(bytes, shape.depth, order);
+    to_memory(bytes, shape.depth, toggled);
+    then(bytes)?;
+    Ok(Image::new(shape, samples))
 }
 
 /// Fills the keys of 32-bit floating-point samples from 64-bit ones in a file, from `offset` on, in

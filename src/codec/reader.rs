@@ -1,7 +1,7 @@
 //! Reads a file of any format, page by page.
 
 use super::error_policy::ErrorPolicy;
-use super::format::{self, Decoder, Format};
+use super::format::{self, Decoder, Format, TakePiece};
 use super::headerless::Raw;
 use super::packed::{Packed, Unsuited};
 use super::{Reading, metadata};
@@ -292,6 +292,15 @@ impl<'a> Reader<'a> {
     /// Why only `decode` decodes the page.
     pub fn packed(&self) -> Result<Packed, Unsuited> {
         self.decoder.packed()
+    }
+
+    /// Decodes the page in pieces of whole rows, in any order and on any thread; false if it is not decoded so, as
+    /// where damage is accepted. `decode` still works afterwards.
+    ///
+    /// # Errors
+    /// Damage, which `decode` tells better, and errors of `take`.
+    pub fn pieces(&self, take: &TakePiece) -> Result<bool> {
+        Ok(!self.policy.goes_on() && self.decoder.pieces(take)?)
     }
 
     /// Decodes the page.

@@ -37,7 +37,7 @@ pub use pack::Compression;
 pub(super) use unpack::unpack_bits;
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, Encoder, Field, Format};
+use super::format::{Capabilities, Decoder, Encoder, Field, Format, TakePiece};
 use super::item::Item;
 use super::raw::Order;
 use super::{Options, metadata as conversion};
@@ -398,6 +398,10 @@ impl Decoder for TiffDecoder<'_> {
             fields::adopt(&mut metadata, &first, diagnostics);
         }
         Ok(metadata)
+    }
+
+    fn pieces(&self, take: &TakePiece) -> Result<bool> {
+        decode::pieces(self.source, &self.page, take)
     }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {

@@ -29,6 +29,11 @@ impl Pixels {
             Pixels::Deflated(image) => image.shape(),
         }
     }
+
+    /// Whether they are in a GPU's memory.
+    pub fn are_on_gpu(&self) -> bool {
+        matches!(self, Pixels::Device(_))
+    }
 }
 
 /// The form in which a result is requested.

@@ -72,6 +72,10 @@ impl Operation for Sum {
         Ok(())
     }
 
+    fn takes_pieces(&self) -> bool {
+        true
+    }
+
     fn work(&self, shape: &Shape) -> Work {
         Work::moving(shape.bytes())
     }

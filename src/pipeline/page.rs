@@ -6,6 +6,7 @@ mod fit;
 mod metadata;
 mod note;
 mod operate;
+mod pieces;
 mod read;
 mod upright;
 mod write;
@@ -96,6 +97,19 @@ impl PageProcessor<'_, '_> {
         self.executor.timeline.page = Some(self.reader.pages()[index] + 1);
         self.channel = self.reader.channel(index);
         let mut diagnostics = Diagnostics::default();
+        if let Some((done, metadata)) = pieces::run(self, ops, stack, index, &mut diagnostics) {
+            let (shape, index) = (self.reader.shape(), self.reader.pages()[index]);
+            diagnostics.warnings.extend(done.summary.warnings);
+            self.keep(done.result, index, metadata.signed)?;
+            let page = FoundPage {
+                page: before + index + 1,
+                shape,
+                signed: metadata.signed,
+                ranges: done.summary.ranges,
+            };
+            self.finish(page, diagnostics);
+            return Ok(());
+        }
         let page = read::decode(self, ops, index, &mut diagnostics)?;
         let read = page.pixels.shape();
         let Page {
@@ -117,68 +131,84 @@ impl PageProcessor<'_, '_> {
         let Executed { result, summary } = operate::run(self, &tasks, pixels)?;
         diagnostics.warnings.extend(summary.warnings);
         self.since = Instant::now();
-        match result {
-            OpResult::Totals(found) => {
-                let pages = self.reader.pages().len();
-                let found = Totals {
-                    page: index + 1,
-                    one_of_several: pages > 1,
-                    signed: metadata.signed,
-                    ..found
-                };
-                self.found.totals.push(found);
+        if let Some(pixels) = self.keep(result, index, signed)? {
+            let from = metadata::pass(
+                self,
+                &mut metadata,
+                &tasks,
+                (read, prepared),
+                &mut diagnostics,
+            );
+            let last = operate::last(&tasks);
+            // Ranges of an earlier operation are none of the samples that are narrowed.
+            let ranges = match last {
+                Effect::Values => &summary.ranges[..],
+                _ => &[],
+            };
+            let pixels = depth::narrow(self, pixels, &metadata, ranges)?;
+            let shapes = (from, pixels.shape());
+            let first = tasks.len() == 1;
+            metadata::update(self, &mut metadata, (last, first), shapes, &mut diagnostics);
+            if let Some(task) = tasks.last()
+                && (last == Effect::Values || task.op.sign().is_some())
+            {
+                metadata.signed = task.types.written.signed;
             }
-            OpResult::Counts(mut found) => {
-                found.signed = metadata.signed;
-                let joined = self.found.count(found);
-                joined.with_context(|| self.sentences.undone())?;
-            }
-            OpResult::Image(pixels) => {
-                let from = metadata::pass(
-                    self,
-                    &mut metadata,
-                    &tasks,
-                    (read, prepared),
-                    &mut diagnostics,
-                );
-                let last = operate::last(&tasks);
-                // Ranges of an earlier operation are none of the samples that are narrowed.
-                let ranges = match last {
-                    Effect::Values => &summary.ranges[..],
-                    _ => &[],
-                };
-                let pixels = depth::narrow(self, pixels, &metadata, ranges)?;
-                let shapes = (from, pixels.shape());
-                let first = tasks.len() == 1;
-                metadata::update(self, &mut metadata, (last, first), shapes, &mut diagnostics);
-                if let Some(task) = tasks.last()
-                    && (last == Effect::Values || task.op.sign().is_some())
-                {
-                    metadata.signed = task.types.written.signed;
-                }
-                let depths = (read.depth, prepared.depth);
-                let stretch = (&tasks[..], summary.stretch);
-                let note = note::of(self, stretch, (depths, had_maxval), &pixels)?;
-                metadata.stretch = note.map(Ok).or(metadata.stretch);
-                let stretch = metadata.stretch.as_ref().and_then(|it| it.as_ref().ok());
-                note::agrees(self, stretch.copied())?;
-                let pixels = fit::reduce(self, pixels, &mut metadata, &mut diagnostics)?;
-                let page = Page {
-                    pixels,
-                    metadata,
-                    index,
-                };
-                write::encode(self, page, last, &mut diagnostics)?;
-            }
+            let depths = (read.depth, prepared.depth);
+            let stretch = (&tasks[..], summary.stretch);
+            let note = note::of(self, stretch, (depths, had_maxval), &pixels)?;
+            metadata.stretch = note.map(Ok).or(metadata.stretch);
+            let stretch = metadata.stretch.as_ref().and_then(|it| it.as_ref().ok());
+            note::agrees(self, stretch.copied())?;
+            let pixels = fit::reduce(self, pixels, &mut metadata, &mut diagnostics)?;
+            let page = Page {
+                pixels,
+                metadata,
+                index,
+            };
+            write::encode(self, page, last, &mut diagnostics)?;
         }
-        self.found.pages.push(FoundPage {
+        let page = FoundPage {
             page: before + index + 1,
             shape: read,
             signed,
             ranges: summary.ranges,
-        });
-        self.diagnostics.add(before + index + 1, diagnostics);
+        };
+        self.finish(page, diagnostics);
         Ok(())
+    }
+
+    /// Keeps the numbers that an operation gave for the page at `index` of the file; or returns its image.
+    ///
+    /// # Errors
+    /// Bins that do not fit to those of the pages before.
+    fn keep(
+        &mut self,
+        result: OpResult<Pixels>,
+        index: usize,
+        signed: bool,
+    ) -> Result<Option<Pixels>> {
+        match result {
+            OpResult::Totals(found) => self.found.totals.push(Totals {
+                page: index + 1,
+                one_of_several: self.reader.pages().len() > 1,
+                signed,
+                ..found
+            }),
+            OpResult::Counts(mut found) => {
+                found.signed = signed;
+                let joined = self.found.count(found);
+                joined.with_context(|| self.sentences.undone())?;
+            }
+            OpResult::Image(pixels) => return Ok(Some(pixels)),
+        }
+        Ok(None)
+    }
+
+    /// Keeps what there is to say of a page that is done.
+    fn finish(&mut self, page: FoundPage, diagnostics: Diagnostics) {
+        self.diagnostics.add(page.page, diagnostics);
+        self.found.pages.push(page);
     }
 
     /// Measures the statistic of operation `step` in what the operations before it make of the page at

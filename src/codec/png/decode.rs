@@ -1,5 +1,6 @@
 //! Decodes a PNG file to an image.
 
+mod band;
 mod chunks;
 mod data;
 mod header;
@@ -179,19 +180,32 @@ fn interlaced(
     shape: Shape,
     policy: &ErrorPolicy,
 ) -> Result<Image> {
-    let total = prelude.header.scanline_bytes()?;
     let mut samples = policy.samples(&shape)?;
-    let mut passes = Passes::new(samples.as_bytes_mut(), &prelude.header, Layout::of(&shape));
+    let bytes = samples.as_bytes_mut();
+    let mut passes = Passes::new(bytes, &prelude.header, Layout::of(&shape));
+    inflated(source, prelude, |bytes| passes.push(bytes))?;
+    Ok(Image::new(shape, samples))
+}
+
+/// Inflates the image data, by as many threads as pay, and passes the scanlines to `take` in order.
+///
+/// # Errors
+/// Those of the file and of `take`, and limits of the parallel method.
+fn inflated(
+    source: &Source,
+    prelude: &Prelude,
+    take: impl FnMut(&[u8]) -> Result<()> + Send,
+) -> Result<()> {
+    let total = prelude.header.scanline_bytes()?;
     let data = prelude.image_data(source)?;
     let threads = rayon::current_num_threads();
     if parallel::is_worth(source.len(), total, threads) {
-        parallel::each(data, total, threads, |bytes| passes.push(bytes))?.finish()?;
+        parallel::each(data, total, threads, take)?.finish()
     } else if total < WORTH_A_THREAD || threads == 1 {
-        ScanlineInflater::new(data).each(total, |bytes| passes.push(bytes))?;
+        ScanlineInflater::new(data).each(total, take)
     } else {
-        ScanlineInflater::new(data).each_apart(total, |bytes| passes.push(bytes))?;
+        ScanlineInflater::new(data).each_apart(total, take)
     }
-    Ok(Image::new(shape, samples))
 }
 
 /// Decodes a PNG file.

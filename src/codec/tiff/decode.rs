@@ -6,10 +6,15 @@ use super::page::{Page, Span};
 use super::predictor::{self, Predictor};
 use super::unpack::{Method, Unpacker};
 use crate::codec::error_policy::ErrorPolicy;
+use crate::codec::format::TakePiece;
 use crate::codec::raw;
 use crate::files::Source;
+use crate::image::{Image, Samples, Shape};
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
+
+/// Bytes of samples in a strip that is decoded with the image, since it is no small part of it.
+const LARGE: usize = 4 << 20;
 
 /// Fills the bytes of the image's samples. Of several damaged chunks the error names the first; if
 /// the error policy is to go on, all are recorded, and unreadable parts of `bytes` are left
@@ -38,6 +43,53 @@ pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], policy: &ErrorPolicy
             .find_map_first(|failure| failure)
     };
     failure.map_or(Ok(()), Err)
+}
+
+/// Hands over the rows of a page of strips, whose samples lie in the file as in memory but for their byte order and
+/// compression; false where they do not.
+pub fn pieces(source: &Source, page: &Page, take: &TakePiece) -> Result<bool> {
+    let (shape, row) = (page.form.shape, page.row());
+    let straight = page.form.is_plain() && !page.grid.tiled && page.palette.is_none();
+    let known = page.coded.is_none() && !page.spans.iter().any(Span::is_absent);
+    if !straight || !known || shape.depth.is_wide() {
+        return Ok(false);
+    }
+    let height = |i: usize| page.grid.height.min(shape.height - i * page.grid.height);
+    let of = |height| Shape { height, ..shape };
+    if page.method == Method::None && !page.reversed && page.predictor.is_none() {
+        let strips = (0..page.down()).into_par_iter();
+        strips.try_for_each(|i| {
+            raw::rows(height(i), row)
+                .into_par_iter()
+                .try_for_each(|rows| {
+                    let offset = page.spans[i].offset + (rows.start * row) as u64;
+                    let form = (page.order, page.form.signed);
+                    take(raw::piece(
+                        source,
+                        offset,
+                        of(rows.len()),
+                        form,
+                        |_| Ok(()),
+                    )?)
+                })
+        })?;
+        return Ok(true);
+    }
+    if page.grid.height * row > LARGE {
+        return Ok(false);
+    }
+    let policy = ErrorPolicy::default();
+    let strips = (0..page.down()).into_par_iter();
+    let taken = strips.map_init(
+        || Worker::new(source, page, &policy),
+        |worker, i| {
+            let mut samples = Samples::any(&of(height(i)))?;
+            worker.chunk(i, samples.as_bytes_mut())?;
+            take(Image::new(of(height(i)), samples))
+        },
+    );
+    taken.collect::<Result<()>>()?;
+    Ok(true)
 }
 
 /// Reads uncompressed strips straight into place, adjacent ones with one call.

@@ -1,97 +1,59 @@
 //! The rows of an interlaced PNG: seven passes, each of them a small image (PNG specification, third edition, §8.1).
 
+use super::band::Band;
 use super::header::{Header, Pass};
-use super::unfilter::{Layout, unfilter_rows};
-use super::unfilter_pixels::PAETH;
-use anyhow::{Result, ensure};
+use super::unfilter::Layout;
+use anyhow::Result;
 
 /// Rows of a pass that are unfiltered together: a multiple of every group of `unfilter_simd`.
-const BAND: usize = 16;
+const ROWS: usize = 16;
 
 /// An image that is filled with the scanlines of its passes, piece by piece. It holds a few rows of one pass.
 pub struct Passes<'a> {
     image: &'a mut [u8],
     layout: Layout,
-    /// The passes that are not finished, the current one first.
-    passes: std::vec::IntoIter<Pass>,
+    /// The passes behind the current one.
+    later: std::vec::IntoIter<Pass>,
     pass: Pass,
-    /// Rows of the pass that are in the image.
-    done: usize,
-    /// The last row that is in the image, and behind it those of the band.
-    band: Vec<u8>,
-    /// Filter types of the rows of the band; the last row may be incomplete.
-    filters: Vec<u8>,
-    /// Bytes present of the scanline being filled, its filter type included.
-    column: usize,
+    band: Band,
 }
 
 impl<'a> Passes<'a> {
     /// An empty state for an image of this header and layout, of samples of at least 8 bits.
     pub fn new(image: &'a mut [u8], header: &Header, layout: Layout) -> Passes<'a> {
-        let mut passes = header.passes().into_iter();
         Passes {
             image,
             layout,
-            // Every image has a first pass: the pixel at the top left is in it.
-            pass: passes.next().unwrap_or_default(),
-            passes,
-            done: 0,
-            band: vec![0; (BAND + 1) * layout.row],
-            filters: Vec::with_capacity(BAND),
-            column: 0,
+            later: header.passes().into_iter(),
+            pass: Pass::default(),
+            band: Band::new(layout, ROWS),
         }
     }
 
-    /// Consumes the next bytes of the scanlines; they must not exceed those of all passes.
+    /// Consumes the next bytes of the scanlines; what is behind those of the last pass is ignored.
     ///
     /// # Errors
     /// An unknown filter type.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
-        while let Some(&first) = bytes.first() {
-            if self.column == 0 {
-                ensure!(first <= PAETH, "unknown filter type {first}");
-                self.filters.push(first);
-                bytes = &bytes[1..];
-                self.column = 1;
+        let step = self.layout.step;
+        while !bytes.is_empty() {
+            if self.band.is_over() {
+                let Some(pass) = self.later.next() else {
+                    break;
+                };
+                self.band.start(pass.columns * step, pass.rows);
+                self.pass = pass;
             }
-            let row = self.pass.columns * self.layout.step;
-            let (piece, rest) = bytes.split_at(bytes.len().min(row + 1 - self.column));
-            let start = self.filters.len() * row + self.column - 1;
-            self.band[start..start + piece.len()].copy_from_slice(piece);
-            self.column = (self.column + piece.len()) % (row + 1);
-            bytes = rest;
-            let full =
-                self.filters.len() == BAND || self.done + self.filters.len() == self.pass.rows;
-            if self.column == 0 && full {
-                self.finish_band();
-            }
+            let (pass, image, width) = (self.pass, &mut *self.image, self.layout.row);
+            bytes = self.band.push(bytes, |first, rows| {
+                for (y, row) in (first..).zip(rows.chunks_exact(pass.columns * step)) {
+                    let start = (pass.y + y * pass.dy) * width;
+                    place(step, row, &mut image[start..start + width], pass.x, pass.dx);
+                }
+                Ok(())
+            })?;
         }
         Ok(())
-    }
-
-    /// Unfilters the rows of the band and puts their pixels at their places.
-    fn finish_band(&mut self) {
-        let row = self.pass.columns * self.layout.step;
-        let count = self.filters.len();
-        let (above, rows) = self.band[..(count + 1) * row].split_at_mut(row);
-        self.layout.to_native(rows);
-        unfilter_rows(&self.filters, self.layout.step, above, rows);
-        for (y, row) in (self.done..).zip(rows.chunks_exact(row)) {
-            let start = (self.pass.y + y * self.pass.dy) * self.layout.row;
-            let to = &mut self.image[start..start + self.layout.row];
-            place(self.layout.step, row, to, self.pass.x, self.pass.dx);
-        }
-        self.done += count;
-        self.filters.clear();
-        match self.done == self.pass.rows {
-            true => {
-                self.pass = self.passes.next().unwrap_or_default();
-                self.done = 0;
-                // Above the first row of a pass all counts as 0.
-                self.band[..self.layout.row].fill(0);
-            }
-            false => self.band.copy_within(count * row..(count + 1) * row, 0),
-        }
     }
 }
 
