@@ -6,8 +6,11 @@ use super::inflate::{Inflater, Step, Stream, read_both};
 use super::zlib;
 use anyhow::{Context, Result, anyhow, ensure};
 
-/// Bytes of a text: few for an interpreter.
-const MOST: usize = if cfg!(miri) { 3_000 } else { 200_000 };
+/// Bytes of texts: few for an interpreter.
+const LENGTHS: &[usize] = match cfg!(miri) {
+    true => &[900],
+    false => &[2, 300, 3_000, 200_000],
+};
 
 /// Bytes of several kinds: noise, few values, runs, a ramp, and a period longer than any match.
 fn texts() -> Vec<Vec<u8>> {
@@ -18,7 +21,7 @@ fn texts() -> Vec<Vec<u8>> {
     };
     let period: Vec<u8> = (0..701).map(|_| noise()).collect();
     let mut texts = vec![Vec::new(), vec![7]];
-    for len in [2, 300, MOST] {
+    for &len in LENGTHS {
         texts.push((0..len).map(|_| noise()).collect());
         texts.push((0..len).map(|_| noise() & 3).collect());
         texts.push((0..len).map(|i| (i / 100 % 3) as u8).collect());

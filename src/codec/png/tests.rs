@@ -7,7 +7,12 @@ use anyhow::{Result, ensure};
 
 #[test]
 fn small_images_come_back() -> Result<()> {
-    for (width, height) in [(1, 1), (7, 3), (33, 17)] {
+    let sizes: &[_] = if cfg!(miri) {
+        &[(1, 1), (7, 3)]
+    } else {
+        &[(1, 1), (7, 3), (33, 17)]
+    };
+    for &(width, height) in sizes {
         for (channels, depth) in [
             (1, Depth::Sixteen),
             (2, Depth::Eight),
@@ -28,6 +33,10 @@ fn small_images_come_back() -> Result<()> {
             };
             let image = Image::new(shape, samples);
             for mode in [Mode::Fast, Mode::Small, Mode::Store] {
+                // The search for matches has a test of its own (`deflate`), and makes tables of 128 KiB.
+                if cfg!(miri) && mode == Mode::Small {
+                    continue;
+                }
                 let target = Target::in_memory();
                 encode(&image, mode, &target)?;
                 let made = decode(&Source::memory(target.written()))?;
