@@ -2,6 +2,7 @@
 //! bytes, the output's by the file's extension. Each format is one file or folder and one line in
 //! `FORMATS`; no codec knows a device.
 
+mod bands;
 pub mod deflated;
 pub mod dicom;
 mod embedded;
@@ -42,7 +43,8 @@ use crate::metadata::Metadata;
 use anyhow::Result;
 use std::borrow::Cow;
 
-pub use format::{Decoder, Encoder, Format, TakePiece};
+pub use bands::each_band;
+pub use format::{Bands, Decoder, Encoder, Format, TakePiece};
 pub use headerless::Headerless;
 pub use reader::{Pages, Places, Reader};
 pub use volume::data_file;

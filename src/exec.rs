@@ -30,6 +30,7 @@ use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
 use on_gpu::measure_on_gpu;
 use pixels::Delivered;
+use std::slice;
 
 /// An operation, and what it needs to know about one image.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +120,17 @@ impl<'a> Executor<'a> {
             return Ok(None);
         }
         Ok(Some(gpu))
+    }
+
+    /// Takes the CPU for an operation whose image others run it on, part by part.
+    ///
+    /// # Errors
+    /// Options that do not fit the samples, and a GPU that was asked for.
+    pub fn keep_to_cpu(&mut self, task: &Task, shape: &Shape, why: &str) -> Result<()> {
+        let tasks = slice::from_ref(task);
+        check(tasks)?;
+        let work = work(steps(tasks), shape, Form::Samples);
+        self.choose(work, false, Some(why)).map(drop)
     }
 
     /// Takes a place on a GPU for the image, unless it has one; false if there is none and the CPU

@@ -8,7 +8,7 @@ mod values;
 
 use buffer::Buffer;
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 pub use values::{Depth, Values};
 
 /// The dimensions and the depth of an image.
@@ -245,6 +245,21 @@ impl Image {
     /// The samples, for changing their values.
     pub fn samples_mut(&mut self) -> &mut Samples {
         &mut self.samples
+    }
+
+    /// A copy of some rows.
+    pub fn rows(&self, rows: Range<usize>) -> Image {
+        let part = rows.start * self.shape.row()..rows.end * self.shape.row();
+        let shape = Shape {
+            height: rows.len(),
+            ..self.shape
+        };
+        let samples = match &self.samples {
+            Samples::U8(samples) => samples[part].to_vec().into(),
+            Samples::U16(samples) => samples[part].to_vec().into(),
+            Samples::U32(samples) => samples[part].to_vec().into(),
+        };
+        Image::new(shape, samples)
     }
 
     /// The samples, for reuse of their memory.

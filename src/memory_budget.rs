@@ -32,6 +32,11 @@ impl MemoryBudget {
         }
     }
 
+    /// The bytes of the budget.
+    pub fn most(&self) -> u64 {
+        self.most
+    }
+
     /// Waits until `bytes` are available, or the whole budget is, and reserves them.
     pub fn reserve(&self, bytes: u64) -> Reservation<'_> {
         // A lock is poisoned only by a panic while it is held, and no code under it can panic.

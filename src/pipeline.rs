@@ -16,6 +16,7 @@ use crate::device::{Devices, Failed};
 use crate::exec::Executor;
 use crate::files::{Identity, Source};
 use crate::image::Shape;
+use crate::limits;
 use crate::memory_budget::MemoryBudget;
 use crate::metadata::Diagnostics;
 use crate::ops::{Operation, chain};
@@ -49,6 +50,9 @@ pub struct Resources<'a> {
     /// Whether copies and kernels on a GPU are timed.
     pub gpu_times: bool,
 }
+
+/// Bytes of memory for a page that any machine has.
+const MANY: u64 = 64 << 20;
 
 /// Bytes of memory that a page needs while it is processed: its samples, the samples of the result,
 /// and at most as many bytes of file; likewise for its metadata, whose size in the file is the
@@ -175,10 +179,11 @@ fn attempt(
             fits.with_context(|| sentences.undone())?;
         }
     }
-    let largest = surveys.iter().map(memory).max();
-    let _reservation = resources
-        .budget
-        .map(|budget| budget.reserve(largest.unwrap_or(0)));
+    let largest = surveys.iter().map(memory).max().unwrap_or(0);
+    let is_too_large = largest > MANY
+        && resources.devices.may_avoid_waiting()
+        && largest > (resources.budget).map_or_else(limits::free_memory, MemoryBudget::most);
+    let _reservation = resources.budget.map(|budget| budget.reserve(largest));
     let (shape, pages) = (surveys[0].0, surveys.len());
     let writer = output.zip(target.as_ref()).map(|(output, target)| {
         let format = output.format.unwrap_or(reader.format());
@@ -205,6 +210,7 @@ fn attempt(
             reader,
             writer,
             channel: 0,
+            in_bands: output.is_some_and(|output| output.low_memory) || is_too_large,
             note: None,
             joined: None,
             executor,

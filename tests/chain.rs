@@ -74,6 +74,7 @@ fn destination(path: &Path, depth: Option<Depth>, auto_orient: bool) -> Destinat
         depth,
         auto_orient,
         fit: None,
+        low_memory: false,
     }
 }
 

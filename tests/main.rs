@@ -48,6 +48,8 @@ mod kills;
 mod laws;
 /// What a process may use of the machine, and hostile inputs.
 mod limits;
+/// Pages in bands of rows.
+mod low_memory;
 /// What files say beside their samples: kept, made true, carried over, or told.
 mod metadata;
 /// Histograms, parts of projections and journals, changed.

@@ -2,7 +2,7 @@
 //! told as by those who decode the whole.
 
 use crate::formats::{format, written};
-use crate::support::png::{Plain, zlib};
+use crate::support::png::foreign;
 use crate::support::tiff::Build;
 use crate::support::{Kind, folder, image, run};
 use gpuimg::codec::{self, Reader, Reading};
@@ -66,23 +66,6 @@ fn tiffs(image: &Image) -> Vec<Vec<u8>> {
     files.iter().map(|build| build.file(image)).collect()
 }
 
-/// A PNG of another writer, with these samples.
-fn png(image: &Image) -> Vec<u8> {
-    let shape = image.shape();
-    let bits = shape.depth.bits() as u8;
-    let colour = [0, 0, 4, 2, 6][shape.channels];
-    let mut plain = Plain::noisy(1, 1, bits, colour);
-    (plain.width, plain.height) = (shape.width, shape.height);
-    let bytes = image.samples().as_bytes();
-    plain.samples = match bits {
-        8 => bytes.iter().map(|&byte| byte.into()).collect(),
-        _ => (bytes.as_chunks().0.iter())
-            .map(|&pair| u16::from_ne_bytes(pair))
-            .collect(),
-    };
-    plain.file([&zlib(&plain.scanlines(|y| (y * 7 % 5) as u8), 6)[..]])
-}
-
 #[test]
 fn every_row_comes_once() {
     let mut cases = 0;
@@ -136,7 +119,7 @@ fn sums_are_those_of_the_definition() {
             &Metadata::default(),
         );
         let root = folder(&[
-            ("a.png", &png(&image)),
+            ("a.png", &foreign(&image)),
             ("b.tif", &tiff.file(&image)),
             ("c.tif", &Build::default().file(&image)),
             ("d.png", &own.unwrap()),
@@ -187,7 +170,7 @@ fn damage_is_told_as_by_those_who_decode_the_whole() {
     let mut above = pam.clone();
     above[at + 7..at + 12].copy_from_slice(b"10000");
     for (name, file) in [
-        ("a.png", png(&image)),
+        ("a.png", foreign(&image)),
         ("a.tif", strips.file(&image)),
         ("a.pam", above),
     ] {
@@ -225,7 +208,7 @@ fn what_is_not_taken_in_pieces() {
         std::slice::from_ref(&image),
         &Metadata::default(),
     );
-    for file in [tiles.file(&image), own.unwrap(), png(&image)] {
+    for file in [tiles.file(&image), own.unwrap(), foreign(&image)] {
         assert!(pieces(&file).is_none());
         assert!(codec::decode(&Source::memory(file)).unwrap() == image);
     }

@@ -48,6 +48,7 @@ fn destination(path: &Path) -> Destination {
         depth: None,
         auto_orient: false,
         fit: None,
+        low_memory: false,
     }
 }
 

@@ -68,6 +68,8 @@ impl Job {
             output: _,
             overwrite: _,
             sync: _,
+            // The same bytes.
+            low_memory: _,
             // A part of the output's name, which is recorded beside the key.
             name: _,
             // Never resumed.

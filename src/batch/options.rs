@@ -163,6 +163,10 @@ pub struct Files {
     #[arg(long, value_name = "N")]
     pub fit: Option<Fit>,
 
+    /// Hold some rows of an image instead of all where that is possible, on the CPU: normalize, restore and flip horizontal between PNG, TIFF and uncompressed formats. The input is read twice
+    #[arg(long)]
+    pub low_memory: bool,
+
     /// Replace the output if it exists; it may be the input itself
     #[arg(long, short_alias = 'f', visible_alias = "force")]
     pub overwrite: bool,

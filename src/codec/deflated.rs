@@ -56,7 +56,7 @@ impl Deflated {
 }
 
 /// The division of an image's rows into segments.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub shape: Shape,
     /// Bytes of a filtered row, its filter byte included.

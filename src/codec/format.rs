@@ -18,6 +18,7 @@ use crate::metadata::{Alpha, Axes, Axis, Diagnostics, Metadata, Own, Part, Trans
 use anyhow::{Result, bail};
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 
 /// Bytes at the beginning of a file by which its format is recognised; DICOM's mark is the last.
@@ -179,6 +180,18 @@ pub const PIECE: usize = 512 << 10;
 /// What takes the pieces of a page, on any thread.
 pub type TakePiece<'a> = dyn Fn(Image) -> Result<()> + Sync + 'a;
 
+/// What takes the rows of a page: the bytes of their samples, as in memory.
+pub type TakeRows<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
+
+/// How an encoder takes a page in bands, from top to bottom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bands {
+    /// The rows of every band but the last are a multiple of this.
+    pub unit: usize,
+    /// Rows of the page, some at a time, that it must see before it begins.
+    pub trial: Vec<Range<usize>>,
+}
+
 /// Decodes a file whose header has been read.
 pub trait Decoder {
     /// How many images the file holds.
@@ -249,6 +262,16 @@ pub trait Decoder {
         Ok(false)
     }
 
+    /// Decodes the selected page from top to bottom, some whole rows at a time, so that it is never in memory as a whole; false if it
+    /// is not decoded so. The page can still be decoded afterwards. With `plainly` by the method that fails on damage
+    /// alone; the other is faster, and may fail on a file that is right.
+    ///
+    /// # Errors
+    /// Damage, which `decode` tells better, and errors of `take`.
+    fn rows(&self, _plainly: bool, _take: &mut TakeRows) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Decodes the selected page; called once for each page.
     ///
     /// # Errors
@@ -263,6 +286,28 @@ pub trait Encoder {
     /// # Errors
     /// A file that cannot be written, and an image that the format cannot hold.
     fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()>;
+
+    /// How it takes a page of this shape in bands; `None` if only as a whole.
+    fn bands(&self, _shape: &Shape) -> Option<Bands> {
+        None
+    }
+
+    /// Begins a page that comes in bands, with the samples of the rows that `bands` asks for. The file is the one that
+    /// `page` writes.
+    ///
+    /// # Errors
+    /// As `page`'s.
+    fn begin(&mut self, _shape: &Shape, _metadata: &Metadata, _trial: &[Image]) -> Result<()> {
+        bail!("this format takes whole pages")
+    }
+
+    /// Adds the next rows of the page that was begun.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    fn band(&mut self, _band: Cow<Image>) -> Result<()> {
+        bail!("this format takes whole pages")
+    }
 
     /// Whether pages can come as deflated PNG data.
     fn takes_deflated(&self) -> bool {

@@ -78,11 +78,7 @@ impl Format for Png {
         options: &Options,
         _pages: &[(Shape, u64)],
     ) -> Result<Box<dyn Encoder + 'a>> {
-        Ok(Box::new(encode::PngEncoder {
-            target,
-            mode: options.png,
-            length: 0,
-        }))
+        Ok(Box::new(encode::PngEncoder::new(target, options.png)))
     }
 
     fn follow(

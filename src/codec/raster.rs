@@ -1,15 +1,18 @@
 //! Files whose samples lie uncompressed, one page behind the other: NumPy, FITS, PAM, farbfeld and
 //! their like. Each format parses or writes its header; the samples are copied here.
 
+mod encode;
+
+pub use encode::{Form, Header, RasterEncoder};
+
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, Encoder, TakePiece};
+use super::format::{Capabilities, Decoder, TakePiece, TakeRows};
 use super::raw::{self, Order};
-use crate::files::{Source, Target};
+use crate::files::Source;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::metadata::{Alpha, Diagnostics, Metadata};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
-use std::borrow::Cow;
 
 /// The capabilities of formats that are read, and hold samples of any depth.
 pub const READ: Capabilities = Capabilities {
@@ -92,6 +95,9 @@ pub struct RasterDecoder<'a> {
     layout: Layout,
     page: usize,
 }
+
+/// Bytes of rows that are read together where a page is read from top to bottom: pieces for several threads.
+const TOGETHER: usize = 2 << 20;
 
 /// The file of the samples.
 enum Data<'a> {
@@ -257,6 +263,34 @@ impl Decoder for RasterDecoder<'_> {
         Ok(true)
     }
 
+    fn rows(&self, _plainly: bool, take: &mut TakeRows) -> Result<bool> {
+        let Layout {
+            shape,
+            order,
+            toggled,
+            ..
+        } = self.layout;
+        if self.layout.doubles || self.layout.bottom_up {
+            return Ok(false);
+        }
+        let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
+        let (source, row) = (self.source.source(), shape.row() * shape.depth.bytes());
+        let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
+        let mut memory = vec![0; (TOGETHER / row).clamp(1, shape.height) * row];
+        for (i, top) in (0..shape.height).step_by(memory.len() / row).enumerate() {
+            let offset = start + (i * memory.len()) as u64;
+            let most = memory.len().min((shape.height - top) * row);
+            let rows = &mut memory[..most];
+            raw::read(source, [(offset, &mut *rows)], |piece| {
+                raw::reorder(piece, shape.depth, order);
+                raw::to_memory(piece, shape.depth, toggled);
+                check(piece, shape.depth, maxval)
+            })?;
+            take(rows)?;
+        }
+        Ok(true)
+    }
+
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         self.read(policy)
     }
@@ -279,88 +313,5 @@ fn check(bytes: &[u8], depth: Depth, maxval: u16) -> Result<()> {
     match top {
         Some(top) if top > maxval => bail!("a sample of {top} is above the maxval {maxval}"),
         _ => Ok(()),
-    }
-}
-
-/// How a format writes pages of one kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Form {
-    /// The file's first bytes, up to the first sample.
-    pub header: Vec<u8>,
-    /// The byte order of samples.
-    pub order: Order,
-    /// Whether the top bit of integers is flipped in the file.
-    pub toggled: bool,
-    /// The file's length is a multiple of this, filled up with zeros.
-    pub block: u64,
-}
-
-/// A format whose files are a header and samples.
-pub trait Header {
-    /// The form of a file with so many pages, all like this one.
-    ///
-    /// # Errors
-    /// A page that the format cannot hold.
-    fn form(&self, shape: &Shape, metadata: &Metadata, pages: usize) -> Result<Form>;
-}
-
-/// Encodes pages of one shape behind a header, which the first page decides.
-pub struct RasterEncoder<'a, H> {
-    target: &'a Target,
-    header: H,
-    /// The pages of the file, and those written so far.
-    pages: usize,
-    done: usize,
-    /// The first page's shape, and whether its samples are toggled.
-    first: Option<(Shape, bool)>,
-    length: u64,
-}
-
-impl<'a, H: Header> RasterEncoder<'a, H> {
-    /// An encoder for so many pages.
-    pub fn new(target: &'a Target, header: H, pages: usize) -> RasterEncoder<'a, H> {
-        RasterEncoder {
-            target,
-            header,
-            pages,
-            done: 0,
-            first: None,
-            length: 0,
-        }
-    }
-}
-
-impl<H: Header> Encoder for RasterEncoder<'_, H> {
-    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
-        let shape = image.shape();
-        let form = self.header.form(&shape, metadata, self.pages)?;
-        let (first, toggled) = *self.first.get_or_insert((shape, form.toggled));
-        ensure!(
-            (first, toggled) == (shape, form.toggled),
-            "page {} is {shape}, and the first is {first}: this format holds pages of one kind",
-            self.done + 1
-        );
-        if self.done == 0 {
-            let bytes = (shape.bytes() * self.pages + form.header.len()) as u64;
-            self.target.reserve(bytes.next_multiple_of(form.block))?;
-            self.target.write_at(&form.header, 0)?;
-            self.length = form.header.len() as u64;
-        }
-        let samples = image.samples();
-        let block = form.block;
-        let (depth, form) = (shape.depth, (form.order, toggled));
-        raw::write(self.target, self.length, samples, depth, form)?;
-        self.length += shape.bytes() as u64;
-        self.done += 1;
-        let rest = self.length.next_multiple_of(block) - self.length;
-        if self.done == self.pages && rest > 0 {
-            self.target.write_at(&vec![0; rest as usize], self.length)?;
-            self.length += rest;
-        }
-        Ok(())
-    }
-
-    fn length(&self) -> u64 {
-        self.length
     }
 }

@@ -12,9 +12,10 @@ use std::ops::Range;
 const PIECE: usize = 256 << 10;
 
 /// The order of the bytes of a sample in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// Least significant byte first.
+    #[default]
     Little,
     /// Most significant byte first.
     Big,

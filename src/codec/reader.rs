@@ -1,7 +1,7 @@
 //! Reads a file of any format, page by page.
 
 use super::error_policy::ErrorPolicy;
-use super::format::{self, Decoder, Format, TakePiece};
+use super::format::{self, Decoder, Format, TakePiece, TakeRows};
 use super::headerless::Raw;
 use super::packed::{Packed, Unsuited};
 use super::{Reading, metadata};
@@ -301,6 +301,15 @@ impl<'a> Reader<'a> {
     /// Damage, which `decode` tells better, and errors of `take`.
     pub fn pieces(&self, take: &TakePiece) -> Result<bool> {
         Ok(!self.policy.goes_on() && self.decoder.pieces(take)?)
+    }
+
+    /// Decodes the page from top to bottom, some whole rows at a time; false if it is not decoded so, as where damage is accepted.
+    /// `decode` still works afterwards. With `plainly` by the method that fails on damage alone.
+    ///
+    /// # Errors
+    /// Damage, which `decode` tells better, and errors of `take`.
+    pub fn rows(&self, plainly: bool, take: &mut TakeRows) -> Result<bool> {
+        Ok(!self.policy.goes_on() && self.decoder.rows(plainly, take)?)
     }
 
     /// Decodes the page.

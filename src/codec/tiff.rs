@@ -12,6 +12,7 @@ mod behind;
 mod coded;
 mod decode;
 mod description;
+mod directory;
 mod effort;
 mod encode;
 pub(super) mod exif;
@@ -28,6 +29,7 @@ mod pack;
 mod packed;
 mod page;
 mod palette;
+mod parts;
 mod predictor;
 mod shape;
 mod unpack;
@@ -37,7 +39,7 @@ pub use pack::Compression;
 pub(super) use unpack::unpack_bits;
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, Encoder, Field, Format, TakePiece};
+use super::format::{Capabilities, Decoder, Encoder, Field, Format, TakePiece, TakeRows};
 use super::item::Item;
 use super::raw::Order;
 use super::{Options, metadata as conversion};
@@ -401,7 +403,11 @@ impl Decoder for TiffDecoder<'_> {
     }
 
     fn pieces(&self, take: &TakePiece) -> Result<bool> {
-        decode::pieces(self.source, &self.page, take)
+        parts::pieces(self.source, &self.page, take)
+    }
+
+    fn rows(&self, _plainly: bool, take: &mut TakeRows) -> Result<bool> {
+        parts::rows(self.source, &self.page, take)
     }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {

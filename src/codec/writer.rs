@@ -1,7 +1,7 @@
 //! Writes a file of any format, page by page.
 
 use super::deflated::Deflated;
-use super::format::{self, Encoder, Format};
+use super::format::{self, Bands, Encoder, Format};
 use super::{Options, metadata};
 use crate::files::Target;
 use crate::image::{Image, Shape};
@@ -57,6 +57,35 @@ impl<'a> Writer<'a> {
         metadata::carry(&mut metadata, self.format, effect, diagnostics);
         format::check(self.format, &image.shape(), &metadata)?;
         self.encoder.page(Cow::Owned(image), &metadata)
+    }
+
+    /// How a page of this shape can come in bands; `None`: only as a whole.
+    pub fn bands(&self, shape: &Shape) -> Option<Bands> {
+        self.encoder.bands(shape)
+    }
+
+    /// As `page`, for a page of this shape whose rows come in bands: those that `bands` asks for beforehand are given here.
+    ///
+    /// # Errors
+    /// As `page`'s.
+    pub fn begin(
+        &mut self,
+        (shape, mut metadata): (&Shape, Metadata),
+        effect: Effect,
+        trial: &[Image],
+        diagnostics: &mut Diagnostics,
+    ) -> Result<()> {
+        metadata::carry(&mut metadata, self.format, effect, diagnostics);
+        format::check(self.format, shape, &metadata)?;
+        self.encoder.begin(shape, &metadata, trial)
+    }
+
+    /// Adds the next rows of the page that was begun.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn band(&mut self, band: Image) -> Result<()> {
+        self.encoder.band(Cow::Owned(band))
     }
 
     /// As `page`, for a page that is already deflated for a PNG.

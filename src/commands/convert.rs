@@ -12,13 +12,14 @@ use crate::batch::options::Files;
 use crate::batch::watch::follow::{Current, Follow};
 use crate::batch::{self, places};
 use crate::cli::{Images, WholeSet};
+use crate::device::Choice;
 use crate::image::Depth;
 use crate::ops::Operation;
 use crate::ops::of_set::OfSet;
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::Destination;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use std::path::{Path, PathBuf};
 
 /// Runs an operation on each image, with its own statistic or with that of a whole set.
@@ -148,6 +149,11 @@ pub(super) fn convert(
     files: &Files,
     common: &Common,
 ) -> Result<Outcome> {
+    if files.low_memory && matches!(common.device.choice, Choice::Gpu(_)) {
+        return Err(usage(anyhow!(
+            "--low-memory takes images in bands of rows, on the CPU: leave --device gpu out"
+        )));
+    }
     let follow = match range {
         Range::Followed(follow) => Some(follow as &dyn Current),
         Range::Fixed | Range::Across => None,
@@ -164,6 +170,7 @@ pub(super) fn convert(
         depth: files.depth.map(Depth::from),
         auto_orient: files.auto_orient,
         fit: files.fit,
+        low_memory: files.low_memory,
     };
     if files.stack {
         return stack(ops, asked, destination, common, batch.verbosity.quiet);

@@ -56,6 +56,7 @@ fn projections(
         depth: None,
         auto_orient: false,
         fit: None,
+        low_memory: false,
     };
     let target = to.create()?;
     let mut all = Partial::read(first)?;

@@ -163,5 +163,6 @@ fn destination(
         depth: None,
         auto_orient: false,
         fit: None,
+        low_memory: false,
     })
 }

@@ -9,7 +9,7 @@ use super::{DeviceImage, with_samples};
 use crate::device::cpu::{self, LANES, Sample};
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
-use crate::image::{Depth, Image, Shape};
+use crate::image::{Depth, Image, Samples, Shape};
 use crate::simd::per_level;
 use crate::timing::Timeline;
 use anyhow::Result;
@@ -58,6 +58,23 @@ impl Extremes {
             depth: shape.depth,
             channels,
         }
+    }
+
+    /// An image of two pixels, of the smallest and of the largest samples.
+    pub fn pixels(&self) -> Image {
+        let shape = Shape {
+            width: 2,
+            height: 1,
+            channels: self.channels.len(),
+            depth: self.depth,
+        };
+        let (least, most): (Vec<u16>, Vec<u16>) = self.channels.iter().copied().unzip();
+        let samples = least.into_iter().chain(most);
+        let samples = match self.depth {
+            Depth::Eight => Samples::U8(samples.map(|sample| sample as u8).collect()),
+            _ => Samples::U16(samples.collect()),
+        };
+        Image::new(shape, samples)
     }
 
     /// Joins the extremes of another piece with as many channels.

@@ -27,6 +27,8 @@ pub struct Destination {
     pub auto_orient: bool,
     /// The most pixels that the longer side of the result may have.
     pub fit: Option<Fit>,
+    /// Whether pages are processed in bands of rows, where that is possible.
+    pub low_memory: bool,
 }
 
 impl Destination {

@@ -202,6 +202,7 @@ impl<'a> Many<'a> {
             reader: reader.with_context(|| sentences.unread())?,
             writer: passed.writer,
             channel: 0,
+            in_bands: self.output.low_memory,
             note: None,
             joined: Some(*joined),
             executor,

@@ -1,6 +1,7 @@
 //! The page processor: takes a page from the decoder to the encoder. `PageProcessor::page` has the
 //! steps in their order; each is a file below.
 
+mod bands;
 mod depth;
 mod fit;
 mod metadata;
@@ -18,8 +19,9 @@ use super::errors::Sentences;
 use super::many::Joined;
 use super::stack::StackStatistics;
 use crate::codec::{Reader, Writer};
-use crate::exec::{Executor, Pixels};
+use crate::exec::{Executor, Pixels, Task};
 use crate::files::{Source, Target};
+use crate::image::Shape;
 use crate::metadata::{Diagnostics, Effect, Metadata, Stretch};
 use crate::ops::sum::Totals;
 use crate::ops::{Executed, OpResult, Operation, SampleTypes, Statistics};
@@ -37,6 +39,19 @@ pub struct Page {
     pub index: usize,
 }
 
+/// What was made of a page.
+struct Made {
+    /// Its shape as it was read, and turned upright and widened.
+    read: Shape,
+    prepared: Shape,
+    /// The shape of what the last operation was given, and that of the result, before `--fit`.
+    from: Shape,
+    to: Shape,
+    stretch: Option<Stretch>,
+    /// Whether its file named a largest value.
+    had_maxval: bool,
+}
+
 /// The state that all pages of one file share while they are processed in order.
 pub struct PageProcessor<'a, 't> {
     /// The sentences about its errors.
@@ -51,6 +66,8 @@ pub struct PageProcessor<'a, 't> {
     pub writer: Option<Writer<'t>>,
     /// The place of the current page on the axis of channels, from 0.
     pub channel: usize,
+    /// Whether pages are processed in bands of rows, where that is possible.
+    pub in_bands: bool,
     /// What the first page says of how its values were stretched; `None` before it.
     pub note: Option<Option<Stretch>>,
     /// Where the pages come in the output, if it has those of other files too.
@@ -110,6 +127,10 @@ impl PageProcessor<'_, '_> {
             self.finish(page, diagnostics);
             return Ok(());
         }
+        if let Some(page) = bands::run(self, ops, stack, index, &mut diagnostics)? {
+            self.finish(page, diagnostics);
+            return Ok(());
+        }
         let page = read::decode(self, ops, index, &mut diagnostics)?;
         let read = page.pixels.shape();
         let Page {
@@ -146,20 +167,15 @@ impl PageProcessor<'_, '_> {
                 _ => &[],
             };
             let pixels = depth::narrow(self, pixels, &metadata, ranges)?;
-            let shapes = (from, pixels.shape());
-            let first = tasks.len() == 1;
-            metadata::update(self, &mut metadata, (last, first), shapes, &mut diagnostics);
-            if let Some(task) = tasks.last()
-                && (last == Effect::Values || task.op.sign().is_some())
-            {
-                metadata.signed = task.types.written.signed;
-            }
-            let depths = (read.depth, prepared.depth);
-            let stretch = (&tasks[..], summary.stretch);
-            let note = note::of(self, stretch, (depths, had_maxval), &pixels)?;
-            metadata.stretch = note.map(Ok).or(metadata.stretch);
-            let stretch = metadata.stretch.as_ref().and_then(|it| it.as_ref().ok());
-            note::agrees(self, stretch.copied())?;
+            let made = Made {
+                read,
+                prepared,
+                from,
+                to: pixels.shape(),
+                stretch: summary.stretch,
+                had_maxval,
+            };
+            self.follow(&mut metadata, &tasks, &made, &mut diagnostics)?;
             let pixels = fit::reduce(self, pixels, &mut metadata, &mut diagnostics)?;
             let page = Page {
                 pixels,
@@ -176,6 +192,35 @@ impl PageProcessor<'_, '_> {
         };
         self.finish(page, diagnostics);
         Ok(())
+    }
+
+    /// Makes the metadata of a page true of what the last operation made of it.
+    ///
+    /// # Errors
+    /// What `note` refuses.
+    fn follow(
+        &mut self,
+        metadata: &mut Metadata,
+        tasks: &[Task],
+        made: &Made,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<()> {
+        let last = operate::last(tasks);
+        let (effect, shapes) = ((last, tasks.len() == 1), (made.from, made.to));
+        metadata::update(self, metadata, effect, shapes, diagnostics);
+        if let Some(task) = tasks.last()
+            && (last == Effect::Values || task.op.sign().is_some())
+        {
+            metadata.signed = task.types.written.signed;
+        }
+        let depths = (made.read.depth, made.prepared.depth);
+        let stretch = (tasks, made.stretch);
+        let note = note::of(self, stretch, (depths, made.had_maxval), made.to)?;
+        if let Some(note) = note {
+            metadata.stretch = Some(Ok(note));
+        }
+        let stretch = metadata.stretch.as_ref().and_then(|it| it.as_ref().ok());
+        note::agrees(self, stretch.copied())
     }
 
     /// Keeps the numbers that an operation gave for the page at `index` of the file; or returns its image.
@@ -223,6 +268,9 @@ impl PageProcessor<'_, '_> {
         (step, index): (usize, usize),
     ) -> Result<(SampleTypes, Statistics)> {
         self.channel = self.reader.channel(index);
+        if let Some(measured) = bands::measure(self, ops, stack, index) {
+            return Ok(measured);
+        }
         let page = read::decode(self, ops, index, &mut Diagnostics::default())?;
         let (read, mut pixels) = (page.pixels.shape(), page.pixels);
         // Neither turning an image nor widening all of its samples alters what the first one measures.

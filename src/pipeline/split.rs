@@ -71,6 +71,7 @@ pub fn open_stack(
             reader,
             writer: None,
             channel: 0,
+            in_bands: template.low_memory,
             note: None,
             joined: None,
             executor: Executor::new(resources.devices, timeline),

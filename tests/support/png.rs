@@ -1,6 +1,7 @@
 //! Writes PNG files in the slow, plain way (PNG specification, sections 5–11), for testing
 //! decoders.
 
+use gpuimg::image::Image;
 use std::io::Write;
 
 /// The header and the samples of a PNG.
@@ -269,4 +270,21 @@ pub fn kinds() -> impl Iterator<Item = (u8, u8)> {
     KINDS
         .iter()
         .flat_map(|&(colour, depths)| depths.iter().map(move |&bits| (colour, bits)))
+}
+
+/// A PNG of another writer, with these samples, its rows filtered in all ways.
+pub fn foreign(image: &Image) -> Vec<u8> {
+    let shape = image.shape();
+    let bits = shape.depth.bits() as u8;
+    let colour = [0, 0, 4, 2, 6][shape.channels];
+    let mut plain = Plain::noisy(1, 1, bits, colour);
+    (plain.width, plain.height) = (shape.width, shape.height);
+    let bytes = image.samples().as_bytes();
+    plain.samples = match bits {
+        8 => bytes.iter().map(|&byte| byte.into()).collect(),
+        _ => (bytes.as_chunks().0.iter())
+            .map(|&pair| u16::from_ne_bytes(pair))
+            .collect(),
+    };
+    plain.file([&zlib(&plain.scanlines(|y| (y * 7 % 5) as u8), 6)[..]])
 }

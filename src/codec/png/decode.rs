@@ -17,12 +17,14 @@ mod unfilter_simd;
 use super::neutral;
 use crate::codec::Decoder;
 use crate::codec::error_policy::ErrorPolicy;
+use crate::codec::format::TakeRows;
 use crate::codec::packed::{Packed, Unsuited};
 use crate::deflate::inflate::parallel;
 use crate::files::Source;
 use crate::image::{Image, Shape};
 use crate::metadata::{self, Diagnostics, Metadata};
 use anyhow::{Context, Result};
+use band::Band;
 use chunks::Chunks;
 use data::ImageData;
 use header::{Colour, Prelude};
@@ -32,6 +34,9 @@ use unfilter::{Layout, Rows};
 
 /// Bytes of image from which on a second thread saves more time than its start takes.
 const WORTH_A_THREAD: usize = 1 << 20;
+
+/// The fewest rows that are unfiltered together: a multiple of every group of `unfilter_simd`.
+const BAND: usize = 16;
 
 /// Decodes a PNG whose header has been read and found plausible for the file's size.
 pub struct PngDecoder<'a> {
@@ -109,6 +114,30 @@ impl Decoder for PngDecoder<'_> {
 
     fn packed(&self) -> Result<Packed, Unsuited> {
         packed::read(self)
+    }
+
+    fn rows(&self, plainly: bool, take: &mut TakeRows) -> Result<bool> {
+        let (header, prelude) = (&self.prelude.header, &self.prelude);
+        if !prelude.is_plain() || header.interlaced {
+            return Ok(false);
+        }
+        let layout = Layout::of(&self.shape);
+        if let (Some(index), false) = (&prelude.index, plainly) {
+            segments::rows(self.source, prelude, index, layout, take)?;
+            return Ok(true);
+        }
+        let mut band = Band::new(layout, BAND);
+        band.start(layout.row, self.shape.height);
+        let total = header.scanline_bytes()?;
+        let data = prelude.image_data(self.source)?;
+        let threads = rayon::current_num_threads();
+        let push = |bytes: &[u8]| band.push(bytes, |_, rows| take(rows)).map(drop);
+        if !plainly && parallel::is_worth(self.source.len(), total, threads) {
+            parallel::each(data, total, threads, push)?.finish()?;
+        } else {
+            ScanlineInflater::new(data).each(total, push)?;
+        }
+        Ok(true)
     }
 
     /// Decodes a PNG of any kind into 1–4 channels: 16 bits stay 16, fewer than 8 are scaled to 8

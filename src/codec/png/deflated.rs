@@ -1,7 +1,7 @@
 //! The file around pixels that have been filtered and deflated elsewhere, with the very bytes of `encode`
 //! in `Mode::Fast`.
 
-use super::encode::{self, write};
+use super::encode::{self, File};
 use crate::codec::deflated::{Deflated, Segment, Segments};
 use crate::deflate::{adler, zlib};
 use crate::files::Target;
@@ -24,12 +24,14 @@ impl Segments {
         if self.segments.iter().all(|segment| segment.deflated) {
             return self.write_deflated(memory, metadata, target);
         }
-        write(&self.layout, metadata, target, |index, piece| {
+        let mut file = File::new(self.layout, metadata);
+        file.add(self.segments.len(), target, |index, piece| {
             let Segment {
                 deflated, adler, ..
             } = self.segments[index];
             piece.take(self.bytes(index, memory), deflated, adler);
-        })
+        })?;
+        file.finish(target)
     }
 
     /// The bytes of a segment.
@@ -44,7 +46,7 @@ impl Segments {
     /// Writes segments that are deflate data, from where they lie.
     fn write_deflated(&self, memory: &[u8], metadata: &Metadata, target: &Target) -> Result<u64> {
         let count = self.segments.len();
-        let frame = encode::Frame::new(&self.layout, metadata);
+        let frame = encode::Frame::new(self.layout, metadata);
         let lengths: Vec<usize> = self.segments.iter().map(|found| found.at.len()).collect();
         let mut adler = 1;
         let mut at = 0;

@@ -18,19 +18,21 @@
 //! `sample::filling`, blocks by `Matcher`, or as `Mode::Fast` where that is shorter. `Mode::Store`: filter
 //! None, stored blocks of 65535 bytes.
 
+mod file;
 mod filter;
 mod sample;
 
-use super::{INDEX, metadata};
+pub(super) use file::{File, Frame};
+
 use crate::codec::Encoder;
 use crate::codec::deflated::{Deflated, Layout};
-use crate::codec::ordered::ordered;
+use crate::codec::format::Bands;
 use crate::deflate::compress::{BitWriter, Fast, Matcher, flush, stored};
-use crate::deflate::{adler, zlib};
+use crate::deflate::zlib;
 use crate::files::Target;
-use crate::image::Image;
+use crate::image::{Image, Shape};
 use crate::metadata::Metadata;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use filter::{Filter, Rows};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -47,11 +49,6 @@ pub enum Mode {
     Store,
 }
 
-/// Offset of the index chunk: after signature and IHDR.
-const INDEX_AT: u64 = 8 + 25;
-
-const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
-
 /// Writes `image` to `target` as a PNG of 8 or 16 bits a sample and returns the file's length in
 /// bytes; the caller commits it. Errors: the target's, and an image that PNG cannot hold.
 pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
@@ -60,24 +57,56 @@ pub fn encode(image: &Image, mode: Mode, target: &Target) -> Result<u64> {
 
 /// As `encode`, with metadata.
 fn encode_with(image: &Image, metadata: &Metadata, mode: Mode, target: &Target) -> Result<u64> {
-    let layout = Layout::new(&image.shape())?;
-    let rows = Rows::of(image);
-    write(&layout, metadata, target, |index, piece| {
-        piece.compress(&rows, layout.segment(index), mode);
-    })
+    let mut file = File::new(Layout::new(&image.shape())?, metadata);
+    file.add_rows(image, mode, target)?;
+    file.finish(target)
 }
 
 /// Encodes one image to a PNG file.
 pub struct PngEncoder<'a> {
-    pub target: &'a Target,
-    pub mode: Mode,
+    target: &'a Target,
+    mode: Mode,
     /// The file's length in bytes, once it is written.
-    pub length: u64,
+    length: u64,
+    /// The file of a page of which some rows are still to come.
+    open: Option<File>,
+}
+
+impl<'a> PngEncoder<'a> {
+    pub fn new(target: &'a Target, mode: Mode) -> PngEncoder<'a> {
+        PngEncoder {
+            target,
+            mode,
+            length: 0,
+            open: None,
+        }
+    }
 }
 
 impl Encoder for PngEncoder<'_> {
     fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
         self.length = encode_with(&image, metadata, self.mode, self.target)?;
+        Ok(())
+    }
+
+    fn bands(&self, shape: &Shape) -> Option<Bands> {
+        Some(Bands {
+            unit: Layout::new(shape).ok()?.rows,
+            trial: Vec::new(),
+        })
+    }
+
+    fn begin(&mut self, shape: &Shape, metadata: &Metadata, _trial: &[Image]) -> Result<()> {
+        self.open = Some(File::new(Layout::new(shape)?, metadata));
+        Ok(())
+    }
+
+    fn band(&mut self, band: Cow<Image>) -> Result<()> {
+        let file = self.open.as_mut().context("a band of no page")?;
+        file.add_rows(&band, self.mode, self.target)?;
+        if file.is_whole() {
+            self.length = file.finish(self.target)?;
+        }
         Ok(())
     }
 
@@ -93,122 +122,6 @@ impl Encoder for PngEncoder<'_> {
     fn length(&self) -> u64 {
         self.length
     }
-}
-
-/// Writes the file around its segments. `fill` makes the piece of a given segment: its deflate data
-/// up to the flush at its end, and the checksum of its filtered bytes.
-pub(super) fn write(
-    layout: &Layout,
-    metadata: &Metadata,
-    target: &Target,
-    fill: impl Fn(usize, &mut Piece) + Sync,
-) -> Result<u64> {
-    let frame = Frame::new(layout, metadata);
-    let mut sums = Sums {
-        adler: 1,
-        data: Vec::with_capacity(layout.segments),
-        frame: &frame,
-    };
-    let make = |index, piece: &mut Piece| {
-        piece.begin(layout, index, &frame);
-        fill(index, piece);
-        piece.end();
-        Ok(())
-    };
-    let pass = |piece: &mut Piece, at| {
-        sums.add(piece);
-        if at == 0 && layout.segments > 1 {
-            // Reserves space as if all segments had this length. On a disk too full for the
-            // estimate the file may still fit, so a failure is ignored.
-            let _ = target.reserve((piece.as_ref().len() * layout.segments) as u64);
-        }
-    };
-    let len = ordered(layout.segments, (target, 0), Piece::default, make, pass)?;
-    if layout.segments > 1 {
-        target.write_at(&frame.index(&sums.data), INDEX_AT)?;
-    }
-    Ok(len)
-}
-
-/// What a file has around its image data.
-pub(super) struct Frame<'a> {
-    layout: &'a Layout,
-    /// Chunks of metadata before and behind the image data.
-    before: Vec<u8>,
-    behind: Vec<u8>,
-}
-
-impl<'a> Frame<'a> {
-    pub fn new(layout: &'a Layout, metadata: &Metadata) -> Frame<'a> {
-        let [before, behind] = [false, true].map(|behind| -> Vec<u8> {
-            let chunks = metadata::chunks(metadata, &layout.shape, behind).into_iter();
-            chunks
-                .flat_map(|known| chunk(known.kind, &known.data))
-                .collect()
-        });
-        Frame {
-            layout,
-            before,
-            behind,
-        }
-    }
-
-    /// The bytes before the first IDAT, for segments with deflate data of these lengths.
-    pub fn before(&self, lengths: &[usize]) -> Vec<u8> {
-        let mut bytes = self.unindexed();
-        if lengths.len() > 1 {
-            let index = self.index(lengths);
-            bytes[INDEX_AT as usize..][..index.len()].copy_from_slice(&index);
-        }
-        bytes
-    }
-
-    /// As `before`, with zeros in place of the index.
-    fn unindexed(&self) -> Vec<u8> {
-        let mut bytes = header(self.layout);
-        bytes.extend(&self.before);
-        bytes
-    }
-
-    /// The bytes behind the last IDAT.
-    pub fn behind(&self) -> Vec<u8> {
-        [&self.behind[..], &chunk(*b"IEND", &[])].concat()
-    }
-
-    /// The index chunk.
-    fn index(&self, lengths: &[usize]) -> Vec<u8> {
-        let mut data = vec![1];
-        data.extend((self.layout.rows as u32).to_be_bytes());
-        data.extend(lengths.iter().flat_map(|&len| (len as u32).to_be_bytes()));
-        chunk(INDEX, &data)
-    }
-}
-
-/// A chunk: length, type, data, CRC-32 of type and data.
-fn chunk(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
-    let mut chunk = Vec::with_capacity(12 + data.len());
-    chunk.extend((data.len() as u32).to_be_bytes());
-    chunk.extend(kind);
-    chunk.extend(data);
-    let crc = crc32fast::hash(&chunk[4..]);
-    chunk.extend(crc.to_be_bytes());
-    chunk
-}
-
-/// The bytes before the first IDAT, with zeros in place of the index.
-fn header(layout: &Layout) -> Vec<u8> {
-    let shape = &layout.shape;
-    let mut ihdr = Vec::with_capacity(13);
-    ihdr.extend((shape.width as u32).to_be_bytes());
-    ihdr.extend((shape.height as u32).to_be_bytes());
-    let colour = [0, 4, 2, 6][shape.channels - 1];
-    ihdr.extend([shape.depth.bits() as u8, colour, 0, 0, 0]);
-    let mut header = SIGNATURE.to_vec();
-    header.extend(chunk(*b"IHDR", &ihdr));
-    if layout.segments > 1 {
-        header.resize(header.len() + 12 + layout.index_len(), 0);
-    }
-    header
 }
 
 /// A compressed segment: its chunk, and in the first piece also the file's beginning.
@@ -238,7 +151,8 @@ impl AsRef<[u8]> for Piece {
 impl Piece {
     /// Writes the bytes before the deflate data of a segment; in the first piece also the file's
     /// beginning.
-    fn begin(&mut self, layout: &Layout, index: usize, frame: &Frame) {
+    fn begin(&mut self, index: usize, frame: &Frame) {
+        let layout = &frame.layout;
         self.last = index + 1 == layout.segments;
         self.raw = layout.bytes(index);
         let out = &mut self.out;
@@ -320,35 +234,5 @@ impl Piece {
     fn end(&mut self) {
         self.crc = crc32fast::Hasher::new();
         self.crc.update(&self.out.bytes()[self.at + 4..]);
-    }
-}
-
-/// The running sums over all segments, in order.
-struct Sums<'a> {
-    /// Adler-32 of all filtered bytes so far.
-    adler: u32,
-    /// Bytes of each segment's deflate data so far.
-    data: Vec<usize>,
-    frame: &'a Frame<'a>,
-}
-
-impl Sums<'_> {
-    /// Adds the next segment and completes its chunk.
-    fn add(&mut self, piece: &mut Piece) {
-        self.adler = adler::joined(self.adler, piece.adler, piece.raw);
-        self.data.push(piece.out.len() - piece.start);
-        let last = self.data.len() == self.frame.layout.segments;
-        if last {
-            let adler = self.adler.to_be_bytes();
-            piece.crc.update(&adler);
-            piece.out.extend(&adler);
-        }
-        let len = piece.out.len() - piece.at - 8;
-        piece.out.patch(piece.at, &(len as u32).to_be_bytes());
-        let crc = piece.crc.clone().finalize();
-        piece.out.extend(&crc.to_be_bytes());
-        if last {
-            piece.out.extend(&self.frame.behind());
-        }
     }
 }

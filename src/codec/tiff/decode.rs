@@ -6,32 +6,36 @@ use super::page::{Page, Span};
 use super::predictor::{self, Predictor};
 use super::unpack::{Method, Unpacker};
 use crate::codec::error_policy::ErrorPolicy;
-use crate::codec::format::TakePiece;
 use crate::codec::raw;
 use crate::files::Source;
-use crate::image::{Image, Samples, Shape};
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
-
-/// Bytes of samples in a strip that is decoded with the image, since it is no small part of it.
-const LARGE: usize = 4 << 20;
 
 /// Fills the bytes of the image's samples. Of several damaged chunks the error names the first; if
 /// the error policy is to go on, all are recorded, and unreadable parts of `bytes` are left
 /// unchanged.
 pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], policy: &ErrorPolicy) -> Result<()> {
-    let straight = page.form.is_plain() && !page.grid.tiled;
-    let is_whole = !page.spans.iter().any(Span::is_absent);
-    if straight && page.method == Method::None && !page.reversed && !policy.goes_on() && is_whole {
+    if page.is_stored() && !policy.goes_on() {
         return stored(source, page, bytes);
     }
-    let failure = if straight {
+    chunks(source, page, 0, bytes, policy)
+}
+
+/// Fills the bytes of whole rows of chunks, from the row of chunks `first` on, as `fill` does.
+pub fn chunks(
+    source: &Source,
+    page: &Page,
+    first: usize,
+    bytes: &mut [u8],
+    policy: &ErrorPolicy,
+) -> Result<()> {
+    let failure = if page.is_straight() {
         bytes
             .par_chunks_mut(page.grid.height * page.row())
             .enumerate()
             .map_init(
                 || Worker::new(source, page, policy),
-                |worker, (i, out)| worker.chunk(i, out).err(),
+                |worker, (i, out)| worker.chunk(first + i, out).err(),
             )
             .find_map_first(|failure| failure)
     } else {
@@ -39,57 +43,10 @@ pub fn fill(source: &Source, page: &Page, bytes: &mut [u8], policy: &ErrorPolicy
         bytes
             .par_chunks_mut(page.grid.height * row)
             .enumerate()
-            .map(|(down, band)| self::band(source, page, down, band, policy).err())
+            .map(|(down, band)| self::band(source, page, first + down, band, policy).err())
             .find_map_first(|failure| failure)
     };
     failure.map_or(Ok(()), Err)
-}
-
-/// Hands over the rows of a page of strips, whose samples lie in the file as in memory but for their byte order and
-/// compression; false where they do not.
-pub fn pieces(source: &Source, page: &Page, take: &TakePiece) -> Result<bool> {
-    let (shape, row) = (page.form.shape, page.row());
-    let straight = page.form.is_plain() && !page.grid.tiled && page.palette.is_none();
-    let known = page.coded.is_none() && !page.spans.iter().any(Span::is_absent);
-    if !straight || !known || shape.depth.is_wide() {
-        return Ok(false);
-    }
-    let height = |i: usize| page.grid.height.min(shape.height - i * page.grid.height);
-    let of = |height| Shape { height, ..shape };
-    if page.method == Method::None && !page.reversed && page.predictor.is_none() {
-        let strips = (0..page.down()).into_par_iter();
-        strips.try_for_each(|i| {
-            raw::rows(height(i), row)
-                .into_par_iter()
-                .try_for_each(|rows| {
-                    let offset = page.spans[i].offset + (rows.start * row) as u64;
-                    let form = (page.order, page.form.signed);
-                    take(raw::piece(
-                        source,
-                        offset,
-                        of(rows.len()),
-                        form,
-                        |_| Ok(()),
-                    )?)
-                })
-        })?;
-        return Ok(true);
-    }
-    if page.grid.height * row > LARGE {
-        return Ok(false);
-    }
-    let policy = ErrorPolicy::default();
-    let strips = (0..page.down()).into_par_iter();
-    let taken = strips.map_init(
-        || Worker::new(source, page, &policy),
-        |worker, i| {
-            let mut samples = Samples::any(&of(height(i)))?;
-            worker.chunk(i, samples.as_bytes_mut())?;
-            take(Image::new(of(height(i)), samples))
-        },
-    );
-    taken.collect::<Result<()>>()?;
-    Ok(true)
 }
 
 /// Reads uncompressed strips straight into place, adjacent ones with one call.
@@ -166,7 +123,7 @@ fn band(
 }
 
 /// The buffers of one thread.
-struct Worker<'a> {
+pub struct Worker<'a> {
     source: &'a Source,
     page: &'a Page,
     policy: &'a ErrorPolicy,
@@ -175,7 +132,7 @@ struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    fn new(source: &'a Source, page: &'a Page, policy: &'a ErrorPolicy) -> Worker<'a> {
+    pub fn new(source: &'a Source, page: &'a Page, policy: &'a ErrorPolicy) -> Worker<'a> {
         Worker {
             source,
             page,
@@ -186,7 +143,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Reads and unpacks chunk `i` into `out`, and converts it to native-endian samples.
-    fn chunk(&mut self, i: usize, out: &mut [u8]) -> Result<()> {
+    pub fn chunk(&mut self, i: usize, out: &mut [u8]) -> Result<()> {
         let Span { offset, len } = self.page.spans[i];
         let form = &self.page.form;
         if self.page.spans[i].is_absent() {
@@ -259,6 +216,17 @@ impl<'a> Worker<'a> {
 }
 
 impl Page {
+    /// Whether its chunks are rows of the image, of samples as in memory but for their byte order.
+    pub fn is_straight(&self) -> bool {
+        self.form.is_plain() && !self.grid.tiled
+    }
+
+    /// Whether these rows lie in the file uncompressed.
+    pub fn is_stored(&self) -> bool {
+        let is_whole = !self.spans.iter().any(Span::is_absent);
+        self.is_straight() && self.method == Method::None && !self.reversed && is_whole
+    }
+
     fn undo(&self, predictor: Predictor, rows: &mut [u8]) {
         let (row, channels) = (self.row(), self.form.channels());
         match predictor {

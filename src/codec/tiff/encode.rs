@@ -1,32 +1,134 @@
 //! Encodes TIFF: for each page first its directory, whose size is known beforehand, then the
 //! strips.
 
+use super::directory::{Directory, header, lay};
 use super::effort::{self, Effort};
-use super::fields::{self, IFD, LONG, LONG8, SHORT, field, put};
-use super::ifd::{size_of_kind, tag};
+use super::fields::{self, LONG, LONG8, SHORT, field, put};
+use super::ifd::tag;
 use super::pack::{Compression, Packer};
 use super::predictor::{self, Predictor};
 use crate::codec::Encoder;
+use crate::codec::format::Bands;
 use crate::codec::ordered::ordered;
 use crate::codec::raw::{self, Order};
 use crate::files::Target;
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Field, Metadata, Own, Value};
-use anyhow::{Result, ensure};
+use crate::metadata::{Field, Metadata, Own};
+use anyhow::{Context, Result, ensure};
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// Bytes of samples in a strip, unless a row has more: enough strips for many threads, each long
 /// enough to hide the compressor's start and short enough for a core's cache.
 const STRIP: usize = 256 << 10;
 
 impl Encoder for TiffEncoder<'_> {
-    /// Samples in memory become those of the file here, or where uncompressed ones are written.
-    fn page(&mut self, mut image: Cow<Image>, metadata: &Metadata) -> Result<()> {
-        let depth = image.shape().depth;
-        if self.compression != Compression::None && (metadata.signed || depth == Depth::Float) {
-            raw::all_to_file(image.to_mut().samples_mut(), depth, metadata.signed);
+    fn page(&mut self, image: Cow<Image>, metadata: &Metadata) -> Result<()> {
+        let shape = image.shape();
+        let trial = self.trial(&shape).into_iter();
+        let trial: Vec<Image> = trial.map(|rows| image.rows(rows)).collect();
+        self.begin(&shape, metadata, &trial)?;
+        self.band(image)
+    }
+
+    fn bands(&self, shape: &Shape) -> Option<Bands> {
+        Some(Bands {
+            unit: Layout::of(shape).rows,
+            trial: self.trial(shape),
+        })
+    }
+
+    fn begin(&mut self, shape: &Shape, metadata: &Metadata, trial: &[Image]) -> Result<()> {
+        ensure!(
+            shape.width.max(shape.height) <= u32::MAX as usize,
+            "{}×{} pixels are more than a TIFF can hold",
+            shape.width,
+            shape.height
+        );
+        if self.end == 0 {
+            self.begin_file(metadata)?;
         }
-        self.add(&image, metadata)
+        let at = self.end.next_multiple_of(16);
+        let at = if self.end <= 16 { self.end } else { at };
+        let layout = Layout::of(shape);
+        let mut open = Open {
+            at,
+            fields: fields::written(metadata, shape, self.order),
+            signed: metadata.signed,
+            effort: Effort::default(),
+            spans: vec![(0, 0); layout.strips(shape)],
+            layout,
+            shape: *shape,
+        };
+        self.end = at + self.directory(&open).bytes.len() as u64;
+        open.spans.clear();
+        let samples = trial.iter().map(|rows| {
+            let rows = of_file(Cow::Borrowed(rows), metadata.signed);
+            let mut sample = Vec::new();
+            let raw = rows.samples().as_bytes();
+            differences(raw, &mut sample, &open.layout, shape, self.order);
+            sample.truncate(effort::SAMPLE);
+            sample
+        });
+        let samples: Vec<Vec<u8>> = samples.collect();
+        open.effort = Effort::of(self.compression, &samples)?;
+        if self.compression == Compression::None {
+            self.target.reserve(self.end + shape.bytes() as u64)?;
+        }
+        self.open = Some(open);
+        Ok(())
+    }
+
+    fn band(&mut self, band: Cow<Image>) -> Result<()> {
+        let mut open = self.open.take().context("a band of no page")?;
+        let Open {
+            layout,
+            shape,
+            effort,
+            signed,
+            ..
+        } = &open;
+        let (start, strip) = (self.end, layout.rows * layout.row);
+        let mut spans = Vec::new();
+        let mut end = start;
+        let mut place = |len: usize| {
+            spans.push((end, len as u64));
+            end += len as u64;
+        };
+        if self.compression == Compression::None {
+            let strips = band.samples().as_bytes().chunks(strip);
+            strips.for_each(|strip| place(strip.len()));
+            let form = (self.order, *signed);
+            raw::write(self.target, start, band.samples(), shape.depth, form)?;
+        } else {
+            let band = of_file(band, *signed);
+            let strips: Vec<&[u8]> = band.samples().as_bytes().chunks(strip).collect();
+            ordered(
+                strips.len(),
+                (self.target, start),
+                || Strip::new(self.compression, *effort),
+                |i, strip| strip.fill(strips[i], layout, shape, self.order),
+                |strip, _| place(strip.packed.len()),
+            )?;
+        }
+        self.end = end;
+        ensure!(
+            self.big || self.end <= u32::MAX.into(),
+            "its {} bytes are more than its directory can address",
+            self.end
+        );
+        open.spans.append(&mut spans);
+        if open.spans.len() < open.layout.strips(&open.shape) {
+            self.open = Some(open);
+            return Ok(());
+        }
+        let directory = self.directory(&open);
+        self.target.write_at(&directory.bytes, open.at)?;
+        let mut pointer = Vec::new();
+        put(&mut pointer, open.at, self.wide(), self.order);
+        self.target.write_at(&pointer, self.link)?;
+        self.link = open.at + directory.link;
+        Ok(())
     }
 
     fn length(&self) -> u64 {
@@ -39,31 +141,6 @@ pub fn encode(image: &Image, compression: Compression, target: &Target) -> Resul
     let mut writer = TiffEncoder::new(target, compression, [(image.shape(), 0)]);
     writer.page(Cow::Borrowed(image), &Metadata::default())?;
     Ok(writer.end)
-}
-
-/// The bytes of a TIFF file with one directory of these fields and no image.
-pub fn alone(mut fields: Vec<Field>, order: Order) -> Vec<u8> {
-    let mut file = header(order, false);
-    put(&mut file, 8, 4, order);
-    let mut directory = lay(&mut fields, 8, order, false);
-    file.append(&mut directory.bytes);
-    file
-}
-
-/// The file header (TIFF 6.0, section 2; BigTIFF), up to the offset of the first directory.
-fn header(order: Order, big: bool) -> Vec<u8> {
-    let mut head: Vec<u8> = match order {
-        Order::Big => b"MM".into(),
-        Order::Little => b"II".into(),
-    };
-    if big {
-        for number in [43, 8, 0] {
-            put(&mut head, number, 2, order);
-        }
-    } else {
-        put(&mut head, 42, 2, order);
-    }
-    head
 }
 
 /// Encodes a file page by page. The byte order is that of the TIFF file that the first page came
@@ -79,6 +156,22 @@ pub struct TiffEncoder<'a> {
     end: u64,
     /// Offset of the field that will hold the offset of the next page's directory.
     link: u64,
+    /// The page that was begun, until its last rows come.
+    open: Option<Open>,
+}
+
+/// A page of which some rows are still to come.
+struct Open {
+    /// Offset of its directory.
+    at: u64,
+    layout: Layout,
+    shape: Shape,
+    /// What its directory says beside the places of strips.
+    fields: Vec<Field>,
+    signed: bool,
+    effort: Effort,
+    /// Offset and length of each strip so far.
+    spans: Vec<(u64, u64)>,
 }
 
 impl<'a> TiffEncoder<'a> {
@@ -103,82 +196,28 @@ impl<'a> TiffEncoder<'a> {
             order: Order::Little,
             end: 0,
             link: 0,
+            open: None,
         }
     }
 
-    fn add(&mut self, image: &Image, metadata: &Metadata) -> Result<()> {
-        let shape = image.shape();
-        ensure!(
-            shape.width.max(shape.height) <= u32::MAX as usize,
-            "{}×{} pixels are more than a TIFF can hold",
-            shape.width,
-            shape.height
-        );
-        if self.end == 0 {
-            self.begin(metadata)?;
+    /// Rows in the middle of some strips, on which the effort is tried.
+    fn trial(&self, shape: &Shape) -> Vec<Range<usize>> {
+        if matches!(self.compression, Compression::None | Compression::Lzw) {
+            return Vec::new();
         }
-        let at = self.end.next_multiple_of(16);
-        let at = if self.end <= 16 { self.end } else { at };
-        let layout = Layout::of(&shape);
-        let fields = fields::written(metadata, &shape, self.order);
-        let strips = layout.strips(&shape);
-        let empty = self.directory(&layout, &shape, &fields, &vec![(0, 0); strips], at);
-        let start = at + empty.bytes.len() as u64;
-
-        let mut spans: Vec<(u64, u64)> = Vec::with_capacity(strips);
-        let mut end = start;
-        let mut place = |len: usize| {
-            spans.push((end, len as u64));
-            end += len as u64;
-        };
-        let raw_strips = image.samples().as_bytes().chunks(layout.rows * layout.row);
-        if self.compression == Compression::None {
-            raw_strips.for_each(|strip| place(strip.len()));
-            self.target.reserve(end)?;
-            let form = (self.order, metadata.signed);
-            raw::write(self.target, start, image.samples(), shape.depth, form)?;
-        } else {
-            let raw_strips: Vec<&[u8]> = raw_strips.collect();
-            let effort = self.effort(&raw_strips, &layout, &shape)?;
-            ordered(
-                strips,
-                (self.target, start),
-                || Strip::new(self.compression, effort),
-                |i, strip| strip.fill(raw_strips[i], &layout, &shape, self.order),
-                |strip, _| place(strip.packed.len()),
-            )?;
-        }
-        ensure!(
-            self.big || end <= u32::MAX.into(),
-            "its {end} bytes are more than its directory can address"
-        );
-        let directory = self.directory(&layout, &shape, &fields, &spans, at);
-        self.target.write_at(&directory.bytes, at)?;
-        let mut pointer = Vec::new();
-        put(&mut pointer, at, self.wide(), self.order);
-        self.target.write_at(&pointer, self.link)?;
-        (self.end, self.link) = (end, at + directory.link);
-        Ok(())
-    }
-
-    /// The effort that a trial on rows in the middle of some strips recommends.
-    fn effort(&self, strips: &[&[u8]], layout: &Layout, shape: &Shape) -> Result<Effort> {
-        let sample = |i: usize| {
-            let (rows, most) = (strips[i].len() / layout.row, effort::SAMPLE);
-            let some = most.div_ceil(layout.row).min(rows);
-            let from = (rows - some) / 2 * layout.row;
-            let mut sample = Vec::new();
-            let raw = &strips[i][from..from + some * layout.row];
-            differences(raw, &mut sample, layout, shape, self.order);
-            sample.truncate(most);
-            sample
-        };
-        let samples: Vec<Vec<u8>> = effort::places(strips.len()).map(sample).collect();
-        Effort::of(self.compression, &samples)
+        let layout = Layout::of(shape);
+        let some = effort::SAMPLE.div_ceil(layout.row);
+        let places = effort::places(layout.strips(shape));
+        let rows = places.map(|i| {
+            let strip = i * layout.rows..((i + 1) * layout.rows).min(shape.height);
+            let from = strip.start + (strip.len() - some.min(strip.len())) / 2;
+            from..(from + some).min(strip.end)
+        });
+        rows.collect()
     }
 
     /// Writes the header.
-    fn begin(&mut self, metadata: &Metadata) -> Result<()> {
+    fn begin_file(&mut self, metadata: &Metadata) -> Result<()> {
         if let Own::Tiff { big_endian, .. } = metadata.own {
             self.order = if big_endian {
                 Order::Big
@@ -197,21 +236,22 @@ impl<'a> TiffEncoder<'a> {
         if self.big { 8 } else { 4 }
     }
 
-    /// The directory at offset `at` of a page whose strips have these offsets and lengths.
-    fn directory(
-        &self,
-        layout: &Layout,
-        shape: &Shape,
-        metadata: &[Field],
-        spans: &[(u64, u64)],
-        at: u64,
-    ) -> Directory {
+    /// The directory of a page.
+    fn directory(&self, open: &Open) -> Directory {
+        let Open {
+            at,
+            layout,
+            shape,
+            fields,
+            spans,
+            ..
+        } = open;
         let offset = if self.big { LONG8 } else { LONG };
         let offsets: Vec<u64> = spans.iter().map(|span| span.0).collect();
         let lengths: Vec<u64> = spans.iter().map(|span| span.1).collect();
         let bits = vec![shape.depth.bits().into(); shape.channels];
         let number = |tag, kind, value: usize| field(self.order, tag, kind, &[value as u64]);
-        let mut fields = metadata.to_vec();
+        let mut fields = fields.to_vec();
         fields.extend([
             number(tag::IMAGE_WIDTH, LONG, shape.width),
             number(tag::IMAGE_LENGTH, LONG, shape.height),
@@ -227,7 +267,7 @@ impl<'a> TiffEncoder<'a> {
             let predictor = Predictor::of(shape.depth).tag();
             fields.push(number(tag::PREDICTOR, SHORT, predictor));
         }
-        let mut directory = lay(&mut fields, at, self.order, self.big);
+        let mut directory = lay(&mut fields, *at, self.order, self.big);
         // Samples are aligned, for programs that map the file.
         let end = (at + directory.bytes.len() as u64).next_multiple_of(16);
         directory.bytes.resize((end - at) as usize, 0);
@@ -235,64 +275,13 @@ impl<'a> TiffEncoder<'a> {
     }
 }
 
-/// Lays out a directory at offset `at`: its entries, and after them the values that do not fit into
-/// an entry.
-fn lay(fields: &mut [Field], at: u64, order: Order, big: bool) -> Directory {
-    fields.sort_by_key(|field| field.tag);
-    let wide = if big { 8 } else { 4 };
-    let put = |bytes: &mut Vec<u8>, number, size| put(bytes, number, size, order);
-    let mut bytes = Vec::new();
-    put(&mut bytes, fields.len() as u64, if big { 8 } else { 2 });
-    let link = bytes.len() + fields.len() * (4 + 2 * wide);
-    let mut behind = Vec::new();
-    let behind_at = at + (link + wide) as u64;
-    for field in fields {
-        put(&mut bytes, field.tag.into(), 2);
-        match &mut field.value {
-            Value::Bytes(value) => {
-                let size = size_of_kind(field.kind).unwrap_or(1) as usize;
-                put(&mut bytes, field.kind.into(), 2);
-                put(&mut bytes, (value.len() / size) as u64, wide);
-                if value.len() <= wide {
-                    bytes.extend_from_slice(value);
-                    bytes.resize(bytes.len() + wide - value.len(), 0);
-                    continue;
-                }
-                put(&mut bytes, behind_at + behind.len() as u64, wide);
-                behind.extend_from_slice(value);
-            }
-            Value::Directory(inner) => {
-                let kind = if big {
-                    LONG8
-                } else if field.kind == IFD {
-                    IFD
-                } else {
-                    LONG
-                };
-                put(&mut bytes, kind.into(), 2);
-                put(&mut bytes, 1, wide);
-                let inner_at = behind_at + behind.len() as u64;
-                put(&mut bytes, inner_at, wide);
-                behind.append(&mut lay(inner, inner_at, order, big).bytes);
-            }
-        }
-        // Each value is word-aligned, wherever the directory begins.
-        while !(behind_at + behind.len() as u64).is_multiple_of(8) {
-            behind.push(0);
-        }
+/// Samples as they are in the file, but for their byte order, where they are compressed.
+fn of_file(mut image: Cow<Image>, signed: bool) -> Cow<Image> {
+    let depth = image.shape().depth;
+    if signed || depth == Depth::Float {
+        raw::all_to_file(image.to_mut().samples_mut(), depth, signed);
     }
-    put(&mut bytes, 0, wide);
-    bytes.append(&mut behind);
-    Directory {
-        bytes,
-        link: link as u64,
-    }
-}
-
-/// The bytes of a directory, and the position in them of the next page's offset.
-struct Directory {
-    bytes: Vec<u8>,
-    link: u64,
+    image
 }
 
 /// Makes one strip.

@@ -4,7 +4,7 @@
 //! whole from parsed fields. Here one value is changed in its place, so that all other bytes and the
 //! offsets in them stay true.
 
-use super::encode::alone;
+use super::directory::alone;
 use super::fields::{LONG, SHORT, field, is_layout};
 use super::ifd::{Chain, tag};
 use crate::codec::raw::Order;

@@ -2,8 +2,8 @@
 
 use super::PageProcessor;
 use crate::codec::format::Field;
-use crate::exec::{Pixels, Task};
-use crate::image::Depth;
+use crate::exec::Task;
+use crate::image::{Depth, Shape};
 use crate::metadata::{Effect, Held, Stretch};
 use crate::pipeline::errors::unwritten;
 use anyhow::{Context, Result, ensure};
@@ -17,7 +17,7 @@ pub fn of(
     processor: &mut PageProcessor,
     (tasks, stretch): (&[Task], Option<Stretch>),
     ((read, prepared), had_maxval): ((Depth, Depth), bool),
-    pixels: &Pixels,
+    shape: Shape,
 ) -> Result<Option<Stretch>> {
     let moves = |task: &&Task| matches!(task.op.effect(), Effect::Moves(_));
     let last = tasks.iter().rev().find(|task| !moves(task));
@@ -25,7 +25,6 @@ pub fn of(
     let Some((mut stretch, (output, _))) = stretch.filter(|_| is_last).zip(processor.output) else {
         return Ok(None);
     };
-    let shape = pixels.shape();
     let possible = || {
         ensure!(
             stretch.to.depth == shape.depth && (read == prepared || tasks.len() == 1),

@@ -1,12 +1,10 @@
 //! The rows of an interlaced PNG: seven passes, each of them a small image (PNG specification, third edition, §8.1).
 
+use super::BAND;
 use super::band::Band;
 use super::header::{Header, Pass};
 use super::unfilter::Layout;
 use anyhow::Result;
-
-/// Rows of a pass that are unfiltered together: a multiple of every group of `unfilter_simd`.
-const ROWS: usize = 16;
 
 /// An image that is filled with the scanlines of its passes, piece by piece. It holds a few rows of one pass.
 pub struct Passes<'a> {
@@ -26,7 +24,7 @@ impl<'a> Passes<'a> {
             layout,
             later: header.passes().into_iter(),
             pass: Pass::default(),
-            band: Band::new(layout, ROWS),
+            band: Band::new(layout, BAND),
         }
     }
 

@@ -8,6 +8,7 @@ use super::header::Prelude;
 use super::scanlines::{ScanlineBuffer, ScanlineInflater, SegmentEnd, SegmentPlace};
 use super::unfilter::{Layout, Rows};
 use super::unfilter_pixels::SUB;
+use crate::codec::format::TakeRows;
 use crate::deflate::adler::joined;
 use crate::files::Source;
 use anyhow::{Context, Result, ensure};
@@ -22,50 +23,111 @@ pub fn decode(
     image: &mut [u8],
     layout: Layout,
 ) -> Result<()> {
-    let (rows, places) = parse(index, prelude.header.height as usize)?;
-    let mut start = prelude.data;
-    let starts = places.iter().map(|place| {
-        let this = start;
-        start += place.chunk_len();
-        this
-    });
-    let starts: Vec<u64> = starts.collect();
-    let worker = || {
-        let inflater = ScanlineInflater::new(ImageData::new(source));
-        (inflater, ScanlineBuffer::new(rows * (layout.row + 1)))
-    };
-    // Two segments at once on a thread, if there are enough segments for all threads.
-    let group = match places.len() >= 4 * rayon::current_num_threads() {
-        true => 2,
-        false => 1,
-    };
-    let groups: Result<Vec<Vec<SegmentEnd>>> = image
-        .par_chunks_mut(group * rows * layout.row)
-        .zip(places.par_chunks(group))
-        .zip(starts.par_chunks(group))
-        .map_init(
-            || [worker(), worker()],
-            |workers, ((image, places), starts)| {
-                let images = image.chunks_mut(rows * layout.row);
-                let segments = workers.iter_mut().zip(images).zip(places).zip(starts);
-                let segments: Result<Vec<Segment>> = segments
-                    .map(|(((worker, image), &place), &start)| {
-                        let len = image.len() / layout.row * (layout.row + 1);
-                        let rows = Rows::new(image, layout);
-                        Segment::open(worker, (start, place), rows, len)
-                    })
-                    .collect();
-                decode_group(segments?)
-            },
-        )
-        .collect();
-    let parts = groups?.concat();
-    let adler = parts
-        .iter()
-        .fold(1, |sum, part| joined(sum, part.adler, part.len));
-    let stated = parts.last().context("no segments")?.stated;
-    ensure!(adler == stated, "wrong Adler-32");
-    Chunks::new(source).finish(start)
+    let segments = Segments::new(source, prelude, index, layout)?;
+    let ends = segments.some(0, image)?;
+    segments.finish(&ends)
+}
+
+/// As `decode`, but hands the rows over from top to bottom, those of some segments at a time.
+pub fn rows(
+    source: &Source,
+    prelude: &Prelude,
+    index: &[u8],
+    layout: Layout,
+    take: &mut TakeRows,
+) -> Result<()> {
+    let segments = Segments::new(source, prelude, index, layout)?;
+    let (count, together) = (segments.places.len(), 2 * rayon::current_num_threads());
+    let height = prelude.header.height as usize;
+    let mut memory = vec![0; (together * segments.rows).min(height) * layout.row];
+    let mut ends = Vec::with_capacity(count);
+    for first in (0..count).step_by(together) {
+        let top = first * segments.rows;
+        let rows = (height - top).min(together * segments.rows);
+        let part = &mut memory[..rows * layout.row];
+        ends.extend(segments.some(first, part)?);
+        take(part)?;
+    }
+    segments.finish(&ends)
+}
+
+/// The segments of a file.
+struct Segments<'a> {
+    source: &'a Source,
+    layout: Layout,
+    /// Rows of a segment.
+    rows: usize,
+    /// Each segment, and where its chunk starts in the file.
+    places: Vec<(SegmentPlace, u64)>,
+    /// The offset behind the last one.
+    end: u64,
+}
+
+impl<'a> Segments<'a> {
+    fn new(
+        source: &'a Source,
+        prelude: &Prelude,
+        index: &[u8],
+        layout: Layout,
+    ) -> Result<Segments<'a>> {
+        let (rows, places) = parse(index, prelude.header.height as usize)?;
+        let mut end = prelude.data;
+        let places = places.into_iter().map(|place| {
+            let start = end;
+            end += place.chunk_len();
+            (place, start)
+        });
+        Ok(Segments {
+            source,
+            layout,
+            rows,
+            places: places.collect(),
+            end,
+        })
+    }
+
+    /// Decodes the segments from `first` on that make the rows of `image`.
+    fn some(&self, first: usize, image: &mut [u8]) -> Result<Vec<SegmentEnd>> {
+        let (layout, rows) = (self.layout, self.rows);
+        let worker = || {
+            let inflater = ScanlineInflater::new(ImageData::new(self.source));
+            (inflater, ScanlineBuffer::new(rows * (layout.row + 1)))
+        };
+        let places = &self.places[first..][..image.len().div_ceil(rows * layout.row)];
+        // Two segments at once on a thread, if there are enough segments for all threads.
+        let group = match self.places.len() >= 4 * rayon::current_num_threads() {
+            true => 2,
+            false => 1,
+        };
+        let groups: Result<Vec<Vec<SegmentEnd>>> = image
+            .par_chunks_mut(group * rows * layout.row)
+            .zip(places.par_chunks(group))
+            .map_init(
+                || [worker(), worker()],
+                |workers, (image, places)| {
+                    let images = image.chunks_mut(rows * layout.row);
+                    let segments = workers.iter_mut().zip(images).zip(places);
+                    let segments: Result<Vec<Segment>> = segments
+                        .map(|((worker, image), &(place, start))| {
+                            let len = image.len() / layout.row * (layout.row + 1);
+                            let rows = Rows::new(image, layout);
+                            Segment::open(worker, (start, place), rows, len)
+                        })
+                        .collect();
+                    decode_group(segments?)
+                },
+            )
+            .collect();
+        Ok(groups?.concat())
+    }
+
+    /// Checks the sum of all segments, and the rest of the file.
+    fn finish(&self, ends: &[SegmentEnd]) -> Result<()> {
+        let sum = |sum, part: &SegmentEnd| joined(sum, part.adler, part.len);
+        let stated = ends.last().context("no segments")?.stated;
+        ensure!(ends.iter().fold(1, sum) == stated, "wrong Adler-32");
+        Chunks::new(self.source).finish(self.end)
+    }
 }
 
 /// The rows of a segment and the position of each segment, if the index fits an image of `height`

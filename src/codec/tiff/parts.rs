@@ -1,0 +1,115 @@
+//! Decodes a page part by part, so that it is never in memory as a whole.
+
+use super::decode::{Worker, chunks};
+use super::page::{Page, Span};
+use crate::codec::error_policy::ErrorPolicy;
+use crate::codec::format::{TakePiece, TakeRows};
+use crate::codec::raw;
+use crate::files::Source;
+use crate::image::{Image, Samples, Shape};
+use anyhow::Result;
+use rayon::prelude::*;
+
+/// Bytes of samples in a strip that is decoded with the image, since it is no small part of it.
+const LARGE: usize = 4 << 20;
+
+/// Bytes of samples that are decoded together, on all threads, where rows are wanted in their order.
+const TOGETHER: usize = 2 << 20;
+
+/// Hands over the rows of a page of strips, whose samples lie in the file as in memory but for their byte order and
+/// compression; false where they do not.
+pub fn pieces(source: &Source, page: &Page, take: &TakePiece) -> Result<bool> {
+    let (shape, row) = (page.form.shape, page.row());
+    let known = page.coded.is_none() && !page.spans.iter().any(Span::is_absent);
+    if !page.is_straight() || page.palette.is_some() || !known || shape.depth.is_wide() {
+        return Ok(false);
+    }
+    let height = |i: usize| page.grid.height.min(shape.height - i * page.grid.height);
+    let of = |height| Shape { height, ..shape };
+    if page.is_stored() && page.predictor.is_none() {
+        let strips = (0..page.down()).into_par_iter();
+        strips.try_for_each(|i| {
+            raw::rows(height(i), row)
+                .into_par_iter()
+                .try_for_each(|rows| {
+                    let offset = page.spans[i].offset + (rows.start * row) as u64;
+                    let form = (page.order, page.form.signed);
+                    take(raw::piece(
+                        source,
+                        offset,
+                        of(rows.len()),
+                        form,
+                        |_| Ok(()),
+                    )?)
+                })
+        })?;
+        return Ok(true);
+    }
+    if page.grid.height * row > LARGE {
+        return Ok(false);
+    }
+    let policy = ErrorPolicy::default();
+    let strips = (0..page.down()).into_par_iter();
+    let taken = strips.map_init(
+        || Worker::new(source, page, &policy),
+        |worker, i| {
+            let mut samples = Samples::any(&of(height(i)))?;
+            worker.chunk(i, samples.as_bytes_mut())?;
+            take(Image::new(of(height(i)), samples))
+        },
+    );
+    taken.collect::<Result<()>>()?;
+    Ok(true)
+}
+
+/// Hands over the rows of a page from top to bottom; false where a few rows of chunks are the whole page, or samples are to be
+/// changed by a palette.
+pub fn rows(source: &Source, page: &Page, take: &mut TakeRows) -> Result<bool> {
+    let shape = page.form.shape;
+    let row = shape.row() * shape.depth.bytes();
+    if page.palette.is_some() {
+        return Ok(false);
+    }
+    if page.is_stored() && page.predictor.is_none() {
+        return stored(source, page, row, take).map(|()| true);
+    }
+    let chunk = page.grid.height.min(shape.height);
+    let together = (TOGETHER / (chunk * row)).clamp(1, page.down());
+    if together == page.down() && shape.bytes() > TOGETHER {
+        return Ok(false);
+    }
+    let mut memory = vec![0; together * chunk * row];
+    for first in (0..page.down()).step_by(together) {
+        let left = shape.bytes() - first * chunk * row;
+        let rows = &mut memory[..left.min(together * chunk * row)];
+        chunks(source, page, first, rows, &ErrorPolicy::default())?;
+        take(rows)?;
+    }
+    Ok(true)
+}
+
+/// As `rows`, for uncompressed strips, of which one may be the whole page.
+fn stored(source: &Source, page: &Page, row: usize, take: &mut TakeRows) -> Result<()> {
+    let (shape, height) = (page.form.shape, page.grid.height);
+    let together = (TOGETHER / row).clamp(1, shape.height);
+    let mut memory = vec![0; together * row];
+    for top in (0..shape.height).step_by(together) {
+        let count = together.min(shape.height - top);
+        let rows = &mut memory[..count * row];
+        let (mut rest, mut at, mut spans) = (&mut *rows, top, Vec::new());
+        while !rest.is_empty() {
+            let (strip, inside) = (at / height, at % height);
+            let some = (height - inside).min(top + count - at);
+            let (part, more) = rest.split_at_mut(some * row);
+            spans.push((page.spans[strip].offset + (inside * row) as u64, part));
+            (rest, at) = (more, at + some);
+        }
+        raw::read(source, spans, |piece| {
+            raw::reorder(piece, shape.depth, page.order);
+            raw::to_memory(piece, shape.depth, page.form.signed);
+            Ok(())
+        })?;
+        take(rows)?;
+    }
+    Ok(())
+}
