@@ -8,6 +8,7 @@
 //! pixel is (x, y), or (y, x) if transposed.
 
 mod cpu;
+mod streamed;
 
 use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics};
 use crate::device::Work;

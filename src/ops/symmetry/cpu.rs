@@ -2,13 +2,14 @@
 //! image's own memory: the first touch of new memory costs as much as the copy into it. All work is
 //! done in pieces that fit into a level-1 or level-2 cache.
 
+use super::streamed::{self, Streamed};
 use crate::simd::{Level, level, per_level};
 use rayon::prelude::*;
 use std::ops::Range;
 use wide::{u8x16, u16x8};
 
 /// The longest side of a tile, in pixels.
-const TILE: usize = 128;
+pub const TILE: usize = 128;
 /// Side of a tile of `N`-byte pixels: 128 bytes of a row or more, so that memory is read and
 /// written in pairs of lines, and three tiles stay in a level-2 cache.
 const fn tile<const N: usize>() -> usize {
@@ -109,6 +110,19 @@ impl<const N: usize> Tiles<N> {
             row.copy_from_slice(&line[..row.len()]);
         }
     }
+
+    /// Stores the first transposed tile into a part of these rows, past the caches.
+    fn stream<'a>(
+        &self,
+        streamed: &mut Streamed,
+        rows: impl Iterator<Item = &'a mut Pixels<N>>,
+        part: &Range<usize>,
+    ) {
+        for (index, (row, line)) in rows.zip(&self.turned[0]).enumerate() {
+            let new = line[..part.len()].as_flattened();
+            streamed.store(index, row.as_flattened_mut(), part.start * N, new);
+        }
+    }
 }
 
 /// Transposes a square of `side`² pixels in place.
@@ -182,36 +196,42 @@ pub(super) fn transpose<const N: usize>(
     mirror_y: bool,
 ) {
     let height = input.len() / width;
-    let band = |tiles: &mut Tiles<N>, (band, rows): (usize, &mut Pixels<N>)| {
+    let streams = streamed::is_worth(input.len() * N);
+    let band = |(tiles, streamed): &mut (Tiles<N>, Option<Streamed>),
+                (band, rows): (usize, &mut Pixels<N>)| {
         // The columns of the input that become these rows.
         let (top, count) = (band * tile::<N>(), rows.len() / height);
         let left = if mirror_y { width - top - count } else { top };
-        for above in (0..height).step_by(tile::<N>()) {
-            let deep = tile::<N>().min(height - above);
-            let lines = (above..above + deep).map(|y| &input[y * width + left..][..count]);
-            let start = if mirror_x {
-                height - above - deep
-            } else {
-                above
+        for start in (0..height).step_by(tile::<N>()) {
+            let deep = tile::<N>().min(height - start);
+            let above = match mirror_x {
+                true => height - start - deep,
+                false => start,
             };
+            let lines = (above..above + deep).map(|y| &input[y * width + left..][..count]);
             if mirror_x {
                 tiles.take(0, lines.rev());
             } else {
                 tiles.take(0, lines);
             }
             let rows = rows.chunks_exact_mut(height);
-            let rows = rows.map(|row| &mut row[start..start + deep]);
-            if mirror_y {
-                tiles.store(0, rows.rev());
-            } else {
-                tiles.store(0, rows);
+            let part = start..start + deep;
+            match (streamed.as_mut(), mirror_y) {
+                (None, true) => tiles.store(0, rows.rev().map(|row| &mut row[part.clone()])),
+                (None, false) => tiles.store(0, rows.map(|row| &mut row[part.clone()])),
+                (Some(streamed), true) => tiles.stream(streamed, rows.rev(), &part),
+                (Some(streamed), false) => tiles.stream(streamed, rows, &part),
             }
         }
+        if streams {
+            streamed::finish();
+        }
     };
+    let new = || (Tiles::new(), streams.then(Streamed::new));
     output
         .par_chunks_mut(tile::<N>() * height)
         .enumerate()
-        .for_each_init(Tiles::new, band);
+        .for_each_init(new, band);
 }
 
 per_level! {
