@@ -4,7 +4,7 @@
 use crate::formats::{format, written};
 use crate::support::png::foreign;
 use crate::support::tiff::Build;
-use crate::support::{Kind, Run, folder, image, run};
+use crate::support::{Kind, Run, folder, image, key, run};
 use gpuimg::image::{Depth, Image};
 use gpuimg::metadata::Metadata;
 use std::fs;
@@ -143,6 +143,52 @@ fn every_option_gives_the_same_in_bands() {
         }
     }
     assert!(counted >= 3 * 24, "{counted}");
+}
+
+#[test]
+fn samples_of_32_bits_are_the_same_in_bands() {
+    let mut counted = 0;
+    for (channels, depth) in [(1, Depth::Float), (3, Depth::Float), (1, Depth::ThirtyTwo)] {
+        let mut image = image(701, 1103, channels, depth, Kind::Noise);
+        for (i, four) in (image
+            .samples_mut()
+            .as_bytes_mut()
+            .as_chunks_mut::<4>()
+            .0
+            .iter_mut())
+        .enumerate()
+        {
+            *four = match depth {
+                Depth::Float => key((i as f32 * 0.37).sin() * 1e3),
+                _ => (i as u32).wrapping_mul(2_654_435_769),
+            }
+            .to_ne_bytes();
+        }
+        let page = std::slice::from_ref(&image);
+        for id in ["npy", "tiff", "fits"] {
+            let Ok(file) = written(format(id), page, &Metadata::default()) else {
+                continue;
+            };
+            let root = folder(&[("a", &file)]);
+            for verb in [
+                &["normalize", "a"][..],
+                &["normalize", "--depth", "8", "a"],
+                &["normalize", "--nan", "0", "a"],
+                &["flip", "horizontal", "a"],
+            ] {
+                for to in ["o.tif", "o.npy", "o.png"] {
+                    counted += usize::from(same(root.path(), verb, to, "2"));
+                }
+                counted += usize::from(same(
+                    root.path(),
+                    &[verb, &["--tiff", "zstd"]].concat(),
+                    "o.tif",
+                    "1",
+                ));
+            }
+        }
+    }
+    assert!(counted >= 3 * 2 * 15, "{counted}");
 }
 
 #[test]

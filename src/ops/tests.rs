@@ -1,12 +1,21 @@
 //! Every operation on the CPU gives what its definition gives, on images that are small enough for Miri.
 
-use super::{examples, naive};
+use super::{Operation, Statistic, examples, naive};
 use crate::exec;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 
-const SIZES: [(usize, usize); 4] = [(1, 1), (5, 1), (3, 2), (9, 9)];
+const SIZES: &[(usize, usize)] = match cfg!(miri) {
+    true => &[(3, 2)],
+    false => &[(1, 1), (5, 1), (3, 2), (9, 9)],
+};
+const KINDS: &[(usize, Depth)] = &[(3, Depth::Eight), (1, Depth::Sixteen), (4, Depth::Sixteen)];
+
+/// An interpreter takes long for histograms of 16 bits.
+fn counts(op: &dyn Operation) -> bool {
+    op.name() == "histogram" || matches!(op.statistic(), Statistic::Percentiles(..))
+}
 
 fn image(width: usize, height: usize, channels: usize, depth: Depth) -> Image {
     let shape = Shape {
@@ -26,8 +35,11 @@ fn image(width: usize, height: usize, channels: usize, depth: Depth) -> Image {
 #[test]
 fn small_images_give_what_the_definition_says() -> Result<()> {
     for op in examples() {
-        for (width, height) in SIZES {
-            for (channels, depth) in [(1, Depth::Sixteen), (3, Depth::Eight), (4, Depth::Sixteen)] {
+        for &(width, height) in SIZES {
+            for &(channels, depth) in KINDS {
+                if cfg!(miri) && depth == Depth::Sixteen && counts(&*op) {
+                    continue;
+                }
                 let image = image(width, height, channels, depth);
                 let found = exec::on_cpu(&*op, image.clone(), &mut Timeline::default())?;
                 ensure!(

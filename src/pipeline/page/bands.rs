@@ -56,6 +56,17 @@ fn keeps_rows(op: &dyn Operation) -> bool {
     }
 }
 
+/// Whether an operation finds something in all samples of 32 bits that it does not find in bands.
+fn looks_at_all(op: &dyn Operation, shape: &Shape) -> bool {
+    let measured = op.statistic() == Statistic::MinMax && op.not_on_gpu(shape).is_none();
+    shape.depth.is_wide()
+        && match op.effect() {
+            Effect::Moves(_) => false,
+            Effect::Values => !measured,
+            _ => true,
+        }
+}
+
 impl Plan {
     /// The plan for the page at `index` of the selected pages.
     ///
@@ -88,7 +99,10 @@ impl Plan {
         let bands = bands.ok_or("the format of the result takes whole images")?;
         for (hinders, why) in [
             (!keeps_rows(*op), "it moves pixels from row to row"),
-            (read.depth.is_wide(), "its samples have 32 bits"),
+            (
+                looks_at_all(*op, &read),
+                "with these options all samples of 32 bits are looked at together",
+            ),
             (output.fitted(read) != read, "--fit makes it smaller"),
             (
                 upright::symmetry(processor, &metadata).is_some(),
