@@ -64,7 +64,7 @@ impl Streamed {
     }
 }
 
-/// Has all that was stored so seen by other threads: to be called before they are told.
+/// Makes all that was stored so visible to other threads: to be called before they may read it.
 pub fn finish() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the instruction belongs to SSE, which every x86-64 processor has.
