@@ -21,6 +21,7 @@ mod common;
 mod libraries;
 
 use common::arguments::Arguments;
+use common::clock::busy;
 use common::kinds::Kind;
 use gpuimg::codec::{self, FORMATS, Format, Options, png, tiff};
 use gpuimg::files::{Source, Target};
@@ -196,12 +197,6 @@ impl Bench {
         let size = len as f64 / self.bytes as f64;
         println!("{name:34}{}{}{size:>9.4}", both(encoding), both(decoding));
     }
-}
-
-/// Time that this process ran, on all cores together.
-fn busy() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// The least time of several runs within about half a second, and the last result.

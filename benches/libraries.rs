@@ -1,6 +1,7 @@
 //! The same images in other libraries: the png, image and tiff crates, libdeflate.
 
 use crate::Bench;
+use crate::common::others::{deflate, inflate, png_decode, png_encode, scanlines};
 use gpuimg::codec::Format;
 use gpuimg::image::{Depth, Image, Samples};
 use image::ImageEncoder;
@@ -54,42 +55,6 @@ fn png(bench: &Bench, image: &Image) {
     }
 }
 
-fn png_encode(image: &Image, level: png::Compression, filter: Option<png::Filter>) -> Vec<u8> {
-    use png::ColorType::*;
-    let shape = image.shape();
-    let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, shape.width as u32, shape.height as u32);
-    encoder.set_color([Grayscale, GrayscaleAlpha, Rgb, Rgba][shape.channels - 1]);
-    encoder.set_depth(match shape.depth {
-        Depth::Sixteen => png::BitDepth::Sixteen,
-        _ => png::BitDepth::Eight,
-    });
-    encoder.set_compression(level);
-    if let Some(filter) = filter {
-        encoder.set_filter(filter);
-    }
-    let mut writer = encoder.write_header().unwrap();
-    writer.write_image_data(&big_endian(image)).unwrap();
-    writer.finish().unwrap();
-    file
-}
-
-fn png_decode(file: &[u8]) {
-    let limits = png::Limits { bytes: usize::MAX };
-    let decoder = png::Decoder::new_with_limits(Cursor::new(file), limits);
-    let mut reader = decoder.read_info().unwrap();
-    let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
-    reader.next_frame(&mut bytes).unwrap();
-}
-
-fn big_endian(image: &Image) -> Vec<u8> {
-    match image.samples() {
-        Samples::U8(samples) => samples.to_vec(),
-        Samples::U16(samples) => samples.iter().flat_map(|s| s.to_be_bytes()).collect(),
-        Samples::U32(_) => unreachable!("8 or 16 bits are measured"),
-    }
-}
-
 fn image_encode(encoder: impl ImageEncoder, image: &Image) {
     use image::ExtendedColorType::*;
     let shape = image.shape();
@@ -108,38 +73,6 @@ fn image_decode(file: &[u8]) {
     reader.no_limits();
     let reader = reader.with_guessed_format().unwrap();
     reader.decode().unwrap();
-}
-
-/// The bytes that a PNG's image data inflate to.
-fn scanlines(file: &[u8]) -> Vec<u8> {
-    let mut stream = Vec::new();
-    let mut at = 8;
-    while let Some(head) = file[at..].first_chunk::<8>() {
-        let len = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        if head.ends_with(b"IDAT") {
-            stream.extend_from_slice(&file[at + 8..][..len]);
-        }
-        at += 12 + len;
-    }
-    let mut bytes = Vec::new();
-    let mut decoder = flate2::read::ZlibDecoder::new(&stream[..]);
-    std::io::Read::read_to_end(&mut decoder, &mut bytes).unwrap();
-    bytes
-}
-
-fn deflate(bytes: &[u8], level: i32) -> Vec<u8> {
-    let level = libdeflater::CompressionLvl::new(level).unwrap();
-    let mut compressor = libdeflater::Compressor::new(level);
-    let mut packed = vec![0; compressor.zlib_compress_bound(bytes.len())];
-    let len = compressor.zlib_compress(bytes, &mut packed).unwrap();
-    packed.truncate(len);
-    packed
-}
-
-fn inflate(packed: &[u8], len: usize) {
-    let mut bytes = vec![0; len];
-    let mut decompressor = libdeflater::Decompressor::new();
-    decompressor.zlib_decompress(packed, &mut bytes).unwrap();
 }
 
 fn tiff(bench: &Bench, image: &Image) {

@@ -15,6 +15,7 @@
     reason = "a program for the developer"
 )]
 
+#[allow(dead_code, reason = "not every bench takes every part")]
 mod common;
 #[path = "png_gpu/decode.rs"]
 mod decode;

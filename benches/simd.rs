@@ -12,7 +12,7 @@
     reason = "a program for the developer"
 )]
 
-#[allow(dead_code, reason = "not every bench takes every kind")]
+#[allow(dead_code, reason = "not every bench takes every part")]
 mod common;
 
 use common::arguments::Arguments;

@@ -28,8 +28,23 @@ HERE = Path(__file__).resolve().parent
 CACHE = Path.home() / ".cache" / "gpuimg-peers"
 PYTHON = CACHE / "bin" / "python"
 PACKAGES = ["numpy", "opencv-python-headless", "pyvips[binary]", "tifffile"]
-DEBIAN = {"pnmnorm": "netpbm", "convert-im6.q16": "imagemagick"}
-NEEDS = {"netpbm": "pnmnorm", "netpbm PGM": "pnmnorm", "ImageMagick": "convert-im6.q16"}
+DEBIAN = {
+    "pnmnorm": "netpbm",
+    "convert-im6.q16": "imagemagick",
+    "gm": "graphicsmagick",
+    "oiiotool": "openimageio-tools",
+    "gdal_translate": "gdal-bin",
+}
+NEEDS = {
+    "netpbm": "pnmnorm",
+    "netpbm PGM": "pnmnorm",
+    "ImageMagick 6": "convert-im6.q16",
+    # Debian has had it since release 13.
+    "ImageMagick 7": "magick",
+    "GraphicsMagick": "gm",
+    "oiiotool": "oiiotool",
+    "GDAL": "gdal_translate",
+}
 # A peer slower than this is run in 3 rounds at most.
 SLOW = 4.0
 
@@ -71,22 +86,33 @@ PEERS = {
     "OpenCV": python(OPENCV),
     "pyvips": python(PYVIPS),
     "NumPy": python(NUMPY),
-    "ImageMagick": ["convert-im6.q16", "{in}", "-auto-level", "{out}"],
+    "ImageMagick 6": ["convert-im6.q16", "{in}", "-auto-level", "{out}"],
+    "ImageMagick 7": ["magick", "{in}", "-auto-level", "{out}"],
+    "GraphicsMagick": ["gm", "convert", "{in}", "-normalize", "{out}"],
+    "oiiotool": ["oiiotool", "{in}", "--contrast:black={TOP.MINCOLOR}:white={TOP.MAXCOLOR}", "-d", "uint16", "-o", "{out}"],
+    # It finds a range by itself only for an output from 0 to 255.
+    "GDAL": shell(
+        "range=$(gdalinfo -mm {in} | sed -n 's/.*Min\\/Max=\\(.*\\),\\(.*\\)/\\1 \\2/p') &&"
+        " gdal_translate -q -of $(case {out} in *.png) echo PNG;; *) echo GTiff; esac)"
+        " -ot UInt16 -scale $range 0 65535 {in} {out}"
+    ),
     "netpbm": shell("pngtopnm {in} | pnmnorm -bsingle -wsingle 2>&- | pnmtopng > {out}"),
     "netpbm PGM": shell("pnmnorm -bsingle -wsingle {in} > {out} 2>&-"),
     "OpenCV sum": python(OPENCV_SUM),
     "pyvips sum": python(PYVIPS_SUM),
 }
-PNG = ["OpenCV", "pyvips", "ImageMagick", "netpbm"]
+MAGICK = ["ImageMagick 6", "ImageMagick 7", "GraphicsMagick"]
+RGB = ["OpenCV", "pyvips", *MAGICK, "netpbm"]
+PNG = [*RGB, "oiiotool", "GDAL"]
 # Name, side, input's name (its kind and format are told by it), peers.
 CASES = [
     ("png8192", 8192, "grey.png", PNG),
     ("own8192", 8192, "own.png", PNG),
     ("png2048", 2048, "grey.png", PNG),
     ("png256", 256, "grey.png", PNG),
-    ("rgb4096", 4096, "rgb.png", PNG),
-    ("tiff8192", 8192, "grey.tif", ["NumPy", "OpenCV", "pyvips", "ImageMagick"]),
-    ("pgm8192", 8192, "grey.pgm", ["netpbm PGM", "OpenCV", "pyvips", "ImageMagick"]),
+    ("rgb4096", 4096, "rgb.png", RGB),
+    ("tiff8192", 8192, "grey.tif", ["NumPy", "OpenCV", "pyvips", *MAGICK, "oiiotool", "GDAL"]),
+    ("pgm8192", 8192, "grey.pgm", ["netpbm PGM", "OpenCV", "pyvips", *MAGICK]),
     ("paeth4096", 4096, "paeth.png", ["OpenCV sum", "pyvips sum"]),
 ]
 
@@ -164,8 +190,8 @@ def measure(name, source, peers, rounds, folder):
         wall, cpu, memory = both(lambda r: r.wall), both(lambda r: r.cpu), both(lambda r: r.memory)
         wrong, peer_size = verdicts[peer]
         print(
-            f"{name:10} {peer.split()[0]:12} {wall[0]:8.4f} {wall[1]:8.4f}"
-            f" {statistics.median(ratios):7.2f} [{ratios[0]:.2f}–{ratios[-1]:.2f}]".ljust(60)
+            f"{name:10} {peer.removesuffix(' sum').removesuffix(' PGM'):14} {wall[0]:8.4f} {wall[1]:8.4f}"
+            f" {statistics.median(ratios):7.2f} [{ratios[0]:.2f}–{ratios[-1]:.2f}]".ljust(62)
             + f" {cpu[0]:7.3f} {cpu[1]:7.3f} {memory[0]:6.0f} {memory[1]:6.0f}"
             + (f" {size:>11} {peer_size:>11} {size / peer_size:6.3f} {wrong:>10}" if peer_size else ""),
             flush=True,
@@ -183,7 +209,7 @@ def main():
     os.environ.setdefault("GPUIMG_DEVICE", "cpu")
     print(f"{os.cpu_count()} cores; ratio = peer's wall time by gpuimg's, median [least–most] of pairs")
     print(
-        f"{'case':10} {'peer':12} {'gpuimg s':>8} {'peer s':>8} {'ratio':>7}".ljust(60)
+        f"{'case':10} {'peer':14} {'gpuimg s':>8} {'peer s':>8} {'ratio':>7}".ljust(62)
         + f" {'CPU s':>7} {'peer':>7} {'MiB':>6} {'peer':>6} {'bytes':>11} {'peer':>11} {'ratio':>6} {'wrong':>10}"
     )
     with tempfile.TemporaryDirectory() as folder:

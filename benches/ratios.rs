@@ -1,0 +1,314 @@
+//! Fails if a codec or an operation has become much slower: `cargo bench --bench ratios`. Each row is
+//! our speed as a multiple of a library's, or of a plain copy's, for the same bytes, on one thread. Both
+//! take turns in one process, and a ratio is the median of those of neighbouring measurements, in
+//! processor time: all this holds on a busy machine, where a time alone says nothing.
+
+#![allow(
+    clippy::disallowed_macros,
+    reason = "a bench prints to whoever started it"
+)]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a program for the developer"
+)]
+
+#[allow(dead_code, reason = "not every bench takes every part")]
+mod common;
+
+use common::clock::busy;
+use common::kinds::Kind;
+use common::others::{image_data, inflate, png_decode, png_encode, scanlines};
+use gpuimg::codec::{self, FORMATS, Options, tiff};
+use gpuimg::exec;
+use gpuimg::files::{Source, Target};
+use gpuimg::image::{Image, Samples};
+use gpuimg::ops::Operation;
+use gpuimg::ops::normalize::Normalize;
+use gpuimg::ops::sum::Sum;
+use gpuimg::ops::symmetry::Symmetry;
+use gpuimg::timing::Timeline;
+use png::{Compression, Filter};
+use std::hint::black_box;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// What is measured, what it was on a quiet machine, and what it must not fall below: about half of that,
+/// and of what is there without AVX-512 where that is less.
+const FLOORS: &[(&str, f64, f64)] = &[
+    ("PNG written, noisy: png crate, Fastest", 2.94, 1.10),
+    ("PNG read, noisy, own: png crate", 1.18, 0.60),
+    ("PNG read, noisy, Paeth: png crate", 1.38, 0.70),
+    ("PNG written, smooth: png crate, Fastest", 0.35, 0.17),
+    ("PNG read, smooth, own: png crate", 1.57, 0.80),
+    ("PNG read, smooth, Paeth: png crate", 1.97, 1.00),
+    ("PNG written, rgb: png crate, Fastest", 3.43, 1.30),
+    ("PNG read, rgb, own: png crate", 1.09, 0.55),
+    ("PNG read, rgb, Paeth: png crate", 1.09, 0.55),
+    ("PNG read, noisy, Up: libdeflate", 0.66, 0.33),
+    ("PNG read, smooth, Up: libdeflate", 0.52, 0.26),
+    ("TIFF read, noisy, deflate: libdeflate", 1.84, 0.90),
+    ("TIFF read, smooth, deflate: libdeflate", 0.57, 0.28),
+    ("TIFF read, uncompressed: copy, fresh memory", 0.61, 0.30),
+    ("normalize: copy", 0.47, 0.18),
+    ("transpose: copy", 0.44, 0.22),
+    ("flip horizontal: copy", 2.22, 1.00),
+    ("sum: copy", 2.17, 1.00),
+];
+
+/// Pairs of measurements of a row.
+const PAIRS: usize = 15;
+
+/// The least processor time of a measurement: short work is repeated.
+const LEAST: Duration = Duration::from_millis(4);
+
+/// Width and height of the images.
+const SIDE: usize = 1024;
+
+fn main() -> ExitCode {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    pool.unwrap().install(|| {
+        let mut bench = Bench::new();
+        println!(
+            "{:46}{:>8}{:>8}{:>8}",
+            "speed, as a multiple", "now", "quiet", "floor"
+        );
+        bench.png();
+        bench.tiff();
+        bench.memory();
+        assert!(bench.rows.is_empty(), "no measurement of {:?}", bench.rows);
+        if bench.slow.is_empty() {
+            return ExitCode::SUCCESS;
+        }
+        println!(
+            "Slower than the floor in benches/ratios.rs allows: {}.",
+            bench.slow.join("; ")
+        );
+        ExitCode::FAILURE
+    })
+}
+
+struct Bench {
+    folder: tempfile::TempDir,
+    /// The rows that have not been measured yet.
+    rows: Vec<(&'static str, f64, f64)>,
+    /// Those under their floors, for the sentence at the end.
+    slow: Vec<String>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        Bench {
+            folder: folder.unwrap(),
+            rows: FLOORS.to_vec(),
+            slow: Vec::new(),
+        }
+    }
+
+    fn png(&mut self) {
+        for kind in [Kind::Noisy, Kind::Smooth, Kind::Rgb] {
+            let (image, kind) = (kind.image(SIDE, SIDE), kind.name());
+            let encode = self.encoder(&image, "png", tiff::Compression::None);
+            let theirs = || png_encode(&image, Compression::Fastest, None);
+            self.row(
+                &format!("PNG written, {kind}: png crate, Fastest"),
+                timing(&encode),
+                timing(theirs),
+            );
+            let path = self.path("own");
+            std::fs::copy(encode(), &path).unwrap();
+            self.png_read(
+                &format!("PNG read, {kind}, own"),
+                &std::fs::read(path).unwrap(),
+            );
+            let foreign = png_encode(&image, Compression::Balanced, Some(Filter::Paeth));
+            self.png_read(&format!("PNG read, {kind}, Paeth"), &foreign);
+        }
+        for kind in [Kind::Noisy, Kind::Smooth] {
+            let image = kind.image(SIDE, SIDE);
+            let file = png_encode(&image, Compression::Balanced, Some(Filter::Up));
+            let (stream, len) = (image_data(&file), scanlines(&file).len());
+            let ours = self.decoder(&file);
+            let name = format!("PNG read, {}, Up: libdeflate", kind.name());
+            self.row(&name, timing(ours), timing(|| inflate(&stream, len)));
+        }
+    }
+
+    fn png_read(&mut self, name: &str, file: &[u8]) {
+        let ours = self.decoder(file);
+        self.row(
+            &format!("{name}: png crate"),
+            timing(ours),
+            timing(|| png_decode(file)),
+        );
+    }
+
+    fn tiff(&mut self) {
+        for kind in [Kind::Noisy, Kind::Smooth] {
+            let image = kind.image(SIDE, SIDE);
+            let path = self.encoder(&image, "tiff", tiff::Compression::Deflate)();
+            let file = std::fs::read(path).unwrap();
+            let (ours, strips) = (self.decoder(&file), strips(&file));
+            let theirs = || {
+                strips
+                    .iter()
+                    .for_each(|strip| inflate(strip, image.shape().bytes()))
+            };
+            let name = format!("TIFF read, {}, deflate: libdeflate", kind.name());
+            self.row(&name, timing(ours), timing(theirs));
+        }
+    }
+
+    fn memory(&mut self) {
+        let image = Kind::Noisy.image(SIDE, SIDE);
+        let path = self.encoder(&image, "tiff", tiff::Compression::None)();
+        let ours = self.decoder(&std::fs::read(path).unwrap());
+        let from = image.samples();
+        // To memory that is touched for the first time, as what is read.
+        let theirs = || {
+            let mut to = Samples::zeroed(&image.shape()).unwrap();
+            to.as_bytes_mut().copy_from_slice(from.as_bytes());
+            to
+        };
+        self.row(
+            "TIFF read, uncompressed: copy, fresh memory",
+            timing(ours),
+            timing(theirs),
+        );
+        let operations: [(&str, &dyn Operation); 4] = [
+            ("normalize", &Normalize::default()),
+            ("transpose", &Symmetry::Transpose),
+            ("flip horizontal", &Symmetry::FlipHorizontal),
+            (
+                "sum",
+                &Sum {
+                    all: false,
+                    nan: None,
+                },
+            ),
+        ];
+        let mut to = from.clone();
+        for (name, op) in operations {
+            // The clone that it works on is not timed.
+            let ours = || {
+                let image = image.clone();
+                let start = busy();
+                black_box(exec::on_cpu(op, image, &mut Timeline::default()).is_ok());
+                busy() - start
+            };
+            let theirs = timing(|| {
+                to.as_bytes_mut()
+                    .copy_from_slice(black_box(from.as_bytes()))
+            });
+            self.row(&format!("{name}: copy"), ours, theirs);
+        }
+    }
+
+    /// Measures a row, prints it, and notes it if it is under its floor.
+    fn row(
+        &mut self,
+        name: &str,
+        mut ours: impl FnMut() -> Duration,
+        mut theirs: impl FnMut() -> Duration,
+    ) {
+        let at = self.rows.iter().position(|row| row.0 == name);
+        let (_, quiet, floor) = self.rows.remove(at.expect(name));
+        let mut ratio = median(&mut ours, &mut theirs);
+        if ratio < floor {
+            // A busy moment can fall on all of a row; a slow program stays slow.
+            ratio = ratio.max(median(&mut ours, &mut theirs));
+        }
+        println!("{name:46}{ratio:>8.2}{quiet:>8.2}{floor:>8.2}");
+        if ratio < floor {
+            self.slow.push(format!(
+                "{name} ({ratio:.2}, floor {floor:.2}, once {quiet:.2})"
+            ));
+        }
+    }
+
+    /// Writes an image again and again; gives the path of the last.
+    fn encoder<'a>(
+        &self,
+        image: &'a Image,
+        id: &str,
+        tiff: tiff::Compression,
+    ) -> impl Fn() -> PathBuf + use<'a> {
+        let format = *FORMATS.iter().find(|format| format.id() == id).unwrap();
+        let options = Options {
+            tiff,
+            ..Options::default()
+        };
+        let path = self.path(id);
+        move || {
+            let target = Target::create(&path, true).unwrap();
+            let len = codec::encode(image, format, &options, &target).unwrap();
+            target.commit(len).unwrap();
+            path.clone()
+        }
+    }
+
+    /// Reads a file of these bytes again and again.
+    fn decoder(&self, file: &[u8]) -> impl FnMut() -> Image + use<> {
+        let path = self.path("input");
+        std::fs::write(&path, file).unwrap();
+        move || codec::decode(&Source::open(&path).unwrap()).unwrap()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// The strips of a TIFF file's first page, as they are stored.
+fn strips(file: &[u8]) -> Vec<&[u8]> {
+    use ::tiff::{decoder::Decoder, tags::Tag};
+    let mut decoder = Decoder::new(Cursor::new(file)).unwrap();
+    let mut numbers = |tag| decoder.get_tag_u64_vec(tag).unwrap();
+    let (offsets, lengths) = (numbers(Tag::StripOffsets), numbers(Tag::StripByteCounts));
+    let strips = offsets.into_iter().zip(lengths);
+    strips
+        .map(|(at, len)| &file[at as usize..][..len as usize])
+        .collect()
+}
+
+/// Work with its processor time; what it makes is dropped in that time, too.
+fn timing<T>(mut work: impl FnMut() -> T) -> impl FnMut() -> Duration {
+    move || {
+        let start = busy();
+        black_box(work());
+        busy() - start
+    }
+}
+
+/// The median of how often our time goes into the other's. Who begins a pair alternates.
+fn median(ours: &mut impl FnMut() -> Duration, theirs: &mut impl FnMut() -> Duration) -> f64 {
+    let (a, b) = (times(ours), times(theirs));
+    let mut ratios: Vec<f64> = (0..PAIRS)
+        .map(|pair| {
+            let (ours, theirs) = if pair % 2 == 0 {
+                let ours = average(ours, a);
+                (ours, average(theirs, b))
+            } else {
+                let theirs = average(theirs, b);
+                (average(ours, a), theirs)
+            };
+            theirs / ours
+        })
+        .collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    ratios[PAIRS / 2]
+}
+
+/// How often something is done in a measurement, after a few for warm-up.
+fn times(measure: &mut impl FnMut() -> Duration) -> u32 {
+    let least = (0..3).map(|_| measure()).min().unwrap_or_default();
+    (LEAST.as_secs_f64() / least.as_secs_f64().max(1e-7)).ceil() as u32
+}
+
+fn average(measure: &mut impl FnMut() -> Duration, times: u32) -> f64 {
+    let total: Duration = (0..times).map(|_| measure()).sum();
+    total.as_secs_f64() / f64::from(times)
+}
