@@ -11,7 +11,7 @@ cd "$(dirname "$0")"
 seconds=${1:-30}
 shift || true
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(decode_png decode_tiff decode_pnm decode_formats decode_raw roundtrip_png roundtrip_tiff)
+[ ${#targets[@]} -gt 0 ] || targets=(decode_png decode_tiff decode_pnm decode_formats decode_raw runs roundtrip_png roundtrip_tiff)
 
 # The sanitizers are behind a nightly flag; the stable compiler has them too.
 export RUSTC_BOOTSTRAP=1
@@ -36,7 +36,7 @@ for target in "${targets[@]}"; do
     mkdir -p "$corpus" "artifacts/$target"
     FUZZ_SEEDS=$corpus "$binaries/$target"
     case $target in
-        decode_*) longest=16384 ;;
+        decode_* | runs) longest=16384 ;;
         *) longest=512 ;;
     esac
     echo "== $target, $seconds s"

@@ -1,7 +1,10 @@
 //! What other decoders make of a file, and that ours agrees and keeps within bounds.
 
+use gpuimg::codec::{Reader, Reading};
+use gpuimg::files::Source;
 use gpuimg::image::{Depth, Image, Samples, Shape, number};
 use std::io::Cursor;
+use std::sync::Mutex;
 
 /// Fails unless the image's bytes are at most `expansion` for each byte of its file.
 pub fn bounded(image: &Image, file: &[u8], expansion: usize) {
@@ -24,6 +27,45 @@ pub fn same(ours: &Image, theirs: &Image, whose: &str) {
             a[at],
             b[at]
         );
+    }
+}
+
+/// Decodes the first page of a file in pieces and from top to bottom, where it can be, and fails where that gives other samples than
+/// the image, decoded at once, or fails although that did not.
+pub fn parts(file: &[u8], whole: Option<&Image>) {
+    let source = Source::memory(file.to_vec());
+    let Ok(mut reader) = Reader::open(&source, &Reading::default()) else {
+        return;
+    };
+    if reader.turn_to(0).is_err() {
+        return;
+    }
+    let samples = Mutex::new(0);
+    let taken = reader.pieces(&|piece| {
+        *samples.lock().expect("no panic") += piece.shape().samples();
+        Ok(())
+    });
+    let mut rows = Vec::new();
+    let plainly = reader.rows(true, &mut |bytes| {
+        if whole.is_some() {
+            rows.extend_from_slice(bytes);
+        }
+        Ok(())
+    });
+    let Some(whole) = whole else { return };
+    if taken.expect("pieces of what is decoded at once") {
+        assert_eq!(samples.into_inner().expect("no panic"), whole.shape().samples());
+    }
+    if plainly.expect("rows of what is decoded at once") {
+        assert!(rows == whole.samples().as_bytes(), "other samples from top to bottom");
+    }
+    let mut fast = Vec::new();
+    let given = reader.rows(false, &mut |bytes| {
+        fast.extend_from_slice(bytes);
+        Ok(())
+    });
+    if given.is_ok_and(|given| given) {
+        assert!(fast == rows, "other samples by the fast method");
     }
 }
 

@@ -2,8 +2,10 @@
 //! `FUZZ_SEEDS` names, if it is set, and leaves.
 
 mod formats;
+mod runs;
 
 pub use formats::{of_formats, of_raw};
+pub use runs::of_runs;
 
 use crate::png_files::{self, Plain};
 use crate::recipe::{self, written};

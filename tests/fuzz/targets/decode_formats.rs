@@ -40,7 +40,9 @@ fuzz_target!(init: seeds::write(seeds::of_formats), |file: &[u8]| {
     if ["png", "tiff", "pnm"].contains(&format.id()) {
         return;
     }
-    let Ok(pages) = pages(file) else {
+    let pages = pages(file);
+    opinion::parts(file, pages.as_ref().ok().and_then(|pages| pages.first()));
+    let Ok(pages) = pages else {
         return;
     };
     for page in &pages {

@@ -17,7 +17,9 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 
 fuzz_target!(init: seeds::write(seeds::of_png), |file: &[u8]| {
     let decode = |file: &[u8]| png::decode(&Source::memory(file.to_vec()));
-    let Ok(image) = decode(file) else {
+    let decoded = decode(file);
+    opinion::parts(file, decoded.as_ref().ok());
+    let Ok(image) = decoded else {
         return;
     };
     opinion::bounded(&image, file, EXPANSION);

@@ -9,7 +9,9 @@ use gpuimg_fuzz::{opinion, seeds};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(init: seeds::write(seeds::of_pnm), |file: &[u8]| {
-    let Ok(image) = pnm::decode(&Source::memory(file.to_vec())) else {
+    let decoded = pnm::decode(&Source::memory(file.to_vec()));
+    opinion::parts(file, decoded.as_ref().ok());
+    let Ok(image) = decoded else {
         return;
     };
     // A byte of a packed bitmap holds eight pixels.

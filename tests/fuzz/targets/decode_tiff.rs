@@ -15,7 +15,9 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 });
 
 fuzz_target!(init: seeds::write(seeds::of_tiff), |file: &[u8]| {
-    let Ok(image) = tiff::decode(&Source::memory(file.to_vec())) else {
+    let decoded = tiff::decode(&Source::memory(file.to_vec()));
+    opinion::parts(file, decoded.as_ref().ok());
+    let Ok(image) = decoded else {
         return;
     };
     // Strips and tiles that are not in the file, of up to 64 MiB each: a few may make an image.
