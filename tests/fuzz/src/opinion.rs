@@ -34,7 +34,12 @@ pub fn same(ours: &Image, theirs: &Image, whose: &str) {
 /// the image, decoded at once, or fails although that did not.
 pub fn parts(file: &[u8], whole: Option<&Image>) {
     let source = Source::memory(file.to_vec());
-    let Ok(mut reader) = Reader::open(&source, &Reading::default()) else {
+    // Parts that are not in a file may make an image of any size.
+    let reading = Reading {
+        max_pixels: 1 << 22,
+        ..Reading::default()
+    };
+    let Ok(mut reader) = Reader::open(&source, &reading) else {
         return;
     };
     if reader.turn_to(0).is_err() {
