@@ -1,10 +1,10 @@
 //! gpuimg's PNG codec in pairs with the libraries that others use, in MB/s (10⁶ bytes of samples a second):
 //! on one core by processor time, and elapsed time for one image where both may use all cores.
 //!
-//!     pip install isal rapidgzip imagecodecs
+//!     pip install isal rapidgzip && apt-get install libspng0
 //!     cd benches/peers/codecs && cargo run --release [-- KIND] [SIDE]
 //!
-//! PYTHON names the interpreter that has the wheels (python3); those that are missing are named and left
+//! PYTHON names the interpreter that has the wheels (python3); libraries that are missing are named and left
 //! out. Of Rust's libraries Cargo takes the newest that the lock file names: `cargo update` for newer ones. fpnge is not
 //! here: no registry has it. Kinds are those of `benches/common/kinds.rs`; noisy, smooth and rgb of 4096² by default.
 //!
@@ -150,6 +150,12 @@ impl Bench {
                 .unwrap();
             out
         };
+        // Deflate alone, of Up's bytes.
+        let up = scanlines(&png_encode(
+            image,
+            png::Compression::Fastest,
+            Some(png::Filter::Up),
+        ));
         let mut rivals = vec![
             (
                 "png crate, Fastest (fdeflate)",
@@ -165,12 +171,6 @@ impl Bench {
         if self.has("libspng") {
             rivals.push(("libspng, 1", self.wheel("libspng", "encode", &raw, shape)));
         }
-        // Deflate alone, of Up's bytes.
-        let up = scanlines(&png_encode(
-            image,
-            png::Compression::Fastest,
-            Some(png::Filter::Up),
-        ));
         let path = self.write("up", &up);
         rivals.push(("fdeflate alone", sized(|| fdeflate::compress_to_vec(&up))));
         rivals.push(("libdeflate 1 alone", sized(|| deflate(&up, 1))));
@@ -187,13 +187,6 @@ impl Bench {
         let path = self.write("up.png", file);
         let stream = image_data(file);
         let len = scanlines(file).len();
-        let mut rivals = vec![
-            ("libdeflate", work(|| inflate(&stream, len))),
-            (
-                "fdeflate",
-                work(|| fdeflate::decompress_to_vec_bounded(&stream, len).unwrap()),
-            ),
-        ];
         let zlib = self.write("zlib", &stream);
         // A gzip file of the same deflate data.
         let mut crc = flate2::Crc::new();
@@ -206,6 +199,16 @@ impl Bench {
             &(len as u32).to_le_bytes(),
         ];
         let gzip = self.write("gzip", &gzip.concat());
+        let mut rivals = vec![
+            ("libdeflate", work(|| inflate(&stream, len))),
+            (
+                "fdeflate",
+                work(|| {
+                    let bytes = fdeflate::decompress_to_vec_bounded(&stream, len);
+                    assert!(bytes.is_ok_and(|bytes| bytes.len() == len));
+                }),
+            ),
+        ];
         for (name, verb, path) in [("ISA-L", "inflate", &zlib), ("rapidgzip", "gunzip", &gzip)] {
             if self.has(name) {
                 let work = move |threads| self.wheels.ask(name, verb, path, threads, len, shape);
@@ -237,9 +240,8 @@ impl Bench {
         rivals: Vec<(&str, Work)>,
     ) {
         let cores = self.cores();
-        let alone = format!("{title}");
         println!(
-            "{alone:50}{:>8}{:>24}{:>8}{:>24}{:>8}",
+            "{title:50}{:>8}{:>24}{:>8}{:>24}{:>8}",
             "1 core",
             "",
             format!("{cores} cores"),
