@@ -4,7 +4,7 @@
     cargo build --release && benches/peers/batch_peers.py [--quick] [--gpu] [--files N] [SET ...]
 
 Makes the sets in a temporary folder: png and tif, N (64) camera-like images of 2048x2048 and 16 bits,
-and tiny, 10 000 PNGs of 64x64. All programs normalize each set, in turn (A B C A B C ...), whole
+tiny, 10 000 PNGs of 64x64, and small, 1000 TIFFs of 256x256. All programs normalize each set, in turn (A B C A B C ...), whole
 processes with their start, inputs in the page cache, the results' folder removed before. A line
 gives the median of each program's seconds, its files a second, and the median and the range of the
 ratios to gpuimg's run of the same round on the CPU. Samples that differ from the exact result are
@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 CACHE = Path.home() / ".cache" / "gpuimg-peers"
 PACKAGES = ["numpy", "opencv-python-headless", "tifffile"]
 GPUIMG = os.environ.get("GPUIMG", str(HERE.parents[1] / "target" / "release" / "gpuimg"))
-SETS = {"png": ("png", 2048, None), "tif": ("tif", 2048, None), "tiny": ("png", 64, 10_000)}
+SETS = {"png": ("png", 2048, None), "tif": ("tif", 2048, None), "tiny": ("png", 64, 10_000), "small": ("tif", 256, 1000)}
 DISTINCT = 4  # images of a set; the others are copies
 
 COMMON = """
