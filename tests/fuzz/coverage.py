@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Prints what `llvm-cov export` says on standard input of the code that fuzz targets are for: regions reached, file by file, and
-the functions of which most regions are not.   coverage.py ROOT [FUNCTIONS]"""
+"""Prints what llvm-cov exported of each fuzz target says of the code that they are for: the regions that each reaches, those that all
+together reach of each file, and the functions of which most is not reached.
+
+  coverage.py ROOT TARGET...        TARGET is the path of an export, without .json; COVERAGE_FUNCTIONS=100 prints more functions"""
 
 import json
+import os
 import re
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(sys.argv[1]).resolve()
-MOST = int(sys.argv[2]) if len(sys.argv) > 2 else 40
+MOST = int(os.environ.get("COVERAGE_FUNCTIONS", "40"))
 LOOKED_AT = "src/codec", "src/deflate", "src/metadata"
 CODE = 0
 
@@ -23,34 +26,50 @@ def name(lines, first):
     return "?"
 
 
+def regions(export):
+    """Each region of code: its file, its function by that one's first line, its own place, and whether it was reached."""
+    for function in json.loads(export.read_text())["data"][0]["functions"]:
+        for line, column, to_line, to_column, count, file, _, kind in function["regions"]:
+            path = function["filenames"][file]
+            if kind == CODE and path.startswith(f"{ROOT}/"):
+                path = path[len(f"{ROOT}/") :]
+                if path.startswith(LOOKED_AT):
+                    yield path, function["regions"][0][0], (line, column, to_line, to_column), count > 0
+
+
+def row(reached, every, what):
+    print(f"{reached:8} {every:6} {100 * reached // max(1, every):4}  {what}")
+
+
 def main():
-    # Of each file, of each function by its first line, of each region the most it was reached: a generic function is there several times.
-    files = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
-    for data in json.load(sys.stdin)["data"]:
-        for function in data["functions"]:
-            for line, column, to_line, to_column, count, file, _, kind in function["regions"]:
-                path = function["filenames"][file]
-                if kind == CODE and path.startswith(str(ROOT)):
-                    path = str(Path(path).relative_to(ROOT))
-                    if path.startswith(LOOKED_AT):
-                        region = (line, column, to_line, to_column)
-                        first = function["regions"][0][0]
-                        inside = files[path][first]
-                        inside[region] = max(inside[region], count)
-    functions, total = [], [0, 0]
-    print(f"{'reached':>8} {'of':>6} {'%':>4}  file")
+    # A generic function is there several times, and reached if one of them is.
+    files = defaultdict(lambda: defaultdict(dict))
+    by_target = {}
+    for target in map(Path, sys.argv[2:]):
+        mine = set()
+        for path, first, place, reached in regions(target.with_suffix(".json")):
+            inside = files[path][first]
+            inside[place] = inside.get(place, False) or reached
+            if reached:
+                mine.add((path, first, place))
+        by_target[target.name] = len(mine)
+    functions, rows = [], []
     for path, there in sorted(files.items()):
-        reached = sum(count > 0 for regions in there.values() for count in regions.values())
-        every = sum(map(len, there.values()))
-        total = [total[0] + reached, total[1] + every]
-        print(f"{reached:8} {every:6} {100 * reached // every:4}  {path}")
+        rows.append((sum(sum(each.values()) for each in there.values()), sum(map(len, there.values())), path))
         lines = (ROOT / path).read_text().splitlines()
-        for first, regions in there.items():
-            missed = sum(count == 0 for count in regions.values())
-            functions.append((missed, len(regions), f"{path}:{first} {name(lines, first)}"))
-    print(f"{total[0]:8} {total[1]:6} {100 * total[0] // max(1, total[1]):4}  all\n\nregions that are not reached, of so many:")
-    for missed, every, what in sorted(functions, key=lambda it: (-it[0], it[2]))[:MOST]:
-        print(f"{missed:8} {every:6}  {what}")
+        for first, each in there.items():
+            functions.append((len(each) - sum(each.values()), len(each), f"{path}:{first} {name(lines, first)}"))
+    reached, every = (sum(row[i] for row in rows) for i in (0, 1))
+    print(f"{'reached':>8} {'of':>6} {'%':>4}")
+    for target, mine in by_target.items():
+        row(mine, every, target)
+    row(reached, every, "all")
+    print()
+    for each in rows:
+        row(*each)
+    print("\nregions that are not reached, of so many:")
+    for missed, of, what in sorted(functions, key=lambda it: (-it[0], it[2]))[:MOST]:
+        print(f"{missed:8} {of:6}  {what}")
 
 
 if __name__ == "__main__":
