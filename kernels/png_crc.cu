@@ -16,7 +16,7 @@
 //
 // Two numbers, for b bytes: both read b, join writes b; four table lookups a word, and some 3000 instructions a
 // stretch for the power.
-#include "png_inflate.cuh"
+#include "inflate.cuh"
 
 constexpr u32 ROW = 128; // bytes that a warp takes at a time
 

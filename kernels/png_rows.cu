@@ -3,15 +3,12 @@
 //   png_kinds(u8 *bytes, u32 row, u32 height, u8 *filters, u32 *report)
 //       The filter of each row of 1 + `row` bytes, and how many rows have each; 32 zeros behind the last row. Grid:
 //       ceil(height / 256) blocks of 256.
-//   png_adler(const u8 *bytes, u64 count, u32 *report)
-//       Σ d[i] and Σ (count − i)·d[i] for Adler-32 (RFC 1950, section 8.2), in terms of at most 2³² each. Grid: a block of 256 for
-//       TILE bytes.
 //   png_expand(const u8 *rows, u32 row, u32 width, u32 height, u32 bits, u32 mode, u64 key, const u32 *palette,
 //              u32 colours, u8 *samples, u32 *report)
 //       Samples from rows of packed ones: fewer than 8 bits scaled to 8, an index as its colour, and a channel of
 //       opacity that is 0 where the pixel is `key` (16 bits a channel). Grid: any
 //       number of blocks of 256.
-#include "png_inflate.cuh"
+#include "inflate.cuh"
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_kinds(u8 *bytes, u32 row, u32 height, u8 *filters, u32 *report) {
@@ -29,33 +26,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     if (blockIdx.x == 0 && threadIdx.x < 32) bytes[height * (row + 1ull) + threadIdx.x] = 0;
     __syncthreads();
     if (threadIdx.x < 5 && counts[threadIdx.x]) atomicAdd(&report[FILTERS + threadIdx.x], counts[threadIdx.x]);
-}
-
-constexpr u32 TILE = 16 << 10;
-
-extern "C" __global__ void __launch_bounds__(BLOCK) png_adler(const u8 *bytes, u64 count, u32 *report) {
-    constexpr u32 BASE = 65521;
-    __shared__ u32 parts[2][WARPS];
-    if (report[WRONG]) return;
-    const u64 start = (u64)blockIdx.x * TILE;
-    const u32 len = min((u64)TILE, count - start);
-    u32 sum = 0, weighted = 0; // the weight of a byte is how many follow it in the tile, and itself
-    for (u32 i = 4 * threadIdx.x; i < len; i += 4 * BLOCK) {
-        const u32 word = *(const u32 *)(bytes + start + i);
-#pragma unroll
-        for (u32 e = 0; e < 4; e++) {
-            const u32 byte = i + e < len ? word >> 8 * e & 0xff : 0;
-            sum += byte;
-            weighted += (len - i - e) * byte;
-        }
-    }
-    const auto plus = [](u32 a, u32 b) { return a + b; };
-    sum = reduce_block(sum, parts[0], 0u, plus);
-    weighted = reduce_block(weighted % BASE, parts[1], 0u, plus);
-    if (threadIdx.x == 0) {
-        atomicAdd((u64 *)(report + SUM), (u64)sum);
-        atomicAdd((u64 *)(report + WEIGHTED), weighted % BASE + (count - start - len) % BASE * (sum % BASE) % BASE);
-    }
 }
 
 enum : u32 { GREY, GREY_KEY, RGB_KEY, PALETTE, PALETTE_OPACITY }; // modes

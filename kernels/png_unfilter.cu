@@ -14,7 +14,7 @@
 //
 // Two numbers, for b bytes of image: both read b and write b. The longest way through a wave is `width` pixels and
 // (SKEW + 4·TILE / 32) for each row; for a pixel a lane takes some 20 instructions, 4 of which depend on the pixel before.
-#include "png_inflate.cuh"
+#include "inflate.cuh"
 
 enum : u32 { NONE, SUB, UP, AVERAGE, PAETH };
 

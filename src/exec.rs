@@ -4,12 +4,13 @@
 //! operation asks for, unless it is known; bind; run.
 
 pub mod bands;
+pub mod decode;
+mod inflate;
 mod on_gpu;
 mod pieces;
 mod pixels;
 pub mod png;
 mod png_crc;
-pub mod png_decode;
 
 pub use on_gpu::{OnGpu, run_on_gpu};
 pub use pixels::{Form, Pixels};
@@ -240,18 +241,18 @@ impl<'a> Executor<'a> {
         Ok(gpu.filter(|gpu| self.enter(gpu)))
     }
 
-    /// Decodes a PNG on a GPU, where its pixels stay; or says why the host must decode it.
+    /// Decodes a page on a GPU, where its pixels stay; or says why the host must decode it.
     ///
     /// # Errors
     /// The GPU's.
-    pub fn decode_png(
+    pub fn decode_packed(
         &mut self,
         mut packed: Packed,
         gpu: &Gpu,
     ) -> Result<Result<DeviceImage, Unsuited>> {
         let (head, memory) = packed.split();
         let decoded = gpu.job(memory, &mut self.timeline, |job| {
-            png_decode::decode_on_gpu(head, job)
+            decode::decode_on_gpu(head, job)
         });
         if !matches!(decoded, Ok(Ok(_))) {
             self.slot = None;

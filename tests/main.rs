@@ -109,6 +109,8 @@ mod sync;
 mod terminal;
 /// TIFF read and written, and hostile files.
 mod tiff;
+/// TIFF decoded on the GPU against TIFF decoded on the CPU.
+mod tiff_gpu;
 /// Commands and what they print, from `tests/transcript.txt`.
 mod transcript;
 /// Wrong pixels and untrue metadata that once came out.

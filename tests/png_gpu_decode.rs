@@ -2,11 +2,12 @@
 
 use crate::png_encode;
 use crate::support::png::{Plain, idats, index, kinds, segments, zlib};
+use crate::support::tiff::libdeflate;
 use crate::support::{Numbers, gpu, skipped};
-use gpuimg::codec::Decoder;
-use gpuimg::codec::png::{self, Mode, PngDecoder};
+use gpuimg::codec::png::Mode;
+use gpuimg::codec::{Reader, Reading};
 use gpuimg::device::cuda::Gpu;
-use gpuimg::exec::png_decode::decode_on_gpu;
+use gpuimg::exec::decode::decode_on_gpu;
 use gpuimg::files::Source;
 use gpuimg::image::{Depth, Image};
 use gpuimg::timing::Timeline;
@@ -51,13 +52,16 @@ pub fn plain(width: usize, height: usize, bits: u8, colour: u8, transparent: boo
 }
 
 fn on_cpu(file: &[u8]) -> Result<Image, String> {
-    png::decode(&Source::memory(file.to_vec())).map_err(|error| format!("{error:#}"))
+    let source = Source::memory(file.to_vec());
+    let decoded = Reader::open(&source, &Reading::default()).and_then(|mut reader| reader.decode());
+    decoded.map_err(|error| format!("{error:#}"))
 }
 
 /// What the GPU makes of a file, or why it does not.
 pub fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
     let source = Source::memory(file.to_vec());
-    let reader = PngDecoder::open(&source, false).map_err(|error| format!("{error:#}"))?;
+    let reader = Reader::open(&source, &Reading::default());
+    let reader = reader.map_err(|error| format!("{error:#}"))?;
     let shape = reader.shape();
     let mut packed = reader.packed().map_err(|unsuited| unsuited.to_string())?;
     let (head, memory) = packed.split();
@@ -73,8 +77,13 @@ pub fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
                 job.fetch(&image.samples, &mut samples)?;
                 samples.into()
             }
-            _ => {
+            Depth::Sixteen => {
                 let mut samples = vec![0xA5A5u16; shape.samples()];
+                job.fetch(&image.samples, bytemuck::cast_slice_mut(&mut samples))?;
+                samples.into()
+            }
+            Depth::ThirtyTwo | Depth::Float => {
+                let mut samples = vec![0xA5A5_A5A5u32; shape.samples()];
                 job.fetch(&image.samples, bytemuck::cast_slice_mut(&mut samples))?;
                 samples.into()
             }
@@ -91,7 +100,7 @@ pub fn compare(gpu: &Gpu, file: &[u8], what: &str) {
 
 /// The same where blocks may be such that only one who reads them all knows where they begin: then
 /// false.
-fn compare_or_leave(gpu: &Gpu, file: &[u8], what: &str) -> bool {
+pub fn compare_or_leave(gpu: &Gpu, file: &[u8], what: &str) -> bool {
     let expected = on_cpu(file).expect(what);
     match on_gpu(gpu, file) {
         Err(why) if why.contains("do not tell where they begin") => return false,
@@ -205,12 +214,13 @@ fn streams(plain: &Plain) -> Vec<(String, Vec<u8>)> {
                 files.push((format!("many chunks {mixed}"), file));
             }
         }
-        for level in [1, 6, 12] {
-            let mut deflater = libdeflater_compress(&lines, level);
-            files.push((
-                format!("libdeflate {level} {mixed}"),
-                plain.file([&std::mem::take(&mut deflater)[..]]),
-            ));
+        for (level, stream) in [
+            (1, libdeflate::<1>(&lines)),
+            (6, libdeflate::<6>(&lines)),
+            (12, libdeflate::<12>(&lines)),
+        ] {
+            let file = plain.file([&stream[..]]);
+            files.push((format!("libdeflate {level} {mixed}"), file));
         }
         for reset in [false, true] {
             let size = (lines.len() / 7 + 1).max(1);
@@ -237,17 +247,8 @@ fn streams(plain: &Plain) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-fn libdeflater_compress(bytes: &[u8], level: i32) -> Vec<u8> {
-    use libdeflater::{CompressionLvl, Compressor};
-    let mut compressor = Compressor::new(CompressionLvl::new(level).unwrap());
-    let mut out = vec![0; compressor.zlib_compress_bound(bytes.len())];
-    let len = compressor.zlib_compress(bytes, &mut out).unwrap();
-    out.truncate(len);
-    out
-}
-
 /// A stream with short fixed blocks among others: literals only, written bit by bit.
-fn with_fixed(bytes: &[u8]) -> Vec<u8> {
+pub fn with_fixed(bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![0x78, 0x01];
     let (mut waiting, mut count) = (0u64, 0);
     let mut put = |out: &mut Vec<u8>, bits: u32, len: u32| {
@@ -345,7 +346,7 @@ fn damaged_files() {
 }
 
 /// Whether the GPU accepts a file; then it must be the CPU's image.
-fn same_verdict(gpu: &Gpu, file: &[u8], what: &str) -> bool {
+pub fn same_verdict(gpu: &Gpu, file: &[u8], what: &str) -> bool {
     match (on_gpu(gpu, file), on_cpu(file)) {
         (Ok(found), Ok(expected)) => assert!(found == expected, "{what}"),
         (Ok(_), Err(why)) => panic!("{what} is accepted: {why}"),

@@ -52,7 +52,7 @@ fn destination(path: &Path) -> Destination {
     }
 }
 
-fn processed(
+pub fn processed(
     op: &dyn Operation,
     input: &Path,
     output: &Path,
@@ -70,7 +70,7 @@ fn processed(
 }
 
 /// The devices for `--device gpu` with the GPU started, so that it decodes the first file too.
-fn started() -> Devices {
+pub fn started() -> Devices {
     let devices = Devices::new(Choice::Gpu(Some(0)));
     let chosen = devices.choose(&Work::default(), &mut Timeline::default());
     assert!(chosen.is_ok_and(|(gpu, _)| gpu.is_some()));

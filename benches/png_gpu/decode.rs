@@ -1,11 +1,10 @@
-//! PNG files decoded on a GPU: `cargo bench --bench png_gpu -- decode FILE…`. For each file every
+//! PNG files, and TIFFs of deflate, decoded on a GPU: `cargo bench --bench png_gpu -- decode FILE…`. For each file every
 //! kernel's best time, then GB/s of samples: one image whose compressed data lie in device memory, host
 //! waits counted; and 1 to 16 streams at once, with and without the upload.
 
-use gpuimg::codec::Decoder;
-use gpuimg::codec::png::{self, PngDecoder};
+use gpuimg::codec::{Reader, Reading};
 use gpuimg::device::cuda::Gpu;
-use gpuimg::exec::png_decode::{decode_on_gpu, decode_resident};
+use gpuimg::exec::decode::{decode_on_gpu, decode_resident};
 use gpuimg::files::Source;
 use gpuimg::timing::Timeline;
 use std::path::Path;
@@ -20,7 +19,7 @@ pub fn rows() {
         Ok(gpu) => gpu,
         Err(error) => return println!("no GPU: {error:#}"),
     };
-    for file in std::env::args().filter(|word| word.ends_with(".png")) {
+    for file in std::env::args().filter(|word| word.ends_with(".png") || word.ends_with(".tif")) {
         println!("\n{file} on {}", gpu.name);
         row(&gpu, Path::new(&file));
     }
@@ -28,7 +27,7 @@ pub fn rows() {
 
 fn row(gpu: &Gpu, path: &Path) {
     let source = Source::open(path).unwrap();
-    let reader = PngDecoder::open(&source, false).unwrap();
+    let mut reader = Reader::open(&source, &Reading::default()).unwrap();
     let bytes = reader.shape().bytes();
     let start = Instant::now();
     let mut packed = match reader.packed() {
@@ -71,7 +70,10 @@ fn row(gpu: &Gpu, path: &Path) {
     let mut names: Vec<String> = vec![];
     let mut all = Duration::ZERO;
     for span in timeline.spans() {
-        if !span.name.starts_with("png") || names.contains(&span.name) {
+        let ours = ["png", "inflate", "tiff"]
+            .iter()
+            .any(|kind| span.name.starts_with(kind));
+        if !ours || names.contains(&span.name) {
             continue;
         }
         let spans = timeline.spans();
@@ -84,7 +86,7 @@ fn row(gpu: &Gpu, path: &Path) {
     line("all kernels", all, 1);
     line("one image, resident", best, 1);
     let start = Instant::now();
-    png::decode(&source).unwrap();
+    reader.decode().unwrap();
     line("the CPU, all cores", start.elapsed(), 1);
     for upload in [false, true] {
         for count in [1, 2, 4, 8, 16] {
@@ -101,13 +103,16 @@ fn row(gpu: &Gpu, path: &Path) {
 /// Threads with a stream each, which decode the file again and again: how long for how many images.
 fn streams(gpu: &Gpu, source: &Source, count: usize, upload: bool) -> (Duration, usize) {
     let barrier = Barrier::new(count + 1);
-    let bytes = PngDecoder::open(source, false).unwrap().shape().bytes();
+    let bytes = Reader::open(source, &Reading::default())
+        .unwrap()
+        .shape()
+        .bytes();
     let times = ((2usize << 30) / (bytes * count)).clamp(3, 60);
     let time = std::thread::scope(|scope| {
         for _ in 0..count {
             scope.spawn(|| {
                 let stream_gpu = gpu.with_stream(true).unwrap();
-                let reader = PngDecoder::open(source, false).unwrap();
+                let reader = Reader::open(source, &Reading::default()).unwrap();
                 let mut packed = reader.packed().ok().unwrap();
                 let (head, memory) = packed.split();
                 let mut untimed = Timeline::default();

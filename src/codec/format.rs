@@ -239,7 +239,7 @@ pub trait Decoder {
     /// A file that cannot be read.
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata>;
 
-    /// Whether pages can be given as compressed data of a PNG, for others to decode.
+    /// Whether the selected page can be given as compressed data, for others to decode.
     fn gives_packed(&self) -> bool {
         false
     }
@@ -250,7 +250,7 @@ pub trait Decoder {
     /// # Errors
     /// Why only `decode` decodes the page.
     fn packed(&self) -> Result<Packed, Unsuited> {
-        Err(Unsuited::new("it is no PNG"))
+        Err(Unsuited::new("its format is decoded on the CPU alone"))
     }
 
     /// Decodes the selected page in pieces of whole rows, in any order, so that the page is never in memory as a whole;

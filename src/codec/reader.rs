@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
         Ok(metadata)
     }
 
-    /// Whether the page can be given as compressed data of a PNG: not if damage is accepted, which
+    /// Whether the page can be given as compressed data: not if damage is accepted, which
     /// only the codec's decoder can do.
     pub fn gives_packed(&self) -> bool {
         self.decoder.gives_packed() && !self.policy.goes_on()

@@ -32,6 +32,7 @@ mod palette;
 mod parts;
 mod predictor;
 mod shape;
+mod streams;
 mod unpack;
 
 pub use encode::{TiffEncoder, encode};
@@ -41,6 +42,7 @@ pub(super) use unpack::unpack_bits;
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format, TakePiece, TakeRows};
 use super::item::Item;
+use super::packed::{Packed, Unsuited};
 use super::raw::Order;
 use super::{Options, metadata as conversion};
 use crate::files::{Source, Target};
@@ -400,6 +402,14 @@ impl Decoder for TiffDecoder<'_> {
             fields::adopt(&mut metadata, &first, diagnostics);
         }
         Ok(metadata)
+    }
+
+    fn gives_packed(&self) -> bool {
+        streams::are_all(&self.page)
+    }
+
+    fn packed(&self) -> Result<Packed, Unsuited> {
+        streams::read(self.source, &self.page)
     }
 
     fn pieces(&self, take: &TakePiece) -> Result<bool> {

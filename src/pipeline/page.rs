@@ -131,7 +131,7 @@ impl PageProcessor<'_, '_> {
             self.finish(page, diagnostics);
             return Ok(());
         }
-        let page = read::decode(self, ops, index, &mut diagnostics)?;
+        let page = read::page(self, ops, index, &mut diagnostics)?;
         let read = page.pixels.shape();
         let Page {
             mut metadata,
@@ -271,7 +271,7 @@ impl PageProcessor<'_, '_> {
         if let Some(measured) = bands::measure(self, ops, stack, index) {
             return Ok(measured);
         }
-        let page = read::decode(self, ops, index, &mut Diagnostics::default())?;
+        let page = read::page(self, ops, index, &mut Diagnostics::default())?;
         let (read, mut pixels) = (page.pixels.shape(), page.pixels);
         // Neither turning an image nor widening all of its samples alters what the first one measures.
         if step > 0 {

@@ -12,8 +12,9 @@ pub struct Build {
     /// Rows of a strip, or width and height of a tile.
     pub strip: usize,
     pub tile: Option<(usize, usize)>,
-    /// The Compression tag: 1, 5, 8, 32773 or 50000.
+    /// The Compression tag: 1, 5, 8, 32773 or 50000; and what makes a zlib stream for 8.
     pub compression: u64,
+    pub zlib: fn(&[u8]) -> Vec<u8>,
     pub predictor: bool,
     /// Whether the predictor is that of the bytes of floating point (3).
     pub bytewise: bool,
@@ -25,6 +26,16 @@ pub struct Build {
     pub next: u64,
 }
 
+/// A zlib stream that libdeflate makes.
+pub fn libdeflate<const LEVEL: i32>(raw: &[u8]) -> Vec<u8> {
+    let level = libdeflater::CompressionLvl::new(LEVEL).unwrap();
+    let mut compressor = libdeflater::Compressor::new(level);
+    let mut packed = vec![0; compressor.zlib_compress_bound(raw.len())];
+    let size = compressor.zlib_compress(raw, &mut packed).unwrap();
+    packed.truncate(size);
+    packed
+}
+
 impl Default for Build {
     fn default() -> Build {
         Build {
@@ -33,6 +44,7 @@ impl Default for Build {
             strip: usize::MAX,
             tile: None,
             compression: 1,
+            zlib: libdeflate::<6>,
             predictor: false,
             bytewise: false,
             padded: false,
@@ -102,14 +114,7 @@ impl Build {
             5 => weezl::encode::Encoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8)
                 .encode(&raw)
                 .unwrap(),
-            8 => {
-                let mut level =
-                    libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
-                let mut packed = vec![0; level.zlib_compress_bound(raw.len())];
-                let size = level.zlib_compress(&raw, &mut packed).unwrap();
-                packed.truncate(size);
-                packed
-            }
+            8 => (self.zlib)(&raw),
             32773 => pack_bits(&raw),
             50000 => zstd::bulk::compress(&raw, 3).unwrap(),
             _ => raw,

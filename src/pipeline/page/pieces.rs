@@ -23,9 +23,8 @@ pub fn run(
     let [op] = ops else { return None };
     processor.reader.turn_to(index).ok()?;
     let shape = processor.reader.shape();
-    // A PNG may be decoded on a GPU; on the CPU the thread that joins its parts would add up as well, and take longer.
-    let whole = processor.reader.gives_packed() || shape.depth.is_wide();
-    if whole || !op.takes_pieces() || shape.bytes() < LEAST {
+    let small = shape.bytes() < LEAST || shape.depth.is_wide();
+    if small || !op.takes_pieces() || read::gpu(processor, ops).ok()?.is_some() {
         return None;
     }
     let mut found = Diagnostics::default();

@@ -1,8 +1,9 @@
-//! Decodes a page: on the GPU that will run the operations, if it is the only page of a PNG and large
-//! enough, else on the host.
+//! Decodes a page: on the GPU that will run the operations, if its compressed data are such that a GPU decodes them and it is
+//! large enough, else on the host.
 
 use super::{Page, PageProcessor, write};
-use crate::exec::{Pixels, png_decode};
+use crate::device::cuda::Gpu;
+use crate::exec::{Pixels, decode};
 use crate::image::{Depth, Image, Shape};
 use crate::metadata::Diagnostics;
 use crate::ops::Operation;
@@ -10,17 +11,17 @@ use anyhow::{Context, Result};
 use std::time::Instant;
 
 /// Decodes the page at `index` among the selected pages.
-pub fn decode(
+pub fn page(
     processor: &mut PageProcessor,
     ops: &[&dyn Operation],
     index: usize,
     diagnostics: &mut Diagnostics,
 ) -> Result<Page> {
-    if let Some(page) = decode_on_gpu(processor, ops, diagnostics)? {
-        return Ok(page);
-    }
     let unread = || processor.sentences.unread();
     processor.reader.turn_to(index).with_context(unread)?;
+    if let Some(page) = decode_on_gpu(processor, ops, index, diagnostics)? {
+        return Ok(page);
+    }
     let image = decode_on_host(processor)?;
     let metadata = processor.reader.metadata(diagnostics);
     let mut metadata = metadata.with_context(|| processor.sentences.unread())?;
@@ -46,31 +47,40 @@ pub fn tell_decoded(processor: &mut PageProcessor, shape: Shape) {
     timeline.decoded(processor.since, shape.bytes() as u64, &traffic);
 }
 
-/// Decodes the only page of a PNG on the GPU that will run the operation. `None`: the host
-/// decodes it, since the CPU runs the operation, the image is small, or something is done to
-/// its samples before the operation; or since its file does not suit, which a note then says.
-fn decode_on_gpu(
-    processor: &mut PageProcessor,
+/// The GPU that will run the operations on the selected page and decodes it too. `None`: the host decodes
+/// it, since the CPU runs the operations, the image is small, or something is done to its samples before them.
+///
+/// # Errors
+/// A requested GPU that cannot be used.
+pub fn gpu<'d>(
+    processor: &mut PageProcessor<'d, '_>,
     ops: &[&dyn Operation],
-    diagnostics: &mut Diagnostics,
-) -> Result<Option<Page>> {
+) -> Result<Option<&'d Gpu>> {
     let output = processor.output.map(|(output, _)| output);
     let shape = processor.reader.shape();
     let widens =
         |wanted: Option<Depth>| wanted.is_some_and(|wanted| wanted.bits() > shape.depth.bits());
     if !processor.reader.gives_packed()
-        || processor.reader.pages().len() > 1
         || output.is_some_and(|output| output.auto_orient || widens(output.depth))
-        || shape.pixels() < png_decode::MIN_PIXELS
-        || processor.source.len() < png_decode::MIN_BYTES
+        || shape.pixels() < decode::MIN_PIXELS
+        || processor.source.len() < decode::MIN_BYTES
     {
         return Ok(None);
     }
+    let form = write::form(processor, shape);
+    processor.executor.decoder(ops, &shape, form)
+}
+
+/// Decodes the selected page on a GPU. `None`: the host decodes it, for a reason of `gpu`, or since its file does
+/// not suit, which a note then says.
+fn decode_on_gpu(
+    processor: &mut PageProcessor,
+    ops: &[&dyn Operation],
+    index: usize,
+    diagnostics: &mut Diagnostics,
+) -> Result<Option<Page>> {
     let sentences = processor.sentences;
-    let gpu = processor
-        .executor
-        .decoder(ops, &shape, write::form(processor, shape));
-    let Some(gpu) = gpu.map_err(|error| sentences.failed(error))? else {
+    let Some(gpu) = gpu(processor, ops).map_err(|error| sentences.failed(error))? else {
         return Ok(None);
     };
     let mut found = Diagnostics::default();
@@ -84,7 +94,7 @@ fn decode_on_gpu(
             let traffic = processor.source.traffic.take();
             let timeline = &mut processor.executor.timeline;
             timeline.packed(processor.since, packed.len() as u64, &traffic);
-            let decoded = processor.executor.decode_png(packed, gpu);
+            let decoded = processor.executor.decode_packed(packed, gpu);
             processor.since = Instant::now();
             decoded.map_err(|error| sentences.failed(error))?
         }
@@ -97,7 +107,7 @@ fn decode_on_gpu(
             Ok(Some(Page {
                 pixels: Pixels::Device(image),
                 metadata,
-                index: processor.reader.pages()[0],
+                index: processor.reader.pages()[index],
             }))
         }
         Err(unsuited) => {

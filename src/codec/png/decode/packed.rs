@@ -3,13 +3,13 @@
 use super::PngDecoder;
 use super::chunks::Chunks;
 use super::header::Colour;
-use crate::codec::packed::{Expansion, Head, PADDING, Packed, Piece, Unsuited};
+use crate::codec::packed::{
+    Expansion, Head, MOST_BYTES, MOST_STREAM, PADDING, Packed, Piece, Rows, Scanlines, Streams,
+    Unsuited,
+};
 use crate::deflate::zlib::is_zlib;
 use crate::image::buffer::Buffer;
 
-/// Streams and images whose bits and bytes 32 bits can count, with some room.
-const MOST_STREAM: usize = (1 << 29) - (1 << 16);
-const MOST_BYTES: usize = u32::MAX as usize - (1 << 16);
 const MOST_ROW: usize = 1 << 29;
 
 /// Chunks of a stream, at most, and one more for each of so many bytes.
@@ -43,29 +43,33 @@ pub fn read(reader: &PngDecoder) -> Result<Packed, Unsuited> {
     let read = reader.source.read_at(&mut memory[..room], start);
     read.map_err(unsuited)?;
     let pieces = pieces(&memory[..room])?;
-    let span = pieces
-        .last()
-        .map_or(0, |piece| piece.at + 4 + piece.len + 4);
+    let span = pieces.last().map_or(0, |piece| piece.at + piece.len + 4);
     let len = pieces.last().map_or(0, |piece| piece.to + piece.len);
     let mut chunks = Chunks::new(reader.source);
     chunks.finish(start + span as u64).map_err(unsuited)?;
     let packed = Packed {
         head: Head {
             shape: reader.shape,
-            width: header.width,
-            height: header.height,
-            bits: header.bits,
-            expansion,
-            len,
-            pieces,
-            span,
-            bytes,
-            row,
-            step: header.pixel_bits().div_ceil(8) as usize,
+            streams: Streams {
+                len,
+                begins: vec![0],
+                pieces,
+                span,
+                each: bytes,
+                bytes,
+            },
+            rows: Rows::Png(Scanlines {
+                width: header.width,
+                height: header.height,
+                bits: header.bits,
+                expansion,
+                row,
+                step: header.pixel_bits().div_ceil(8) as usize,
+            }),
         },
         memory,
     };
-    let begins = packed.head.stream(&packed.memory).bytes(0, 2);
+    let begins = packed.head.streams.within(&packed.memory).bytes(0, 2);
     if !begins.first_chunk().is_some_and(is_zlib) {
         return Err(Unsuited::new("it has no zlib stream"));
     }
@@ -80,12 +84,12 @@ fn pieces(bytes: &[u8]) -> Result<Vec<Piece>, Unsuited> {
         Some(u32::from_be_bytes(*word))
     };
     while let Some(len) = word(start).filter(|_| bytes[start + 4..].starts_with(b"IDAT")) {
-        let (at, len) = (start + 4, len as usize);
+        let (at, len) = (start + 8, len as usize);
         let truncated = || Unsuited::new("its image data are truncated");
-        let crc = word(at + 4 + len).ok_or_else(truncated)?;
+        let crc = word(at + len).ok_or_else(truncated)?;
         pieces.push(Piece { at, len, to, crc });
         to += len;
-        start = at + 4 + len + 4;
+        start = at + len + 4;
     }
     if pieces.len() > MOST_PIECES + to / SMALL_PIECE {
         return Err(Unsuited::new("its data are in too many chunks"));

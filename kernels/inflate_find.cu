@@ -1,0 +1,284 @@
+// Inflater, first part: where deflate's blocks begin in streams of which nothing else is known.
+//
+//   inflate_find(const u32 *stream, u32 words, u32 bits, u32 first, u32 last, u32 most, u32 *hits, u32 *report)
+//       The bits from `first` on at which a dynamic block's header can begin, as far as its first 74 bits tell; one
+//       that is its stream's last only from `last` on. Grid: a block of 256 for GROUP words.
+//   inflate_sieve(stream, words, bits, u32 most, u32 most_codes, const u32 *hits, u32 *likely, u32 *report)
+//       Those of them whose headers contradict nothing. Grid: any number of blocks of SIEVERS.
+//   inflate_read(stream, words, bits, u32 most_codes, const u32 *likely, u32 *counts, u32 *slots, Codes *codes,
+//            u32 *report)
+//       Reads these headers. They go to `codes` in any order; slots + r·MOST
+//       say which begin in region r of the stream, and counts[r], zero before, how many. Grid: any number of blocks
+//       of 32.
+//   inflate_order(u32 bits, u32 regions, const u32 *counts, u32 *slots, const Codes *codes, u32 span, u32 most_parts,
+//             u32 *order, Part *parts, u32 *report)
+//       Cuts what lies from each header to the next into parts of at most `span` bits. Grid: one block of 1024.
+// `most` hits and `most_codes` headers are kept; what is too much, the host finds where it is missing.
+//
+// Two numbers, for b bytes of stream: find reads b; some 10 instructions a bit for one in nine, which can begin a
+// header by its first 13 bits. One of 2000 has a whole code of code lengths, and is read to the end: some hundred steps
+// that depend on one another. Not one of those left is wrong, as a rule.
+#include "inflate.cuh"
+
+constexpr u32 GROUP = 2048;                  // words of a block of threads
+constexpr u32 REGION = 256 << 10, MOST = 64; // bits of a region, and headers kept of it
+constexpr u32 HITS = 1024;                   // of a group that are gathered; only regular data have more
+constexpr u32 SIEVERS = 64;                  // threads of a block
+constexpr u32 READERS = 4;                   // of a warp: more would only wait for one another
+
+// Four bits for each of eight code lengths of three bits.
+static __device__ __forceinline__ u32 spread(u32 lengths) {
+    // The halves apart, then pairs, then each.
+    u32 x = (lengths & 0xfff) | (lengths & 0xfff000) << 4;
+    x = (x & 0x003f003f) | (x & 0x0fc00fc0) << 2;
+    return (x & 0x07070707) | (x & 0x38383838) << 1;
+}
+// Weights of four of them, a byte each: 128 >> length, and 0 for none.
+static __device__ __forceinline__ u32 weights(u32 spread) { return __byte_perm(0x10204000, 0x01020408, spread); }
+
+// Whether the code of code lengths of a header at bit `at` is complete.
+static __device__ __forceinline__ bool is_complete(const u32 *words, u32 at) {
+    const u32 *from = words + (at + 13) / 32, shift = (at + 13) % 32;
+    const u32 middle = from[1];
+    const u32 low = __funnelshift_r(from[0], middle, shift), high = __funnelshift_r(middle, from[2], shift);
+    const u32 count = 4 + (low & 15);
+    const u64 all = ((u64)high << 32 | low) >> 4 & ((1ull << 3 * count) - 1);
+    const u32 one = spread((u32)all & 0xffffff), two = spread((u32)(all >> 24) & 0xffffff);
+    const u32 three = spread((u32)(all >> 48));
+    // Three weights of 64 fit into a byte.
+    const u32 sum = weights(one & 0xffff) + weights(one >> 16) + weights(two & 0xffff);
+    const u32 rest = weights(two >> 16) + weights(three & 0xffff);
+    const u32 pairs = (sum & 0xff00ff) + (sum >> 8 & 0xff00ff) + (rest & 0xff00ff) + (rest >> 8 & 0xff00ff);
+    return (pairs & 0xffff) + (pairs >> 16) == 128;
+}
+
+// Reads a stream of `count` words bit by bit, two words and the next in registers; zeros behind its last word.
+struct Stream {
+    const u32 *words;
+    u32 count, at, low, high, next;
+    __device__ Stream(const u32 *words, u32 count, u32 at) : words(words), count(count), at(at) {
+        low = word(at / 32), high = word(at / 32 + 1), next = word(at / 32 + 2);
+    }
+    __device__ __forceinline__ u32 word(u32 i) const { return i < count ? words[i] : 0; }
+    __device__ __forceinline__ u32 peek() const { return __funnelshift_r(low, high, at % 32); }
+    // Fewer than 32 bits.
+    __device__ __forceinline__ void pass(u32 bits) {
+        const u32 then = at + bits;
+        if ((then ^ at) & 32) low = high, high = next, next = word(then / 32 + 2);
+        at = then;
+    }
+};
+
+// Reads the header of a block that begins where `stream` is, whose code of code lengths is complete; if KEPT,
+// lengths go to every STEP-th word of `lengths`; `symbols` is memory in steps of
+// STEP. False where it is not a header: an incomplete code but that of one distance of one bit and that without
+// distances, or one without an end of block.
+template <bool KEPT, u32 STEP>
+static __device__ bool read_header(Stream stream, u8 *symbols, u32 *lengths, Codes &codes) {
+    constexpr u8 ORDER[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
+    stream.pass(3);
+    const u32 head = stream.peek();
+    const u32 litlens = 257 + (head & 31), all = litlens + 1 + (head >> 5 & 31), count = 4 + (head >> 10 & 15);
+    stream.pass(14);
+    u64 told = 0, counts = 0; // three bits a symbol, a byte a length
+#pragma unroll
+    for (u32 k = 0; k < 19; k++)
+        if (k < count) {
+            const u64 length = stream.peek() & 7;
+            stream.pass(3);
+            told |= length << 3 * ORDER[k];
+            counts += length ? 1ull << 8 * length : 0;
+        }
+    // Of each length: the code behind its last, with seven bits, and what a code is ahead of its place.
+    u32 behind[8], code = 0, places = 0;
+    u64 next = 0, ahead = 0;
+#pragma unroll
+    for (u32 length = 1; length <= 7; length++) {
+        const u32 of = counts >> 8 * length & 0xff;
+        next |= (u64)places << 8 * length;
+        ahead |= (u64)(code - places & 0xff) << 8 * length;
+        behind[length] = (code + of) << (7 - length);
+        code = (code + of) << 1;
+        places += of;
+    }
+    for (u32 symbol = 0; symbol < 19; symbol++) {
+        const u32 length = told >> 3 * symbol & 7;
+        if (length == 0) continue;
+        symbols[(next >> 8 * length & 31) * STEP] = symbol;
+        next += 1ull << 8 * length;
+    }
+    if (KEPT)
+        for (u32 k = 0; k < PACKED_LENGTHS; k++) lengths[k * STEP] = 0;
+    u32 i = 0, last = 0;
+    u32 litlen_weight = 0, dist_weight = 0, dists = 0;
+    bool ends = false;
+    while (i < all) {
+        const u32 bits = stream.peek(), seven = __brev(bits) >> 25;
+        u32 length = 1;
+#pragma unroll
+        for (u32 k = 1; k < 7; k++) length += seven >= behind[k];
+        const u32 place = (seven >> (7 - length)) - (u32)(ahead >> 8 * length) & 31;
+        const u32 symbol = symbols[place * STEP];
+        const u32 extra = symbol < 16 ? 0 : symbol == 16 ? 2 : symbol == 17 ? 3 : 7;
+        const u32 value = symbol < 16 ? symbol : symbol == 16 ? last : 0;
+        const u32 times = (symbol < 16 ? 1 : symbol == 18 ? 11 : 3) + (bits >> length & ((1u << extra) - 1));
+        if (symbol == 16 && i == 0 || i + times > all) return false;
+        if (value > 0) {
+            const u32 literal = i < litlens ? min(litlens - i, times) : 0;
+            litlen_weight += literal * (32768u >> value);
+            dist_weight += (times - literal) * (32768u >> value);
+            dists += times - literal;
+            ends |= i <= 256 && 256 < i + times;
+            if (litlen_weight > 32768 || dist_weight > 32768) return false;
+        }
+        if (KEPT && value > 0)
+            for (u32 k = i; k < i + times; k++) lengths[k / 8 * STEP] |= value << 4 * (k % 8);
+        i += times;
+        last = value;
+        stream.pass(length + extra);
+    }
+    codes.data = stream.at;
+    codes.litlens = litlens;
+    codes.all = all;
+    return ends && litlen_weight == 32768 && (dist_weight == 32768 || dists == 0 || dists == 1 && dist_weight == 16384);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    inflate_find(const u32 *__restrict__ stream, u32 words, u32 bits, u32 first, u32 last, u32 most, u32 *hits, u32 *report) {
+    __shared__ u32 group[GROUP + 6];
+    __shared__ u16 likely[WARPS][1024]; // bits of a warp's 32 words
+    __shared__ u16 own_hits[HITS];
+    __shared__ u32 hit, place_of_all;
+    const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const u32 from = blockIdx.x * GROUP;
+    for (u32 i = threadIdx.x; i < GROUP + 6; i += BLOCK) group[i] = from + i < words ? stream[from + i] : 0;
+    if (threadIdx.x == 0) hit = 0;
+    __syncthreads();
+    const auto keep = [&](u32 place, u32 bit) {
+        if (place < most) hits[place] = from * 32 + bit;
+    };
+    for (u32 some = warp; some < GROUP / 32; some += WARPS) {
+        const u32 i = some * 32 + lane, w = group[i], v = group[i + 1], at = (from + i) * 32;
+        const auto shifted = [&](u32 by) { return __funnelshift_r(w, v, by); };
+        // A dynamic block with at most 286 literals and lengths, and 30 distances.
+        u32 mask = ~shifted(1) & shifted(2) & ~(shifted(4) & shifted(5) & shifted(6) & shifted(7)) &
+                   ~(shifted(9) & shifted(10) & shifted(11) & shifted(12));
+        if (at < last) mask &= ~w;
+        if (at + 32 <= first || at >= bits) mask = 0;
+        // All lanes look at what any has found.
+        u32 place = __popc(mask);
+        const u32 mine = place;
+#pragma unroll
+        for (u32 d = 1; d < 32; d *= 2) {
+            const u32 before = __shfl_up_sync(ALL, place, d);
+            if (lane >= d) place += before;
+        }
+        const u32 count = __shfl_sync(ALL, place, 31);
+        for (place -= mine; mask; mask &= mask - 1) likely[warp][place++] = lane * 32 + __ffs(mask) - 1;
+        __syncwarp();
+        for (u32 k = lane; k < count; k += 32) {
+            const u32 bit = some * 1024 + likely[warp][k];
+            if (!is_complete(group, bit)) continue;
+            const u32 place = atomicAdd(&hit, 1);
+            if (place < HITS) own_hits[place] = bit;
+            else keep(atomicAdd(&report[HITS_FOUND], 1), bit);
+        }
+        __syncwarp();
+    }
+    __syncthreads();
+    const u32 count = min(hit, HITS);
+    if (threadIdx.x == 0) place_of_all = atomicAdd(&report[HITS_FOUND], count);
+    __syncthreads();
+    for (u32 k = threadIdx.x; k < count; k += BLOCK) keep(place_of_all + k, own_hits[k]);
+}
+
+extern "C" __global__ void __launch_bounds__(SIEVERS)
+    inflate_sieve(const u32 *__restrict__ stream, u32 words, u32 bits, u32 most, u32 most_codes, const u32 *hits,
+              u32 *likely, u32 *report) {
+    __shared__ u8 symbols[32 * SIEVERS];
+    const u32 count = min(report[HITS_FOUND], most);
+    for (u32 k = blockIdx.x * SIEVERS + threadIdx.x; k < count; k += gridDim.x * SIEVERS) {
+        Codes read;
+        const Stream from(stream, words, hits[k]);
+        if (!read_header<false, SIEVERS>(from, symbols + threadIdx.x, nullptr, read)) continue;
+        const u32 place = atomicAdd(&report[LIKELY_FOUND], 1);
+        if (place < most_codes) likely[place] = hits[k];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32)
+    inflate_read(const u32 *__restrict__ stream, u32 words, u32 bits, u32 most_codes, const u32 *likely, u32 *counts,
+             u32 *slots, Codes *codes, u32 *report) {
+    __shared__ u8 symbols[32 * READERS];
+    __shared__ u32 lengths[PACKED_LENGTHS * READERS];
+    if (threadIdx.x >= READERS) return;
+    const u32 count = min(report[LIKELY_FOUND], most_codes);
+    for (u32 k = blockIdx.x * READERS + threadIdx.x; k < count; k += gridDim.x * READERS) {
+        const u32 head = likely[k], region = head / REGION;
+        Codes read;
+        const Stream from(stream, words, head);
+        if (!read_header<true, READERS>(from, symbols + threadIdx.x, lengths + threadIdx.x, read)) continue;
+        if (read.data > bits) continue;
+        const u32 slot = atomicAdd(&report[CODES_FOUND], 1);
+        if (slot >= most_codes) continue;
+        const u32 place = atomicAdd(&counts[region], 1);
+        if (place < MOST) slots[region * MOST + place] = slot;
+        Codes &own = codes[slot];
+        own.head = head;
+        own.data = read.data;
+        own.litlens = read.litlens;
+        own.all = read.all;
+        for (u32 i = 0; i < (read.all + 7) / 8; i++) own.lengths[i] = lengths[i * READERS + threadIdx.x];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+    inflate_order(u32 bits, u32 regions, const u32 *counts, u32 *slots, const Codes *codes, u32 span, u32 most_parts, u32 *order,
+              Part *parts, u32 *report) {
+    constexpr u32 THREADS = 1024;
+    __shared__ u32 sums[THREADS / 32];
+    // Each thread has regions in a row, then blocks in a row.
+    const u32 own = (regions + THREADS - 1) / THREADS;
+    const u32 region = min(threadIdx.x * own, regions), region_end = min(region + own, regions);
+    u32 sum = 0, count;
+    for (u32 r = region; r < region_end; r++) {
+        const u32 found = min(counts[r], MOST);
+        sum += found;
+        // In the order of the stream: one or two, as a rule.
+        u32 *own = slots + r * MOST;
+        for (u32 k = 1; k < found; k++) {
+            const u32 slot = own[k], head = codes[slot].head;
+            u32 to = k;
+            for (; to > 0 && codes[own[to - 1]].head > head; to--) own[to] = own[to - 1];
+            own[to] = slot;
+        }
+    }
+    u32 place = scan_threads<THREADS>(sum, sums, count);
+    for (u32 r = region; r < region_end; r++)
+        for (u32 k = 0; k < min(counts[r], MOST); k++) order[place++] = slots[r * MOST + k];
+    __syncthreads();
+    const u32 blocks = (count + THREADS - 1) / THREADS;
+    const u32 block = min(threadIdx.x * blocks, count), block_end = min(block + blocks, count);
+    const auto length = [&](u32 b) {
+        const u32 data = codes[order[b]].data, next = b + 1 < count ? codes[order[b + 1]].head : bits;
+        return next > data ? next - data : 0;
+    };
+    const auto pieces = [&](u32 len) { return max((len + span - 1) / span, 1); };
+    sum = 0;
+    for (u32 b = block; b < block_end; b++) sum += pieces(length(b));
+    u32 all;
+    place = scan_threads<THREADS>(sum, sums, all);
+    if (threadIdx.x == 0) report[PARTS_MADE] = min(all, most_parts);
+    if (all > most_parts) {
+        if (threadIdx.x == 0) report[WRONG] |= CROWDED;
+        return;
+    }
+    for (u32 b = block; b < block_end; b++) {
+        const u32 len = length(b), count = pieces(len), step = (len + count - 1) / count;
+        const u32 head = codes[order[b]].head, data = codes[order[b]].data;
+        for (u32 k = 0; k < count; k++) {
+            const u32 begin = min(k * step, len), end = min(begin + step, len);
+            parts[place++] = {head, data + begin, data + end, order[b], k == 0 ? data : 0, 0, 0, (k == 0 ? FIRST : 0u) << 16};
+        }
+    }
+}

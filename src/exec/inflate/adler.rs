@@ -1,0 +1,64 @@
+//! The checksums of what was inflated: kernels/inflate_adler.cu.
+
+use super::count::Counted;
+use crate::codec::packed::Streams;
+use crate::device::cuda::{Arg, Buffer};
+use crate::device::job::Job;
+use anyhow::Result;
+
+/// The modulus of Adler-32 (RFC 1950 §8.2).
+const BASE: u64 = 65521;
+
+/// Bytes that a block of threads sums up.
+const TILE: u64 = 16 << 10;
+
+/// Queues the sums of what each stream made.
+pub fn sum_up(streams: &Streams, bytes: &Buffer, counted: &Counted, job: &mut Job) -> Result<()> {
+    let [adler] = job.kernels("inflate_adler", ["inflate_adler"], "")?;
+    let (total, each) = (streams.bytes as u64, streams.each as u64);
+    let tiles = each.div_ceil(TILE).max(1) as u32;
+    let args = [
+        Arg::Buffer(bytes),
+        Arg::U64(total),
+        Arg::U64(each),
+        Arg::U32(tiles),
+        counted.records.report(),
+    ];
+    let grid = tiles * streams.begins.len() as u32;
+    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
+    unsafe { job.launch(&adler, grid, total, &args) }
+}
+
+/// Whether no kernel found anything wrong, and every stream has the Adler-32 of what it made, after everything queued before.
+pub fn agrees(streams: &Streams, counted: &Counted, job: &mut Job) -> Result<Agreement> {
+    let (report, sums) = counted.records.read_sums(job)?;
+    if report.wrong != 0 {
+        return Ok(Agreement::Wrong);
+    }
+    let stream = streams.within(job.host()?);
+    let mut from = 0;
+    for (index, &[sum, weighted]) in sums.iter().enumerate() {
+        let made = streams.made(index);
+        let low = (1 + sum) % BASE;
+        let high = ((made - from) as u64 + weighted) % BASE;
+        let at = counted.inflated.ends[index].div_ceil(8) as usize;
+        let stated = stream.bytes(at, 4);
+        let stated = stated
+            .first_chunk()
+            .map(|stated| u32::from_be_bytes(*stated));
+        if at + 4 > streams.end(index) || stated.map(u64::from) != Some(high << 16 | low) {
+            return Ok(Agreement::OtherSum);
+        }
+        from = made;
+    }
+    Ok(Agreement::Right)
+}
+
+/// What `agrees` finds.
+pub enum Agreement {
+    Right,
+    /// A kernel found something wrong.
+    Wrong,
+    /// A stream states another Adler-32.
+    OtherSum,
+}

@@ -1,0 +1,293 @@
+//! What a GPU decodes from deflate strips and tiles of a TIFF is what the CPU decodes, and what the CPU refuses no GPU accepts.
+
+use crate::png_gpu_decode::{compare, compare_or_leave, on_gpu, same_verdict, with_fixed};
+use crate::png_gpu_pages::{processed, started};
+use crate::stacks::stack;
+use crate::support::png::zlib;
+use crate::support::tiff::{Build, libdeflate};
+use crate::support::{KINDS, Kind, Numbers, folder, gpu, image, run};
+use gpuimg::device::cuda::Gpu;
+use gpuimg::device::{Choice, Devices};
+use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::metadata::Metadata;
+use gpuimg::ops::Operation;
+use gpuimg::ops::normalize::Normalize;
+use gpuimg::ops::symmetry::Symmetry;
+use std::fs;
+
+/// A maker of zlib streams.
+type Maker = fn(&[u8]) -> Vec<u8>;
+
+const MAKERS: [(&str, Maker); 8] = [
+    ("stored", |raw| zlib(raw, 0)),
+    ("zlib 1", |raw| zlib(raw, 1)),
+    ("zlib 6", |raw| zlib(raw, 6)),
+    ("zlib 9", |raw| zlib(raw, 9)),
+    ("libdeflate 1", libdeflate::<1>),
+    ("libdeflate 6", libdeflate::<6>),
+    ("libdeflate 12", libdeflate::<12>),
+    ("fixed", |raw| with_fixed(raw)),
+];
+
+/// Strips of one row, of some, of all; tiles that fit and that reach beyond the image.
+fn layouts() -> Vec<Build> {
+    let mut layouts = Vec::new();
+    for strip in [1, 7, 64, usize::MAX] {
+        layouts.push(Build {
+            strip,
+            ..Build::default()
+        });
+    }
+    for tile in [(16, 16), (64, 32), (512, 16)] {
+        layouts.push(Build {
+            tile: Some(tile),
+            ..Build::default()
+        });
+    }
+    layouts
+}
+
+/// Noise on a gradient, and a flat corner.
+fn scene(width: usize, height: usize) -> Image {
+    let shape = Shape {
+        width,
+        height,
+        channels: 1,
+        depth: Depth::Sixteen,
+    };
+    let mut numbers = Numbers::new(29);
+    let samples: Vec<u16> = (0..shape.samples())
+        .map(|i| {
+            let (x, y) = (i % width, i / width);
+            let noise = (numbers.next() >> 40) as u16 % 89;
+            match x < width / 3 && y < height / 2 {
+                true => 500,
+                false => (3 * x + 5 * y) as u16 + noise,
+            }
+        })
+        .collect();
+    Image::new(shape, Samples::from(samples))
+}
+
+fn every_layout(gpu: &Gpu, sizes: &[(usize, usize)], kinds: &[Kind]) -> usize {
+    let mut tried = 0;
+    for &(width, height) in sizes {
+        for depth in Depth::ALL {
+            for channels in 1..=4 {
+                for &kind in kinds {
+                    let image = image(width, height, channels, depth, kind);
+                    for (i, layout) in layouts().into_iter().enumerate() {
+                        let (name, zlib) = MAKERS[(tried + i) % MAKERS.len()];
+                        let build = Build {
+                            compression: 8,
+                            zlib,
+                            big_endian: tried % 2 == 1,
+                            predictor: (tried / 2) % 2 == 1,
+                            ..layout
+                        };
+                        let what = format!(
+                            "{}, {:?} {:?}, predictor {}, big endian {}, {name}",
+                            image.shape(),
+                            build.tile,
+                            build.strip,
+                            build.predictor,
+                            build.big_endian
+                        );
+                        compare(gpu, &build.file(&image), &what);
+                        tried += 1;
+                    }
+                }
+            }
+        }
+    }
+    tried
+}
+
+#[test]
+fn every_layout_of_tiff() {
+    let sizes = [(1, 1), (2, 3), (37, 41), (129, 67), (300, 16)];
+    let cases = sizes.len() * 4 * 4 * KINDS.len() * 7;
+    let Some(gpu) = gpu(cases) else { return };
+    assert_eq!(every_layout(gpu, &sizes, &KINDS), cases);
+}
+
+/// Every kernel on images small enough to run under a checker of memory accesses and races.
+#[test]
+fn every_kernel_on_small_images_of_tiff() {
+    let Some(gpu) = gpu(1) else { return };
+    every_layout(gpu, &[(37, 41)], &[Kind::Narrow]);
+}
+
+/// Signed samples lie in memory with half the range added.
+#[test]
+fn signed_samples_of_deflate_strips() {
+    let Some(gpu) = gpu(4) else { return };
+    for depth in [Depth::Eight, Depth::Sixteen, Depth::ThirtyTwo] {
+        let image = image(77, 41, 1, depth, Kind::Noise);
+        let build = Build {
+            compression: 8,
+            predictor: true,
+            strip: 8,
+            ..Build::default()
+        };
+        compare(
+            gpu,
+            &build.tag(339, 3, &[2]).file(&image),
+            &format!("{depth}"),
+        );
+    }
+}
+
+#[test]
+fn every_maker_of_streams_in_every_layout() {
+    let cases = 2 * MAKERS.len() * layouts().len();
+    let Some(gpu) = gpu(cases) else { return };
+    let (image, mut left) = (scene(701, 509), Vec::new());
+    for (name, zlib) in MAKERS {
+        for layout in layouts() {
+            for predictor in [false, true] {
+                let what = format!("{name}, {:?} {:?}, {predictor}", layout.tile, layout.strip);
+                let build = Build {
+                    compression: 8,
+                    zlib,
+                    predictor,
+                    ..layout.clone()
+                };
+                // Three blocks with the fixed code in each of hundreds of chunks are more than are looked for.
+                let many = name == "fixed" && (layout.strip == 1 || layout.tile.is_some());
+                if !compare_or_leave(gpu, &build.file(&image), &what) {
+                    left.push((what, many));
+                }
+            }
+        }
+    }
+    assert!(
+        left.iter().all(|(_, many)| *many),
+        "left to the CPU: {left:?}"
+    );
+    assert!(left.len() <= cases / 15, "left to the CPU: {left:?}");
+}
+
+/// A match may not reach into the strip before, nor a strip be longer or shorter than its rows.
+#[test]
+fn streams_keep_to_themselves() {
+    let Some(gpu) = gpu(4) else { return };
+    let image = scene(64, 64);
+    // Without its own first window, each strip's matches reach before its first byte.
+    fn cut(raw: &[u8]) -> Vec<u8> {
+        let twice = [raw, raw].concat();
+        let mut stream = zlib(&twice, 9);
+        let sum = simd_adler32::adler32(&raw).to_be_bytes();
+        let at = stream.len() - 4;
+        stream[at..].copy_from_slice(&sum);
+        stream
+    }
+    fn short(raw: &[u8]) -> Vec<u8> {
+        zlib(&raw[..raw.len() - 1], 6)
+    }
+    fn long(raw: &[u8]) -> Vec<u8> {
+        zlib(&[raw, &[0]].concat(), 6)
+    }
+    for (what, zlib) in [("twice", cut as Maker), ("short", short), ("long", long)] {
+        let build = Build {
+            compression: 8,
+            strip: 16,
+            zlib,
+            ..Build::default()
+        };
+        let file = build.file(&image);
+        assert!(!same_verdict(gpu, &file, what), "{what}");
+    }
+    let padded = Build {
+        compression: 8,
+        strip: 20,
+        padded: true,
+        ..Build::default()
+    };
+    assert!(on_gpu(gpu, &padded.file(&image)).is_err());
+}
+
+#[test]
+fn damaged_strips() {
+    let Some(gpu) = gpu(800) else { return };
+    let (mut numbers, image) = (Numbers::new(31), scene(201, 190));
+    let (mut accepted, mut refused) = (0, 0);
+    for (name, zlib) in MAKERS {
+        for layout in layouts() {
+            let build = Build {
+                compression: 8,
+                zlib,
+                predictor: true,
+                ..layout
+            };
+            let file = build.file(&image);
+            for variant in 0..16usize {
+                let mut damaged = file.clone();
+                for _ in 0..=variant % 3 {
+                    // Behind the header, where the chunks lie; the directory follows them.
+                    let place = match variant % 4 {
+                        0 => 8 + numbers.next() as usize % 40,
+                        _ => 8 + numbers.next() as usize % (file.len() - 8),
+                    };
+                    damaged[place] ^= 1 << (numbers.next() % 8);
+                }
+                match same_verdict(gpu, &damaged, &format!("{name}, variant {variant}")) {
+                    true => accepted += 1,
+                    false => refused += 1,
+                }
+            }
+        }
+    }
+    assert!(refused > 400, "{accepted} accepted, {refused} refused");
+}
+
+/// From file to file, with every page of a stack, the bytes of the CPU.
+#[test]
+fn stacks_of_deflate_strips_give_the_bytes_of_the_cpu() {
+    let Some(_) = gpu(8) else { return };
+    let (on_gpu, on_cpu) = (started(), Devices::new(Choice::Cpu));
+    let pages: Vec<Image> = (0..3).map(|page| scene(1200 + page, 1000)).collect();
+    let tiles = Build {
+        compression: 8,
+        predictor: true,
+        tile: Some((256, 256)),
+        ..Build::default()
+    };
+    let root = folder(&[
+        ("plain.tif", &stack(&pages, &Metadata::default())),
+        ("tiles.tif", &tiles.file(&pages[1])),
+    ]);
+    let args = [
+        "flip",
+        "vertical",
+        "plain.tif",
+        "stack.tif",
+        "--tiff",
+        "deflate",
+    ];
+    let made = run(root.path(), &args, &[]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let ops: [&dyn Operation; 3] = [
+        &Normalize::default(),
+        &Symmetry::Rotate90,
+        &Symmetry::FlipHorizontal,
+    ];
+    for name in ["stack.tif", "tiles.tif"] {
+        for op in ops {
+            let what = format!("{}, {name}", op.name());
+            let outputs = ["gpu.tif", "cpu.tif"].map(|name| root.path().join(name));
+            let input = root.path().join(name);
+            let done = processed(op, &input, &outputs[0], &on_gpu).expect(&what);
+            assert!(
+                done.device.contains("was decoded"),
+                "{what}: {:?}",
+                done.notes
+            );
+            let expected = processed(op, &input, &outputs[1], &on_cpu).expect(&what);
+            assert_eq!(done.warnings, expected.warnings, "{what}");
+            assert_eq!(done.found.pages, expected.found.pages, "{what}");
+            let [found, expected] = outputs.map(|path| fs::read(path).unwrap());
+            assert!(found == expected, "{what}");
+        }
+    }
+}
