@@ -20,7 +20,7 @@ use choice::Situation;
 use cuda::Gpu;
 use std::panic;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use thiserror::Error;
@@ -96,7 +96,7 @@ impl Devices {
     /// Prepares the devices for `choice`, for one image after the other.
     pub fn new(choice: Choice) -> Devices {
         visible::connect(choice, false);
-        Devices::in_set(choice, Arc::new(GpuSet::new(choice, 1)), None)
+        Devices::in_set(choice, Arc::new(GpuSet::new(choice, 1, |_| ())), None)
     }
 
     /// The devices of worker `worker` of a batch: a stream of its own on one of `gpus`. With `auto`
@@ -125,6 +125,9 @@ impl Devices {
             starting: self.choice == Choice::Auto && worker && !self.gpus.ready(),
             started: worker || self.gpu.get().is_some(),
         };
+        if situation.starting {
+            self.gpus.consider(work);
+        }
         choice::choose(self.choice, work, &situation, || {
             let gpu = self.open(timeline)?;
             Ok((gpu, gpu.name.clone()))
@@ -152,7 +155,13 @@ impl Devices {
             Choice::Gpu(_) => true,
             Choice::Auto => self.worker.is_some(),
         };
-        if !possible || self.gpu.get().is_none() && !self.gpus.ready() {
+        if !possible {
+            return Ok(None);
+        }
+        if self.gpu.get().is_none() && !self.gpus.ready() {
+            if self.choice == Choice::Auto {
+                self.gpus.consider(work);
+            }
             return Ok(None);
         }
         Ok(self.choose(work, timeline)?.0)
@@ -224,17 +233,23 @@ pub struct GpuSet {
     choice: Choice,
     /// The number that the driver gives to the first of them.
     first: usize,
+    /// What is done on each when it has been opened, before others use it.
+    prepare: fn(&Gpu),
+    /// Seconds that an image must save to be worth their start; infinite where none is.
+    worth: AtomicU64,
     starting: Mutex<Option<JoinHandle<Result<Vec<Gpu>>>>>,
     gpus: OnceLock<Result<Vec<Gpu>>>,
 }
 
 impl GpuSet {
-    /// At most `most` GPUs for `choice`; requested ones start at once.
-    pub fn new(choice: Choice, most: usize) -> GpuSet {
+    /// At most `most` GPUs for `choice`, each made ready by `prepare`; requested ones start at once.
+    pub fn new(choice: Choice, most: usize, prepare: fn(&Gpu)) -> GpuSet {
         visible::connect(choice, true);
         let gpus = GpuSet {
             choice,
             first: visible::show_only(choice, most),
+            prepare,
+            worth: AtomicU64::new(f64::INFINITY.to_bits()),
             starting: Mutex::default(),
             gpus: OnceLock::new(),
         };
@@ -244,11 +259,13 @@ impl GpuSet {
         gpus
     }
 
-    /// The same GPUs, not started yet.
+    /// The same GPUs, not started yet, and no images expected.
     pub fn again(&self) -> GpuSet {
         GpuSet {
             choice: self.choice,
             first: self.first,
+            prepare: self.prepare,
+            worth: AtomicU64::new(f64::INFINITY.to_bits()),
             starting: Mutex::default(),
             gpus: OnceLock::new(),
         }
@@ -260,10 +277,30 @@ impl GpuSet {
             return;
         };
         if starting.is_none() && self.gpus.get().is_none() {
-            let (choice, first) = (self.choice, self.first);
+            let (choice, first, prepare) = (self.choice, self.first, self.prepare);
             silence_panics();
             let thread = thread::Builder::new().name(STARTER.into());
-            *starting = thread.spawn(move || open_all(choice, first)).ok();
+            let open = move || {
+                let gpus = open_all(choice, first)?;
+                gpus.iter().for_each(prepare);
+                Ok(gpus)
+            };
+            *starting = thread.spawn(open).ok();
+        }
+    }
+
+    /// Tells that `images` are still to come for `workers`: `auto` then starts the GPUs once they would save enough
+    /// time on them all.
+    pub fn expect(&self, images: usize, workers: usize) {
+        let worth = worth_starting() * workers as f64 / images as f64;
+        self.worth.store(worth.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Starts the GPUs if they would save enough time on the images to come, each with as much work as this one.
+    fn consider(&self, work: &Work) {
+        let (cpu, gpu) = estimate(work, 1, true);
+        if cpu - gpu > f64::from_bits(self.worth.load(Ordering::Relaxed)) {
+            self.start();
         }
     }
 

@@ -11,9 +11,11 @@ mod pieces;
 mod pixels;
 pub mod png;
 mod png_crc;
+mod prepare;
 
 pub use on_gpu::{OnGpu, run_on_gpu};
 pub use pixels::{Form, Pixels};
+pub use prepare::prepare;
 
 use crate::codec::packed::{Packed, Unsuited};
 use crate::device::choice;

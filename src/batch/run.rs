@@ -11,7 +11,7 @@ use super::workers::{Cores, Workers, numbers};
 use super::{Batch, format_of};
 use crate::codec::Reader;
 use crate::console;
-use crate::device::{self, Choice, estimate, visible};
+use crate::device::visible;
 use crate::files::{self, Identity, reason};
 use crate::ops::{Operation, chain};
 use crate::outcome::Outcome;
@@ -54,6 +54,7 @@ impl Batch<'_> {
         let mut fatal = None;
         let threads = workers.threads(items.len());
         let next = numbers(items.len());
+        workers.gpus().expect(items.len(), workers.jobs);
         workers.each(
             (threads, Cores::Even),
             |_| next(),
@@ -63,9 +64,7 @@ impl Batch<'_> {
                 (index, outcome, start.elapsed())
             },
             |(index, outcome, work)| {
-                if let FileOutcome::Done(done) = &outcome {
-                    self.consider_gpus(&workers, done, items.len() - index);
-                }
+                workers.gpus().expect(items.len() - index, workers.jobs);
                 let latency = None;
                 let entered = tally.enter(&items[index], outcome, FileTime { work, latency });
                 if let Err(error) = entered.and_then(|outcome| take(index, outcome)) {
@@ -179,17 +178,6 @@ impl Batch<'_> {
         };
         let output = Some(&destination);
         one_image_announced(ops, &item.input, output, resources, &announce).map(Some)
-    }
-
-    /// With `auto`, starts the GPUs once they would save enough time on the remaining images.
-    pub(super) fn consider_gpus(&self, workers: &Workers, done: &Done, left: usize) {
-        if self.common.device.choice == Choice::Auto {
-            let (cpu, gpu) = estimate(&done.work, 1, true);
-            let saved = (cpu - gpu) * left as f64 / workers.jobs as f64;
-            if saved > device::worth_starting() {
-                workers.gpus().start();
-            }
-        }
     }
 
     /// Opens the file of `--report`; `append` keeps what is in it.

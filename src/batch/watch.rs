@@ -233,14 +233,14 @@ impl Batch<'_> {
         if !finished.is_final && !lost(&outcome) {
             return Ok(());
         }
-        if let FileOutcome::Done(done) = &outcome {
+        if let FileOutcome::Done(_) = &outcome {
             if let Some(latency) = finished.time.latency {
                 status.took(latency);
             }
             let rested = rest.lock().unwrap_or_else(PoisonError::into_inner).until;
             if rested <= Instant::now() {
                 // A start is paid once, and there is no end to the files.
-                self.consider_gpus(workers, done, usize::MAX);
+                workers.gpus().expect(usize::MAX, workers.jobs);
             }
         }
         let outcome = tally.enter(&finished.item, outcome, finished.time)?;

@@ -6,6 +6,7 @@ mod schedules;
 
 use crate::codec::Reading;
 use crate::device::{Choice, Devices, GpuSet};
+use crate::exec;
 use crate::image::buffer;
 use crate::interrupt::NO_THREAD;
 use crate::memory_budget::MemoryBudget;
@@ -75,7 +76,7 @@ impl Workers {
         Workers {
             choice,
             jobs,
-            gpus: Mutex::new(Arc::new(GpuSet::new(choice, gpus))),
+            gpus: Mutex::new(Arc::new(GpuSet::new(choice, gpus, exec::prepare))),
             budget: MemoryBudget::new(memory),
             memory,
             reading,
