@@ -8,21 +8,22 @@ mod estimate;
 pub mod job;
 pub mod link;
 pub(crate) mod modules;
+mod set;
 pub mod slots;
 pub mod visible;
 
-pub use estimate::{Work, estimate, worth_starting};
+pub use estimate::{Work, estimate};
+pub use set::GpuSet;
 
 use crate::image::buffer;
-use crate::timing::{self, Limit, Peaks, Timeline};
-use anyhow::{Result, anyhow, bail};
+use crate::timing::{Peaks, Timeline};
+use anyhow::{Result, bail};
 use choice::Situation;
 use cuda::Gpu;
-use std::panic;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use thiserror::Error;
 
 /// The choice made with `--device`.
@@ -167,6 +168,16 @@ impl Devices {
         Ok(self.choose(work, timeline)?.0)
     }
 
+    /// Bytes of samples a second that one core decoded of the images before, of those that a GPU could decode; 0 before any.
+    pub fn rate(&self) -> f64 {
+        self.gpus.rate()
+    }
+
+    /// Takes the time into account in which the host decoded an image that a GPU could have decoded.
+    pub fn learn(&self, bytes: usize, time: Duration) {
+        self.gpus.learn(bytes, time);
+    }
+
     /// How lines name a GPU.
     pub fn line(&self, gpu: &Gpu) -> String {
         choice::gpu_line(self.choice, &gpu.name)
@@ -225,163 +236,4 @@ impl Devices {
         buffer::clear_pool();
         Ok(self.gpu.get_or_init(|| gpu))
     }
-}
-
-/// The GPUs of this machine that a run may use, started once, in the background.
-#[derive(Debug)]
-pub struct GpuSet {
-    choice: Choice,
-    /// The number that the driver gives to the first of them.
-    first: usize,
-    /// What is done on each when it has been opened, before others use it.
-    prepare: fn(&Gpu),
-    /// Seconds that an image must save to be worth their start; infinite where none is.
-    worth: AtomicU64,
-    starting: Mutex<Option<JoinHandle<Result<Vec<Gpu>>>>>,
-    gpus: OnceLock<Result<Vec<Gpu>>>,
-}
-
-impl GpuSet {
-    /// At most `most` GPUs for `choice`, each made ready by `prepare`; requested ones start at once.
-    pub fn new(choice: Choice, most: usize, prepare: fn(&Gpu)) -> GpuSet {
-        visible::connect(choice, true);
-        let gpus = GpuSet {
-            choice,
-            first: visible::show_only(choice, most),
-            prepare,
-            worth: AtomicU64::new(f64::INFINITY.to_bits()),
-            starting: Mutex::default(),
-            gpus: OnceLock::new(),
-        };
-        if let Choice::Gpu(_) = choice {
-            gpus.start();
-        }
-        gpus
-    }
-
-    /// The same GPUs, not started yet, and no images expected.
-    pub fn again(&self) -> GpuSet {
-        GpuSet {
-            choice: self.choice,
-            first: self.first,
-            prepare: self.prepare,
-            worth: AtomicU64::new(f64::INFINITY.to_bits()),
-            starting: Mutex::default(),
-            gpus: OnceLock::new(),
-        }
-    }
-
-    /// Starts the GPUs in the background, unless they have been started.
-    pub fn start(&self) {
-        let Ok(mut starting) = self.starting.lock() else {
-            return;
-        };
-        if starting.is_none() && self.gpus.get().is_none() {
-            let (choice, first, prepare) = (self.choice, self.first, self.prepare);
-            silence_panics();
-            let thread = thread::Builder::new().name(STARTER.into());
-            let open = move || {
-                let gpus = open_all(choice, first)?;
-                gpus.iter().for_each(prepare);
-                Ok(gpus)
-            };
-            *starting = thread.spawn(open).ok();
-        }
-    }
-
-    /// Tells that `images` are still to come for `workers`: `auto` then starts the GPUs once they would save enough
-    /// time on them all.
-    pub fn expect(&self, images: usize, workers: usize) {
-        let worth = worth_starting() * workers as f64 / images as f64;
-        self.worth.store(worth.to_bits(), Ordering::Relaxed);
-    }
-
-    /// Starts the GPUs if they would save enough time on the images to come, each with as much work as this one.
-    fn consider(&self, work: &Work) {
-        let (cpu, gpu) = estimate(work, 1, true);
-        if cpu - gpu > f64::from_bits(self.worth.load(Ordering::Relaxed)) {
-            self.start();
-        }
-    }
-
-    /// Whether a GPU can be used without waiting.
-    pub fn ready(&self) -> bool {
-        if self.gpus.get().is_none() {
-            let done = |starting: &Option<JoinHandle<_>>| {
-                starting.as_ref().is_some_and(JoinHandle::is_finished)
-            };
-            if !self.starting.lock().is_ok_and(|starting| done(&starting)) {
-                return false;
-            }
-        }
-        self.wait().is_ok()
-    }
-
-    /// The peaks of the first GPU, if it has been started.
-    pub fn peaks(&self) -> Peaks {
-        let opened = self.gpus.get().and_then(|gpus| gpus.as_ref().ok());
-        let first = opened.and_then(|gpus| gpus.first());
-        first.map(Gpu::peaks).unwrap_or_default()
-    }
-
-    fn wait(&self) -> Result<&[Gpu], &anyhow::Error> {
-        let gpus = self.gpus.get_or_init(|| {
-            self.start();
-            let starting = self.starting.lock().ok().and_then(|mut s| s.take());
-            let failed =
-                |why: &str| Err(anyhow!("the NVIDIA driver is broken: {why}").context(Unusable));
-            match starting.map(JoinHandle::join) {
-                None => failed("no thread could be started for it"),
-                Some(Ok(opened)) => opened,
-                Some(Err(panic)) => failed(panic.downcast_ref().map_or("?", String::as_str)),
-            }
-        });
-        gpus.as_deref()
-    }
-
-    /// Waits until the GPUs are started.
-    ///
-    /// # Errors
-    /// They cannot be used: an `Unusable`.
-    pub fn started(&self) -> Result<&[Gpu]> {
-        self.wait()
-            .map_err(|error| anyhow!("{:#}", error.root_cause()).context(Unusable))
-    }
-
-    /// A stream on a GPU: on the first one, or for a worker of a batch on the one with its index.
-    fn stream(&self, worker: Option<usize>, timeline: &mut Timeline) -> Result<Gpu> {
-        let gpus = self.started()?;
-        let gpu = &gpus[worker.unwrap_or(0) % gpus.len()];
-        if worker.is_none_or(|worker| worker == 0) {
-            let (start, time) = gpu.opened;
-            timeline.push(timing::START, start, time, 0, Limit::Host);
-        }
-        gpu.with_stream(worker.is_some())
-            .map_err(|error| error.context(Unusable))
-    }
-}
-
-/// The name of the thread that starts the GPUs.
-const STARTER: &str = "gpu";
-
-/// A library that lacks functions of the driver makes the binding panic; the panic is reported as
-/// an error.
-fn silence_panics() {
-    let others = panic::take_hook();
-    panic::set_hook(Box::new(move |info| {
-        if thread::current().name() != Some(STARTER) {
-            others(info);
-        }
-    }));
-}
-
-/// Opens the chosen GPU, which is the driver's `first`, or all GPUs that the driver sees.
-fn open_all(choice: Choice, first: usize) -> Result<Vec<Gpu>> {
-    if let Choice::Gpu(Some(_)) = choice {
-        return Ok(vec![Gpu::open(first)?]);
-    }
-    let first = Gpu::open(0)?;
-    // Other GPUs are optional; one that cannot be opened is not used.
-    let others = (1..Gpu::count()).filter_map(|ordinal| Gpu::open(ordinal).ok());
-    Ok([first].into_iter().chain(others).collect())
 }

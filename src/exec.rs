@@ -34,6 +34,7 @@ use anyhow::{Context, Result, bail};
 use on_gpu::measure_on_gpu;
 use pixels::Delivered;
 use std::slice;
+use std::time::Instant;
 
 /// An operation, and what it needs to know about one image.
 #[derive(Clone, Copy, Debug)]
@@ -72,8 +73,6 @@ pub struct Executor<'a> {
     devices: &'a Devices,
     /// The device that ran the last operation, and why it was chosen.
     pub device: String,
-    /// The bytes that the last operation had to move.
-    pub work: Work,
     /// The time that each stage took.
     pub timeline: Timeline,
     /// The image's place on the GPU that works on it.
@@ -86,7 +85,6 @@ impl<'a> Executor<'a> {
         Executor {
             devices,
             device: String::new(),
-            work: Work::default(),
             timeline,
             slot: None,
         }
@@ -100,11 +98,6 @@ impl<'a> Executor<'a> {
         on_gpu: bool,
         only_cpu: Option<&str>,
     ) -> Result<Option<&'a Gpu>> {
-        // What a GPU could have decoded is kept, for the estimate of the images to come.
-        self.work = Work {
-            decoded: self.work.decoded,
-            ..work
-        };
         if let Some(why) = only_cpu {
             self.device = self.devices.only_cpu(why)?;
             return Ok(None);
@@ -233,14 +226,19 @@ impl<'a> Executor<'a> {
         shape: &Shape,
         form: Form,
     ) -> Result<Option<&'a Gpu>> {
-        self.work.decoded = shape.bytes() as u64;
         let steps = ops.iter().map(|op| (*op, op.statistic()));
         let work = Work {
-            decoded: self.work.decoded,
+            decoded: shape.bytes() as u64,
+            rate: self.devices.rate(),
             ..work(steps, shape, form)
         };
         let gpu = self.devices.choose_decoder(&work, &mut self.timeline)?;
         Ok(gpu.filter(|gpu| self.enter(gpu)))
+    }
+
+    /// Takes the time into account that the host took for a page that a GPU could have decoded.
+    pub fn decoded_on_host(&self, shape: &Shape, since: Instant) {
+        self.devices.learn(shape.bytes(), since.elapsed());
     }
 
     /// Decodes a page on a GPU, where its pixels stay; or says why the host must decode it.

@@ -251,7 +251,6 @@ fn attempt(
         notes,
         damage: reader.damage(),
         device: executor.device,
-        work: executor.work,
         timeline: executor.timeline,
     })
 }

@@ -114,7 +114,6 @@ fn done() -> Done {
         notes: Vec::new(),
         damage: None,
         device: "CPU".into(),
-        work: Work::default(),
         timeline: Timeline::default(),
     }
 }

@@ -33,6 +33,9 @@ pub struct Workers {
     stopped: AtomicBool,
 }
 
+/// Workers before the last, of which the one more is no great part.
+const MANY: usize = 7;
+
 /// What a worker is to do next.
 #[derive(Debug)]
 pub enum Next<I> {
@@ -133,6 +136,11 @@ impl Workers {
                         let gpus = self.gpus();
                         self.work_as(worker, (threads, cores), &gpus, |resources| {
                             while !ended && Arc::ptr_eq(&gpus, &self.gpus()) {
+                                // The last of many leaves its core to the driver, which takes twice as long to start beside
+                                // as many busy threads as there are cores.
+                                if worker >= MANY && worker + 1 == threads {
+                                    gpus.wait_for_start();
+                                }
                                 match next(worker) {
                                     _ if self.stopped.load(Ordering::Relaxed) => ended = true,
                                     Next::End => ended = true,

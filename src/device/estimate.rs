@@ -12,8 +12,10 @@ pub struct Work {
     pub transferred: u64,
     /// Bytes of samples compressed to PNG, by the host or by the GPU.
     pub compressed: u64,
-    /// Bytes of samples decoded from PNG, by the host or by the GPU; 0 if only the host can.
+    /// Bytes of samples decoded from deflate data, by the host or by the GPU; 0 if only the host can.
     pub decoded: u64,
+    /// Bytes of samples a second that one core decoded of images before; 0 before any.
+    pub rate: f64,
 }
 
 impl Work {
@@ -61,9 +63,9 @@ const CPU_ALL: f64 = 60e9;
 const CPU_ENCODES: f64 = 0.8e9;
 const GPU_ENCODES: f64 = 3.5e9;
 
-/// Bytes of samples a second that one core decodes from PNG, and for which it reads the file and
-/// checks its chunks if a GPU decodes it.
-const CPU_DECODES: f64 = 0.8e9;
+/// Bytes of samples a second that one core decodes, of noise from OpenCV's PNGs (a third of that is usual of other writers), and
+/// for which it reads the file if a GPU decodes it.
+const CPU_DECODES: f64 = 0.5e9;
 const GPU_DECODES: f64 = 3.2e9;
 
 /// Estimated seconds of the passes on the CPU and on the GPU, including CUDA's start unless it has
@@ -73,7 +75,12 @@ pub fn estimate(work: &Work, cores: usize, started: bool) -> (f64, f64) {
     let decoded = work.decoded as f64 / cores as f64;
     let cpu = work.touched as f64 / (CPU_CORE * cores as f64).min(CPU_ALL)
         + compressed / CPU_ENCODES
-        + decoded / CPU_DECODES;
+        + decoded
+            / if work.rate > 0.0 {
+                work.rate
+            } else {
+                CPU_DECODES
+            };
     let start = if started { 0.0 } else { gpu_start() };
     let gpu = start
         + work.transferred as f64 / GPU_TRANSFER

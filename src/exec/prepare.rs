@@ -35,22 +35,14 @@ const MEMORY: usize = 1 << 30;
 
 /// Loads kernels, and has the driver's pool filled. What fails here fails again where it is needed, and is reported there.
 pub fn prepare(gpu: &Gpu) {
-    let t = std::time::Instant::now();
     for (file, names, form) in KERNELS {
         for name in names {
             let _ = gpu.kernel(file, name, form);
         }
     }
-    if std::env::var_os("GPUIMG_T").is_some() {
-        eprintln!("kernels {:?}", t.elapsed());
-    }
-    let t = std::time::Instant::now();
     if gpu.memory().is_ok_and(|(free, _)| free / 8 >= MEMORY) {
         let _ = gpu
             .with_stream(true)
             .and_then(|stream| stream.alloc(MEMORY));
-    }
-    if std::env::var_os("GPUIMG_T").is_some() {
-        eprintln!("memory {:?}", t.elapsed());
     }
 }

@@ -1,6 +1,5 @@
 //! What was done with an image: the numbers that were found, the sentences for the user, and the times.
 
-use crate::device::Work;
 use crate::image::Shape;
 use crate::image::number::Number;
 use crate::ops::histogram::Counts;
@@ -25,8 +24,6 @@ pub struct Done {
     pub damage: Option<String>,
     /// The device that processed the image, and why it was chosen.
     pub device: String,
-    /// The bytes that one page's operation had to move.
-    pub work: Work,
     /// The time that each stage took.
     pub timeline: Timeline,
 }

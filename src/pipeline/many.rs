@@ -8,7 +8,6 @@ use super::errors::{Sentences, unwritten};
 use super::page::PageProcessor;
 use super::stack::StackStatistics;
 use crate::codec::{Reader, Writer};
-use crate::device::Work;
 use crate::exec::Executor;
 use crate::files::{Source, Target};
 use crate::metadata::Diagnostics;
@@ -35,7 +34,6 @@ struct Passed<'t> {
     writer: Option<Writer<'t>>,
     timeline: Timeline,
     device: String,
-    work: Work,
     diagnostics: FileDiagnostics,
     found: Found,
     damage: Option<String>,
@@ -119,7 +117,6 @@ impl<'a> Many<'a> {
             writer: Some(writer),
             timeline,
             device: String::new(),
-            work: Work::default(),
             diagnostics: FileDiagnostics::new(None, pages.len()),
             found: Found::default(),
             damage: None,
@@ -162,7 +159,6 @@ impl<'a> Many<'a> {
             notes,
             damage: passed.damage,
             device: passed.device,
-            work: passed.work,
             timeline: passed.timeline,
         };
         Ok((length, done))
@@ -194,7 +190,7 @@ impl<'a> Many<'a> {
         let source = self.open(input)?;
         let reader = Reader::open(&source, &self.resources.reading);
         let mut executor = Executor::new(self.resources.devices, passed.timeline);
-        (executor.device, executor.work) = (passed.device, passed.work);
+        executor.device = passed.device;
         let mut processor = PageProcessor {
             sentences,
             output: Some((self.output, Some(self.target))),
@@ -217,7 +213,6 @@ impl<'a> Many<'a> {
             writer: processor.writer,
             timeline: processor.executor.timeline,
             device: processor.executor.device,
-            work: processor.executor.work,
             diagnostics: processor.diagnostics,
             found: processor.found,
         })

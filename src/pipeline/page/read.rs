@@ -23,6 +23,10 @@ pub fn page(
         return Ok(page);
     }
     let image = decode_on_host(processor)?;
+    if processor.reader.gives_packed() {
+        let shape = image.shape();
+        processor.executor.decoded_on_host(&shape, processor.since);
+    }
     let metadata = processor.reader.metadata(diagnostics);
     let mut metadata = metadata.with_context(|| processor.sentences.unread())?;
     metadata.check_maxval(image.samples());
