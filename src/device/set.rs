@@ -125,12 +125,14 @@ impl GpuSet {
 
     /// Waits until GPUs that are being started are ready, or have failed.
     pub fn wait_for_start(&self) {
-        if self
+        let busy = |thread: &JoinHandle<_>| !thread.is_finished();
+        let is_busy = |starting: &Option<JoinHandle<_>>| starting.as_ref().is_some_and(busy);
+        while self
             .starting
             .lock()
-            .is_ok_and(|starting| starting.is_some())
+            .is_ok_and(|starting| is_busy(&starting))
         {
-            let _ = self.wait();
+            thread::sleep(Duration::from_millis(1));
         }
     }
 
