@@ -243,6 +243,12 @@ impl Job<'_, '_> {
         self.gpu.fill_first(buffer, len, 0)
     }
 
+    /// Queues zeros for the bytes of a buffer from byte `from` on.
+    pub fn clear_from(&mut self, buffer: &Buffer, from: usize) -> Result<()> {
+        self.queued = true;
+        self.gpu.fill_part(buffer, from..buffer.len(), 0)
+    }
+
     /// Copies parts of buffers contiguously to the beginning of the image's memory, as far as they
     /// fit; returns the number of bytes used, and a copy of the parts from the first that does not
     /// fit on. Waits for all queued work.

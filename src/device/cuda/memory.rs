@@ -226,7 +226,13 @@ impl Gpu {
 
     /// As `fill`, of the first `len` bytes.
     pub fn fill_first(&self, buffer: &Buffer, len: usize, byte: u8) -> Result<()> {
-        let pointer = buffer.part(0, len)?;
+        self.fill_part(buffer, 0..len, byte)
+    }
+
+    /// As `fill`, of a range of bytes.
+    pub fn fill_part(&self, buffer: &Buffer, part: Range<usize>, byte: u8) -> Result<()> {
+        let len = part.len();
+        let pointer = buffer.part(part.start, len)?;
         bind(&self.context)?;
         // SAFETY: the buffer has as many bytes; it outlives the work, see its `drop`.
         unsafe { result::memset_d8_async(pointer, byte, len, self.stream.cu_stream()) }

@@ -15,7 +15,7 @@ const WINDOW: u32 = 16 << 10;
 /// Bytes behind those that are made that kernels may read.
 const SLACK: usize = 32;
 
-/// Writes what the symbols make; behind it lie some undefined bytes.
+/// Writes what the symbols make; behind it lie some zeros.
 pub fn write(
     streams: &Streams,
     stream: &Buffer,
@@ -31,6 +31,7 @@ pub fn write(
     } = counted;
     let total = inflated.bytes;
     let bytes = job.alloc(streams.bytes + SLACK)?;
+    job.clear_from(&bytes, streams.bytes)?;
     let buffer = Arg::Buffer;
     if !inflated.stored.is_empty() {
         let pieces = job.words(&inflated.stored)?;
