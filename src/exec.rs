@@ -226,6 +226,9 @@ impl<'a> Executor<'a> {
         shape: &Shape,
         form: Form,
     ) -> Result<Option<&'a Gpu>> {
+        if ops.iter().any(|op| op.not_on_gpu(shape).is_some()) {
+            return Ok(None);
+        }
         let steps = ops.iter().map(|op| (*op, op.statistic()));
         let work = Work {
             decoded: shape.bytes() as u64,
