@@ -14,7 +14,7 @@ pub use bit_writer::BitWriter;
 pub use block::{flush, stored};
 pub use matches::Matcher;
 
-use quick::QuickMatcher;
+pub(super) use quick::QuickMatcher;
 
 /// The compressor that works at gigabytes a second: runs of zeros and Huffman codes, and matches
 /// where a sample of the bytes says that these make the data smaller by a quarter.

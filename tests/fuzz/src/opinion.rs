@@ -157,6 +157,32 @@ pub fn tiff(file: &[u8], depth: Depth) -> Option<((usize, usize), Vec<u8>)> {
     Some(((width as usize, height as usize), bytes))
 }
 
+/// The most bytes of image that a byte of a TIFF file can make, for samples of a depth in memory. None where chunks that are absent may
+/// make any number, or the tiff crate cannot tell.
+pub fn expansion_of_tiff(file: &[u8], depth: Depth) -> Option<usize> {
+    use tiff::decoder::Decoder;
+    use tiff::tags::Tag;
+    let mut decoder = Decoder::new(Cursor::new(file)).ok()?;
+    let mut values = |tag| decoder.find_tag_unsigned_vec::<u64>(tag).ok();
+    for counts in [Tag::StripByteCounts, Tag::TileByteCounts] {
+        if values(counts)?.is_some_and(|counts| counts.contains(&0)) {
+            return None;
+        }
+    }
+    let mut first = |tag| values(tag).map(|values| values?.first().copied());
+    let packed = match first(Tag::Compression)?.unwrap_or(1) {
+        1 => 1,
+        5 => 4096 * 8 / 12,
+        8 | 32946 => 1032,
+        32773 => 64,
+        50000 => 32768,
+        _ => return None,
+    };
+    let bits = first(Tag::BitsPerSample)?.unwrap_or(1).max(1);
+    let colours = if first(Tag::PhotometricInterpretation)? == Some(3) { 3 } else { 1 };
+    Some(packed * (depth.bits() as usize).div_ceil(bits as usize) * colours)
+}
+
 /// A PNM as the image crate reads it, which stretches samples to the whole of 8 or 16 bits.
 pub fn pnm(file: &[u8]) -> Option<Image> {
     use image::DynamicImage::*;

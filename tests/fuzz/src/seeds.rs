@@ -2,6 +2,7 @@
 //! `FUZZ_SEEDS` names, if it is set, and leaves.
 
 mod formats;
+mod layouts;
 mod runs;
 
 pub use formats::{of_formats, of_raw};
@@ -167,6 +168,7 @@ pub fn of_tiff() -> Vec<Vec<u8>> {
             }
         }
     }
+    all.extend(layouts::of_layouts());
     all
 }
 

@@ -28,6 +28,9 @@ fuzz_target!(init: seeds::write(seeds::of_tiff), |file: &[u8]| {
     if mutate_tiff::repeats_tags(file) || mutate_tiff::has_unknown_kinds(file) {
         return;
     }
+    if let Some(expansion) = opinion::expansion_of_tiff(file, image.shape().depth) {
+        opinion::bounded(&image, file, expansion);
+    }
     let shape = image.shape();
     if let Some((size, bytes)) = opinion::tiff(file, shape.depth) {
         assert_eq!(size, (shape.width, shape.height));
