@@ -204,16 +204,17 @@ impl Bound for Symmetry {
     }
 }
 
-/// Thread blocks for an image: one for each tile, or one for each 8 KiB of a row. The kernels
+/// Thread blocks for an image: one for each tile of the smallest size, or one for each 8 KiB of a row. The kernels
 /// stride over the rest, so any number gives the right result.
 pub(crate) fn grid(width: usize, height: usize, pixel: usize, transposed: bool) -> u32 {
     let blocks = if transposed {
         let (wide, high) = match pixel {
-            1 => (128, 256),
-            2 => (128, 128),
-            3 => (128, 64),
-            8 => (32, 64),
-            _ => (64, 64),
+            1 => (124, 224),
+            2 => (126, 112),
+            3 => (124, 64),
+            4 => (64, 64),
+            6 => (62, 64),
+            _ => (32, 64),
         };
         width.div_ceil(wide) * (height + 32).div_ceil(high)
     } else {
