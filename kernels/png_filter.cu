@@ -120,6 +120,36 @@ static __device__ __forceinline__ u32 four_bytes(const u8 *at) {
     return at[0] | at[1] << 8 | at[2] << 16 | (u32)at[3] << 24;
 }
 
+// Whether strings of the middle come again at a distance: `come_again` of src/deflate/compress/quick.rs. For all threads
+// of a block; `keys` holds MOST_PLACES.
+constexpr u32 MOST_PLACES = 512;
+static __device__ bool come_again(const u8 *bytes, u32 len, u32 *keys) {
+    constexpr u32 STRETCH = 16 << 10, BUCKETS = 2048, FEWEST = 32;
+    if (len < STRETCH) return false;
+    const u8 *middle = bytes + (len - STRETCH) / 2;
+    __shared__ u32 places, equal;
+    if (threadIdx.x == 0) places = 0, equal = 0;
+    __syncthreads();
+    for (u32 i = threadIdx.x; i <= STRETCH - 8; i += BLOCK) {
+        const u32 hash = four_bytes(middle + i) * 0x9e3779b1u;
+        if (hash < 0x3fu << 26) continue;
+        const u32 at = atomicAdd(&places, 1);
+        if (at < MOST_PLACES) keys[at] = (hash >> 15) % BUCKETS * STRETCH + i;
+    }
+    __syncthreads();
+    const u32 count = places;
+    if (count > MOST_PLACES || count < FEWEST) return count > MOST_PLACES;
+    for (u32 i = count + threadIdx.x; i < MOST_PLACES; i += BLOCK) keys[i] = ALL;
+    sort<MOST_PLACES>(keys); // by bucket, and by place in a bucket
+    for (u32 i = 1 + threadIdx.x; i < count; i += BLOCK) {
+        const u8 *a = middle + keys[i - 1] % STRETCH, *b = middle + keys[i] % STRETCH;
+        const bool bucket = keys[i - 1] / STRETCH == keys[i] / STRETCH;
+        if (bucket && four_bytes(a) == four_bytes(b) && four_bytes(a + 4) == four_bytes(b + 4)) atomicAdd(&equal, 1);
+    }
+    __syncthreads();
+    return 4 * equal >= count;
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_estimate(u32 row, u32 height, u32 rows, const u8 *filtered, u64 stride, Segment *segments) {
     constexpr u32 WINDOWS = 8, SAMPLE = 512, STRINGS = SAMPLE - 3, ALL_STRINGS = WINDOWS * STRINGS, SORTED = 4096;
@@ -142,11 +172,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         count++;
         if (i > 0 && keys[i - 1] >> 12 == key >> 12) repeated += string(keys[i - 1] & 0xfff) == four;
     }
-    __shared__ u32 parts[WARPS];
+    __shared__ u32 parts[WARPS], both;
     // Both fit into 16 bits.
-    const u32 both = reduce_block(count | repeated << 16, parts, 0u, [](u32 a, u32 b) { return a + b; });
-    if (threadIdx.x == 0) {
-        count = both & 0xffff, repeated = both >> 16;
-        segments[blockIdx.x].matches = count >= 64 && (4 * count < ALL_STRINGS || 2 * repeated >= count);
-    }
+    const u32 sum = reduce_block(count | repeated << 16, parts, 0u, [](u32 a, u32 b) { return a + b; });
+    if (threadIdx.x == 0) both = sum;
+    __syncthreads();
+    count = both & 0xffff, repeated = both >> 16;
+    const bool near = 4 * count < ALL_STRINGS || 2 * repeated >= count;
+    const bool matches = count >= 64 && (near || come_again(bytes, segment.len, keys));
+    if (threadIdx.x == 0) segments[blockIdx.x].matches = matches;
 }

@@ -1,6 +1,6 @@
 //! What a GPU makes of an image is the file that the CPU writes, byte for byte.
 
-use crate::png_encode::{KINDS, encoded, image};
+use crate::png_encode::{KINDS, encoded, image, tiled};
 use crate::support::{SIZES, gpu};
 use gpuimg::codec::png::Mode;
 use gpuimg::device::cuda::Gpu;
@@ -97,6 +97,19 @@ fn many_segments() {
                 compare(gpu, &image(kind, width, height, channels, depth), kind);
             }
         }
+    }
+}
+
+/// What comes again at a distance, which the CPU and the GPU count alike: near enough, at the edge, and too far away.
+#[test]
+fn tiles_of_every_width() {
+    let widths = [
+        2, 3, 17, 100, 500, 1000, 2000, 3000, 4000, 5000, 5500, 6000, 6500, 7000, 8000,
+    ];
+    let Some(gpu) = gpu(widths.len()) else { return };
+    for wide in widths {
+        let image = grey(8100, 150, |i| tiled(i % 8100, i / 8100, wide));
+        compare(gpu, &image, &format!("tiles of {wide}"));
     }
 }
 
