@@ -35,6 +35,9 @@ use unfilter::{Layout, Rows};
 /// Bytes of image from which on a second thread saves more time than its start takes.
 const WORTH_A_THREAD: usize = 1 << 20;
 
+/// Threads from which on the one that joins what the others inflate has too much to do to undo the filters as well.
+const MANY: usize = 4;
+
 /// The fewest rows that are unfiltered together: a multiple of every group of `unfilter_simd`.
 const BAND: usize = 16;
 
@@ -179,9 +182,15 @@ impl Decoder for PngDecoder<'_> {
         if parallel::is_worth(source.len(), total, threads) {
             let data = prelude.image_data(source)?;
             let mut rows = Rows::new(samples.as_bytes_mut(), layout);
+            let read = rayon::in_place_scope(|scope| {
+                parallel::each(data, total, threads, |bytes| match threads < MANY {
+                    true => rows.push(bytes),
+                    false => rows
+                        .push_apart(bytes, &mut |mut rows| scope.spawn(move |_| rows.unfilter())),
+                })
+            });
             // An error here may be the file's, or a limit of this method: the serial decoder
             // decides.
-            let read = parallel::each(data, total, threads, |bytes| rows.push(bytes));
             if read.and_then(|mut data| data.finish()).is_ok() {
                 return Ok(Image::new(shape, samples));
             }

@@ -40,6 +40,10 @@ impl Layout {
     }
 }
 
+/// Bytes of the rows that `Rows::push_apart` hands on together, at least, and those that it leaves filtered, at most.
+const GROUP: usize = 512 << 10;
+const MOST: usize = 4 * GROUP;
+
 /// The rows of an image, or of a part of it, which are filled with scanlines piece by piece.
 pub struct Rows<'a> {
     image: &'a mut [u8],
@@ -50,6 +54,8 @@ pub struct Rows<'a> {
     column: usize,
     /// Rows that are finished.
     done: usize,
+    /// Rows that were handed on, and are no longer in `image`.
+    handed: usize,
 }
 
 impl<'a> Rows<'a> {
@@ -61,18 +67,44 @@ impl<'a> Rows<'a> {
             filters: Vec::new(),
             column: 0,
             done: 0,
+            handed: 0,
         }
     }
 
     /// Consumes the next bytes of the scanlines; they must not exceed `image`.
-    pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.fill(bytes, None)?;
+        self.unfilter();
+        Ok(())
+    }
+
+    /// As `push`, but hands rows to `hand` that another thread can `unfilter`: where a row does not need the one above
+    /// it, those before it are whole.
+    pub fn push_apart(&mut self, bytes: &[u8], hand: &mut dyn FnMut(Rows<'a>)) -> Result<()> {
+        self.fill(bytes, Some(hand))?;
+        let filled = (self.done + self.filters.len()) * self.layout.row;
+        let at_end = filled == self.image.len() && self.column == 0;
+        if at_end || self.filters.len() * self.layout.row > MOST {
+            self.unfilter();
+        }
+        Ok(())
+    }
+
+    /// Copies the next bytes of the scanlines to their rows.
+    fn fill(&mut self, mut bytes: &[u8], mut hand: Option<&mut dyn FnMut(Rows<'a>)>) -> Result<()> {
         while let Some(&first) = bytes.first() {
             if self.column == 0 {
                 ensure!(
                     first <= PAETH,
                     "unknown filter type {first} in row {}",
-                    self.done + self.filters.len()
+                    self.handed + self.done + self.filters.len()
                 );
+                if let Some(hand) = &mut hand
+                    && first <= SUB
+                    && self.filters.len() * self.layout.row >= GROUP
+                {
+                    hand(self.cut());
+                }
                 self.filters.push(first);
                 bytes = &bytes[1..];
                 self.column = 1;
@@ -84,12 +116,29 @@ impl<'a> Rows<'a> {
             self.column = (self.column + piece.len()) % (self.layout.row + 1);
             bytes = rest;
         }
-        self.unfilter();
         Ok(())
     }
 
-    /// Unfilters the complete rows, but holds back a few so that the next call finds a full group.
-    fn unfilter(&mut self) {
+    /// Cuts off all rows, which are complete. The next one must not need the row above it.
+    fn cut(&mut self) -> Rows<'a> {
+        let rows = self.done + self.filters.len();
+        let (image, rest) = std::mem::take(&mut self.image).split_at_mut(rows * self.layout.row);
+        let cut = Rows {
+            image,
+            layout: self.layout,
+            filters: std::mem::take(&mut self.filters),
+            column: 0,
+            done: self.done,
+            handed: self.handed,
+        };
+        self.image = rest;
+        self.done = 0;
+        self.handed += rows;
+        cut
+    }
+
+    /// Unfilters the complete rows, but holds back a few, if more are to come, so that the next call finds a full group.
+    pub fn unfilter(&mut self) {
         let complete = self.filters.len() - usize::from(self.column > 0);
         let at_end = (self.done + complete) * self.layout.row == self.image.len();
         let group = unfilter_simd::rows_at_once(self.layout.step);
@@ -174,4 +223,53 @@ fn unfilter_pixels<const STEP: usize>(filter: u8, above: &[u8], row: &mut [u8]) 
     let (rest, _) = rest.as_chunks_mut::<STEP>();
     let (above, _) = above.as_chunks::<STEP>();
     unfilter_from(left, [0; STEP], filter, above, rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Depth;
+    use anyhow::Result;
+
+    /// Rows that are handed on, in whatever order they are unfiltered, become what they become in one piece; where every
+    /// row needs the one above it, none are.
+    #[test]
+    fn rows_handed_on_are_those_of_one_piece() -> Result<()> {
+        let shape = Shape {
+            width: 701,
+            height: 2900,
+            channels: 1,
+            depth: Depth::Sixteen,
+        };
+        let layout = Layout::of(&shape);
+        let mut state = 1u32;
+        let mut random = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 16
+        };
+        for (filters, most_handed) in [(0..5, 7), (1..2, 7), (2..5, 0)] {
+            let mut scanlines = Vec::new();
+            for _ in 0..shape.height {
+                scanlines.push(filters.start + (random() % filters.len() as u32) as u8);
+                scanlines.extend((0..layout.row).map(|_| random() as u8));
+            }
+            let size = shape.height * layout.row;
+            let (mut whole, mut apart) = (vec![0; size], vec![0xa5; size]);
+            Rows::new(&mut whole, layout).push(&scanlines)?;
+            let mut handed = Vec::new();
+            let mut rows = Rows::new(&mut apart, layout);
+            let mut rest = &scanlines[..];
+            while !rest.is_empty() {
+                let (piece, later) = rest.split_at(rest.len().min(random() as usize * 4));
+                rows.push_apart(piece, &mut |rows| handed.push(rows))?;
+                rest = later;
+            }
+            assert_eq!(handed.len(), most_handed, "{filters:?}");
+            for mut rows in handed.into_iter().rev() {
+                rows.unfilter();
+            }
+            assert!(apart == whole, "{filters:?}");
+        }
+        Ok(())
+    }
 }
