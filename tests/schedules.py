@@ -65,15 +65,15 @@ PLANTED = [
         "a part is taken before there are buffers for it",
         "src/deflate/inflate/parallel.rs",
         "let waiting = idle.lock().map_err(poisoned)?;",
-        """let mut early = parts.lock().map_err(poisoned)?.take()?;
+        """let mut early = parts.lock().map_err(poisoned)?.take(&mut PartBuffers::default())?;
         let waiting = idle.lock().map_err(poisoned)?;""",
         "deflate::inflate::parallel::schedules::parts_are_joined_in_order",
     ),
     (
         "(the same)",
         "src/deflate/inflate/parallel.rs",
-        "match parts.lock().map_err(poisoned)?.take()? {",
-        "match early.take().map_or_else(|| parts.lock().map_err(poisoned)?.take(), |job| Ok(Some(job)))? {",
+        "match parts.lock().map_err(poisoned)?.take(&mut buffers)? {",
+        "match early.take().map_or_else(|| parts.lock().map_err(poisoned)?.take(&mut buffers), |job| Ok(Some(job)))? {",
         "deflate::inflate::parallel::schedules::parts_are_joined_in_order",
     ),
     (

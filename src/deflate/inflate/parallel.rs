@@ -75,7 +75,7 @@ pub fn each<I: Input + Send>(
         index: 0,
         next: None,
     };
-    parts.next = parts.read()?;
+    parts.next = parts.read(Vec::new())?;
     let head = parts.next.as_ref().and_then(|part| part.first_chunk());
     ensure!(head.is_some_and(is_zlib), "not a zlib stream");
     let parts = Mutex::new(parts);
@@ -134,8 +134,10 @@ struct Parts<I> {
 }
 
 impl<I: Input> Parts<I> {
-    fn read(&mut self) -> Result<Option<Arc<Vec<u8>>>> {
-        let mut part = Vec::with_capacity(PART);
+    /// Reads the next part, into memory that is used again.
+    fn read(&mut self, mut part: Vec<u8>) -> Result<Option<Arc<Vec<u8>>>> {
+        part.clear();
+        part.reserve_exact(PART);
         while part.len() < PART {
             let bytes = self.data.peek()?;
             let bytes = &bytes[..bytes.len().min(PART - part.len())];
@@ -149,11 +151,11 @@ impl<I: Input> Parts<I> {
         Ok((!part.is_empty()).then(|| Arc::new(part)))
     }
 
-    fn take(&mut self) -> Result<Option<PartInput>> {
+    fn take(&mut self, buffers: &mut PartBuffers) -> Result<Option<PartInput>> {
         let Some(part) = self.next.take() else {
             return Ok(None);
         };
-        self.next = self.read()?;
+        self.next = self.read(std::mem::take(&mut buffers.input))?;
         let job = PartInput {
             index: self.index,
             part,
@@ -184,8 +186,8 @@ fn work(
         // Buffers are taken before the part, so that the part that is needed next always has some.
         // The second are not waited for: they may come only when the first part is done.
         let mut free = waiting.recv().ok();
-        while let Some(buffers) = free {
-            match parts.lock().map_err(poisoned)?.take()? {
+        while let Some(mut buffers) = free {
+            match parts.lock().map_err(poisoned)?.take(&mut buffers)? {
                 Some(job) => jobs.push((job, buffers)),
                 None => break,
             }
@@ -282,7 +284,7 @@ impl<F: FnMut(&[u8]) -> Result<()>> Join<F> {
             }
             // A block of the part before covers all of this one.
             _ if self.at >= job.end() => {
-                let _ = self.give.send(buffers);
+                self.give_back(job, buffers);
                 return Ok(false);
             }
             _ => {
@@ -296,13 +298,23 @@ impl<F: FnMut(&[u8]) -> Result<()>> Join<F> {
                     .hand_on(|bytes| out.hand_on(bytes, simd_adler32::adler32(&bytes)))?
             }
         };
-        let _ = self.give.send(buffers);
+        self.give_back(job, buffers);
         self.at = part.end;
         if let Some(stated) = part.stated {
+            let out = &self.out;
             ensure!(out.made == out.total, "the image data are too short");
             ensure!(out.adler == stated, "wrong Adler-32");
         }
         Ok(part.stated.is_some())
+    }
+}
+
+impl<F> Join<F> {
+    /// Gives a worker the memory of a part that is done. The part before is done, too, so that nobody else has this one.
+    fn give_back(&self, job: PartInput, mut buffers: PartBuffers) {
+        buffers.input = Arc::into_inner(job.part).unwrap_or_default();
+        // The workers may have ended.
+        let _ = self.give.send(buffers);
     }
 }
 

@@ -54,6 +54,8 @@ pub struct PartBuffers {
     marked: Vec<u16>,
     /// Behind 32 KiB of bytes that matches refer to: plain bytes.
     plain: Vec<u8>,
+    /// Memory for compressed bytes.
+    pub input: Vec<u8>,
 }
 
 impl PartBuffers {
