@@ -8,11 +8,13 @@ mod matches;
 mod prices;
 mod put_simd;
 mod quick;
+mod repeats;
 mod token;
 
 pub use bit_writer::BitWriter;
 pub use block::{flush, stored};
 pub use matches::Matcher;
+pub use repeats::repeats;
 
 pub(super) use quick::QuickMatcher;
 

@@ -15,8 +15,8 @@
 //! 1951 §3.2.4), which in the last segment is marked as the final block. `Mode::Fast`: filters by
 //! `filter::choose`; the filtered bytes of a segment go through `Fast::compress` of
 //! `deflate::compress`. These two functions define the rest of the bytes. `Mode::Small`: filters by
-//! `sample::filling`, blocks by `Matcher`, or as `Mode::Fast` where that is shorter. `Mode::Store`: filter
-//! None, stored blocks of 65535 bytes.
+//! `sample::filling`, blocks by `Matcher`; or as `Mode::Fast` where that is shorter, or where neither its filtered
+//! bytes nor those of the filter None have `repeats`. `Mode::Store`: filter None, stored blocks of 65535 bytes.
 
 mod file;
 mod filter;
@@ -27,7 +27,7 @@ pub(super) use file::{File, Frame};
 use crate::codec::Encoder;
 use crate::codec::deflated::{Deflated, Layout};
 use crate::codec::format::Bands;
-use crate::deflate::compress::{BitWriter, Fast, Matcher, flush, stored};
+use crate::deflate::compress::{BitWriter, Fast, Matcher, flush, repeats, stored};
 use crate::deflate::zlib;
 use crate::files::Target;
 use crate::image::{Image, Shape};
@@ -180,22 +180,7 @@ impl Piece {
         let filtered = &mut memory[..self.raw];
         match mode {
             Mode::Fast => self.fast(rows, segment, filtered),
-            Mode::Small => {
-                let filling = sample::filling(rows, segment.clone(), &mut self.matcher);
-                rows.fill_by(filling, segment.start, filtered);
-                self.matcher.compress(filtered, &mut self.out);
-                flush(self.last, &mut self.out);
-                self.adler = simd_adler32::adler32(&&*filtered);
-                // Few matches can be smaller: for values that are all multiples of 16, say, whose pattern
-                // a filter for each row disturbs.
-                let (small, adler) = (self.out.split_off(self.start), self.adler);
-                self.fast(rows, segment, filtered);
-                if small.len() <= self.out.len() - self.start {
-                    self.out.split_off(self.start);
-                    self.out.extend(&small);
-                    self.adler = adler;
-                }
-            }
+            Mode::Small => self.small(rows, segment, filtered),
             Mode::Store => {
                 rows.fill(segment.start, Filter::None, Filter::None, filtered);
                 stored(filtered, &mut self.out);
@@ -204,6 +189,32 @@ impl Piece {
             }
         }
         self.filtered = memory;
+    }
+
+    /// Filters and compresses rows in `Mode::Small`, if there are matches to be found.
+    fn small(&mut self, rows: &Rows, segment: Range<usize>, filtered: &mut [u8]) {
+        self.fast(rows, segment.clone(), filtered);
+        let mut matched = repeats(filtered);
+        if !matched {
+            rows.fill(segment.start, Filter::None, Filter::None, filtered);
+            matched = repeats(filtered);
+        }
+        if !matched {
+            return;
+        }
+        let (fast, adler) = (self.out.split_off(self.start), self.adler);
+        let filling = sample::filling(rows, segment.clone(), &mut self.matcher);
+        rows.fill_by(filling, segment.start, filtered);
+        self.matcher.compress(filtered, &mut self.out);
+        flush(self.last, &mut self.out);
+        self.adler = simd_adler32::adler32(&&*filtered);
+        // Few matches can be longer: for values that are all multiples of 16, say, whose pattern a filter for each row
+        // disturbs.
+        if fast.len() < self.out.len() - self.start {
+            self.out.split_off(self.start);
+            self.out.extend(&fast);
+            self.adler = adler;
+        }
     }
 
     /// Filters and compresses rows in `Mode::Fast`.
