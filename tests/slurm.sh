@@ -18,9 +18,12 @@ fi
 
 work=$(mktemp -d)
 stop() {
-    pkill -F "$work/ctld.pid" 2> /dev/null || true
-    for node in n1 n2; do pkill -F "$work/$node.pid" 2> /dev/null || true; done
-    [[ -z ${munge:-} ]] || kill "$munge" 2> /dev/null || true
+    local pids
+    pids=$(cat "$work"/{ctld,n1,n2}.pid 2> /dev/null) || true
+    # shellcheck disable=SC2086 # One word for each.
+    kill $pids ${munge:-} 2> /dev/null || true
+    # They write their state as they end, into the folder that is to go.
+    for pid in $pids ${munge:-}; do timeout 30 tail --pid="$pid" -f /dev/null || kill -9 "$pid" || true; done
     rm -rf "$work"
 }
 trap stop EXIT
