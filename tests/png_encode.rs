@@ -381,6 +381,45 @@ fn sizes_are_what_entropy_allows() {
     assert!(ratio(&zero, Mode::Small) < 0.002);
 }
 
+/// Parts of a segment are searched by themselves: what comes again in the next part is found there too, at every part's
+/// beginning and across it, on any number of threads.
+#[test]
+fn matches_reach_into_the_part_before() {
+    for depth in [Depth::Eight, Depth::Sixteen] {
+        let mut state = 5;
+        let tile: Vec<u8> = (0..29_000).map(|_| random(&mut state) as u8).collect();
+        let (width, height) = (999, 1000 / depth.bytes());
+        let shape = Shape {
+            width,
+            height,
+            channels: 1,
+            depth,
+        };
+        let bytes: Vec<u8> = (0..shape.bytes()).map(|at| tile[at % tile.len()]).collect();
+        let samples = match depth {
+            Depth::Eight => bytes.into(),
+            _ => Samples::from(
+                bytes
+                    .as_chunks::<2>()
+                    .0
+                    .iter()
+                    .map(|&two| u16::from_le_bytes(two))
+                    .collect::<Vec<u16>>(),
+            ),
+        };
+        let image = Image::new(shape, samples);
+        let made = [1, 2, 5].map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            pool.unwrap().install(|| encoded(&image, Mode::Small))
+        });
+        assert!(made[0] == made[1] && made[0] == made[2], "{depth:?}");
+        check(&image, &made[0], "parts");
+        // The tile once, and a match of 258 bytes costs less than three. Four parts by themselves: the tile four times.
+        let most = 29_000 + 3 * shape.bytes() / 258 + 8_000;
+        assert!(made[0].len() < most, "{depth:?}: {}", made[0].len());
+    }
+}
+
 /// Copies of all lengths from all distances, among literals that no filter makes smaller.
 #[test]
 fn small_codes_every_length_and_distance() {

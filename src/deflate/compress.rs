@@ -5,6 +5,7 @@ mod block;
 mod dynamic_header;
 mod huffman;
 mod matches;
+mod places;
 mod prices;
 mod put_simd;
 mod quick;
@@ -13,7 +14,7 @@ mod token;
 
 pub use bit_writer::BitWriter;
 pub use block::{flush, stored};
-pub use matches::Matcher;
+pub use matches::{Matcher, Shortest};
 pub use repeats::repeats;
 
 pub(super) use quick::QuickMatcher;
@@ -26,9 +27,14 @@ pub struct Fast {
 }
 
 impl Fast {
+    /// Whether it searches these bytes for matches.
+    pub fn searches(&mut self, bytes: &[u8]) -> bool {
+        self.quick.pays(bytes)
+    }
+
     /// Appends `bytes` in blocks, none of them the last of the stream.
     pub fn compress(&mut self, bytes: &[u8], out: &mut BitWriter) {
-        if self.quick.pays(bytes) {
+        if self.searches(bytes) {
             self.quick.compress(bytes, out);
         } else {
             block::fast_all(bytes, out);

@@ -1,6 +1,6 @@
 //! What is compressed here comes back, in pieces of any size and by every decoder, on data that are small enough for Miri.
 
-use super::compress::{BitWriter, Fast, Matcher, QuickMatcher, flush, stored};
+use super::compress::{BitWriter, Fast, Matcher, QuickMatcher, Shortest, flush, stored};
 use super::inflate::parallel::{self, Input};
 use super::inflate::{Inflater, Step, Stream, read_both};
 use super::zlib;
@@ -34,9 +34,10 @@ fn texts() -> Vec<Vec<u8>> {
 /// How to make deflate blocks of a text.
 type Method = fn(&[u8], &mut BitWriter);
 
-const METHODS: [Method; 4] = [
+const METHODS: [Method; 5] = [
     |text, out| Fast::default().compress(text, out),
-    |text, out| Matcher::default().compress(text, out),
+    |text, out| Matcher::default().compress(text, 0..text.len(), Shortest::Four, out),
+    |text, out| Matcher::default().compress(text, 0..text.len(), Shortest::Six, out),
     |text, out| QuickMatcher::default().compress(text, out),
     stored,
 ];

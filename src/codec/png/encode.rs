@@ -14,26 +14,27 @@
 //! matches stay inside, and it begins and ends at a byte. It ends with an empty stored block (RFC
 //! 1951 §3.2.4), which in the last segment is marked as the final block. `Mode::Fast`: filters by
 //! `filter::choose`; the filtered bytes of a segment go through `Fast::compress` of
-//! `deflate::compress`. These two functions define the rest of the bytes. `Mode::Small`: filters by
-//! `sample::filling`, blocks by `Matcher`; or as `Mode::Fast` where that is shorter, or where neither its filtered
-//! bytes nor those of the filter None have `repeats`. `Mode::Store`: filter None, stored blocks of 65535 bytes.
+//! `deflate::compress`. These two functions define the rest of the bytes. `Mode::Small`: filters and blocks by `Small`;
+//! as `Mode::Fast` where that searches for no matches and makes less, or where neither its filtered bytes nor those of
+//! the filter None have `repeats`. `Mode::Store`: filter None, stored blocks of 65535 bytes.
 
 mod file;
 mod filter;
-mod sample;
+mod small;
 
 pub(super) use file::{File, Frame};
 
 use crate::codec::Encoder;
 use crate::codec::deflated::{Deflated, Layout};
 use crate::codec::format::Bands;
-use crate::deflate::compress::{BitWriter, Fast, Matcher, flush, repeats, stored};
+use crate::deflate::compress::{BitWriter, Fast, flush, repeats, stored};
 use crate::deflate::zlib;
 use crate::files::Target;
 use crate::image::{Image, Shape};
 use crate::metadata::Metadata;
 use anyhow::{Context, Result};
 use filter::{Filter, Rows};
+use small::Small;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -129,7 +130,7 @@ impl Encoder for PngEncoder<'_> {
 pub(super) struct Piece {
     out: BitWriter,
     filtered: Vec<u8>,
-    matcher: Matcher,
+    small: Small,
     fast: Fast,
     /// Offsets in `out` of the chunk and of the deflate data.
     at: usize,
@@ -193,27 +194,32 @@ impl Piece {
 
     /// Filters and compresses rows in `Mode::Small`, if there are matches to be found.
     fn small(&mut self, rows: &Rows, segment: Range<usize>, filtered: &mut [u8]) {
-        self.fast(rows, segment.clone(), filtered);
-        let mut matched = repeats(filtered);
-        if !matched {
-            rows.fill(segment.start, Filter::None, Filter::None, filtered);
-            matched = repeats(filtered);
+        let (first, others) = filter::choose(rows, segment.clone());
+        let fillings = [(first, others), (Filter::None, Filter::None)];
+        let found = fillings.iter().any(|&(first, others)| {
+            rows.fill(segment.start, first, others, filtered);
+            repeats(filtered)
+        });
+        if !found {
+            return self.fast(rows, segment, filtered);
         }
-        if !matched {
-            return;
-        }
-        let (fast, adler) = (self.out.split_off(self.start), self.adler);
-        let filling = sample::filling(rows, segment.clone(), &mut self.matcher);
-        rows.fill_by(filling, segment.start, filtered);
-        self.matcher.compress(filtered, &mut self.out);
+        self.small
+            .compress(rows, segment.clone(), filtered, &mut self.out);
         flush(self.last, &mut self.out);
         self.adler = simd_adler32::adler32(&&*filtered);
-        // Few matches can be longer: for values that are all multiples of 16, say, whose pattern a filter for each row
-        // disturbs.
-        if fast.len() < self.out.len() - self.start {
+        // Few matches can be longer than none: for values that are all multiples of 16, say, whose pattern a filter for
+        // each row disturbs.
+        rows.fill(segment.start, first, others, filtered);
+        if self.fast.searches(filtered) {
+            return;
+        }
+        let small = self.out.split_off(self.start);
+        self.deflate(filtered);
+        if small.len() <= self.out.len() - self.start {
             self.out.split_off(self.start);
-            self.out.extend(&fast);
-            self.adler = adler;
+            self.out.extend(&small);
+        } else {
+            self.adler = simd_adler32::adler32(&&*filtered);
         }
     }
 

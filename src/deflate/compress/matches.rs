@@ -1,11 +1,13 @@
-//! LZ77 with hash chains: a match is taken where it saves bits against literals, at the prices that
+//! LZ77: a match is taken where it saves bits against literals, at the prices that
 //! the codes of the block before had.
 
 use super::bit_writer::BitWriter;
 use super::block;
+use super::places::{Key, Places};
 use super::prices::Prices;
 use super::token::{LONGEST, Token};
 use crate::deflate::WINDOW;
+use std::ops::Range;
 
 /// Bytes that a block covers; its last match may reach past it. Few where Miri runs, or thousands of
 /// schedules, as in `inflate::part`.
@@ -14,32 +16,31 @@ pub const BLOCK: usize = match cfg!(any(miri, all(test, feature = "schedules")))
     false => 64 << 10,
 };
 
-/// Log2 of the number of chains. A chain has the places whose 4 bytes have the same hash.
-const HASH_BITS: u32 = 15;
-
-/// Places of a chain that are tried: with 16 smooth images get 2 % larger, with 32 the time grows by a
-/// tenth.
-const TRIES: usize = 24;
-
 /// Bytes that are parsed twice, the first time to learn prices.
 const LEARNT: usize = match BLOCK {
     ..16384 => BLOCK,
     _ => 16 << 10,
 };
 
-/// Bytes of the shortest match that is found: those of a hash.
-const SHORTEST_FOUND: usize = 4;
-
 /// A match of this many bytes is taken without a search for a better one.
 const ENOUGH: usize = 96;
+
+/// In a match strings come again after every `distance` bytes: of its places only the last are remembered, those of the
+/// last `distance` bytes and of this many before.
+const LAST: usize = 64;
+
+/// Bytes of the shortest matches. Those of four bytes are seldom shorter than their bytes' codes, though they seem so when
+/// they are chosen: without them images of 16 bits get 1 to 4 % smaller, and screenshots of 8 bits 5 % larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortest {
+    Four,
+    Six,
+}
 
 /// The search for matches; its memory is kept from one segment to the next.
 #[derive(Default)]
 pub struct Matcher {
-    /// The latest place + 1 of each hash; 0 for none.
-    latest: Vec<u32>,
-    /// How far back the place before has the same hash; 0 for none. By place modulo `WINDOW`.
-    back: Vec<u16>,
+    places: Places,
     tokens: Vec<Token>,
     known: Prices,
     /// For each place of the block, the price of all bytes before it as literals.
@@ -55,34 +56,55 @@ struct Match {
 }
 
 impl Matcher {
-    /// Appends `bytes` in blocks with matches. A match waits for one byte, in case a better one starts
-    /// there.
+    /// Appends a part of `bytes` in blocks with matches, which may begin in the bytes before the part. A match waits for
+    /// one byte, in case a better one starts there.
     ///
     /// Prices are a guess (`Prices::guess`) for a first parse of up to 16 KiB, which is discarded, and
     /// then those of the parse before (`Prices::of`).
-    pub fn compress(&mut self, bytes: &[u8], out: &mut BitWriter) {
-        self.back.resize(WINDOW, 0);
-        let learnt = bytes.len().min(LEARNT);
-        self.known = Prices::guess(&bytes[..learnt]);
-        self.forget();
-        self.price(bytes, 0, learnt);
-        self.parse(bytes, 0, learnt);
-        self.forget();
-        let mut start = 0;
+    pub fn compress(
+        &mut self,
+        bytes: &[u8],
+        part: Range<usize>,
+        shortest: Shortest,
+        out: &mut BitWriter,
+    ) {
+        match shortest {
+            Shortest::Four => self.compress_by::<4>(bytes, part, out),
+            Shortest::Six => self.compress_by::<6>(bytes, part, out),
+        }
+    }
+
+    /// As `compress`, with matches of at least `STRING` bytes.
+    fn compress_by<const STRING: u32>(
+        &mut self,
+        bytes: &[u8],
+        part: Range<usize>,
+        out: &mut BitWriter,
+    ) {
+        let bytes = &bytes[..part.end];
+        let mut start = part.start;
+        let learnt = part.end.min(start + LEARNT);
+        self.known = Prices::guess(&bytes[start..learnt]);
+        self.begin::<STRING>(bytes, start);
+        self.price(bytes, start, learnt);
+        self.parse::<STRING>(bytes, start, learnt);
+        self.begin::<STRING>(bytes, start);
         while start < bytes.len() {
             let end = bytes.len().min(start + BLOCK);
             self.known = Prices::of(&self.tokens);
             self.price(bytes, start, end);
-            let reached = self.parse(bytes, start, end);
+            let reached = self.parse::<STRING>(bytes, start, end);
             block::matched(&bytes[start..reached], &self.tokens, out);
             start = reached;
         }
     }
 
-    /// Forgets all places.
-    fn forget(&mut self) {
-        self.latest.clear();
-        self.latest.resize(1 << HASH_BITS, 0);
+    /// Remembers no places but those within reach before `start`.
+    fn begin<const STRING: u32>(&mut self, bytes: &[u8], start: usize) {
+        self.places.forget();
+        for place in start.saturating_sub(WINDOW)..start {
+            self.remember::<STRING>(bytes, place);
+        }
     }
 
     /// Adds up the prices of the bytes of a block as literals.
@@ -98,7 +120,7 @@ impl Matcher {
     }
 
     /// Fills `tokens` with the bytes from `start` to at least `end`, and returns where they end.
-    fn parse(&mut self, bytes: &[u8], start: usize, end: usize) -> usize {
+    fn parse<const STRING: u32>(&mut self, bytes: &[u8], start: usize, end: usize) -> usize {
         self.tokens.clear();
         let mut at = start;
         let mut waiting = Match::default();
@@ -106,7 +128,7 @@ impl Matcher {
             let here = if waiting.len >= ENOUGH {
                 Match::default()
             } else {
-                self.find(bytes, start, at, waiting.gain)
+                self.find::<STRING>(bytes, start, at, waiting.gain)
             };
             if waiting.gain > 0 && here.gain <= waiting.gain {
                 // The match that waited starts one byte before.
@@ -114,8 +136,8 @@ impl Matcher {
                     .push(Token::matched(waiting.len, waiting.distance));
                 let after = at - 1 + waiting.len;
                 let known = if waiting.len >= ENOUGH { at } else { at + 1 };
-                for place in known..after {
-                    self.remember(bytes, place);
+                for place in known.max(after.saturating_sub(waiting.distance + LAST))..after {
+                    self.remember::<STRING>(bytes, place);
                 }
                 at = after;
                 waiting = Match::default();
@@ -133,52 +155,42 @@ impl Matcher {
         at
     }
 
-    /// Puts place `at` at the head of its hash's chain.
+    /// Adds the place of the string at `at`.
     #[inline(always)]
-    fn remember(&mut self, bytes: &[u8], at: usize) {
-        let Some(four) = bytes[at..].first_chunk::<4>() else {
-            self.back[at % WINDOW] = 0;
-            return;
-        };
-        let hash = hash::<HASH_BITS>(u32::from_le_bytes(*four));
-        let latest = std::mem::replace(&mut self.latest[hash], at as u32 + 1);
-        let back = at + 1 - latest as usize;
-        self.back[at % WINDOW] = if latest > 0 && back < WINDOW {
-            back as u16
-        } else {
-            0
-        };
+    fn remember<const STRING: u32>(&mut self, bytes: &[u8], at: usize) {
+        if let Some(key) = Key::of::<STRING>(bytes, at) {
+            self.places.add(key, at);
+        }
     }
 
     /// The match at `at` that saves most, if it saves more than `least`. Remembers the place.
     #[inline(always)]
-    fn find(&mut self, bytes: &[u8], start: usize, at: usize, least: u32) -> Match {
+    fn find<const STRING: u32>(
+        &mut self,
+        bytes: &[u8],
+        start: usize,
+        at: usize,
+        least: u32,
+    ) -> Match {
+        let Some(key) = Key::of::<STRING>(bytes, at) else {
+            return Match::default();
+        };
         let mut best = Match {
             gain: least,
-            len: SHORTEST_FOUND - 1,
+            len: 0,
             distance: 0,
         };
-        self.remember(bytes, at);
         let ahead = &bytes[at..bytes.len().min(at + LONGEST)];
-        if ahead.len() < SHORTEST_FOUND {
-            return Match::default();
-        }
-        // The four bytes with which a match longer than the best would end.
-        let mut wanted = four(ahead, 0);
-        let mut distance = 0;
-        for _ in 0..TRIES {
-            let back = usize::from(self.back[(at - distance) % WINDOW]);
-            distance += back;
-            if back == 0 || distance >= WINDOW {
-                break;
-            }
-            // Only a longer match can save more than a nearer one.
+        let mut longest = STRING as usize - 1;
+        for distance in self.places.distances(key, at) {
             let place = at - distance;
-            if four(bytes, place + best.len + 1 - SHORTEST_FOUND) != wanted {
+            // Only a longer match can save more than a nearer one; most others differ in its last four bytes.
+            if four(bytes, place + longest - 3) != four(ahead, longest - 3) {
                 continue;
             }
             let len = common(&bytes[place..], ahead);
-            if len > best.len {
+            if len > longest {
+                longest = len;
                 let literals = self.prices[at - start + len] - self.prices[at - start];
                 let gain = literals.saturating_sub(self.known.matched(len, distance));
                 if gain > best.gain {
@@ -187,13 +199,13 @@ impl Matcher {
                         len,
                         distance,
                     };
-                    if len >= ENOUGH || len == ahead.len() {
-                        break;
-                    }
-                    wanted = four(ahead, len + 1 - SHORTEST_FOUND);
+                }
+                if len >= ENOUGH || len == ahead.len() {
+                    break;
                 }
             }
         }
+        self.places.add(key, at);
         if best.distance == 0 {
             Match::default()
         } else {

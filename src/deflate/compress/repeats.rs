@@ -10,6 +10,10 @@ const PLACES: u32 = 13;
 /// Bytes of a string: three samples of 16 bits.
 const STRING: usize = 6;
 
+/// Of so many bytes, so many are looked at: what comes again does so everywhere, or the search takes little time.
+const STRETCH: usize = 256 << 10;
+const LOOKED_AT: usize = 64 << 10;
+
 /// Whether at least 1 in 256 strings of six bytes comes again within 32 KiB.
 ///
 /// A string is looked at if the hash of its first four bytes has ones in its 4 highest bits, at every place where it
@@ -19,7 +23,12 @@ const STRING: usize = 6;
 pub fn repeats(bytes: &[u8]) -> bool {
     let mut last = vec![0u32; 1 << PLACES];
     let (mut count, mut again) = (0u32, 0u32);
-    for (at, string) in bytes.windows(STRING).enumerate() {
+    let stretches = (0..bytes.len()).step_by(STRETCH);
+    let places = stretches.flat_map(|start| start..bytes.len().min(start + LOOKED_AT));
+    for at in places {
+        let Some(string) = bytes[at..].first_chunk::<STRING>() else {
+            break;
+        };
         let four = u32::from_le_bytes([string[0], string[1], string[2], string[3]]);
         let hash = hash::<32>(four) as u32;
         if hash < !0 << (32 - ONE_IN) {
@@ -29,7 +38,7 @@ pub fn repeats(bytes: &[u8]) -> bool {
         let before = std::mem::replace(&mut last[place], at as u32 + 1).checked_sub(1);
         count += 1;
         again += u32::from(before.is_some_and(|before| {
-            at - before as usize <= WINDOW && bytes[before as usize..][..STRING] == *string
+            at - before as usize <= WINDOW && bytes[before as usize..][..STRING] == string[..]
         }));
     }
     count == 0 || 256 * again >= count

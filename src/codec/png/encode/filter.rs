@@ -49,7 +49,7 @@ pub struct Rows<'a> {
     /// Bytes of a row, without its filter byte.
     pub row: usize,
     /// Bytes of a pixel.
-    pixel: usize,
+    pub pixel: usize,
     /// Whether the bytes of a sample are exchanged: PNG samples are big-endian.
     swap: bool,
 }

@@ -1,7 +1,7 @@
 //! The parallel inflater under every schedule.
 
 use super::{Input, PART, each};
-use crate::deflate::compress::{BitWriter, Matcher, flush};
+use crate::deflate::compress::{BitWriter, Matcher, Shortest, flush};
 use crate::deflate::zlib::HEADER;
 use crate::sync::explore::explore;
 use anyhow::{Result, ensure};
@@ -25,7 +25,7 @@ static STREAM: LazyLock<Stream> = LazyLock::new(|| {
     }
     let mut stream = BitWriter::default();
     stream.extend(&HEADER);
-    Matcher::default().compress(&plain, &mut stream);
+    Matcher::default().compress(&plain, 0..plain.len(), Shortest::Four, &mut stream);
     flush(true, &mut stream);
     stream.extend(&simd_adler32::adler32(&&plain[..]).to_be_bytes());
     let stream = stream.bytes().to_vec();
