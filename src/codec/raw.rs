@@ -187,7 +187,9 @@ pub fn key_of_double(bytes: [u8; 8], order: Order) -> Result<u32> {
 }
 
 /// Writes all samples of an image of this depth to the target from `offset` on, in the given byte
-/// order and with the top bit of integers flipped or not, in parallel.
+/// order and with the top bit of integers flipped or not. In parallel, if there is anything to be turned: writing
+/// itself gains nothing by it, since file systems let one thread at a time write to a file (16 cores, in memory: one
+/// thread 3.9 GB/s, two 3.3, four 3.5; 2 cores, ext4: 4.8, 4.0).
 pub fn write(
     target: &Target,
     offset: u64,
@@ -198,14 +200,15 @@ pub fn write(
     let as_it_is =
         !toggled && depth != Depth::Float && (depth == Depth::Eight || order == Order::NATIVE);
     let at = |piece: usize| offset + (piece * PIECE) as u64;
+    if as_it_is {
+        let mut pieces = samples.as_bytes().chunks(PIECE).enumerate();
+        return pieces.try_for_each(|(i, piece)| target.write_at(piece, at(i)));
+    }
     samples
         .as_bytes()
         .par_chunks(PIECE)
         .enumerate()
         .try_for_each_init(Vec::new, |turned: &mut Vec<u8>, (i, piece)| {
-            if as_it_is {
-                return target.write_at(piece, at(i));
-            }
             turned.clear();
             turned.extend_from_slice(piece);
             to_file(turned, depth, toggled);
