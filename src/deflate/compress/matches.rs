@@ -9,12 +9,15 @@ use super::token::{LONGEST, Token};
 use crate::deflate::WINDOW;
 use std::ops::Range;
 
-/// Bytes that a block covers; its last match may reach past it. Few where Miri runs, or thousands of
+/// Bytes that a block covers at most; its last match may reach past it. Few where Miri runs, or thousands of
 /// schedules, as in `inflate::part`.
 pub const BLOCK: usize = match cfg!(any(miri, all(test, feature = "schedules"))) {
     true => 3 << 10,
-    false => 64 << 10,
+    false => 256 << 10,
 };
+
+/// Tokens of a block, nearly: enough to make the header's 100 bytes small, also where a token stands for 100 bytes.
+const TOKENS: usize = 32 << 10;
 
 /// Bytes that are parsed twice, the first time to learn prices.
 const LEARNT: usize = match BLOCK {
@@ -119,12 +122,13 @@ impl Matcher {
         }));
     }
 
-    /// Fills `tokens` with the bytes from `start` to at least `end`, and returns where they end.
+    /// Fills `tokens` with the bytes from `start` to at least `end`, unless they are `TOKENS` before, and returns where
+    /// they end.
     fn parse<const STRING: u32>(&mut self, bytes: &[u8], start: usize, end: usize) -> usize {
         self.tokens.clear();
         let mut at = start;
         let mut waiting = Match::default();
-        while at < end || waiting.gain > 0 {
+        while at < end && self.tokens.len() < TOKENS || waiting.gain > 0 {
             let here = if waiting.len >= ENOUGH {
                 Match::default()
             } else {

@@ -2,12 +2,18 @@
 
 use super::bit_writer::BitWriter;
 use super::block;
-use super::matches::{BLOCK, common, hash};
+use super::matches::{self, common, hash};
 use super::token::{LONGEST, Token};
 use crate::deflate::WINDOW;
 
 /// Log2 of the number of places remembered: one for each hash of 4 bytes.
 const HASH_BITS: u32 = 14;
+
+/// Bytes that a block covers, or a few more.
+const BLOCK: usize = match matches::BLOCK {
+    few @ ..65536 => few,
+    _ => 64 << 10,
+};
 
 /// Windows that the match estimate looks at, and bytes of each.
 const WINDOWS: u32 = 8;
