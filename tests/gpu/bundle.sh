@@ -10,10 +10,11 @@ for line in sys.stdin:
     artifact = json.loads(line)
     if artifact.get("target", {}).get("kind") == ["test"]: print(artifact["executable"])')
 rm -rf bundle
-mkdir bundle
+mkdir -p bundle/tests
 cp -r samples docs bundle/
+cp -r tests/driver bundle/tests/
 cp target/release/gpuimg bundle/gpuimg
-cp "$tests" bundle/tests
+cp "$tests" bundle/suite
 cp tests/gpu/run.sh bundle/run.sh
-strip bundle/gpuimg bundle/tests
+strip bundle/gpuimg bundle/suite
 du -sh bundle
