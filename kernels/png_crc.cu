@@ -14,8 +14,8 @@
 // A CRC is a polynomial's remainder, so stretches are summed up apart: each one's remainder, times x to the power of the
 // bits behind it. Inside a stretch each lane of a warp does the same with every 32nd word.
 //
-// Two numbers, for b bytes: both read b, join writes b; four table lookups a word, and some 3000 instructions a
-// stretch for the power.
+// Two numbers, for b bytes: both read b, join writes b; four table lookups a word, and some 150 instructions a
+// stretch for each bit of what is behind it.
 #include "inflate.cuh"
 
 constexpr u32 ROW = 128; // bytes that a warp takes at a time
@@ -31,7 +31,7 @@ struct Stretch {
 static_assert(sizeof(Stretch) == 24, "the host knows");
 
 // A remainder has the coefficient of x^0 in its highest bit. The product of two.
-static __device__ __forceinline__ u32 times(u32 a, u32 b) {
+static __device__ constexpr u32 times(u32 a, u32 b) {
     u32 product = 0;
 #pragma unroll 4
     for (u32 i = 0; i < 32; i++) {
@@ -41,21 +41,32 @@ static __device__ __forceinline__ u32 times(u32 a, u32 b) {
     return product;
 }
 
-// x to the power of `n`.
-static __device__ __forceinline__ u32 power(u64 n) {
-    u32 product = 1u << 31, square = 1u << 30;
-    for (; n; n /= 2) {
-        if (n & 1) product = times(square, product);
-        square = times(square, square);
-    }
-    return product;
+// Remainders that the compiler works out.
+struct Powers {
+    u32 squares[35]; // x to the power of 2^k
+    u32 lanes[32];   // what stands in a lane's word, times this, is the sum of its row
+    u32 row[32];     // what follows a register of one bit when a whole row has passed
+};
+static __device__ constexpr Powers powers() {
+    Powers made{};
+    made.squares[0] = 1u << 30;
+    for (u32 k = 1; k < 35; k++) made.squares[k] = times(made.squares[k - 1], made.squares[k - 1]);
+    u32 word = 1u << 31;
+    for (u32 lane = 32; lane-- > 0;) made.lanes[lane] = word = times(word, made.squares[5]);
+    for (u32 bit = 0; bit < 32; bit++) made.row[bit] = times(1u << bit, word);
+    return made;
 }
+static __constant__ Powers POWERS = powers();
 
 // What follows a register when a whole row has passed, for each value of each of its bytes.
 static __device__ __forceinline__ void fill(u32 (*after)[256]) {
-    const u32 row = power(8 * ROW);
 #pragma unroll
-    for (u32 k = 0; k < 4; k++) after[k][threadIdx.x] = times(threadIdx.x << 8 * k, row);
+    for (u32 k = 0; k < 4; k++) {
+        u32 sum = 0;
+#pragma unroll
+        for (u32 bit = 0; bit < 8; bit++) sum ^= threadIdx.x >> bit & 1 ? POWERS.row[8 * k + bit] : 0;
+        after[k][threadIdx.x] = sum;
+    }
     __syncthreads();
 }
 
@@ -90,9 +101,11 @@ static __device__ __forceinline__ u32 sum_up(const u8 *bytes, const Stretch &s, 
         }
         sum = after[0][sum & 0xff] ^ after[1][sum >> 8 & 0xff] ^ after[2][sum >> 16 & 0xff] ^ after[3][sum >> 24] ^ word;
     }
-    sum = times(sum, power(8ull * s.behind + 32 * (32 - lane)));
+    sum = times(sum, POWERS.lanes[lane]);
 #pragma unroll
     for (u32 d = 16; d; d /= 2) sum ^= __shfl_xor_sync(ALL, sum, d);
+    for (u32 bits = s.behind, k = 3; bits; bits /= 2, k++)
+        if (bits & 1) sum = times(sum, POWERS.squares[k]);
     return sum;
 }
 
