@@ -305,7 +305,7 @@ extern "C" __global__ void __launch_bounds__(LANES)
             result.stop = in.outer(stop);
             result.bytes = all_bytes;
             const u32 flags = (last < LANES ? ENDED : 0) | (settled ? 0 : UNSETTLED) | (errors < LANES && errors <= last ? BAD : 0);
-            result.found = (part.found >> 16 & FIRST | flags) << 16 | all_matches;
+            result.found = (part.found >> 16 & (FIRST | LAST) | flags) << 16 | all_matches;
         }
         __syncthreads();
     }

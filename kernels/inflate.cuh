@@ -21,7 +21,7 @@ struct Codes {
     u32 lengths[PACKED_LENGTHS];   // four bits each, the first lowest; behind the last undefined
 };
 
-enum : u32 { FIRST = 1, ENDED = 2, UNSETTLED = 4, BAD = 8 }; // of a part: see below
+enum : u32 { FIRST = 1, ENDED = 2, UNSETTLED = 4, BAD = 8, LAST = 16 }; // of a part: see below
 struct Part {
     u32 head;         // of its block
     u32 begin, limit; // it has the symbols that begin in [begin, limit)
@@ -30,7 +30,8 @@ struct Part {
     u32 stop;         // behind its last symbol
     u32 bytes;        // that its symbols make
     u32 found;        // matches among them; in the upper half whether it is its block's FIRST part, whether its block ENDED
-                      // in it, whether its lanes are UNSETTLED, whether a BAD symbol was met
+                      // in it, whether its lanes are UNSETTLED, whether a BAD symbol was met; of a FIRST part also
+                      // whether its block is its stream's LAST
 };
 
 // The first symbol of a lane, and what the part's symbols before it make.

@@ -10,8 +10,8 @@
 //       Reads these headers. They go to `codes` in any order; slots + r·MOST
 //       say which begin in region r of the stream, and counts[r], zero before, how many. Grid: any number of blocks
 //       of 32.
-//   inflate_order(u32 bits, u32 regions, const u32 *counts, u32 *slots, const Codes *codes, u32 span, u32 most_parts,
-//             u32 *order, Part *parts, u32 *report)
+//   inflate_order(const u32 *stream, u32 bits, u32 regions, const u32 *counts, u32 *slots, const Codes *codes, u32 span,
+//             u32 most_parts, u32 *order, Part *parts, u32 *report)
 //       Cuts what lies from each header to the next into parts of at most `span` bits. Grid: one block of 1024.
 // `most` hits and `most_codes` headers are kept; what is too much, the host finds where it is missing.
 //
@@ -233,17 +233,13 @@ extern "C" __global__ void __launch_bounds__(32)
 }
 
 extern "C" __global__ void __launch_bounds__(1024)
-    inflate_order(u32 bits, u32 regions, const u32 *counts, u32 *slots, const Codes *codes, u32 span, u32 most_parts, u32 *order,
-              Part *parts, u32 *report) {
+    inflate_order(const u32 *stream, u32 bits, u32 regions, const u32 *counts, u32 *slots, const Codes *codes, u32 span,
+              u32 most_parts, u32 *order, Part *parts, u32 *report) {
     constexpr u32 THREADS = 1024;
     __shared__ u32 sums[THREADS / 32];
-    // Each thread has regions in a row, then blocks in a row.
-    const u32 own = (regions + THREADS - 1) / THREADS;
-    const u32 region = min(threadIdx.x * own, regions), region_end = min(region + own, regions);
-    u32 sum = 0, count;
-    for (u32 r = region; r < region_end; r++) {
-        const u32 found = min(counts[r], MOST);
-        sum += found;
+    u32 count = 0, all;
+    for (u32 first = 0; first < regions; first += THREADS) {
+        const u32 r = first + threadIdx.x, found = r < regions ? min(counts[r], MOST) : 0;
         // In the order of the stream: one or two, as a rule.
         u32 *own = slots + r * MOST;
         for (u32 k = 1; k < found; k++) {
@@ -252,33 +248,33 @@ extern "C" __global__ void __launch_bounds__(1024)
             for (; to > 0 && codes[own[to - 1]].head > head; to--) own[to] = own[to - 1];
             own[to] = slot;
         }
+        const u32 place = count + scan_threads<THREADS>(found, sums, all);
+        for (u32 k = 0; k < found; k++) order[place + k] = own[k];
+        count += all;
+        __syncthreads();
     }
-    u32 place = scan_threads<THREADS>(sum, sums, count);
-    for (u32 r = region; r < region_end; r++)
-        for (u32 k = 0; k < min(counts[r], MOST); k++) order[place++] = slots[r * MOST + k];
-    __syncthreads();
-    const u32 blocks = (count + THREADS - 1) / THREADS;
-    const u32 block = min(threadIdx.x * blocks, count), block_end = min(block + blocks, count);
-    const auto length = [&](u32 b) {
-        const u32 data = codes[order[b]].data, next = b + 1 < count ? codes[order[b + 1]].head : bits;
-        return next > data ? next - data : 0;
-    };
-    const auto pieces = [&](u32 len) { return max((len + span - 1) / span, 1); };
-    sum = 0;
-    for (u32 b = block; b < block_end; b++) sum += pieces(length(b));
-    u32 all;
-    place = scan_threads<THREADS>(sum, sums, all);
-    if (threadIdx.x == 0) report[PARTS_MADE] = min(all, most_parts);
-    if (all > most_parts) {
-        if (threadIdx.x == 0) report[WRONG] |= CROWDED;
-        return;
-    }
-    for (u32 b = block; b < block_end; b++) {
-        const u32 len = length(b), count = pieces(len), step = (len + count - 1) / count;
-        const u32 head = codes[order[b]].head, data = codes[order[b]].data;
-        for (u32 k = 0; k < count; k++) {
-            const u32 begin = min(k * step, len), end = min(begin + step, len);
-            parts[place++] = {head, data + begin, data + end, order[b], k == 0 ? data : 0, 0, 0, (k == 0 ? FIRST : 0u) << 16};
+    u32 made = 0;
+    for (u32 first = 0; first < count; first += THREADS) {
+        const u32 b = first + threadIdx.x;
+        u32 slot = 0, head = 0, data = 0, len = 0, pieces = 0, last = 0;
+        if (b < count) {
+            slot = order[b], head = codes[slot].head, data = codes[slot].data;
+            const u32 next = b + 1 < count ? codes[order[b + 1]].head : bits;
+            len = next > data ? next - data : 0;
+            pieces = max((len + span - 1) / span, 1);
+            last = stream[head / 32] >> head % 32 & 1 ? LAST : 0;
         }
+        const u32 place = made + scan_threads<THREADS>(pieces, sums, all);
+        made += all;
+        if (made > most_parts) break;
+        const u32 step = pieces ? (len + pieces - 1) / pieces : 0;
+        for (u32 k = 0; k < pieces; k++) {
+            const u32 begin = min(k * step, len), end = min(begin + step, len);
+            parts[place + k] = {head, data + begin, data + end, slot, k == 0 ? data : 0, 0, 0, (k == 0 ? FIRST | last : 0u) << 16};
+        }
+        __syncthreads();
     }
+    if (threadIdx.x > 0) return;
+    report[PARTS_MADE] = min(made, most_parts);
+    if (made > most_parts) report[WRONG] |= CROWDED;
 }

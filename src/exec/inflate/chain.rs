@@ -58,6 +58,8 @@ struct Block {
     codes: u32,
     /// Of `latest`.
     parts: Range<usize>,
+    /// Whether it is its stream's last, which its header says.
+    last: bool,
 }
 
 /// What the streams consist of, in their order, with the byte at which each begins of what they make.
@@ -102,6 +104,7 @@ impl<'s> Chain<'s> {
                     data: part.begin,
                     codes: part.codes,
                     parts: index..index + 1,
+                    last: part.is_of_last(),
                 }),
             }
         }
@@ -149,10 +152,11 @@ impl<'s> Chain<'s> {
                 }
                 // Behind a block whose end is not known, what does not fit may be a false start too.
                 let certain = again.parts.is_empty();
-                let last = is_last(stream, at);
+                let last;
                 let is_known = |block: &&Block| block.head == at && at < within.end;
                 if let Some(block) = self.blocks.get(next).filter(is_known) {
                     let mut block = block.clone();
+                    last = block.last;
                     let goes_on = self.bound(next + 1, within) < within.end;
                     match self.follow(&block, within, &mut again, &mut found) {
                         Ok(Followed::End(end)) => at = end,
@@ -173,8 +177,9 @@ impl<'s> Chain<'s> {
                 } else {
                     let bound = self.bound(next, within);
                     match self.between(stream, (at, bound), within, &mut again, &mut found) {
-                        Ok(Between::Stored(end)) => at = end,
+                        Ok(Between::Stored { end, last: of_all }) => (at, last) = (end, of_all),
                         Ok(Between::Block(block)) => {
+                            last = block.last;
                             true_blocks.push(block);
                             // Its own end is what comes next.
                             at = bound;
@@ -311,7 +316,7 @@ impl<'s> Chain<'s> {
         if bits.count < at % 8 + 3 {
             return Err(corrupt());
         }
-        bits.take(at % 8 + 1);
+        let last = bits.take(at % 8 + 1) >> (at % 8) != 0;
         let kind = bits.take(2);
         if kind == 0 {
             let from = (at as usize + 3).div_ceil(8);
@@ -331,7 +336,8 @@ impl<'s> Chain<'s> {
                     .push([from as u32 + 4, found.bytes as u32, len.into(), 0]);
                 found.bytes += u64::from(len);
             }
-            return Ok(Between::Stored(end as u32 * 8));
+            let end = end as u32 * 8;
+            return Ok(Between::Stored { end, last });
         }
         let (mut lengths, mut litlens, mut dists) = ([0; 320], 288, 32);
         match kind {
@@ -369,16 +375,11 @@ impl<'s> Chain<'s> {
             data,
             codes: index,
             parts: 0..0,
+            last,
         };
         block.parts = self.cut(again, &block, bound);
         Ok(Between::Block(block))
     }
-}
-
-/// Whether a header at this bit is that of the stream's last block.
-fn is_last(stream: Stream, head: u32) -> bool {
-    let byte = stream.byte(head as usize / 8);
-    byte.is_some_and(|byte| byte >> (head % 8) & 1 != 0)
 }
 
 /// Where a block leads.
@@ -393,7 +394,10 @@ enum Followed {
 
 /// What was found where no block was known.
 enum Between {
-    /// A stored block that ends at this bit.
-    Stored(u32),
+    /// A stored block that ends at this bit; whether it is its stream's last.
+    Stored {
+        end: u32,
+        last: bool,
+    },
     Block(Block),
 }

@@ -119,14 +119,14 @@ pub fn count(
     let room = 2 * most_parts + most_extra(streams);
 
     let most_hits = bits as usize / HIT + 1024;
-    let hits = job.alloc(most_hits * 4)?;
-    let likely = job.alloc(most * 4)?;
-    let slots = job.alloc(regions * MOST * 4)?;
-    let codes = job.alloc((most + most_extra(streams)) * 4 * CODES_WORDS)?;
-    let ordered = job.alloc(most * 4)?;
+    let hits = job.scratch(most_hits * 4)?;
+    let likely = job.scratch(most * 4)?;
+    let slots = job.scratch(regions * MOST * 4)?;
+    let codes = job.scratch((most + most_extra(streams)) * 4 * CODES_WORDS)?;
+    let ordered = job.scratch(most * 4)?;
     let parts = (4 * (Records::before_counts(number) + regions)).next_multiple_of(64);
     let records = Records {
-        buffer: job.alloc(parts + room * size_of::<PartWords>())?,
+        buffer: job.scratch(parts + room * size_of::<PartWords>())?,
         streams: number,
         parts,
     };
@@ -134,7 +134,7 @@ pub fn count(
     // cleared, since not all of it is written.
     let expected = (2 * (bits / span) as usize + 64).min(most_parts);
     job.clear(&records.buffer, records.part(expected))?;
-    let lanes = job.alloc(room * LANES * LANE_RECORD)?;
+    let lanes = job.scratch(room * LANES * LANE_RECORD)?;
 
     let u32s = |numbers: &[u32]| numbers.iter().map(|&n| Arg::U32(n)).collect::<Vec<Arg>>();
     let buffer = Arg::Buffer;
@@ -183,7 +183,8 @@ pub fn count(
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
     unsafe { job.launch(&read, readers, 0, &args) }?;
     let args = [
-        &u32s(&[bits, regions as u32])[..],
+        &[buffer(stream)][..],
+        &u32s(&[bits, regions as u32]),
         &shared,
         &u32s(&[span, most_parts as u32]),
         &[buffer(&ordered), records.parts(), report],
@@ -212,16 +213,13 @@ pub fn count(
         return Ok(Err(Unsuited::new("its blocks are too short")));
     }
     let made = reported.parts as usize;
-    let mut found: Vec<PartWords> = words[parts / 4..].as_chunks().0.to_vec();
+    let first = words[parts / 4..].as_chunks().0.iter();
+    let mut found: Vec<Part> = first.take(made).map(|&part| Part::from(part)).collect();
     if made > expected {
-        found.extend(job.fetch_words::<PartWords>(
-            &records.buffer,
-            records.part(expected),
-            made - expected,
-        )?);
+        let (from, more) = (records.part(expected), made - expected);
+        let more: Vec<PartWords> = job.fetch_words(&records.buffer, from, more)?;
+        found.extend(more.into_iter().map(Part::from));
     }
-    found.truncate(made);
-    let found = found.into_iter().map(Part::from).collect();
     let mut known = most.min(reported.codes as usize);
     let mut chain = Chain::new(streams, found, known as u32);
     let inflated = loop {

@@ -100,6 +100,11 @@ impl Part {
     pub fn is_bad(&self) -> bool {
         self.found >> 16 & 8 != 0
     }
+
+    /// Whether its block is its stream's last, of a block's first part.
+    pub fn is_of_last(&self) -> bool {
+        self.found >> 16 & 16 != 0
+    }
 }
 
 /// A part, the byte at which what it makes begins, how many matches come before, and the byte at which what
