@@ -76,6 +76,12 @@ impl Job<'_, '_> {
         self.timeline.host("device memory", 0, || gpu.alloc(len))
     }
 
+    /// Device memory of at least `len` bytes, for what kernels write before they read it.
+    pub fn scratch(&mut self, len: usize) -> Result<Buffer> {
+        let gpu = self.gpu;
+        self.timeline.host("device memory", 0, || gpu.scratch(len))
+    }
+
     /// Loads kernels of one file for one form of pixel. The driver may have to compile them first.
     pub fn kernels<const N: usize>(
         &mut self,
@@ -231,10 +237,9 @@ impl Job<'_, '_> {
 
     /// Device memory of `len` bytes that are 0.
     pub fn zeroed(&mut self, len: usize) -> Result<Buffer> {
-        let buffer = self.alloc(len)?;
+        let gpu = self.gpu;
         self.queued = true;
-        self.gpu.fill(&buffer, 0)?;
-        Ok(buffer)
+        self.timeline.host("device memory", 0, || gpu.zeroed(len))
     }
 
     /// Queues zeros for the first `len` bytes of a buffer.

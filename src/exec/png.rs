@@ -55,9 +55,9 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
     let of_segments = count as u32;
     let of_blocks = (count * blocks) as u32;
 
-    let segments = job.words(&vec![0u64; count * SEGMENT_RECORD])?;
-    let filtered = job.alloc(count * stride)?;
-    let records = job.alloc(count * blocks * BLOCK_RECORD)?;
+    let segments = job.zeroed(count * SEGMENT_RECORD * size_of::<u64>())?;
+    let filtered = job.scratch(count * stride)?;
+    let records = job.scratch(count * blocks * BLOCK_RECORD)?;
     let rows = [
         Arg::U32((layout.row - 1) as u32),
         Arg::U32(shape.height as u32),

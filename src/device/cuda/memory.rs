@@ -5,6 +5,7 @@ use super::context::Gpu;
 use super::error::{bind, description};
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::{result, sys};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
@@ -74,29 +75,48 @@ impl Gpu {
     /// Device memory of `len` bytes with undefined content. The error is a `NoMemory` if a smaller
     /// amount may be available.
     pub fn alloc(&self, len: usize) -> Result<Buffer> {
-        let block = self.allocator.take(len)?;
-        let buffer = Buffer {
-            pointer: block.pointer,
-            len,
-            block,
-            allocator: self.allocator.clone(),
-        };
         let rest = len % VECTOR;
-        if rest > 0 {
-            bind(&self.context)?;
-            let last = buffer.pointer + (len - rest) as u64;
-            // SAFETY: the block has whole vectors, and outlives the work, see the buffer's `drop`.
-            unsafe { result::memset_d8_async(last, 0, VECTOR, self.stream.cu_stream()) }
-                .map_err(|error| anyhow!("{}", description(&error)))?;
+        let buffer = self.scratch(len)?;
+        match rest {
+            0 => Ok(buffer),
+            _ => self.filled(buffer, len - rest, len),
         }
-        Ok(buffer)
+    }
+
+    /// Device memory of `len` bytes that are 0.
+    pub fn zeroed(&self, len: usize) -> Result<Buffer> {
+        let buffer = self.scratch(len)?;
+        self.filled(buffer, 0, len)
     }
 
     /// Device memory that holds a few words, such as a kernel's zeroed results.
     pub fn words<T: bytemuck::Pod>(&self, words: &[T]) -> Result<Buffer> {
         let bytes: &[u8] = bytemuck::cast_slice(words);
-        let buffer = self.alloc(bytes.len())?;
-        self.send(bytes, &buffer)?;
+        let mut buffer = self.scratch(bytes.len())?;
+        let mut whole = Cow::from(bytes);
+        if bytes.len() < buffer.len {
+            whole.to_mut().resize(buffer.len, 0);
+        }
+        self.send(&whole, &buffer)?;
+        buffer.len = bytes.len();
+        Ok(buffer)
+    }
+
+    /// Device memory of at least `len` bytes in whole vectors, with undefined content. Errors as of `alloc`.
+    pub fn scratch(&self, len: usize) -> Result<Buffer> {
+        let block = self.allocator.take(len)?;
+        Ok(Buffer {
+            pointer: block.pointer,
+            len: len.next_multiple_of(VECTOR),
+            block,
+            allocator: self.allocator.clone(),
+        })
+    }
+
+    /// The buffer with zeros from byte `from` on, and as a buffer of `len` bytes.
+    fn filled(&self, mut buffer: Buffer, from: usize, len: usize) -> Result<Buffer> {
+        self.fill_part(&buffer, from..buffer.len, 0)?;
+        buffer.len = len;
         Ok(buffer)
     }
 

@@ -11,7 +11,7 @@ use anyhow::Result;
 pub struct Joined {
     /// The stream, and zeros behind it.
     pub stream: Buffer,
-    /// A word for each chunk: 0 if its CRC is right.
+    /// Begins with a word for each chunk: 0 if its CRC is right.
     pub sums: Buffer,
 }
 
@@ -23,14 +23,15 @@ pub fn join(streams: &Streams, file: &Buffer, job: &mut Job) -> Result<Joined> {
         .flat_map(|(index, piece)| cut(piece.at - 4, 4 + piece.len, index, piece.to))
         .collect();
     let count = stretches.len();
-    let stretches = job.words(&stretches)?;
-    let stated: Vec<u32> = streams.pieces.iter().map(|piece| !piece.crc).collect();
-    let sums = job.words(&stated)?;
+    let stated = streams.pieces.iter().map(|piece| !piece.crc);
+    // In one copy.
+    let words: Vec<u32> = stated.chain(stretches.into_iter().flatten()).collect();
+    let sums = job.words(&words)?;
     let room = (streams.len + PADDING).next_multiple_of(PADDING);
-    let stream = job.alloc(room)?;
+    let stream = job.scratch(room)?;
     let args = [
         Arg::Buffer(file),
-        Arg::Buffer(&stretches),
+        Arg::From(&sums, 4 * streams.pieces.len()),
         Arg::U32(count as u32),
         Arg::Buffer(&stream),
         Arg::U32(streams.len as u32),

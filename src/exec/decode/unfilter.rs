@@ -39,7 +39,7 @@ pub fn unfilter(
     let total = head.streams.bytes as u64;
     let sixteen = head.shape.depth == Depth::Sixteen;
     let (buffer, word) = (Arg::Buffer, Arg::U32);
-    let filters = job.alloc(height as usize)?;
+    let filters = job.scratch(height as usize)?;
     let rows = [word(row as u32), word(height)];
     let args = [buffer(bytes), rows[0], rows[1], buffer(&filters), report];
     // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.

@@ -30,7 +30,7 @@ pub fn write(
         inflated,
     } = counted;
     let total = inflated.bytes;
-    let bytes = job.alloc(streams.bytes + SLACK)?;
+    let bytes = job.scratch(streams.bytes + SLACK)?;
     job.clear_from(&bytes, streams.bytes)?;
     let buffer = Arg::Buffer;
     if !inflated.stored.is_empty() {
@@ -44,7 +44,7 @@ pub fn write(
         return Ok(bytes);
     }
     let places = job.words(&inflated.parts)?;
-    let matches = job.alloc(inflated.matches as usize * MATCH_RECORD)?;
+    let matches = job.scratch(inflated.matches as usize * MATCH_RECORD)?;
     let resident = (RESIDENT / 2 * job.multiprocessors()).min(count);
     let args = [
         buffer(stream),
@@ -62,7 +62,7 @@ pub fn write(
     unsafe { job.launch(&write, resident, streams.len as u64 + total, &args) }?;
     if inflated.matches > 0 {
         let [near, far] = job.kernels("inflate_matches", ["inflate_near", "inflate_far"], "")?;
-        let sources = job.alloc(streams.bytes * 4)?;
+        let sources = job.scratch(streams.bytes * 4)?;
         // Where few parts make much, several blocks share the windows of one.
         let share = (inflated.largest / (4 * WINDOW)).clamp(1, 64);
         let words = streams.bytes.div_ceil(32);
