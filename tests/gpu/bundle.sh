@@ -10,11 +10,10 @@ for line in sys.stdin:
     artifact = json.loads(line)
     if artifact.get("target", {}).get("kind") == ["test"]: print(artifact["executable"])')
 rm -rf bundle
-mkdir -p bundle/tests
+mkdir bundle
 cp -r samples docs bundle/
-cp -r tests/driver bundle/tests/
 cp target/release/gpuimg bundle/gpuimg
-cp "$tests" bundle/suite
+cp "$tests" bundle/tests
 cp tests/gpu/run.sh bundle/run.sh
-strip bundle/gpuimg bundle/suite
+strip bundle/gpuimg bundle/tests
 du -sh bundle

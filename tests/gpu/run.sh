@@ -4,12 +4,13 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 export GPUIMG_REQUIRE_GPU=1 GPUIMG_BIN=$PWD/gpuimg GPUIMG_ROOT=$PWD
-./suite --include-ignored --skip full_gpu
+# The tests with a stand-in driver are for machines without one of their own.
+./tests --include-ignored --skip full_gpu --skip driver::
 # It takes all of the GPU's memory from whoever runs beside it.
-./suite --ignored full_gpu
+./tests --ignored full_gpu
 if command -v compute-sanitizer > /dev/null; then
     for tool in memcheck racecheck; do
-        compute-sanitizer --tool $tool --error-exitcode 1 ./suite --test-threads 1 every_kernel_on_small_images
+        compute-sanitizer --tool $tool --error-exitcode 1 ./tests --test-threads 1 every_kernel_on_small_images
     done
 else
     echo "SKIPPED compute-sanitizer: it is not installed"
