@@ -22,7 +22,7 @@ struct Codes {
 };
 
 enum : u32 { FIRST = 1, ENDED = 2, UNSETTLED = 4, BAD = 8, LAST = 16 }; // of a part: see below
-struct Part {
+struct alignas(16) Part {
     u32 head;         // of its block
     u32 begin, limit; // it has the symbols that begin in [begin, limit)
     u32 codes;        // index of its block's codes
@@ -30,8 +30,8 @@ struct Part {
     u32 stop;         // behind its last symbol
     u32 bytes;        // that its symbols make
     u32 found;        // matches among them; in the upper half whether it is its block's FIRST part, whether its block ENDED
-                      // in it, whether its lanes are UNSETTLED, whether a BAD symbol was met; of a FIRST part also
-                      // whether its block is its stream's LAST
+                      // in it, whether its lanes are UNSETTLED, whether a BAD symbol was met, whether its block is its
+                      // stream's LAST
 };
 
 // The first symbol of a lane, and what the part's symbols before it make.
@@ -40,20 +40,22 @@ struct Lane {
 };
 
 // Where a part's bytes and matches belong.
-struct Place {
+struct alignas(16) Place {
     u32 part, at, matches;
     u32 first; // the byte that the first of its stream is
 };
 
-struct Match {
+struct alignas(8) Match {
     u32 at;
     u16 len, distance; // 32768 is 0
 };
 static_assert(sizeof(Codes) == 176 && sizeof(Part) == 32 && sizeof(Lane) == 12 && sizeof(Match) == 8, "the host knows");
 
 // Words of the report, which is zero at first.
-enum : u32 { CODES_FOUND, PARTS_MADE, WRONG, FILTERS = 8, HITS_FOUND = 13, LIKELY_FOUND, REPORT = 16 };
-enum : u32 { CROWDED = 1, TOO_FAR = 2, NO_FILTER = 4, NO_COLOUR = 8, OTHER_CRC = 16 }; // bits of WRONG
+enum : u32 { CODES_FOUND, PARTS_MADE, WRONG, USED, END, LARGEST, MATCHES, FILTERS, HITS_FOUND = 13, LIKELY_FOUND, REPORT = 16 };
+enum : u32 { CROWDED = 1, TOO_FAR = 2, NO_FILTER = 4, NO_COLOUR = 8, OTHER_CRC = 16, UNCHAINED = 32 }; // bits of WRONG
+// Once it is known how the parts follow one another: how many are USED, the bit behind a single stream's END, the bytes of
+// the LARGEST, and how many MATCHES there are.
 // FILTERS and the five words from it on count the rows of each filter. Behind the report are two sums of 64 bits for each stream.
 
 // The sum of the values of all threads before this one; `all` becomes that of all threads. `shared` holds a value a

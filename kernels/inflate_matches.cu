@@ -1,12 +1,11 @@
-// Inflater, third part: the bytes of matches. A byte's value is that of another byte up to 32 KiB before it, which
+// Inflater, fourth part: the bytes of matches. A byte's value is that of another byte up to 32 KiB before it, which
 // may lie in a match itself; on the way from byte to byte a literal comes soon.
 //
 //   inflate_near(const Part *parts, const Place *places, const Match *matches, u8 *bytes, u32 *sources, u32 *waiting,
-//            u32 share, const u32 *report)
+//            const u32 *report)
 //       Part by part, in windows of shared memory: bytes whose way ends at a literal of the same window get their
 //       value. Of the others a bit of `waiting`, zero before, is set, and their word of `sources` says which byte
-//       before the window they equal. Grid: `share`
-//       blocks of 256 a place.
+//       before the window they equal. Grid: any number of blocks of 256; where parts make much, several share one.
 //   inflate_far(const u32 *waiting, u32 count, u32 *sources, u8 *bytes, const u32 *report)
 //       Gives the bytes that are left their value. Each step on a way is written back, so that the next is shorter.
 //       Grid: a block of 256 for 256 of the `count` words.
@@ -29,66 +28,69 @@ template <class Take> static __device__ __forceinline__ void each(const Match &m
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     inflate_near(const Part *__restrict__ parts, const Place *__restrict__ places, const Match *__restrict__ matches, u8 *bytes,
-             u32 *sources, u32 *waiting, u32 share, const u32 *report) {
+             u32 *sources, u32 *waiting, const u32 *report) {
     // Of a byte: whether it is a LITERAL, or waits for one before the window, or its source's place INSIDE.
     enum : u32 { INSIDE = NEAR - 1, AWAY, LITERAL = 0xffff };
     __shared__ uint4 memory[NEAR / 8];
     u16 *window = (u16 *)memory;
-    const Place place = places[blockIdx.x / share];
-    const u32 turn = blockIdx.x % share;
-    const Part part = parts[place.part];
-    const u32 end = place.at + part.bytes, count = part.found & 0xffff;
-    const Match *own = matches + place.matches;
-    if (report[WRONG]) return;
-    if (count < FEW) {
-        for (u32 m = turn * BLOCK + threadIdx.x; m < count; m += BLOCK)
-            each(own[m], 0, end, [&](u32 at, u32 source) {
-                sources[at] = source;
-                atomicOr(&waiting[at / 32], 1u << at % 32);
-            });
-        return;
-    }
-    // Windows begin where words of `waiting` do.
-    for (u32 from = place.at / 32 * 32 + turn * NEAR; from < end; from += share * NEAR) {
-        const u32 begin = max(from, place.at), to = min(from + NEAR, end);
-        // The first match that reaches into the window.
-        u32 match = 0;
-        for (u32 behind = begin > place.at ? count : 0; match < behind;) {
-            const u32 middle = (match + behind) / 2;
-            if (own[middle].at + own[middle].len <= begin) match = middle + 1;
-            else behind = middle;
+    if (report[WRONG] || report[MATCHES] == 0) return;
+    const u32 share = min(max(report[LARGEST] / (4 * NEAR), 1), 64);
+    for (u32 item = blockIdx.x; item < share * report[USED]; item += gridDim.x) {
+        const Place place = places[item / share];
+        const u32 turn = item % share;
+        const Part part = parts[place.part];
+        const u32 end = place.at + part.bytes, count = part.found & 0xffff;
+        const Match *own = matches + place.matches;
+        if (count < FEW) {
+            for (u32 m = turn * BLOCK + threadIdx.x; m < count; m += BLOCK)
+                each(own[m], 0, end, [&](u32 at, u32 source) {
+                    sources[at] = source;
+                    atomicOr(&waiting[at / 32], 1u << at % 32);
+                });
+            continue;
         }
-        for (u32 i = threadIdx.x; i < NEAR / 8; i += BLOCK) memory[i] = make_uint4(ALL, ALL, ALL, ALL);
-        __syncthreads();
-        for (u32 m = match + threadIdx.x; m < count && own[m].at < to; m += BLOCK) {
-            const Match one = own[m];
-            each(one, begin, to, [&](u32 at, u32 source) {
-                window[at - from] = source >= begin ? source - from : AWAY;
-                if (source < begin) sources[at] = source;
-            });
-        }
-        __syncthreads();
-        for (u32 base = from; base < to; base += BLOCK) {
-            const u32 at = base + threadIdx.x;
-            const bool inside = at >= begin && at < to;
-            u32 last = at - from, way = inside ? window[last] : LITERAL;
-            bool away = false;
-            if (way != LITERAL) {
-                while (way <= INSIDE) last = way, way = window[last];
-                away = way == AWAY;
-                if (!away) bytes[at] = bytes[from + last];
-                else if (from + last != at) sources[at] = sources[from + last];
+        // Windows begin where words of `waiting` do.
+        for (u32 from = place.at / 32 * 32 + turn * NEAR; from < end; from += share * NEAR) {
+            const u32 begin = max(from, place.at), to = min(from + NEAR, end);
+            // The first match that reaches into the window.
+            u32 match = 0;
+            for (u32 behind = begin > place.at ? count : 0; match < behind;) {
+                const u32 middle = (match + behind) / 2;
+                if (own[middle].at + own[middle].len <= begin) match = middle + 1;
+                else behind = middle;
             }
-            const u32 mask = __ballot_sync(ALL, away);
-            if (threadIdx.x % 32 == 0 && mask) atomicOr(&waiting[at / 32], mask);
+            for (u32 i = threadIdx.x; i < NEAR / 8; i += BLOCK) memory[i] = make_uint4(ALL, ALL, ALL, ALL);
+            __syncthreads();
+            for (u32 m = match + threadIdx.x; m < count && own[m].at < to; m += BLOCK) {
+                const Match one = own[m];
+                each(one, begin, to, [&](u32 at, u32 source) {
+                    window[at - from] = source >= begin ? source - from : AWAY;
+                    if (source < begin) sources[at] = source;
+                });
+            }
+            __syncthreads();
+            for (u32 base = from; base < to; base += BLOCK) {
+                const u32 at = base + threadIdx.x;
+                const bool inside = at >= begin && at < to;
+                u32 last = at - from, way = inside ? window[last] : LITERAL;
+                bool away = false;
+                if (way != LITERAL) {
+                    while (way <= INSIDE) last = way, way = window[last];
+                    away = way == AWAY;
+                    if (!away) bytes[at] = bytes[from + last];
+                    else if (from + last != at) sources[at] = sources[from + last];
+                }
+                const u32 mask = __ballot_sync(ALL, away);
+                if (threadIdx.x % 32 == 0 && mask) atomicOr(&waiting[at / 32], mask);
+            }
+            __syncthreads();
         }
-        __syncthreads();
     }
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     inflate_far(const u32 *__restrict__ waiting, u32 count, volatile u32 *sources, u8 *bytes, const u32 *report) {
-    if (report[WRONG]) return;
+    if (report[WRONG] || report[MATCHES] == 0) return;
     const u32 lane = threadIdx.x % 32, first = blockIdx.x * BLOCK + threadIdx.x - lane;
     const u32 own = first + lane < count ? waiting[first + lane] : 0;
     for (u32 left = __ballot_sync(ALL, own != 0); left; left &= left - 1) {

@@ -7,7 +7,8 @@ const STRETCH: usize = 66 * 128;
 pub const WARPS: usize = 8;
 
 /// Bytes of a chunk that a warp sums up, as words in the order of the kernels' `Stretch`.
-pub type Stretch = [u32; 6];
+pub type Stretch = [u32; STRETCH_WORDS];
+pub const STRETCH_WORDS: usize = 6;
 
 /// Cuts the kind and the data of a chunk, `len` bytes from byte `at` on, into stretches, whose sum is that of
 /// number `sum`; its data are copied to byte `to`.

@@ -4,7 +4,7 @@
 use crate::device::cuda::Gpu;
 
 /// The kernels that decode a page, and that deflate a PNG, of grey images of 16 bits where there are several forms.
-const KERNELS: [(&str, &[&str], &str); 10] = [
+const KERNELS: [(&str, &[&str], &str); 12] = [
     ("png_crc", &["png_join", "png_agree", "png_crc"], ""),
     (
         "inflate_find",
@@ -16,7 +16,9 @@ const KERNELS: [(&str, &[&str], &str); 10] = [
         ],
         "",
     ),
-    ("inflate", &["inflate_count", "inflate_write"], ""),
+    ("inflate_count", &["inflate_count"], ""),
+    ("inflate_chain", &["inflate_chain"], ""),
+    ("inflate_write", &["inflate_write"], ""),
     ("inflate_matches", &["inflate_near", "inflate_far"], ""),
     ("inflate_adler", &["inflate_adler"], ""),
     ("png_rows", &["png_kinds", "png_expand"], ""),

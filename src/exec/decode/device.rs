@@ -1,16 +1,17 @@
-//! Decodes one image on the GPU: the steps in order. The host waits for the GPU twice: for the parts
-//! of the streams when they are counted (`inflate/count.rs`), and for the checksums when all is done.
+//! Decodes one image on the GPU: the steps in order. The host waits for the GPU once, for the checksums when all is done, and
+//! before that for the parts of the streams where the GPU does not put them in order by itself (`inflate/order.rs`).
 
 use super::chunks::place;
-use super::join::{agree, join};
+use super::join::{Joined, agree, join};
 use super::unfilter::unfilter;
 use crate::codec::packed::{Head, Rows, Unsuited};
 use crate::device::NoMemory;
 use crate::device::cuda::Buffer;
 use crate::device::job::Job;
-use crate::exec::inflate::{Agreement, agrees, count, sum_up, write};
+use crate::exec::inflate::order::{self, Order};
+use crate::exec::inflate::{Agreement, Counted, agrees, count, sum_up, write};
 use crate::ops::DeviceImage;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 /// Decodes the page whose data are in the job's memory, as `Packed::split` gives both, and tells what the
 /// CPU had better decode. An error is the GPU's.
@@ -47,26 +48,49 @@ fn decode(head: &Head, file: &Buffer, job: &mut Job) -> Result<Result<DeviceImag
         Rows::Tiff(_) => None,
     };
     let stream = joined.as_ref().map_or(file, |joined| &joined.stream);
-    let counted = match count(streams, stream, job)? {
-        Ok(counted) => counted,
+    let counted = count(streams, stream, job)?;
+    if streams.begins.len() == 1 {
+        let order = order::by_gpu(streams, stream, &counted, job)?;
+        if let Some(done) = finish(head, joined.as_ref(), stream, &counted, &order, job)? {
+            return Ok(done);
+        }
+    }
+    let order = match order::by_host(streams, stream, &counted, job)? {
+        Ok(order) => order,
         Err(unsuited) => return Ok(Err(unsuited)),
     };
-    let bytes = write(streams, stream, &counted, job)?;
-    sum_up(streams, &bytes, &counted, job)?;
+    let done = finish(head, joined.as_ref(), stream, &counted, &order, job)?;
+    done.ok_or_else(|| anyhow!("the GPU forgot what the host had told it"))
+}
+
+/// Everything behind the counting, in an order of the parts; nothing if the GPU was to find it and did not.
+fn finish(
+    head: &Head,
+    joined: Option<&Joined>,
+    stream: &Buffer,
+    counted: &Counted,
+    order: &Order,
+    job: &mut Job,
+) -> Result<Option<Result<DeviceImage, Unsuited>>> {
+    let streams = &head.streams;
+    let bytes = write(streams, stream, counted, order, job)?;
+    sum_up(streams, &bytes, counted, job)?;
     let report = counted.records.report();
-    if let Some(joined) = &joined {
+    if let Some(joined) = joined {
         agree(streams, &joined.sums, report, job)?;
     }
     let samples = match &head.rows {
         Rows::Png(scanlines) => unfilter(head, scanlines, &bytes, report, job)?,
         Rows::Tiff(chunks) => place(&head.shape, chunks, &bytes, report, job)?,
     };
-    Ok(match agrees(streams, &counted, job)? {
-        Agreement::Right => Ok(DeviceImage {
+    let unsuited = |why| Ok(Some(Err(Unsuited::new(why))));
+    match agrees(streams, counted, order, job)? {
+        Agreement::Right => Ok(Some(Ok(DeviceImage {
             shape: head.shape,
             samples,
-        }),
-        Agreement::Wrong => Err(Unsuited::new("its image data make no image")),
-        Agreement::OtherSum => Err(Unsuited::new("its Adler-32 is wrong")),
-    })
+        }))),
+        Agreement::Unknown => Ok(None),
+        Agreement::Wrong => unsuited("its image data make no image"),
+        Agreement::OtherSum => unsuited("its Adler-32 is wrong"),
+    }
 }

@@ -4,7 +4,7 @@ use crate::codec::packed::{PADDING, Streams};
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use crate::exec::inflate::THREADS;
-use crate::exec::png_crc::{Stretch, WARPS, cut};
+use crate::exec::png_crc::{STRETCH_WORDS, WARPS, cut};
 use anyhow::Result;
 
 /// A stream of chunks in device memory.
@@ -18,14 +18,15 @@ pub struct Joined {
 /// Joins the chunks of `file`, the job's memory in device memory.
 pub fn join(streams: &Streams, file: &Buffer, job: &mut Job) -> Result<Joined> {
     let [join] = job.kernels("png_crc", ["png_join"], "")?;
-    let pieces = streams.pieces.iter().enumerate();
-    let stretches: Vec<Stretch> = pieces
-        .flat_map(|(index, piece)| cut(piece.at - 4, 4 + piece.len, index, piece.to))
-        .collect();
-    let count = stretches.len();
-    let stated = streams.pieces.iter().map(|piece| !piece.crc);
-    // In one copy.
-    let words: Vec<u32> = stated.chain(stretches.into_iter().flatten()).collect();
+    // What the chunks state and their stretches, in one copy.
+    let mut words: Vec<u32> = streams.pieces.iter().map(|piece| !piece.crc).collect();
+    words.reserve(2 * STRETCH_WORDS * streams.pieces.len());
+    for (index, piece) in streams.pieces.iter().enumerate() {
+        for stretch in cut(piece.at - 4, 4 + piece.len, index, piece.to) {
+            words.extend_from_slice(&stretch);
+        }
+    }
+    let count = (words.len() - streams.pieces.len()) / STRETCH_WORDS;
     let sums = job.words(&words)?;
     let room = (streams.len + PADDING).next_multiple_of(PADDING);
     let stream = job.scratch(room)?;

@@ -1,10 +1,13 @@
 //! The checksums of what was inflated: kernels/inflate_adler.cu.
 
 use super::count::Counted;
+use super::order::Order;
+use super::records::{CROWDED, UNCHAINED};
 use crate::codec::packed::Streams;
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
 use anyhow::Result;
+use std::slice;
 
 /// The modulus of Adler-32 (RFC 1950 §8.2).
 const BASE: u64 = 65521;
@@ -30,18 +33,30 @@ pub fn sum_up(streams: &Streams, bytes: &Buffer, counted: &Counted, job: &mut Jo
 }
 
 /// Whether no kernel found anything wrong, and every stream has the Adler-32 of what it made, after everything queued before.
-pub fn agrees(streams: &Streams, counted: &Counted, job: &mut Job) -> Result<Agreement> {
+pub fn agrees(
+    streams: &Streams,
+    counted: &Counted,
+    order: &Order,
+    job: &mut Job,
+) -> Result<Agreement> {
     let (report, sums) = counted.records.read_sums(job)?;
+    if report.wrong & (CROWDED | UNCHAINED) != 0 {
+        return Ok(Agreement::Unknown);
+    }
     if report.wrong != 0 {
         return Ok(Agreement::Wrong);
     }
     let stream = streams.within(job.host()?);
+    let ends = order
+        .ends
+        .as_deref()
+        .unwrap_or(slice::from_ref(&report.end));
     let mut from = 0;
     for (index, &[sum, weighted]) in sums.iter().enumerate() {
         let made = streams.made(index);
         let low = (1 + sum) % BASE;
         let high = ((made - from) as u64 + weighted) % BASE;
-        let at = counted.inflated.ends[index].div_ceil(8) as usize;
+        let at = ends[index].div_ceil(8) as usize;
         let stated = stream.bytes(at, 4);
         let stated = stated
             .first_chunk()
@@ -59,6 +74,8 @@ pub enum Agreement {
     Right,
     /// A kernel found something wrong.
     Wrong,
+    /// The GPU did not find the order of the parts.
+    Unknown,
     /// A stream states another Adler-32.
     OtherSum,
 }

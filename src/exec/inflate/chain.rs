@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Bits of zlib's header.
 pub const HEADER: u32 = 16;
 
-/// Bits of the longest part, as in kernels/inflate.cu.
+/// Bits of the longest part, as in kernels/inflate_symbols.cuh.
 pub const SPAN: u32 = 96 << 10;
 
 /// Bytes of a block's header, at most: 17 bits, 19 lengths of 3 bits, and 320 of at most 14, and what is read ahead.

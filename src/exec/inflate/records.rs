@@ -101,7 +101,7 @@ impl Part {
         self.found >> 16 & 8 != 0
     }
 
-    /// Whether its block is its stream's last, of a block's first part.
+    /// Whether its block is its stream's last.
     pub fn is_of_last(&self) -> bool {
         self.found >> 16 & 16 != 0
     }
@@ -120,7 +120,33 @@ pub type Stored = [u32; 4];
 pub struct Report {
     pub codes: u32,
     pub parts: u32,
+    /// Bits of `WRONG` in inflate.cuh.
     pub wrong: u32,
+    /// The bit behind the last block of a single stream, once it is known.
+    pub end: u32,
+}
+
+/// Bits of a report's `wrong`: more parts than there is room for; parts of one stream that do not simply follow one another.
+pub const CROWDED: u32 = 1;
+pub const UNCHAINED: u32 = 32;
+
+/// What is known once the parts are in order.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    pub parts: u32,
+    /// Bytes of the part that makes most, and matches of all.
+    pub largest: u32,
+    pub matches: u32,
+}
+
+/// The byte of the report from which on `Found::words` belong.
+pub const FOUND: usize = 8;
+
+impl Found {
+    /// The report's words: nothing wrong, the parts, an end that the kernels do not need, and the rest.
+    pub fn words(self) -> [u32; 5] {
+        [0, self.parts, 0, self.largest, self.matches]
+    }
 }
 
 /// The words of a report, zero at first, with which the records of streams begin, and of the two sums of
@@ -135,11 +161,12 @@ impl Report {
     /// Fewer words than a report has.
     pub fn of(words: &[u32]) -> Result<Report> {
         let words: Option<&[u32; REPORT_WORDS]> = words.first_chunk();
-        let &[codes, parts, wrong, ..] = words.ok_or_else(|| anyhow!("a short report"))?;
+        let &[codes, parts, wrong, _, end, ..] = words.ok_or_else(|| anyhow!("a short report"))?;
         Ok(Report {
             codes,
             parts,
             wrong,
+            end,
         })
     }
 }
