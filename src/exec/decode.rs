@@ -13,8 +13,8 @@ mod unfilter;
 
 pub use device::{decode_on_gpu, decode_resident};
 
-/// Pixels from which on a GPU decodes an image: below it, the fixed time of some 20 kernels and of
-/// of a wait for their results is longer than the CPU's decoder takes.
+/// Pixels from which on a GPU decodes an image: below it, the fixed time of some 15 kernels and of a
+/// wait for their results is longer than the CPU's decoder takes.
 pub const MIN_PIXELS: usize = 1 << 20;
 
 /// Bytes of file from which on a GPU decodes an image: a thread block decodes at least 2 KiB of
