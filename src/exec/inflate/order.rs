@@ -4,7 +4,7 @@
 
 use super::chain::{Chain, HEADER, Inflated, Step};
 use super::count::{Counted, LANES};
-use super::records::{CODES_WORDS, Found, Place, Stored, UNCHAINED};
+use super::records::{CODES_WORDS, CROWDED, Found, Place, Stored};
 use crate::codec::packed::{Streams, Unsuited};
 use crate::device::cuda::{Arg, Buffer};
 use crate::device::job::Job;
@@ -67,7 +67,7 @@ pub fn by_host(
     job: &mut Job,
 ) -> Result<Result<Order, Unsuited>> {
     let (report, parts) = counted.read(job)?;
-    if report.wrong & !UNCHAINED != 0 {
+    if report.wrong & CROWDED != 0 {
         return Ok(Err(Unsuited::new("its blocks are too short")));
     }
     let mut known = counted.most_codes.min(report.codes as usize);
