@@ -3,7 +3,9 @@
 
 use crate::support::{sample, skipped};
 use gpuimg::bench::case::{Measured, Outcome, Row};
-use gpuimg::bench::claims::{By, CLAIMS, Claim, Pick, Test, Then, Verdict, judge, judged};
+use gpuimg::bench::claims::{
+    By, CLAIMS, Claim, Origin, Pick, Test, Then, Verdict, judge, judged, statements,
+};
 use gpuimg::bench::figure::Time;
 use gpuimg::bench::papers::Paper;
 use gpuimg::bench::{Table, all_cases, compare, html, record};
@@ -98,6 +100,11 @@ const COVERAGE: &[(Paper, &str, &str)] = &[
         Paper::TypicalTasks,
         "double index, arbitrary",
         "memory/double-scattered",
+    ),
+    (
+        Paper::TypicalTasks,
+        "arbitrary access without an index",
+        "memory/read-scattered",
     ),
     (Paper::TypicalTasks, "triple index", "memory/triple"),
     (
@@ -226,6 +233,16 @@ const COVERAGE: &[(Paper, &str, &str)] = &[
     ),
     (
         Paper::Lecture,
+        "an idle stream: the call returns",
+        "transfer/idle-up-sync-63K",
+    ),
+    (
+        Paper::Lecture,
+        "an idle stream: the data have landed",
+        "transfer/landed-up-sync-63K",
+    ),
+    (
+        Paper::Lecture,
         "*Async copies",
         "transfer/returns-up-pinned-1024K",
     ),
@@ -318,14 +335,9 @@ fn published_figures_are_those_of_the_papers() {
             "about 2× slower, at depth 4 only (GTX 460)",
         ),
         ("transpose/host-1024", "9 ms (Core i7)"),
-        (
-            "transpose/naive-1024-4x128",
-            "0.45 ms (Quadro), 2.9 ms (GeForce 8800)",
-        ),
-        (
-            "transpose/naive-1024-1x64",
-            "0.82 ms (Quadro), 1.36 ms (GeForce 8800)",
-        ),
+        // The published times of variant 1 fit the mirrored kernel, and are printed beside the listed one.
+        ("transpose/naive-1024-4x128", ""),
+        ("transpose/naive-1024-1x64", ""),
         ("transpose/naive-8192-1x64", ""),
         ("transpose/mirrored-1024-1x64", ""),
         (
@@ -384,42 +396,46 @@ normalize-copy | normalize/truncating-filled | memory/copy-filled | 1.154 1.154
 normalize-round | normalize/rounding-filled | normalize/truncating-filled | 1.3 1.3
 normalize-half | normalize/half-up-filled | normalize/truncating-filled | 1 1
 normalize-half-double | normalize/half-up-double-filled | normalize/truncating-filled | 1 1
+normalize-half-round | normalize/rounding-filled | normalize/half-up-double-filled | 1.3 1.3
 minmax-read | minmax/serial-filled | memory/read-filled | 1.448 1.448
 minmax-normalize | normalize/truncating-filled | minmax/serial-filled | 1.115 1.115
 minmax-apart | minmax/apart-filled | minmax/serial-filled | –
 nested-3 | minmax/nested-3-filled | minmax/serial-filled | 1 1
 nested-4 | minmax/nested-4-filled | minmax/serial-filled | 2 2
-double-index | memory/double-filled | memory/read-filled | 1.333 1.333
-double-scattered | memory/double-scattered-filled | memory/read-filled | 2 2
+double-index | memory/double-in-piece-filled | memory/read-filled | 1.333 inf
+scattered-read | memory/read-scattered-filled | memory/read-filled | 0 2
 triple-index | memory/triple-filled | memory/read-filled | 1.667 2.5
-transpose-host | transpose/host-1024 | transpose/padded-16-1024 | 34 34
+transpose-host-naive | transpose/host-1024 | best of transpose/naive-1024-* | 6.6 20
+transpose-host-tile | transpose/host-1024 | transpose/tile-16-1024 | 20 32
+transpose-host | transpose/host-1024 | transpose/padded-16-1024 | 21 34
 transpose-tile-1024 | best of transpose/naive-1024-* | transpose/tile-16-1024 | 1.607 3.091
 transpose-tile-8192 | best of transpose/naive-8192-* | transpose/tile-16-8192 | 1.607 3.091
-transpose-padded-1024 | transpose/tile-16-1024 | transpose/padded-16-1024 | 1.023 1.077
-transpose-padded-8192 | transpose/tile-16-8192 | transpose/padded-16-8192 | 1.023 1.077
+transpose-padded-1024 | transpose/tile-32-1024 | transpose/padded-32-1024 | 1.023 1.077
+transpose-padded-8192 | transpose/tile-32-8192 | transpose/padded-32-8192 | 1.023 1.077
 transpose-sweep-1024 | worst of transpose/naive-1024-* | best of transpose/naive-1024-* | 2.610 6.178
 transpose-sweep-8192 | worst of transpose/naive-8192-* | best of transpose/naive-8192-* | 2.610 6.178
 transpose-tall-1024 | best of transpose/naive-1024-* with x ≥ y | best of transpose/naive-1024-* with y > x | 2.2 2.301
 transpose-tall-8192 | best of transpose/naive-8192-* with x ≥ y | best of transpose/naive-8192-* with y > x | 2.2 2.301
-transpose-writes-listed | transpose/naive-8192-1x64 | transpose/naive-8192-64x1 | –
-transpose-writes-mirrored | transpose/mirrored-8192-64x1 | transpose/mirrored-8192-1x64 | 2.353 3.354
-transpose-tall-mirrored | best of transpose/mirrored-8192-* with x ≥ y | best of transpose/mirrored-8192-* with y > x | 2.2 2.301
+transpose-writes-listed | transpose/naive-8192-64x1 | transpose/naive-8192-1x64 | –
+transpose-writes-mirrored | transpose/mirrored-8192-64x1 | transpose/mirrored-8192-1x64 | –
+transpose-tall-mirrored | best of transpose/mirrored-8192-* with x ≥ y | best of transpose/mirrored-8192-* with y > x | –
 local-16 | memory/local-spilled-16 | memory/local-registers-16 | –
 local-64 | memory/local-spilled-64 | memory/local-registers-64 | –
 enough-threads | memory/threads-100k-in-all | memory/threads-2048 | 1 1
 divergence | threads/diverge-lanes | threads/diverge-warps | 2 2
 uneven-load | threads/uneven-lanes | threads/even | –
-bank-conflicts | threads/banks-32 | threads/banks-1 | –
+bank-conflicts | threads/banks-16 | threads/banks-1 | 16 16
+bank-conflicts-32 | threads/banks-32 | threads/banks-1 | –
 bank-padding | threads/banks-33 | threads/banks-1 | 1 1
 side-by-side | threads/small-kernels-1-stream | threads/small-kernels-16-streams | –
 constant-cache | threads/constant-lanes | threads/constant-same | –
 arithmetic-free | threads/fma-8 | threads/fma-1 | 1 1
-sum-2 | reduce/step-1 | reduce/step-2 | 2.33 2.33
-sum-3 | reduce/step-2 | reduce/step-3 | 2.01 2.01
-sum-4 | reduce/step-3 | reduce/step-4 | 1.78 1.78
-sum-5 | reduce/step-4 | reduce/step-5 | 1.8 1.8
-sum-6 | reduce/step-5 | reduce/step-6 | 1.41 1.41
-sum-7 | reduce/step-6 | reduce/step-7 | 1.42 1.42
+sum-2 | reduce/step-1-paper | reduce/step-2-paper | 2.33 2.33
+sum-3 | reduce/step-2-paper | reduce/step-3-paper | 2.01 2.01
+sum-4 | reduce/step-3-paper | reduce/step-4-paper | 1.78 1.78
+sum-5 | reduce/step-4-paper | reduce/step-5-paper | 1.8 1.8
+sum-6 | reduce/step-5-paper | reduce/step-6-paper | 1.41 1.41
+sum-7 | reduce/step-6-paper | reduce/step-7-paper | 1.42 1.42
 sum-total | reduce/step-1 | reduce/step-7 | 30.04 30.04
 sum-total-paper | reduce/step-1-paper | reduce/step-7-paper | 30.04 30.04
 sum-any-length | reduce/any-length | reduce/step-7 | 1 1
@@ -427,6 +443,13 @@ wide-copy | memory/copy-filled | memory/copy-wide | –
 latency-shared | threads/latency-global | threads/latency-shared | 100 100
 latency-hiding | memory/threads-64 | memory/threads-2048 | –
 few-blocks | memory/blocks-1 | memory/blocks-1024 | –
+returns-1K | transfer/landed-up-sync-1K | transfer/idle-up-sync-1K | –
+returns-16K | transfer/landed-up-sync-16K | transfer/idle-up-sync-16K | –
+returns-32K | transfer/landed-up-sync-32K | transfer/idle-up-sync-32K | –
+returns-63K | transfer/landed-up-sync-63K | transfer/idle-up-sync-63K | –
+returns-65K | transfer/landed-up-sync-65K | transfer/idle-up-sync-65K | 1 1
+returns-128K | transfer/landed-up-sync-128K | transfer/idle-up-sync-128K | 1 1
+returns-1024K | transfer/landed-up-sync-1024K | transfer/idle-up-sync-1024K | 1 1
 pitch | memory/rows-480 | memory/rows-512 | –
 records | memory/records | memory/arrays | –
 carveout | memory/window-shared | memory/window-l1 | –
@@ -472,7 +495,7 @@ fn each_claim_is_judged_by_its_own_pair() {
                 let near = |text: &str, number: f64| {
                     let expected: f64 = text.parse().expect("a number");
                     assert!(
-                        (expected / number - 1.0).abs() < 1e-3,
+                        expected == number || (expected / number - 1.0).abs() < 1e-3,
                         "{}: {number}",
                         claim.key
                     );
@@ -549,18 +572,80 @@ fn like_is_compared_with_like() {
 
 #[test]
 fn verdicts_follow_the_ratio() {
+    let verdict = |here, then| judged(here, then, 0.02);
     let twice = Then::Stated(2.0, "");
-    assert_eq!(judged(2.0, twice), Verdict::Holds);
-    assert_eq!(judged(1.2, twice), Verdict::Weaker);
-    assert_eq!(judged(1.02, twice), Verdict::NoLonger);
-    assert_eq!(judged(0.7, twice), Verdict::Reversed);
-    assert_eq!(judged(9.0, twice), Verdict::Stronger);
-    assert_eq!(judged(1.1, Then::Same("")), Verdict::StillSame);
-    assert_eq!(judged(4.0, Then::Same("")), Verdict::Differs);
-    assert_eq!(judged(0.5, Then::Same("")), Verdict::Differs);
-    assert_eq!(judged(4.0, Then::Slower), Verdict::HoldsHere);
-    assert_eq!(judged(1.04, Then::Between(1.02, 1.08, "")), Verdict::Holds);
-    assert_eq!(judged(1.01, Then::Count("")), Verdict::NoLonger);
+    assert_eq!(verdict(2.0, twice), Verdict::Holds);
+    assert_eq!(verdict(1.2, twice), Verdict::Weaker);
+    assert_eq!(verdict(1.01, twice), Verdict::NoLonger);
+    assert_eq!(verdict(0.7, twice), Verdict::Reversed);
+    assert_eq!(verdict(9.0, twice), Verdict::Stronger);
+    assert_eq!(verdict(1.01, Then::Same("")), Verdict::StillSame);
+    assert_eq!(verdict(4.0, Then::Same("")), Verdict::Differs);
+    assert_eq!(verdict(0.5, Then::Same("")), Verdict::Differs);
+    assert_eq!(verdict(4.0, Then::Slower), Verdict::HoldsHere);
+    assert_eq!(verdict(1.04, Then::Between(1.02, 1.08, "")), Verdict::Holds);
+    assert_eq!(verdict(1.01, Then::Count("")), Verdict::NoLonger);
+}
+
+/// 15.5 times as slow was shown as confirming "up to twice as slow".
+#[test]
+fn an_exceeded_bound_was_called_confirmed() {
+    let verdict = |here, then| judged(here, then, 0.02);
+    assert_eq!(verdict(15.5, Then::AtMost(2.0, "")), Verdict::OutOfBound);
+    assert_eq!(verdict(2.03, Then::AtMost(2.0, "")), Verdict::Holds);
+    assert_eq!(verdict(0.9, Then::AtMost(2.0, "")), Verdict::Holds);
+    assert_eq!(verdict(1.49, Then::AtLeast(1.333, "")), Verdict::Holds);
+    assert_eq!(verdict(1.1, Then::AtLeast(1.333, "")), Verdict::OutOfBound);
+    assert_eq!(Verdict::OutOfBound.class(), "against");
+    // Outside a range that the text states, a ratio is stronger or weaker, however near it is.
+    let range = Then::Within(1.667, 2.5, "");
+    assert_eq!(verdict(3.01, range), Verdict::Stronger);
+    assert_eq!(verdict(2.52, range), Verdict::Holds);
+    assert_eq!(verdict(1.5, range), Verdict::Weaker);
+}
+
+/// A fixed band of 15 % hid that `+ 0.5` of doubles is slower than `round()`: 345.6 against 336.6 µs.
+#[test]
+fn a_repeatable_difference_was_called_none() {
+    let here = 345.6 / 336.6;
+    assert_eq!(judged(here, Then::Same(""), 0.012), Verdict::Differs);
+    assert_eq!(judged(here, Then::Same(""), 0.05), Verdict::StillSame);
+    let claimed = Then::Computed(26.0 / 20.0, "");
+    assert_eq!(judged(1.0 / here, claimed, 0.012), Verdict::Reversed);
+}
+
+/// The 64 KB sentence counted seven times, and claims that no text makes counted as the texts'.
+#[test]
+fn only_statements_of_the_papers_count_and_each_once() {
+    let rows = rows(&[
+        ("transfer/idle-up-sync-1K", 3.0),
+        ("transfer/landed-up-sync-1K", 6.0),
+        ("transfer/idle-up-sync-63K", 8.0),
+        ("transfer/landed-up-sync-63K", 9.0),
+        ("transfer/idle-up-sync-128K", 20.0),
+        ("transfer/landed-up-sync-128K", 20.0),
+        ("transfer/up-async-large", 100.0),
+        ("transfer/up-pinned-large", 50.0),
+    ]);
+    let judgements = judge(&rows);
+    let keys = |origin: Origin| {
+        let of = judgements.iter().filter(|it| it.claim.origin == origin);
+        of.map(|it| it.claim.key).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        keys(Origin::Quoted),
+        ["async-up", "returns-1K", "returns-63K"]
+    );
+    assert_eq!(keys(Origin::Inferred), ["returns-128K"]);
+    assert_eq!(keys(Origin::Ours), ["pinned", "both-ways"]);
+    let counted = statements(&judgements);
+    let counted: Vec<&str> = counted.iter().map(|it| it.claim.statement).collect();
+    assert_eq!(counted, ["async-copy", "returns-small"]);
+    // What the program says of itself is never the papers'.
+    for claim in CLAIMS {
+        let own = claim.topic().paper == Paper::Own;
+        assert_eq!(own, claim.origin == Origin::Ours, "{}", claim.key);
+    }
 }
 
 /// Rows with these times, in µs.
@@ -588,7 +673,7 @@ fn one_table_judges_what_it_can_and_names_what_the_rest_needs() {
         ("minmax/serial-filled", 200.0),
         ("minmax/nested-4-filled", 400.0),
         ("transfer/returns-launch", 5.0),
-        ("transfer/returns-up-sync-63K", 2000.0),
+        ("transfer/returns-copy-inside-sync", 2000.0),
         ("transpose/naive-8192-8x32", 270.0),
         ("transpose/naive-8192-1x256", 1100.0),
     ]);
@@ -607,7 +692,7 @@ fn one_table_judges_what_it_can_and_names_what_the_rest_needs() {
     );
     assert_eq!(of("minmax-normalize").needs, [Table::Normalize]);
     assert_eq!(of("returns-launch").verdict, Verdict::Holds);
-    assert_eq!(of("returns-63K").verdict, Verdict::Differs);
+    assert_eq!(of("returns-copy-inside").verdict, Verdict::Differs);
     let sweep = of("transpose-sweep-8192");
     assert_eq!(
         sweep.rows,
@@ -632,8 +717,6 @@ fn the_recorded_verdicts_follow_from_the_recorded_times() {
     let json: Value = serde_json::from_str(&text).expect("JSON");
     let rows = json["rows"].as_array().expect("rows");
     assert!(rows.iter().all(|row| row["state"] == "checked"));
-    let cases = all_cases();
-    assert_eq!(rows.len(), cases.len());
     let of = |id: &Value, field: &str| {
         let row = rows.iter().find(|row| row["id"] == *id);
         row.and_then(|row| row[field].as_f64()).expect("a number")
@@ -642,6 +725,9 @@ fn the_recorded_verdicts_follow_from_the_recorded_times() {
     for verdict in json["verdicts"].as_array().expect("verdicts") {
         let key = verdict["claim"].as_str().expect("a name");
         let claim: &Claim = CLAIMS.iter().find(|claim| claim.key == key).expect(key);
+        if verdict["verdict"] == "Not judged" {
+            continue;
+        }
         let (ids, here) = (&verdict["rows"], verdict["here"].as_f64().expect(key));
         let expected = match claim.test {
             Test::Pair(.., By::Time, _) => of(&ids[0], "time_us") / of(&ids[1], "time_us"),
@@ -656,11 +742,25 @@ fn the_recorded_verdicts_follow_from_the_recorded_times() {
             "{key}: {expected} and {here}"
         );
         if let Test::Pair(.., then) = claim.test {
-            assert_eq!(verdict["verdict"], judged(expected, then).text(), "{key}");
+            let spread = |id: &Value| of(id, "spread_percent") / 100.0;
+            let uncertainty = 0.01 + spread(&ids[0]) + spread(&ids[1]);
+            let expected = judged(expected, then, uncertainty);
+            assert_eq!(verdict["verdict"], expected.text(), "{key}");
         }
         recomputed += 1;
     }
-    assert_eq!(recomputed, CLAIMS.len());
+    // A run from before the uploads on an idle stream and the scattered read were measured.
+    let without_rows = CLAIMS.iter().filter(|claim| {
+        let measured = |pick: &Pick| {
+            rows.iter().any(|row| {
+                row["id"]
+                    .as_str()
+                    .is_some_and(|id| id.starts_with(pick.id()))
+            })
+        };
+        !claim.picks().iter().all(measured)
+    });
+    assert_eq!(CLAIMS.len() - recomputed, without_rows.count());
 
     let report = record::parse(&text).expect("a report");
     let again: Value = serde_json::from_str(&report.json().expect("JSON")).expect("JSON");

@@ -4,6 +4,9 @@
 //
 //   read(const u16 *data, u32 pieces, u32 piece, u32 *sums)           2011: every element loaded
 //   copy(const u16 *src, u16 *dst, u32 pieces, u32 piece)             2011: … and stored
+//   read_scattered(const u16 *data, u32 pieces, u32 piece, u32 *sums, u32 factor)
+//       2011: arbitrary access, without an index: element k·factor modulo the number of elements, a power of two; an odd
+//       factor visits each element once
 //   double_index(const u16 *data, u32 pieces, u32 piece, u32 *sums, const u32 *index)
 //       2011: data[index[j] + i], where j is the element and i the number of its piece: an index is loaded for every
 //       element. `index` is as long as the data; index[j] + i is below their length, modulo 2³²
@@ -24,6 +27,12 @@ extern "C" __global__ void read(const u16 *data, u32 pieces, u32 piece, u32 *sum
 
 extern "C" __global__ void copy(const u16 *src, u16 *dst, u32 pieces, u32 piece) {
     each(pieces, piece, [&](u32 j, u32 i) { dst[(u64)j * piece + i] = src[(u64)j * piece + i]; });
+}
+
+extern "C" __global__ void read_scattered(const u16 *data, u32 pieces, u32 piece, u32 *sums, u32 factor) {
+    u32 sum = 0, last = pieces * piece - 1;
+    each(pieces, piece, [&](u32 j, u32 i) { sum += data[(j * piece + i) * factor & last]; });
+    sums[number()] = sum;
 }
 
 extern "C" __global__ void double_index(const u16 *data, u32 pieces, u32 piece, u32 *sums, const u32 *index) {

@@ -108,8 +108,14 @@ pub enum Then {
     Stated(f64, &'static str),
     /// This ratio was computed from the figures that the paper states.
     Computed(f64, &'static str),
-    /// The paper states, or its figures give, ratios between these.
+    /// The figures of the paper's several machines give ratios between these.
     Between(f64, f64, &'static str),
+    /// The paper states that the ratio lies between these.
+    Within(f64, f64, &'static str),
+    /// The paper states that the ratio is at most this ("up to").
+    AtMost(f64, &'static str),
+    /// The paper states that the ratio is at least this ("at best").
+    AtLeast(f64, &'static str),
     /// The paper says that there is no difference.
     Same(&'static str),
     /// The paper counts transactions or bytes, which is no ratio of speeds.
@@ -123,7 +129,9 @@ impl Then {
     pub fn bounds(&self) -> Option<(f64, f64)> {
         match *self {
             Then::Stated(ratio, _) | Then::Computed(ratio, _) => Some((ratio, ratio)),
-            Then::Between(low, high, _) => Some((low, high)),
+            Then::Between(low, high, _) | Then::Within(low, high, _) => Some((low, high)),
+            Then::AtMost(most, _) => Some((0.0, most)),
+            Then::AtLeast(least, _) => Some((least, f64::INFINITY)),
             Then::Same(_) => Some((1.0, 1.0)),
             Then::Count(_) | Then::Slower => None,
         }
@@ -134,9 +142,11 @@ impl Then {
         match *self {
             Then::Stated(ratio, words) => format!("{}×: {words}", short(ratio)),
             Then::Computed(ratio, words) => format!("{}×, computed from {words}", short(ratio)),
-            Then::Between(low, high, words) => {
+            Then::Between(low, high, words) | Then::Within(low, high, words) => {
                 format!("{}–{}×: {words}", short(low), short(high))
             }
+            Then::AtMost(most, words) => format!("at most {}×: {words}", short(most)),
+            Then::AtLeast(least, words) => format!("at least {}×: {words}", short(least)),
             Then::Same("") => "no difference".into(),
             Then::Same(words) => format!("no difference: {words}"),
             Then::Count(words) => format!("{words} (a count, not a speed)"),
@@ -165,13 +175,48 @@ pub enum Test {
     Share(&'static str, f64, &'static str),
 }
 
-/// A claim of a paper.
+/// Where a claim comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The paper makes the claim in words, or prints its figure.
+    Quoted,
+    /// The paper prints the figures from which the claim is computed.
+    Computed,
+    /// The claim follows from what the paper says, but the paper does not make it.
+    Inferred,
+    /// The claim is the program's own.
+    Ours,
+}
+
+impl Origin {
+    /// Whether a paper itself makes the claim, so that it counts as one of the paper's.
+    pub fn counts(self) -> bool {
+        matches!(self, Origin::Quoted | Origin::Computed)
+    }
+
+    /// The origin in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Quoted => "quoted",
+            Origin::Computed => "computed",
+            Origin::Inferred => "inferred",
+            Origin::Ours => "ours",
+        }
+    }
+}
+
+/// A claim and the rows by which it is judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
-    /// A name of its own.
+    /// A unique name.
     pub key: &'static str,
-    /// The system of which it is made.
+    /// The system that the claim is about.
     pub topic: &'static str,
+    /// The statement that the claim belongs to: several claims can test one statement of a paper,
+    /// which is counted once.
+    pub statement: &'static str,
+    /// Where the claim comes from.
+    pub origin: Origin,
     /// The claim in a sentence.
     pub says: &'static str,
     /// How it is judged.
@@ -195,6 +240,8 @@ pub enum Verdict {
     NoLonger,
     /// There is one, but there was none; or a call no longer does what it did.
     Differs,
+    /// The ratio lies outside the bound that the paper states.
+    OutOfBound,
     /// The other row is the slower.
     Reversed,
     /// A row that it needs was not measured.
@@ -205,13 +252,13 @@ impl Verdict {
     /// The verdict in words.
     pub fn text(self) -> &'static str {
         match self {
-            Verdict::Holds => "Still holds",
-            Verdict::Stronger => "Holds, more than then",
-            Verdict::Weaker => "Still holds, but weaker",
-            Verdict::HoldsHere => "Holds here",
+            Verdict::Holds | Verdict::HoldsHere => "Confirmed",
+            Verdict::Stronger => "Confirmed (stronger)",
+            Verdict::Weaker => "Confirmed (weaker)",
             Verdict::StillSame => "Still no difference",
             Verdict::NoLonger => "No longer matters here",
-            Verdict::Differs => "It is different now",
+            Verdict::Differs => "Changed",
+            Verdict::OutOfBound => "Outside the stated bound",
             Verdict::Reversed => "Reversed",
             Verdict::NotJudged => "Not judged",
         }
@@ -223,27 +270,47 @@ impl Verdict {
             Verdict::Holds | Verdict::Stronger | Verdict::HoldsHere | Verdict::StillSame => "holds",
             Verdict::Weaker => "weaker",
             Verdict::NoLonger | Verdict::NotJudged => "gone",
-            Verdict::Differs | Verdict::Reversed => "against",
+            Verdict::Differs | Verdict::OutOfBound | Verdict::Reversed => "against",
         }
     }
 }
 
-/// The verdict on a ratio of times or rates, for what the paper says of it.
-pub fn judged(here: f64, then: Then) -> Verdict {
-    if matches!(then, Then::Same(_)) {
-        return match here {
-            here if (0.87..=1.15).contains(&here) => Verdict::StillSame,
-            _ => Verdict::Differs,
-        };
+/// The least relative difference between two rows that counts as one: clocks and placement of memory
+/// move a time by as much from run to run.
+const NOISE: f64 = 0.01;
+
+/// The verdict on a ratio of times or rates, given what the paper says of it and the relative
+/// uncertainty of the ratio: [`NOISE`] plus the interquartile ranges of the two rows.
+pub fn judged(here: f64, then: Then, uncertainty: f64) -> Verdict {
+    let (less, more) = (1.0 - uncertainty, 1.0 + uncertainty);
+    let holds_if = |holds: bool, otherwise: Verdict| if holds { Verdict::Holds } else { otherwise };
+    match then {
+        Then::Same(_) if (less..=more).contains(&here) => return Verdict::StillSame,
+        Then::Same(_) => return Verdict::Differs,
+        Then::AtMost(most, _) => return holds_if(here <= most * more, Verdict::OutOfBound),
+        Then::AtLeast(least, _) => return holds_if(here >= least * less, Verdict::OutOfBound),
+        _ => (),
     }
-    match then.bounds() {
-        Some((low, high)) if (0.97 * low..=1.03 * high).contains(&here) => Verdict::Holds,
-        _ if here < 0.95 => Verdict::Reversed,
-        _ if here < 1.05 => Verdict::NoLonger,
-        Some((_, high)) if here - 1.0 > 2.0 * (high - 1.0) => Verdict::Stronger,
-        Some((low, _)) if here - 1.0 >= 0.5 * (low - 1.0) => Verdict::Holds,
-        Some(_) => Verdict::Weaker,
-        None => Verdict::HoldsHere,
+    let Some((low, high)) = then.bounds() else {
+        return match here {
+            here if here < less => Verdict::Reversed,
+            here if here <= more => Verdict::NoLonger,
+            _ => Verdict::HoldsHere,
+        };
+    };
+    // A range that the paper states is strict. A ratio of single figures, taken on one machine, holds
+    // within a factor of two of the advantage.
+    let (weaker, stronger) = match then {
+        Then::Within(..) => (low - 1.0, high - 1.0),
+        _ => (0.5 * (low - 1.0), 2.0 * (high - 1.0)),
+    };
+    match here {
+        here if (low * less..=high * more).contains(&here) => Verdict::Holds,
+        here if here < less => Verdict::Reversed,
+        here if here <= more => Verdict::NoLonger,
+        here if here - 1.0 > stronger => Verdict::Stronger,
+        here if here - 1.0 >= weaker => Verdict::Holds,
+        _ => Verdict::Weaker,
     }
 }
 
@@ -307,9 +374,11 @@ impl Claim {
         needs.dedup();
         let here = found.iter().copied().collect::<Option<Vec<_>>>();
         let here = here.and_then(|rows| self.measure(&rows));
+        let times = found.iter().flatten().filter_map(|row| row.time());
+        let uncertainty = NOISE + times.map(|time| time.spread).sum::<f64>();
         Judgement {
             claim: self,
-            verdict: here.map_or(Verdict::NotJudged, |here| self.verdict(here)),
+            verdict: here.map_or(Verdict::NotJudged, |here| self.verdict(here, uncertainty)),
             here,
             rows: found
                 .iter()
@@ -332,9 +401,9 @@ impl Claim {
         }
     }
 
-    fn verdict(&self, here: f64) -> Verdict {
+    fn verdict(&self, here: f64, uncertainty: f64) -> Verdict {
         match self.test {
-            Test::Pair(.., then) => judged(here, then),
+            Test::Pair(.., then) => judged(here, then, uncertainty),
             Test::Returns(_, at_once) if (here < AT_ONCE) == at_once => Verdict::Holds,
             Test::Returns(..) => Verdict::Differs,
             Test::Share(_, then, _) if here >= 0.9 * then => Verdict::Holds,
@@ -376,4 +445,19 @@ pub fn judge(rows: &[Measured]) -> Vec<Judgement> {
     let mut judged: Vec<Judgement> = papers.map(|claim| claim.judge(rows)).collect();
     judged.sort_by_key(|judgement| judgement.claim.topic().paper == Paper::Own);
     judged
+}
+
+/// The papers' statements among these judgements, each once: of several claims that test one
+/// statement, the first that was judged stands for it.
+pub fn statements(judgements: &[Judgement]) -> Vec<&Judgement> {
+    let mut statements: Vec<&Judgement> = Vec::new();
+    for judgement in judgements.iter().filter(|it| it.claim.origin.counts()) {
+        let same = |other: &&Judgement| other.claim.statement == judgement.claim.statement;
+        match statements.iter().position(same) {
+            None => statements.push(judgement),
+            Some(at) if statements[at].verdict == Verdict::NotJudged => statements[at] = judgement,
+            Some(_) => (),
+        }
+    }
+    statements
 }

@@ -1,9 +1,9 @@
 //! Compares two runs: which rows became slower or faster by more than the tolerance. The fastest
 //! measurement of each row is compared, since other programs can only add to it.
 
-use super::record::{SCHEMA, Version};
+use super::record::{Version, check_schema};
 use super::report::{Report, readable};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -42,10 +42,7 @@ pub fn read(path: &Path) -> Result<Earlier> {
 /// Parses the JSON object that `--json` printed.
 pub fn parse(text: &str) -> Result<Earlier> {
     let Version { schema } = serde_json::from_str(text)?;
-    ensure!(
-        schema == Some(SCHEMA),
-        "not what `gpuimg bench --json` prints (schema {SCHEMA})"
-    );
+    check_schema(schema)?;
     Ok(serde_json::from_str(text)?)
 }
 

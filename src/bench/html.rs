@@ -7,7 +7,7 @@ mod maps;
 mod svg;
 
 use super::case::{Outcome, Row};
-use super::claims::{Judgement, Verdict};
+use super::claims::{self, Judgement, Verdict};
 use super::figure::short;
 use super::papers::{Paper, Topic};
 use super::report::{Report, readable};
@@ -71,13 +71,10 @@ const GROUPS: [(&str, &str); 4] = [
 /// The first screen: how many claims of the papers hold, and each with what was stated, what was
 /// measured, and the verdict, linked to its experiment.
 fn verdicts(out: &mut String, judgements: &[Judgement]) {
-    let papers: Vec<&Judgement> = judgements
-        .iter()
-        .filter(|judgement| judgement.claim.topic().paper != Paper::Own)
-        .collect();
+    let papers = claims::statements(judgements);
     let _ = write!(
         out,
-        "<section id=\"verdicts\"><div class=\"counts\"><span>Of {} claims of the papers</span>",
+        "<section id=\"verdicts\"><div class=\"counts\"><span>Of {} statements of the papers</span>",
         papers.len()
     );
     for (class, words) in GROUPS {
@@ -124,7 +121,13 @@ fn verdicts(out: &mut String, judgements: &[Judgement]) {
 
 /// A claim in a line: on the first screen with a link to its experiment, there without.
 fn claim(out: &mut String, judgement: &Judgement, linked: bool) {
-    let says = escaped(judgement.claim.says);
+    let origin = judgement.claim.origin;
+    let mark = if origin.counts() {
+        String::new()
+    } else {
+        format!(" <small>({})</small>", origin.name())
+    };
+    let says = escaped(judgement.claim.says) + &mark;
     let key = judgement.claim.key;
     let (id, what) = match linked {
         true => (

@@ -10,11 +10,11 @@ mod typical_tasks;
 /// The paper that a system comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paper {
-    /// "CUDA: performance aspects of typical tasks" (2011).
+    /// "CUDA: performance aspects of typical tasks".
     TypicalTasks,
-    /// "Transposing a matrix" (Kalgin and Baldin).
+    /// "Transposing a matrix".
     Transposing,
-    /// "GPGPU optimisation by the example of a sum" (after Harris).
+    /// "GPGPU optimisation by the example of a sum".
     Sum,
     /// "Methods of effective organisation of parallel computing on GPUs" (lecture notes).
     Lecture,
@@ -46,13 +46,13 @@ impl Paper {
     pub fn cited(self) -> &'static str {
         match self {
             Paper::TypicalTasks => {
-                "\"CUDA: performance aspects of typical tasks\", post 119435 on habr.com, author not named in the text, 2011; GeForce GTX 460"
+                "\"CUDA: performance aspects of typical tasks\", post 119435 on habr.com, author not named in the text; GeForce GTX 460 [not in the text: 2011]"
             }
             Paper::Transposing => {
-                "Kalgin and Baldin, \"Transposing a matrix\", part of the CUDA series of Linux Format (Russian edition), year not given in the text; GeForce 8800, a Quadro with 192 cores, Core i7"
+                "Kalgin and Baldin, \"Transposing a matrix\", year not given in the text; GeForce 8800, a Quadro with 192 cores, Core i7 [not in the text: part of the CUDA series of Linux Format, Russian edition]"
             }
             Paper::Sum => {
-                "\"GPGPU optimisation by the example of a sum\" (DirectCompute), author and year not given in the text, after Mark Harris, \"Optimizing parallel reduction in CUDA\", 2007; G80"
+                "\"GPGPU optimisation by the example of a sum\" (DirectCompute), author and year not given in the text; G80 [not in the text: its steps are those of Mark Harris, \"Optimizing parallel reduction in CUDA\", 2007]"
             }
             Paper::Lecture => {
                 "\"Methods of effective organisation of parallel computing on GPUs\", lecture notes, ticket 40, author and year not given in the text; Fermi"

@@ -5,7 +5,6 @@ use super::all_cases;
 use super::case::{Measured, Outcome, Row};
 use super::claims::{Judgement, Test, Then};
 use super::figure::Time;
-use super::papers::Paper;
 use super::report::{Machine, Report};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,17 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Version of the JSON object.
-pub const SCHEMA: u64 = 3;
+pub const SCHEMA: u64 = 4;
+
+/// Checks that this version reads objects of this schema. Version 3 lacks the origins of the claims; its rows are the
+/// same.
+pub(super) fn check_schema(schema: Option<u64>) -> Result<()> {
+    ensure!(
+        schema == Some(3) || schema == Some(SCHEMA),
+        "not what `gpuimg bench --json` prints (schema {SCHEMA})"
+    );
+    Ok(())
+}
 
 /// The JSON object of a run: the machine, the rows of the tables, and the verdicts.
 #[derive(Serialize)]
@@ -99,8 +108,10 @@ struct VerdictRecord {
     claim: &'static str,
     says: &'static str,
     paper: &'static str,
-    /// Whether a paper makes the claim, or the program itself.
-    published: bool,
+    /// The statement that it tests; several claims can test one.
+    statement: &'static str,
+    /// Who makes the claim: quoted, computed, inferred, ours.
+    origin: &'static str,
     then: String,
     /// Where `then` is from: stated, computed, count, or none.
     basis: &'static str,
@@ -116,14 +127,15 @@ struct VerdictRecord {
 impl VerdictRecord {
     fn new(judgement: Judgement) -> VerdictRecord {
         let claim = judgement.claim;
-        let paper = claim.topic().paper;
         VerdictRecord {
             claim: claim.key,
             says: claim.says,
-            paper: paper.title(),
-            published: paper != Paper::Own,
+            paper: claim.topic().paper.title(),
+            statement: claim.statement,
+            origin: claim.origin.name(),
             then: claim.then(),
             basis: match claim.test {
+                Test::Pair(.., Then::AtMost(..) | Then::AtLeast(..)) => "bound",
                 Test::Pair(.., Then::Computed(..) | Then::Between(..)) | Test::Share(..) => {
                     "computed"
                 }
@@ -234,10 +246,7 @@ pub fn read(path: &Path) -> Result<Report> {
 /// named as left out.
 pub fn parse(text: &str) -> Result<Report> {
     let Version { schema } = serde_json::from_str(text)?;
-    ensure!(
-        schema == Some(SCHEMA),
-        "not what `gpuimg bench --json` prints (schema {SCHEMA})"
-    );
+    check_schema(schema)?;
     let recorded: Recorded = serde_json::from_str(text)?;
     let mut by_id: HashMap<&str, &RecordedRow> = recorded
         .rows

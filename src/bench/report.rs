@@ -212,8 +212,9 @@ impl Report {
             for judgement in of {
                 let _ = writeln!(
                     out,
-                    "{:<25} {} (then {}; here {})",
+                    "{:<25} {}: {} (then {}; here {})",
                     judgement.verdict_text(),
+                    judgement.claim.origin.name(),
                     judgement.claim.says,
                     judgement.claim.then(),
                     judgement.here()

@@ -79,10 +79,10 @@ impl Table {
                 "The text also says that a call takes 0.7 ms, which contradicts its own 15 000 calls a second (0.067 ms each).",
             ),
             Table::Memory | Table::Normalize => Some(
-                "The text of 2011 does not tell whether its GB/s of copy and normalize count the bytes written too. The ratio is that of the times for an image counted once, since the text calls min/max (29) even faster than normalize (26); if both count, the ratio for copy and normalize is half as large.",
+                "The text does not say whether its GB/s of copy and normalize count the bytes written too. The ratio compares the times for an image counted once, since the text calls min/max (29) even faster than normalize (26); if both count, the ratio for copy and normalize is twice as large.",
             ),
             Table::Transpose => Some(
-                "Published times are of 1024² floats. A transposition of that size takes about as long as a launch today: the larger matrix tells the kernels apart.",
+                "Published times are of 1024² floats. Of variant 1 they fit the mirrored kernel where the text explains them and are printed beside the listed one, so they are attached to neither; the columns of its sweep are reconstructed from the rule that a block has 64 to 512 threads. A transposition of that size takes about as long as a launch today: the larger matrix tells the kernels apart.",
             ),
             Table::Reduce => Some("Published times are of 2²² integers."),
             _ => None,

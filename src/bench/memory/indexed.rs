@@ -50,7 +50,7 @@ impl Places {
 pub(super) fn cases(bytes: u64, threads: Threads) -> Vec<Case> {
     const BEST: &str = "at best 25 % slower than direct";
     const DOUBLE: &str = "10–30 GB/s by the indices";
-    const ARBITRARY: &str = "10–30 GB/s; arbitrary access up to twice as slow";
+    const ARBITRARY: &str = "10–30 GB/s by the indices, arbitrary ones included";
     const TRIPLE: &str = "40–60 % slower than direct";
     let rows = [
         ("double", "double index, in order", 2, Places::InOrder, BEST),
@@ -83,6 +83,7 @@ pub(super) fn cases(bytes: u64, threads: Threads) -> Vec<Case> {
             TRIPLE,
         ),
     ];
+    let mut cases = vec![scattered(bytes, threads)];
     let case = |(id, name, levels, order, words): (&str, &str, u64, Places, &'static str)| {
         let topic = match levels {
             2 => "double-index",
@@ -101,7 +102,33 @@ pub(super) fn cases(bytes: u64, threads: Threads) -> Vec<Case> {
         .stated(words, GPU)
         .under(READ)
     };
-    rows.into_iter().map(case).collect()
+    cases.extend(rows.into_iter().map(case));
+    cases
+}
+
+/// Every element read once, in an order that is computed instead of loaded.
+fn scattered(bytes: u64, threads: Threads) -> Case {
+    Case::gpu(
+        Table::Memory,
+        threads.id("read-scattered"),
+        threads.name("read, scattered, no index"),
+        "double-index",
+        bytes,
+        move |context| {
+            let kernel = context.kernel("papers/memory", "read_scattered")?;
+            let grid = threads.grid(context);
+            let (sums, [count, piece]) = (context.sums(grid)?, pieces(context, PIECE));
+            let args = |sums| {
+                let input = Arg::Buffer(&context.input);
+                vec![input, count, piece, sums, Arg::U32(FACTOR)]
+            };
+            Ok(context
+                .summed(&kernel, grid, context.host.sample_sum, args, &sums)?
+                .into())
+        },
+    )
+    .stated("up to twice as slow", GPU)
+    .under(READ)
 }
 
 fn indexed(

@@ -1,5 +1,4 @@
-//! The systems of "CUDA: performance aspects of typical tasks" (habr.com post 119435,
-//! 2011).
+//! The systems of "CUDA: performance aspects of typical tasks" (habr.com post 119435).
 
 use super::{Paper, Topic};
 
@@ -65,7 +64,7 @@ pub(super) static TOPICS: &[Topic] = &[
         "grid-threads",
         "read, launched with several numbers of blocks and of threads",
         "160 blocks × 96 threads │ 40 × 32 … 2560 × 768",
-        "A launch fills the GPU from some number of threads on; beyond it, the shape matters little.",
+        "The text draws no lesson from its launch of 160 blocks of 96 threads. The rows show which launches fill this GPU.",
     ),
     Topic::of(
         Paper::TypicalTasks,
@@ -86,7 +85,7 @@ pub(super) static TOPICS: &[Topic] = &[
         "normalize-half",
         "the same, + 0.5 and then the integer part; 0.5 as a float, and as the double that the text writes",
         "▪ → (float − sub)·factor → + 0.5 → ⌊ ⌋ → ▪",
-        "One addition rounds half up, for nothing.",
+        "The text's rule: one addition rounds half up at no cost. Written + 0.5, the addition is one of doubles.",
     ),
     Topic::of(
         Paper::TypicalTasks,

@@ -1,5 +1,7 @@
 //! A question from "Methods of effective organisation of parallel computing on GPUs": which calls
-//! return before their work is done. A stream is kept busy, and the call is timed until it returns.
+//! return before their work is done. For calls on a busy stream, the stream is kept busy and the call
+//! is timed until it returns. For uploads on an idle stream two times are taken: until the call
+//! returns, and until the data have landed.
 
 use super::pattern;
 use crate::bench::case::{Case, Measured};
@@ -89,7 +91,70 @@ pub(super) fn cases() -> Vec<Case> {
         })
         .pageable(pageable)
     };
-    calls.into_iter().map(case).collect()
+    let mut cases: Vec<Case> = calls.into_iter().map(case).collect();
+    for kib in KIB {
+        for landed in [false, true] {
+            cases.push(on_idle_stream(kib, landed));
+        }
+    }
+    cases
+}
+
+/// A synchronous upload of pageable memory on an idle stream, timed until the call returns or until
+/// the data have landed.
+fn on_idle_stream(kib: usize, landed: bool) -> Case {
+    let (id, event) = if landed {
+        ("landed", "data landed")
+    } else {
+        ("idle", "call returned")
+    };
+    Case::gpu(
+        Table::Transfer,
+        format!("{id}-up-sync-{kib}K"),
+        format!("{event}: upload on an idle stream, {kib} KiB"),
+        "asynchrony",
+        0,
+        move |context| uploaded_on_idle_stream(context, kib << 10, landed),
+    )
+    .pageable(true)
+}
+
+fn uploaded_on_idle_stream(context: &BenchContext, len: usize, landed: bool) -> Result<Measured> {
+    let gpu = Gpu::open(context.ordinal)?.on_default_stream();
+    let source = pattern(context.host, MIB)?;
+    let source = &source[..len];
+    let to = gpu.alloc(len)?;
+    let mut seconds = Vec::new();
+    let mut early = 0;
+    // Hundreds of calls of some microseconds each: a single one is disturbed too easily.
+    for _ in 0..50 * context.host.sizes.runs {
+        gpu.fill(&to, POISON)?;
+        gpu.wait()?;
+        let start = Instant::now();
+        gpu.send_waiting(source, &to)?;
+        let mut time = start.elapsed().as_secs_f64();
+        // The first question comes after the clock was read, so that it costs nothing if the data
+        // have landed with the call.
+        if !gpu.is_idle()? {
+            early += 1;
+            while !gpu.is_idle()? {}
+            if landed {
+                time = start.elapsed().as_secs_f64();
+            }
+        }
+        seconds.push(time);
+    }
+    ensure!(
+        gpu.read_words::<u8>(&to)?[..] == source[..],
+        "other bytes arrived"
+    );
+    let calls = seconds.len();
+    Ok(Measured {
+        time: Time::of(seconds),
+        remark: Some(format!(
+            "{early} of {calls} calls returned before the data had landed"
+        )),
+    })
 }
 
 /// Keeps the stream busy, makes the call, and records whether it returns at once or after the

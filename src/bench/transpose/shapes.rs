@@ -1,9 +1,8 @@
 //! Variant 1 of "Transposing a matrix" over all block shapes of 64 to 512 threads: as listed in the
 //! paper, and with x and y exchanged, to which the formulas of its text apply.
 
-use super::{MOVED, variant};
+use super::variant;
 use crate::bench::case::Case;
-use crate::bench::figure::Figure;
 
 /// Published times of variant 1 on a Quadro by block shape: (threads along x, along y, ms).
 pub(in crate::bench) const QUADRO: [(u32, u32, f64); 32] = [
@@ -92,19 +91,13 @@ const KERNELS: [(&str, &str, &str, &str); 2] = [
 pub(super) fn cases(tag: &'static str, n: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for (id, name, topic, kernel) in KERNELS {
-        for ((x, y, quadro), (.., geforce)) in QUADRO.into_iter().zip(GEFORCE) {
+        for (x, y, _) in QUADRO {
             let (id, name) = (
                 format!("{id}-{tag}-{x}x{y}"),
                 format!("{name}, block {x} × {y}, {n}²"),
             );
             let case = variant(id, &name, topic, kernel, (x, y), n);
-            // The paper's times are of the listed kernel and of 1024².
-            cases.push(if kernel == "naive" && tag == "1024" {
-                case.published(Figure::Millis(quadro, MOVED), "Quadro")
-                    .published(Figure::Millis(geforce, MOVED), "GeForce 8800")
-            } else {
-                case
-            });
+            cases.push(case);
         }
     }
     cases

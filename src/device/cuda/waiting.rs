@@ -7,12 +7,24 @@ use super::error::{bind, description};
 use super::memory::Buffer;
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys;
 
 fn explained(result: Result<(), DriverError>) -> Result<()> {
     result.map_err(|error| anyhow!("{}", description(&error)))
 }
 
 impl Gpu {
+    /// `cuStreamQuery`: whether all queued work is done. Does not wait.
+    pub fn is_idle(&self) -> Result<bool> {
+        bind(&self.context)?;
+        // SAFETY: the stream lives as long as `self`.
+        match unsafe { sys::cuStreamQuery(self.stream.cu_stream()) } {
+            sys::CUresult::CUDA_SUCCESS => Ok(true),
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            error => explained(Err(DriverError(error))).map(|()| true),
+        }
+    }
+
     /// `cuMemcpyHtoD`: copies all of `host` to the beginning of `buffer`.
     pub fn send_waiting(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
         let target = buffer.part(0, host.len())?;
