@@ -49,8 +49,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// GB/s: 10⁹ bytes a second, over all the time in which it may have run. `None` if nothing
-    /// measurable was moved.
+    /// GB/s over all the time in which it may have run. `None` if nothing measurable was moved.
     fn rate(&self) -> Option<f64> {
         rate(self.bytes, self.time + self.beside)
     }
@@ -65,6 +64,24 @@ impl Span {
 fn rate(bytes: u64, time: Duration) -> Option<f64> {
     let seconds = time.as_secs_f64();
     (bytes > 0 && seconds > 0.0).then(|| bytes as f64 / seconds / 1e9)
+}
+
+/// Whether `beside` is so much of the time in which a stage may have run that its rate is only a lower bound.
+fn is_lower_bound(time: Duration, beside: Duration) -> bool {
+    beside > (time + beside) / 20
+}
+
+/// A rate as tables have it, and a remark on it: a stage that may also have run during file I/O, whose time is another
+/// stage's, had at least this rate.
+fn rate_text(rate: Option<f64>, time: Duration, beside: Duration) -> (String, String) {
+    match rate {
+        Some(rate) if is_lower_bound(time, beside) => (
+            format!("≥ {rate:.2}"),
+            format!("with up to {} more during file I/O", millis(beside)),
+        ),
+        Some(rate) => (format!("{rate:.2}"), String::new()),
+        None => Default::default(),
+    }
 }
 
 /// The theoretical peaks of a GPU, from the properties that it reports.

@@ -130,9 +130,10 @@ pub fn frames(
         }
     }
     if let Some(form) = &common.stats {
-        if times.files.files > 1 {
+        if times.files.files != 1 {
             times.timeline = None;
         }
+        times.stream = true;
         times.peaks = devices.peaks();
         times.wall = begun.elapsed();
         form.deliver(&times)?;

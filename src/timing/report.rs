@@ -4,7 +4,7 @@
 use super::latency::{WatchRecord, Watched};
 use super::page::Track;
 use super::totals::{Share, StageRecord, Totals};
-use super::{Peaks, Span, Timeline, in_millis, millis};
+use super::{Peaks, Span, Timeline, in_millis, millis, rate_text};
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub struct Report {
     pub wall: Duration,
     /// Of a watch: how long files waited.
     pub watch: Option<Watched>,
+    /// Whether the images came one by one from a stream.
+    pub stream: bool,
 }
 
 /// The number of files, and of those that were processed, skipped, or not processed.
@@ -114,7 +116,8 @@ impl Report {
     /// Of one file how its stages fill the time, and the largest; of a batch the bottleneck.
     pub(super) fn conclusion(&self) -> String {
         if self.timeline.is_none() {
-            return self.totals.limit(self.wall, self.threads);
+            let waits = self.stream || self.watch.is_some();
+            return self.totals.limit(self.wall, self.threads, waits);
         }
         let mut out = String::new();
         let (sum, wall) = (self.totals.sum(), self.wall);
@@ -146,9 +149,7 @@ impl Report {
             "stage", "began", "time", "bytes", "GB/s"
         );
         for span in timeline.spans() {
-            let rate = span
-                .rate()
-                .map_or(String::new(), |rate| format!("{rate:.2}"));
+            let (rate, remark) = rate_text(span.rate(), span.time, span.beside);
             let bytes = if span.bytes > 0 {
                 span.bytes.to_string()
             } else {
@@ -158,10 +159,7 @@ impl Report {
                 (Some(rate), Some((peak, what))) => {
                     format!("{:3.0} % of {peak:.0} ({what})", 100.0 * rate / peak)
                 }
-                _ if span.beside > (span.time + span.beside) / 20 => {
-                    format!("counting {} of files beside it", millis(span.beside))
-                }
-                _ => String::new(),
+                _ => remark,
             };
             let line = format!(
                 "{:<14}{:>12}{:>12}{:>14}{:>10}  {}",

@@ -1,7 +1,7 @@
 //! Stages added up, over the pages of a stack or the files of a batch, and the shares of the time in which
 //! each shared part of the machine was busy.
 
-use super::{Limit, Peaks, START, Span, Stretches, Timeline, in_millis, millis};
+use super::{Limit, Peaks, START, Span, Stretches, Timeline, in_millis, millis, rate_text};
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
@@ -144,15 +144,15 @@ impl Totals {
     /// A table, a line a stage, with the time of each of so many `each` things.
     pub(super) fn table(&self, each: &str, count: usize, peaks: &Peaks) -> String {
         let mut out = format!(
-            "{:<20}{:>12}{:>16}{:>16}{:>10}  ceiling",
+            "{:<20}{:>12}{:>16}{:>16}{:>10}",
             "stage",
             "time",
             format!("a {each}"),
             "bytes",
             "GB/s"
         );
-        if peaks.memory.is_none() {
-            out.truncate(out.len() - "  ceiling".len());
+        if peaks.memory.is_some() {
+            out += "  ceiling";
         }
         out.push('\n');
         for stage in &self.stages {
@@ -160,27 +160,31 @@ impl Totals {
                 0 => String::new(),
                 bytes => bytes.to_string(),
             };
-            let rate = stage.rate().map(|rate| format!("{rate:.2}"));
+            let (rate, remark) = rate_text(stage.rate(), stage.time, stage.beside);
             let ceiling = stage.rate().zip(peaks.of(stage.limit));
             let ceiling = ceiling.map(|(rate, (peak, what))| {
-                format!("  {:3.0} % of {peak:.0} ({what})", 100.0 * rate / peak)
+                format!("{:3.0} % of {peak:.0} ({what})", 100.0 * rate / peak)
             });
             let line = format!(
-                "{:<20}{:>12}{:>16}{:>16}{:>10}{}",
+                "{:<20}{:>12}{:>16}{:>16}{:>10}  {}",
                 stage.name,
                 millis(stage.time),
                 millis(stage.time / count.max(1) as u32),
                 bytes,
-                rate.unwrap_or_default(),
-                ceiling.unwrap_or_default()
+                rate,
+                ceiling.unwrap_or(remark)
             );
             let _ = writeln!(out, "{}", line.trim_end());
         }
         out
     }
 
-    /// A sentence that names the bottleneck of a batch.
-    pub(super) fn limit(&self, wall: Duration, threads: usize) -> String {
+    /// The sentences that name the bottleneck of a batch. A run that `waits` for its images, as a watch and a
+    /// stream do, has none of its own where no part of the machine was busy half of the time.
+    pub(super) fn limit(&self, wall: Duration, threads: usize, waits: bool) -> String {
+        if self.stages.is_empty() {
+            return format!("{} wall clock; nothing was processed.\n", millis(wall));
+        }
         let mut shares = self.shares(wall, threads);
         shares.sort_by(|a, b| b.busy.total_cmp(&a.busy));
         let used: Vec<String> = shares
@@ -188,12 +192,16 @@ impl Totals {
             .filter(|share| share.busy > 0.0)
             .map(|share| format!("{} {:.0} %", share.what, 100.0 * share.busy))
             .collect();
+        let busiest = &shares[0];
+        let bottleneck = if waits && busiest.busy < 0.5 {
+            "the input: most of the time was spent waiting for it".into()
+        } else {
+            format!("{} ({:.0} % busy)", busiest.what, 100.0 * busiest.busy)
+        };
         format!(
-            "{} wall clock; busy: {}. The limit is {}, {:.2} × its busy time.\n",
+            "{} wall clock; busy: {}. Bottleneck: {bottleneck}.\n",
             millis(wall),
-            used.join(", "),
-            shares[0].what,
-            1.0 / shares[0].busy.max(1e-9)
+            used.join(", ")
         )
     }
 
@@ -247,5 +255,61 @@ impl StageRecord<'_> {
             ceiling,
             percent_of_ceiling: rate.zip(peak).map(|(rate, peak)| 100.0 * rate / peak),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// One stage of `time`, after which a file's calls took `beside`.
+    fn totals(time: Duration, beside: Duration) -> Totals {
+        let mut totals = Totals::default();
+        let mut timeline = Timeline::default();
+        timeline.push("encode", Instant::now(), time, 33_600_000, Limit::Host);
+        totals.add(&timeline);
+        totals.stages[0].beside = beside;
+        totals
+    }
+
+    #[test]
+    fn a_lower_bound_was_printed_as_the_rate() {
+        let table = totals(15 * MS, 157 * MS).table("file", 1, &Peaks::default());
+        assert!(table.contains("15.00 ms"), "{table}");
+        let rate = " ≥ 0.20  with up to 157 ms more during file I/O";
+        assert!(table.contains(rate), "{table}");
+        let table = totals(15 * MS, Duration::ZERO).table("file", 1, &Peaks::default());
+        assert!(table.ends_with(" 2.24\n"), "{table}");
+    }
+
+    #[test]
+    fn an_idle_watch_was_busy_a_thousand_million_times() {
+        let text = Totals::default().limit(2000 * MS, 2, true);
+        assert_eq!(text, "2000 ms wall clock; nothing was processed.\n");
+    }
+
+    #[test]
+    fn a_stream_that_waited_blamed_the_threads() {
+        let totals = totals(40 * MS, Duration::ZERO);
+        let text = totals.limit(1000 * MS, 1, true);
+        assert_eq!(
+            text,
+            "1000 ms wall clock; busy: the host's threads 4 %. Bottleneck: the input: most of the time was \
+             spent waiting for it.\n"
+        );
+        // A batch has all its files from the beginning.
+        let text = totals.limit(1000 * MS, 1, false);
+        assert!(
+            text.ends_with("Bottleneck: the host's threads (4 % busy).\n"),
+            "{text}"
+        );
+        let text = totals.limit(50 * MS, 1, true);
+        assert!(
+            text.ends_with("Bottleneck: the host's threads (80 % busy).\n"),
+            "{text}"
+        );
     }
 }
