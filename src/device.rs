@@ -19,7 +19,7 @@ use crate::image::buffer;
 use crate::timing::{Peaks, Timeline};
 use anyhow::{Result, bail};
 use choice::Situation;
-use cuda::Gpu;
+use cuda::{Gpu, has_driver};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -125,6 +125,7 @@ impl Devices {
             broken: self.broken.load(Ordering::Relaxed),
             starting: self.choice == Choice::Auto && worker && !self.gpus.ready(),
             started: worker || self.gpu.get().is_some(),
+            driver: self.choice == Choice::Auto && has_driver(),
         };
         if situation.starting {
             self.gpus.consider(work);

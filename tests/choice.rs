@@ -18,6 +18,7 @@ const IDLE: Situation = Situation {
     broken: false,
     starting: false,
     started: false,
+    driver: true,
 };
 
 fn opened() -> Result<(Pretended, String)> {
@@ -52,6 +53,13 @@ fn auto_takes_the_faster_device_by_its_estimate() {
         why,
         "CPU (2 threads), chosen by auto: 10.0 ms estimated, 256.7 for the GPU with its start"
     );
+    // Without a driver nothing is estimated for a GPU.
+    let without = Situation {
+        driver: false,
+        ..IDLE
+    };
+    let (_, why) = choose(Choice::Auto, &work(SMALL), &without, unneeded).expect("the CPU");
+    assert!(why.contains("no NVIDIA driver") && !why.contains("estimated"));
     let (gpu, why) = auto(LARGE, IDLE).expect("the GPU");
     assert_eq!(gpu, Some(Pretended));
     assert_eq!(

@@ -4,6 +4,9 @@
 use super::{Choice, Work, estimate};
 use anyhow::Result;
 
+/// Why no GPU can be used on a machine without its driver.
+pub const NO_DRIVER: &str = "no NVIDIA driver on this machine (libcuda.so.1 is not there)";
+
 /// What is known of the devices when one is chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation {
@@ -15,6 +18,8 @@ pub struct Situation {
     pub starting: bool,
     /// Whether CUDA has been started, so that its start costs no more time.
     pub started: bool,
+    /// Whether the machine has a driver of GPUs.
+    pub driver: bool,
 }
 
 /// The GPU for `work`, or `None` for the CPU, and a line with the choice and its reason. `open`
@@ -37,6 +42,8 @@ pub fn choose<G>(
         }
         Choice::Auto if situation.broken => on_cpu("chosen by auto: the GPU has failed".into()),
         Choice::Auto if situation.starting => on_cpu("chosen by auto: no GPU is started".into()),
+        // An estimate for a GPU that is not there helps nobody.
+        Choice::Auto if !situation.driver => on_cpu(format!("chosen by auto: {NO_DRIVER}")),
         Choice::Auto => {
             let (cpu, gpu) = estimate(work, situation.threads, situation.started);
             let start = match situation.started {

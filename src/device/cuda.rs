@@ -17,7 +17,7 @@ mod staging;
 mod stream;
 mod waiting;
 
-pub use context::{Facts, Gpu};
+pub use context::{Facts, Gpu, has_driver};
 pub(super) use error::in_words;
 pub use kernel::{Grid, Kernel};
 pub use memory::Buffer;

@@ -6,6 +6,7 @@ use super::error::{description, in_words};
 use super::kernel::Kernel;
 use super::residents::{Residents, Tenant};
 use super::staging::Staging;
+use crate::device::choice::NO_DRIVER;
 use crate::device::modules::Modules;
 use crate::device::slots::{self, Slots};
 use crate::device::{Unusable, link};
@@ -16,7 +17,8 @@ use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream};
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 use std::{env, ptr};
 
@@ -230,6 +232,20 @@ impl Gpu {
     }
 }
 
+/// Whether the machine has the driver's library. Where devices show that it has, the library is not loaded for
+/// the answer.
+pub fn has_driver() -> bool {
+    static PRESENT: LazyLock<bool> =
+        LazyLock::new(|| Path::new("/dev/nvidiactl").exists() || is_loaded());
+    *PRESENT
+}
+
+/// Whether the driver's library is loaded, or can be.
+fn is_loaded() -> bool {
+    // SAFETY: only tries to load a shared library.
+    unsafe { sys::is_culib_present() }
+}
+
 /// The CUDA version of the driver in CUDA's numbering: 12040 for 12.4.
 fn driver_version() -> Result<i32> {
     let mut version = 0;
@@ -241,13 +257,8 @@ fn driver_version() -> Result<i32> {
 }
 
 fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
-    // SAFETY: only tries to load a shared library; called first because every other call of the
-    // binding panics if the library is missing.
-    let present = unsafe { sys::is_culib_present() };
-    ensure!(
-        present,
-        "no NVIDIA driver on this machine (libcuda.so.1 is not there)"
-    );
+    // First, because every other call of the binding panics if the library is missing.
+    ensure!(is_loaded(), NO_DRIVER);
     let version = driver_version()?;
     ensure!(
         version >= OLDEST_DRIVER,
