@@ -169,18 +169,14 @@ impl Report {
         let mut out = self.machine.text() + "\n";
         for (table, rows) in self.tables() {
             let _ = writeln!(out, "\n{}", table.title());
+            let unit = rate_unit(&rows);
             let _ = writeln!(
                 out,
                 "{:<58}{:>11}{:>6}{:>9}{:>6}{:>7}  published",
-                "",
-                "time",
-                "±",
-                rate_unit(&rows),
-                "%",
-                "ratio"
+                "", "time", "±", unit, "%", "ratio"
             );
             for row in rows {
-                let _ = writeln!(out, "{}", line(row).trim_end());
+                let _ = writeln!(out, "{}", line(row, unit).trim_end());
             }
             if let Some(note) = table.note() {
                 let _ = writeln!(out, "{note}");
@@ -283,26 +279,33 @@ fn rate_unit(rows: &[&Row]) -> &'static str {
     }
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &Row, unit: &str) -> String {
     let or_nothing = |text: Option<String>| text.unwrap_or_default();
     let (time, spread) = match row.time() {
         Some(Time { median, spread, .. }) => (readable(median), format!("{:.1}%", 100.0 * spread)),
         None if matches!(row.outcome, Outcome::Failed(_)) => ("FAILED".into(), String::new()),
         None => ("—".into(), String::new()),
     };
-    // In a table of rates, rows that count calls show only their time.
-    let rate = row
-        .rate()
-        .filter(|_| row.about.bytes > 0 || row.ratio().is_some());
+    // In a table of rates the calls a second of a row have a unit of their own.
+    let is_other_unit = unit != "calls/s" && row.about.bytes == 0;
+    let (rate, calls) = match row.rate().map(short) {
+        Some(calls) if is_other_unit => (None, format!("{calls} calls/s here")),
+        rate => (rate, String::new()),
+    };
+    let calls = if row.ratio().is_some() {
+        calls
+    } else {
+        String::new()
+    };
     format!(
         "{:<58}{:>11}{:>6}{:>9}{:>6}{:>7}  {}",
         row.about.name,
         time,
         spread,
-        or_nothing(rate.map(short)),
+        or_nothing(rate),
         or_nothing(row.percent().map(|percent| format!("{percent:.0}"))),
         or_nothing(row.ratio().map(|ratio| format!("{}×", short(ratio)))),
-        [row.published(), row.diagnostics()]
+        [calls, row.published(), row.diagnostics()]
             .into_iter()
             .filter(|text| !text.is_empty())
             .collect::<Vec<_>>()
