@@ -65,6 +65,18 @@ impl Drop for Reservation<'_> {
     }
 }
 
+/// The least that `--mem-limit` takes: with less, even small images are processed one at a time, and a number without
+/// its unit is more likely.
+const LEAST: u64 = 1 << 20;
+
+/// Parses a limit on memory, as `size` does.
+pub fn limit(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes if bytes >= LEAST => Ok(bytes),
+        _ => Err("the least is 1M (8G is 8 GiB, 500M is 500 MiB)".into()),
+    }
+}
+
 /// Parses a size as 8G, 500M, 64K or bytes; units are powers of 1024.
 pub fn size(text: &str) -> Result<u64, String> {
     let digits = text
@@ -115,6 +127,21 @@ mod tests {
             receiver.recv().expect("it goes on");
         });
         assert_eq!(*budget.taken.lock().expect("no panic"), 0);
+    }
+
+    #[test]
+    fn a_limit_of_one_byte_was_accepted() {
+        for (text, bytes) in [("1M", 1 << 20), ("1048576", 1 << 20), ("2G", 2 << 30)] {
+            assert_eq!(limit(text), Ok(bytes), "{text}");
+        }
+        for text in ["1", "8", "2048", "1023K", "0", "x"] {
+            assert!(limit(text).is_err(), "{text}");
+        }
+        assert!(
+            limit("1")
+                .expect_err("too little")
+                .contains("the least is 1M")
+        );
     }
 
     #[test]

@@ -343,7 +343,7 @@ fn axes_that_are_not_there_or_not_true_are_refused_by_name() {
         assert_eq!(done.code, code, "{args:?}: {}", done.stderr);
         assert!(done.stderr.contains(expected), "{args:?}: {}", done.stderr);
     }
-    // A median along an axis, in little memory.
+    // A median along an axis, with a limit on memory.
     let args = [
         "project",
         "median",
@@ -352,7 +352,7 @@ fn axes_that_are_not_there_or_not_true_are_refused_by_name() {
         "--axis",
         "z",
         "--mem-limit",
-        "40",
+        "1M",
     ];
     let done = run(place.path(), &args, &[]);
     assert_eq!(done.code, 0, "{}", done.stderr);

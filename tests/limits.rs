@@ -336,3 +336,19 @@ fn an_input_that_became_a_pipe_was_waited_for() {
     child.kill().expect("kill");
     panic!("it does not end");
 }
+
+#[test]
+fn a_memory_limit_of_one_byte_was_accepted() {
+    let folder = images(1);
+    for limit in ["1", "8", "1023K"] {
+        for verb in [&["sum", "in"][..], &["project", "max", "in", "o.tif"]] {
+            let done = run(
+                folder.path(),
+                &[verb, &["--mem-limit", limit]].concat(),
+                &[],
+            );
+            assert_eq!(done.code, 2, "{}", done.stderr);
+            assert!(done.stderr.contains("the least is 1M"), "{}", done.stderr);
+        }
+    }
+}

@@ -547,11 +547,11 @@ fn what_is_typed_wrongly_or_would_destroy_something() {
     assert_eq!(run(place.path(), &args, &[]).code, 0);
 }
 
-/// Memory for three bytes of each image: every input is read again and again, and the median is the
+/// Memory for a third of each image: every input is read again and again, and the median is the
 /// same.
 #[test]
 fn little_memory_makes_the_same_median() {
-    let shape = Shape::checked(29, 7, 3, Depth::Sixteen).unwrap();
+    let shape = Shape::checked(400, 100, 3, Depth::Sixteen).unwrap();
     let images = series(6, shape, Kind::Noise);
     let files: Vec<(String, Vec<u8>)> = (images.iter().enumerate())
         .map(|(index, image)| (format!("in/{index}.tif"), Build::default().file(image)))
@@ -571,10 +571,10 @@ fn little_memory_makes_the_same_median() {
         out.stderr
     };
     go(&["whole.tif"]);
-    let told = go(&["pieces.tif", "--mem-limit", "2400", "-j", "2"]);
-    // 1200 bytes hold 100 samples of six images, and an image has 609.
+    let told = go(&["pieces.tif", "--mem-limit", "1M", "-j", "2"]);
+    // Half of that holds 43,690 samples of six images, and an image has 120,000.
     assert!(
-        told.contains("do not hold 6 images: they are read 7 times"),
+        told.contains("do not hold 6 images: they are read 3 times"),
         "{told}"
     );
     let read = |name: &str| fs::read(place.path().join(name)).unwrap();

@@ -28,7 +28,7 @@ pub struct Options {
     pub jobs: Option<NonZeroUsize>,
 
     /// Memory that the images under way may take together, as 8G or 500M; without it half of what is free
-    #[arg(long, value_name = "SIZE", value_parser = memory_budget::size, help_heading = "Many files")]
+    #[arg(long, value_name = "SIZE", value_parser = memory_budget::limit, help_heading = "Many files")]
     pub mem_limit: Option<u64>,
 
     /// Write a line of JSON for every file to FILE, behind those of earlier runs; - is standard output
@@ -249,7 +249,7 @@ pub struct Gathered {
     pub jobs: Option<NonZeroUsize>,
 
     /// Memory that the images under way may take together, as 8G or 500M; without it half of what is free
-    #[arg(long, value_name = "SIZE", value_parser = memory_budget::size, help_heading = "Many files")]
+    #[arg(long, value_name = "SIZE", value_parser = memory_budget::limit, help_heading = "Many files")]
     pub mem_limit: Option<u64>,
 
     /// The verbosity.
