@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 pub use chain::{Step, steps};
 pub use images::Images;
-pub use mistakes::sentence;
+pub use mistakes::{misread, sentence};
 
 /// Normalize, turn and sum 16-bit images on an NVIDIA GPU or on the CPU: the same bytes from both
 ///

@@ -13,6 +13,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return not_run(&error),
     };
+    if let Some(sentence) = cli::misread(&typed()) {
+        console::tell(&format!("gpuimg: {sentence}"));
+        return ExitCode::from(2);
+    }
     match run(&cli) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::SomeFailed) => ExitCode::FAILURE,
@@ -25,6 +29,12 @@ fn main() -> ExitCode {
     }
 }
 
+/// The words after the program's name.
+fn typed() -> Vec<String> {
+    let words = env::args_os().skip(1);
+    words.map(|word| word.to_string_lossy().into()).collect()
+}
+
 /// Prints help and the version on standard output, and what is wrong with the command line on standard
 /// error, in one sentence; the help too if nothing was typed.
 fn not_run(said: &clap::Error) -> ExitCode {
@@ -33,9 +43,7 @@ fn not_run(said: &clap::Error) -> ExitCode {
         match said.kind() {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => console::tell_lines(&text),
             _ => {
-                let typed = env::args_os().skip(1);
-                let typed: Vec<String> = typed.map(|word| word.to_string_lossy().into()).collect();
-                console::tell(&format!("gpuimg: {}", cli::sentence(said, &typed)));
+                console::tell(&format!("gpuimg: {}", cli::sentence(said, &typed())));
             }
         }
         return ExitCode::from(2);

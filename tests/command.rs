@@ -669,3 +669,32 @@ fn a_broken_driver_is_told_in_a_sentence() {
         assert_eq!(with("auto").code, 0, "{name}");
     }
 }
+
+#[test]
+fn a_form_of_stats_typed_as_a_word_became_a_folder() {
+    let folder = folder(&[("in.png", &png()), ("json/in.png", &png())]);
+    for (word, right) in [
+        ("json", "--stats=json"),
+        ("text", "--stats=text"),
+        ("csv", "--stats=json"),
+        ("t.html", "--stats=t.html"),
+    ] {
+        let done = run(
+            folder.path(),
+            &["normalize", "in.png", "--stats", word],
+            &[],
+        );
+        assert_eq!(done.code, 2, "{}", done.stderr);
+        assert!(done.stderr.contains(right), "{}", done.stderr);
+    }
+    assert_eq!(listing(folder.path()), ["in.png", "json"]);
+    // What cannot be meant so.
+    for args in [
+        &["sum", "--stats", "./json"][..],
+        &["sum", "--stats", "--", "json"],
+        &["sum", "json", "--stats"],
+    ] {
+        let done = run(folder.path(), args, &[]);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+    }
+}

@@ -121,6 +121,26 @@ pub fn sentence(error: &Error, typed: &[String]) -> String {
     format!("{} ({})", mistake.what(), mistake.help())
 }
 
+/// The sentence for a value of `--stats` that was typed as a word of its own, and so was understood as an input or an
+/// output.
+pub fn misread(typed: &[String]) -> Option<String> {
+    let typed = typed.split(|word| word == "--").next()?;
+    let value = typed.windows(2).find_map(|words| match words {
+        [option, value] if option == "--stats" => Some(value),
+        _ => None,
+    })?;
+    let known = match value.as_str() {
+        "json" | "text" => value,
+        "csv" | "yaml" => "json",
+        name if name.ends_with(".html") => value,
+        _ => return None,
+    };
+    Some(format!(
+        "--stats {value}: the form is joined to the option: --stats={known} (an input or output of this name \
+         is ./{value})"
+    ))
+}
+
 struct Mistake<'a> {
     error: &'a Error,
     typed: &'a [String],
