@@ -698,3 +698,49 @@ fn a_form_of_stats_typed_as_a_word_became_a_folder() {
         assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
     }
 }
+
+#[test]
+fn jpeg_without_a_depth_failed_page_by_page() {
+    let deep = [&b"P5\n2 2\n65535\n"[..], &[1, 2, 3, 4, 5, 6, 7, 8]].concat();
+    let flat = [&b"P5\n2 2\n255\n"[..], &[1, 2, 3, 4]].concat();
+    let folder = folder(&[
+        ("in/a.pgm", &deep),
+        ("in/b.pgm", &deep),
+        ("flat.pgm", &flat),
+    ]);
+    let go = |args: &[&str]| {
+        let done = run(folder.path(), args, &[]);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+        done.stderr
+    };
+    let bytes = |name: &str| fs::read(folder.path().join(name)).expect(name);
+    for (verb, extension) in [
+        ("normalize", "jpg"),
+        ("normalize", "bmp"),
+        ("flip h", "jpg"),
+    ] {
+        let place = verb.split(' ').next().unwrap_or_default();
+        let name = |name: &str| format!("{place}-{name}.{extension}");
+        let [plain, asked, out] = ["plain", "asked", "out"].map(name);
+        let verb: Vec<&str> = verb.split(' ').collect();
+        let told = go(&[&verb[..], &["in/a.pgm", &plain]].concat());
+        assert_eq!(told.matches("holds 8 bits a sample").count(), 1, "{told}");
+        let told = go(&[&verb[..], &["in/a.pgm", &asked, "--depth", "8"]].concat());
+        assert_eq!(told, "");
+        assert!(bytes(&plain) == bytes(&asked), "{extension}");
+        // Nothing is converted, and so nothing is said.
+        assert_eq!(go(&[&verb[..], &["flat.pgm", &out]].concat()), "");
+        // A folder of results, by both ways to name their format.
+        let (one, two) = (
+            format!("{place}{extension}1/"),
+            format!("{place}{extension}2/"),
+        );
+        let name = format!("{{stem}}.{extension}");
+        let told = go(&[&verb[..], &["in", &one, "--format", extension]].concat());
+        assert_eq!(told.matches("holds 8 bits a sample").count(), 1, "{told}");
+        let told = go(&[&verb[..], &["in", &two, "--name", &name]].concat());
+        assert_eq!(told.matches("holds 8 bits a sample").count(), 1, "{told}");
+        assert!(bytes(&format!("{one}a.{extension}")) == bytes(&asked));
+        assert!(bytes(&format!("{two}a.{extension}")) == bytes(&asked));
+    }
+}

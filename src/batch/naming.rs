@@ -222,6 +222,22 @@ impl Naming {
         }
     }
 
+    /// The format of all results, if their name or an option decides it and not their inputs.
+    pub fn format(&self) -> Option<&'static dyn Format> {
+        match self {
+            Naming::File(path) => format::of_extension(path).ok(),
+            Naming::Folder {
+                format: Some(format),
+                ..
+            } => Some(*format),
+            Naming::Folder { pattern, .. } => {
+                let frame = Numbers::of_frame(1);
+                let example = pattern.fill(OsStr::new("a"), OsStr::new(""), &frame);
+                format::of_extension(Path::new(&example)).ok()
+            }
+        }
+    }
+
     /// The output: the file, or the folder.
     pub fn path(&self) -> &Path {
         match self {

@@ -6,12 +6,15 @@ use super::split::split;
 use super::stack::stack;
 use crate::batch::conversion::Conversion;
 use crate::batch::histogram::Set;
+use crate::batch::item::Item;
 use crate::batch::key::Job;
 use crate::batch::naming::Naming;
 use crate::batch::options::Files;
 use crate::batch::watch::follow::{Current, Follow};
 use crate::batch::{self, places};
 use crate::cli::{Images, WholeSet};
+use crate::codec::Reader;
+use crate::console;
 use crate::device::Choice;
 use crate::image::Depth;
 use crate::ops::Operation;
@@ -141,6 +144,41 @@ pub(super) enum Range<'a> {
     Followed(&'a Follow<'a>),
 }
 
+/// The depth of the results: the one that `--depth` gives, or 8 bits where their format has no other. That is said
+/// once, unless the only image is known to have no more.
+fn depth(
+    ops: &[&dyn Operation],
+    asked: &Conversion,
+    files: &Files,
+    common: &Common,
+) -> Option<Depth> {
+    let format = asked.format.or_else(|| asked.naming.format());
+    let format = format.filter(|format| format.capabilities().depths == [Depth::Eight]);
+    // The frames of `calibrate` have the depth of its results, which it refuses to change.
+    let calibrates = ops.last().is_some_and(|op| op.name() == "calibrate");
+    let (None, Some(format), false) = (files.depth, format, calibrates) else {
+        return files.depth.map(Depth::from);
+    };
+    let is_eight = |item: &Item| {
+        let shape = || -> Result<Depth> {
+            let source = item.source()?;
+            Ok(Reader::open(&source, &common.reading)?.shape().depth)
+        };
+        item.is_stream() || shape().map_or(true, |depth| depth == Depth::Eight)
+    };
+    let nothing_to_say = match asked.items.items.as_slice() {
+        [item] => is_eight(item),
+        _ => false,
+    };
+    if !nothing_to_say && !files.batch.verbosity.quiet {
+        console::tell(&format!(
+            "gpuimg: {} holds 8 bits a sample: deeper samples are converted, as --depth 8 does",
+            format.name()
+        ));
+    }
+    Some(Depth::Eight)
+}
+
 /// Converts one image to one image, or many to a folder.
 pub(super) fn convert(
     ops: &[&dyn Operation],
@@ -167,7 +205,7 @@ pub(super) fn convert(
         options: files.options,
         overwrite: files.overwrite,
         sync: files.sync,
-        depth: files.depth.map(Depth::from),
+        depth: depth(ops, asked, files, common),
         auto_orient: files.auto_orient,
         fit: files.fit,
         low_memory: files.low_memory,
