@@ -2,7 +2,7 @@
 //! is named and the others are processed; a later run can skip finished files.
 
 pub mod conversion;
-mod count;
+pub(crate) mod count;
 pub mod folder;
 pub mod histogram;
 pub mod inputs;

@@ -2,6 +2,7 @@
 //! remain. A signal that was ignored when the process started (`nohup`, background jobs of a shell)
 //! stays ignored.
 
+use crate::batch::count::counted;
 use crate::console;
 use crate::files;
 use anyhow::{Context, Result, anyhow, bail};
@@ -11,7 +12,7 @@ use signal_hook::iterator::Signals;
 use std::fs;
 use std::process;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
@@ -72,6 +73,21 @@ pub fn end_in_order(end: impl FnOnce() + Send + 'static) {
     *IN_ORDER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(end));
 }
 
+/// The files of the batch that is under way, if another run can continue it, or 0; and those of them that are done.
+static FILES: AtomicUsize = AtomicUsize::new(0);
+static DONE: AtomicUsize = AtomicUsize::new(0);
+
+/// Begins a batch of so many files that `--resume` can continue; 0 ends it.
+pub fn expect(files: usize) {
+    DONE.store(0, Ordering::Relaxed);
+    FILES.store(files, Ordering::Relaxed);
+}
+
+/// Counts a file of the batch that is done.
+pub fn one_done() {
+    DONE.fetch_add(1, Ordering::Relaxed);
+}
+
 /// The message for a thread that cannot be started.
 pub const NO_THREAD: &str =
     "cannot start a thread (a limit on processes or memory, as ulimit -u or -v?)";
@@ -93,9 +109,15 @@ fn end(signal: i32) {
         SIGHUP => " by SIGHUP",
         _ => "",
     };
-    console::tell_without_waiting(&format!(
-        "gpuimg: interrupted{name}; files that were finished are whole and stay"
-    ));
+    let (done, files) = (DONE.load(Ordering::Relaxed), FILES.load(Ordering::Relaxed));
+    let stay = match files {
+        0 => "files that were finished are whole and stay".into(),
+        files => format!(
+            "{done} of {} done; the same command with --resume continues",
+            counted(files, "file")
+        ),
+    };
+    console::tell_without_waiting(&format!("gpuimg: interrupted{name}; {stay}"));
     process::exit(128 + signal);
 }
 

@@ -6,13 +6,14 @@ use super::item::Item;
 use super::journal::{Journal, Sight, Verdict};
 use super::progress::Progress;
 use super::report::{FileOutcome, FileTime, Report};
-use super::tally::{Screen, Tally};
+use super::tally::{Exists, Screen, Tally};
 use super::workers::{Cores, Workers, numbers};
 use super::{Batch, format_of};
 use crate::codec::Reader;
 use crate::console;
 use crate::device::visible;
 use crate::files::{self, Identity, reason};
+use crate::interrupt;
 use crate::ops::{Operation, chain};
 use crate::outcome::Outcome;
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
@@ -46,6 +47,16 @@ impl Batch<'_> {
         let begun = Instant::now();
         let told = (self.names_failures, self.common.verbose);
         let mut tally = Tally::new(&mut progress, report, told, self.common.draws());
+        if self.names_failures && !self.common.verbose {
+            tally.existing_advice = Some(if self.options.resume {
+                "no earlier run with these options made them, and --overwrite replaces them"
+            } else {
+                "--resume skips those of an earlier run, --overwrite replaces them"
+            });
+        }
+        if journal.is_some() {
+            interrupt::expect(items.len());
+        }
         for unread in unread {
             let item = Item::new(unread.path.clone(), unread.path.clone());
             let failed = FileOutcome::Failed(unread.error());
@@ -66,6 +77,9 @@ impl Batch<'_> {
             |(index, outcome, work)| {
                 workers.gpus().expect(items.len() - index, workers.jobs);
                 let latency = None;
+                if !matches!(outcome, FileOutcome::Failed(_)) {
+                    interrupt::one_done();
+                }
                 let entered = tally.enter(&items[index], outcome, FileTime { work, latency });
                 if let Err(error) = entered.and_then(|outcome| take(index, outcome)) {
                     workers.stop();
@@ -73,6 +87,8 @@ impl Batch<'_> {
                 }
             },
         )?;
+        interrupt::expect(0);
+        tally.finish();
         match fatal {
             // A closed standard output does not hide the failure of earlier files.
             Some(error) if tally.times.files.failed > 0 && error.is::<console::ReaderGone>() => {
@@ -148,6 +164,10 @@ impl Batch<'_> {
             Verdict::Make(replaced) => replaced,
             Verdict::Refused(why) => return Err(self.refused(item, why)),
         };
+        // Before the input is read, and in the one form that can be counted.
+        if sight.output.is_some() && !replaced.something() {
+            return Err(Exists).with_context(|| format!("cannot write {}", path.display()));
+        }
         let destination = Destination {
             path: path.clone(),
             format: format_of(template, path),

@@ -8,6 +8,12 @@ use crate::pipeline::Done;
 use crate::timing::Report as Times;
 use crate::timing::page::Track;
 use anyhow::Result;
+use thiserror::Error;
+
+/// The reason why an output is not written that exists already.
+#[derive(Debug, Error)]
+#[error("it exists already (--overwrite replaces it)")]
+pub struct Exists;
 
 /// Where a run shows how far it is, on standard error.
 pub trait Screen {
@@ -33,6 +39,10 @@ pub struct Tally<'a, S> {
     pub times: Times,
     /// Whether the timeline of every file is kept, for a page.
     draws: bool,
+    /// What to do about outputs that exist already, if `finish` prints their number instead of each.
+    pub existing_advice: Option<&'static str>,
+    /// The number of such outputs, and the first.
+    existing: Option<(usize, String)>,
 }
 
 impl<'a, S: Screen> Tally<'a, S> {
@@ -50,6 +60,8 @@ impl<'a, S: Screen> Tally<'a, S> {
             verbose,
             times: Times::default(),
             draws,
+            existing_advice: None,
+            existing: None,
         }
     }
 
@@ -86,7 +98,12 @@ impl<'a, S: Screen> Tally<'a, S> {
             FileOutcome::Failed(error) => {
                 files.failed += 1;
                 self.screen.add(item, 0, true);
-                if self.names_failures {
+                if let Some(output) = (item.output.as_ref())
+                    .filter(|_| self.existing_advice.is_some() && error.is::<Exists>())
+                {
+                    let first = || (0, output.display().to_string());
+                    self.existing.get_or_insert_with(first).0 += 1;
+                } else if self.names_failures {
                     self.screen.say(&format!("gpuimg: {error:#}"));
                 }
             }
@@ -117,6 +134,21 @@ impl<'a, S: Screen> Tally<'a, S> {
         if self.verbose {
             self.screen
                 .mention(&format!("gpuimg: {input}: {}, {}", done.shape, done.device));
+        }
+    }
+
+    /// Prints how many outputs existed already, in one line.
+    pub fn finish(&self) {
+        match &self.existing {
+            Some((1, output)) => {
+                self.screen
+                    .say(&format!("gpuimg: cannot write {output}: {Exists}"));
+            }
+            Some((count, first)) => self.screen.say(&format!(
+                "gpuimg: {count} outputs exist already, the first is {first}: {}",
+                self.existing_advice.unwrap_or_default()
+            )),
+            None => {}
         }
     }
 
