@@ -32,6 +32,8 @@ mod contract;
 mod devices;
 /// A driver that fails, at every call.
 mod driver;
+/// Files of other projects that came out wrong.
+mod foreign;
 /// Every format of the list: laws, literals, hostile files, sentences.
 mod formats;
 /// Frames of standard input, one after the other.

@@ -23,7 +23,8 @@ pub fn follow(packet: &mut Vec<u8>, transform: &Transform, orientation: Option<u
     if transform.is_transposed() {
         for [x, y] in SIDES {
             // Exchanges the names, of attributes and of elements.
-            text = text.replace(x, "\u{0}").replace(y, x).replace('\u{0}', y);
+            let parts: Vec<String> = text.split(x).map(|part| part.replace(y, x)).collect();
+            text = parts.join(y);
         }
     }
     if transform.effect == Effect::Reduced {

@@ -1,6 +1,6 @@
-//! Samples whose layout in the file differs from that in memory: fewer than 8 bits, or 9 to 15, the
-//! most significant bit first and each row on a byte boundary (TIFF 6.0, section 3); integers of 24
-//! bits, floating point of 16 and 64; one plane a channel; or one channel of several as a page.
+//! Samples whose layout in the file differs from that in memory: fewer than 8 bits, 9 to 15, or 24, the
+//! most significant bit first and each row on a byte boundary (TIFF 6.0, section 3), in files of both byte
+//! orders; floating point of 16 and 64 bits; one plane a channel; or one channel of several as a page.
 
 use super::shape::Form;
 use crate::codec::raw::{self, Order};
@@ -84,11 +84,9 @@ pub fn spread(
             let (row, out) = (row.as_chunks::<3>().0, out.as_chunks_mut::<4>().0);
             for (from, to) in places {
                 let [a, b, c] = row[from];
-                // In the upper three bytes, so that the sign is where that of 32 bits is.
-                let high = match order {
-                    Order::Little => u32::from_le_bytes([0, a, b, c]),
-                    Order::Big => u32::from_be_bytes([a, b, c, 0]),
-                };
+                // Packed samples have no byte order. In the upper three bytes, so that the sign is where that of
+                // 32 bits is.
+                let high = u32::from_be_bytes([a, b, c, 0]);
                 let value = match toggled {
                     true => (high as i32 >> 8) as u32 ^ number::TOP,
                     false => high >> 8,
