@@ -97,8 +97,10 @@ impl<'a> DicomDecoder<'a> {
         };
         let shape = stored.shape()?;
         if coding == Coding::None {
+            let pair = 1 + u64::from(stored.exchanged);
             let end = (stored.frame_bytes() as u64)
                 .checked_mul(pages as u64)
+                .and_then(|bytes| bytes.checked_next_multiple_of(pair))
                 .and_then(|bytes| bytes.checked_add(start))
                 .with_context(|| format!("{pages} frames of {shape} do not fit in a file"))?;
             let len = source.len();

@@ -20,6 +20,7 @@ use ::image::codecs::jpeg::{JpegEncoder, PixelDensity, PixelDensityUnit};
 use ::image::{ExtendedColorType, ImageEncoder};
 use anyhow::{Context, Result, anyhow, ensure};
 use markers::Markers;
+pub(super) use markers::has_adobe;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;

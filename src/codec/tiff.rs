@@ -16,6 +16,7 @@ mod directory;
 mod effort;
 mod encode;
 pub(super) mod exif;
+mod fax;
 mod fields;
 mod gdal;
 mod geo;

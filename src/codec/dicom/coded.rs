@@ -2,7 +2,7 @@
 
 use super::header::MOST;
 use super::pixels::Stored;
-use crate::codec::jpeg::lossless;
+use crate::codec::jpeg::{self, lossless};
 use crate::codec::tiff::unpack_bits;
 use crate::files::Source;
 use crate::image::{Depth, Shape};
@@ -107,17 +107,25 @@ impl Stored {
             "JPEG compression of samples in {} bits is not supported (8 are)",
             self.allocated
         );
-        let colours = match self.channels {
-            1 => ColorSpace::Luma,
-            _ => ColorSpace::RGB,
-        };
         let options = DecoderOptions::default()
             .set_strict_mode(true)
             .set_max_width(self.width.into())
-            .set_max_height(self.height.into())
-            .jpeg_set_out_colorspace(colours);
+            .set_max_height(self.height.into());
         let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(packed), options);
-        let frame = decoder.decode().map_err(|error| anyhow!("{error}"))?;
+        let said = |error| anyhow!("{error}");
+        decoder.decode_headers().map_err(said)?;
+        let stored = decoder.input_colorspace();
+        let colours = match self.channels {
+            1 => ColorSpace::Luma,
+            // What the image itself says of its colours comes before what the header says of them, but a JPEG without
+            // Adobe's segment says nothing, and its decoder would take it for YCbCr.
+            _ if self.rgb && !jpeg::has_adobe(packed) => {
+                stored.context("its colours are unknown")?
+            }
+            _ => ColorSpace::RGB,
+        };
+        decoder.set_options(options.jpeg_set_out_colorspace(colours));
+        let frame = decoder.decode().map_err(said)?;
         ensure!(
             frame.len() == self.frame_bytes(),
             "its JPEG image has another size than its header says"

@@ -35,6 +35,8 @@ pub struct Header {
     differing: HashSet<Tag>,
     /// Offset of the pixel data, and their length unless they are in fragments.
     pub pixels: Option<(u64, Option<u64>)>,
+    /// Whether the pixel data are words of 16 bits (type OW), whatever the size of a sample.
+    pub pixel_words: bool,
     /// The byte order of values, and whether their types are written with them.
     order: Option<Order>,
     explicit: bool,
@@ -189,6 +191,7 @@ impl Header {
         if tag == PIXELS && inside.is_empty() {
             let length = (length != UNDEFINED).then(|| u64::from(length));
             self.pixels = Some((at, length));
+            self.pixel_words = &element.kind == b"OW";
             return Ok(at);
         }
         let outer = inside.first().copied().unwrap_or(tag);

@@ -21,6 +21,8 @@ pub struct Stored {
     /// Whether the samples of each channel lie together.
     pub(super) planar: bool,
     pub white_is_zero: bool,
+    /// Whether pixels are RGB, and not YCbCr that a decoder makes RGB.
+    pub(super) rgb: bool,
     /// Bits of a word, and those of the sample in it, of which the highest has this number.
     pub(super) allocated: u32,
     pub bits: u32,
@@ -28,6 +30,8 @@ pub struct Stored {
     /// Whether samples have a sign in the file.
     pub(super) signed: bool,
     pub(super) order: Order,
+    /// Whether the bytes of each pair are exchanged: samples of 8 bits in big-endian words of 16 (PS3.5, section 8.1.1).
+    pub(super) exchanged: bool,
     /// Offset of the first frame.
     pub(super) start: u64,
     pub(super) coding: Coding,
@@ -81,11 +85,13 @@ impl Stored {
             channels,
             planar: channels > 1 && header.number((0x28, 6)) == Some(1),
             white_is_zero,
+            rgb: name == "RGB",
             allocated,
             bits,
             high,
             signed,
             order: header.order(),
+            exchanged: header.order() == Order::Big && header.pixel_words && allocated == 8,
             start,
             coding,
             fragments: None,
@@ -134,7 +140,7 @@ impl Stored {
     /// Whether values are the words of the file, apart from byte order and sign.
     fn is_plain(&self) -> bool {
         let whole = self.bits == self.allocated && self.values.depth.bits() == self.allocated;
-        whole && !self.planar && (self.slope, self.intercept) == (1, 0)
+        whole && !self.planar && !self.exchanged && (self.slope, self.intercept) == (1, 0)
     }
 
     /// Fills the values of a frame from the file.
@@ -142,15 +148,15 @@ impl Stored {
     /// # Errors
     /// A truncated file.
     pub fn fill(&self, source: &Source, page: usize, out: &mut [u8]) -> Result<()> {
-        let start = self.start + page as u64 * self.frame_bytes() as u64;
+        let first = page as u64 * self.frame_bytes() as u64;
         if self.planar {
             let mut frame = vec![0; self.frame_bytes()];
-            source.read_at(&mut frame, start)?;
+            self.read_words(source, &mut frame, first)?;
             return self.convert(&frame, out);
         }
         let depth = self.values.depth;
         if self.is_plain() {
-            return raw::read(source, [(start, out)], |piece| {
+            return raw::read(source, [(self.start + first, out)], |piece| {
                 raw::reorder(piece, depth, self.order);
                 raw::to_memory(piece, depth, self.signed);
                 Ok(())
@@ -160,10 +166,27 @@ impl Stored {
         let pieces = out.par_chunks_mut(PIECE * size).enumerate();
         let failure = pieces.map_init(Vec::new, |bytes: &mut Vec<u8>, (i, out)| {
             bytes.resize(out.len() / size * self.word(), 0);
-            source.read_at(bytes, start + (i * PIECE * self.word()) as u64)?;
+            self.read_words(source, bytes, first + (i * PIECE * self.word()) as u64)?;
             self.convert(bytes, out)
         });
         failure.find_map_first(Result::err).map_or(Ok(()), Err)
+    }
+
+    /// Reads uncompressed words, from this byte of the pixel data on.
+    ///
+    /// # Errors
+    /// A truncated file.
+    pub(super) fn read_words(&self, source: &Source, words: &mut [u8], first: u64) -> Result<()> {
+        if !self.exchanged {
+            return source.read_at(words, self.start + first);
+        }
+        // A frame of an odd size ends, and the next one begins, within a pair.
+        let before = (first % 2) as usize;
+        let mut pairs = vec![0; (before + words.len()).next_multiple_of(2)];
+        source.read_at(&mut pairs, self.start + first - before as u64)?;
+        (pairs.as_chunks_mut::<2>().0.iter_mut()).for_each(|pair| pair.reverse());
+        words.copy_from_slice(&pairs[before..][..words.len()]);
+        Ok(())
     }
 
     /// Fills samples in memory from the words of the file, a whole frame if they are in planes.

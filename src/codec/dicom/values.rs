@@ -112,7 +112,7 @@ impl Stored {
                 let first = piece * PIECE as u64;
                 let samples = (count - first).min(PIECE as u64) as usize;
                 bytes.resize(samples * self.word(), 0);
-                source.read_at(bytes, self.start + first * self.word() as u64)?;
+                self.read_words(source, bytes, first * self.word() as u64)?;
                 let numbers = bytes
                     .chunks_exact(self.word())
                     .map(|word| self.number(word));

@@ -119,6 +119,20 @@ fn read(source: &Source, buffer: &mut [u8], at: u64) -> Result<()> {
         .with_context(|| "before the image data")
 }
 
+/// Whether a JPEG has Adobe's segment, which says in which colours it is stored (T.872, section 6.5.3).
+pub fn has_adobe(file: &[u8]) -> bool {
+    let mut at = 2;
+    while let Some(&[0xFF, kind, a, b]) = file.get(at..at + 4).and_then(<[u8]>::first_chunk) {
+        match kind {
+            0xDA => break,
+            0xEE if file[at + 4..].starts_with(b"Adobe") => return true,
+            0xFF => at += 1,
+            _ => at += 2 + usize::from(u16::from_be_bytes([a, b])),
+        }
+    }
+    false
+}
+
 /// The shape that a frame header gives (section B.2.2).
 fn frame(kind: u8, segment: &[u8]) -> Result<Shape> {
     let &[precision, h0, h1, w0, w1, components, ..] = segment else {

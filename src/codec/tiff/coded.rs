@@ -1,23 +1,18 @@
 //! Chunks that are compressed as images: JPEG (TIFF Technical Note 2), decoded by `zune-jpeg`, and the
-//! bitmaps of fax machines (TIFF 6.0, section 11), decoded by the `fax` crate.
+//! bitmaps of fax machines (TIFF 6.0, section 11).
 
+use super::fax;
 use super::ifd::{Ifd, tag};
 use super::page::Grid;
 use super::shape::Form;
 use super::unpack::Method;
 use anyhow::{Context, Result, anyhow, ensure};
-use fax::decoder::{DecodeStatus, Group4Decoder, decode_g3};
-use std::convert::Infallible;
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 
 /// The most bytes of JPEG tables, which are far shorter.
 const MOST_TABLES: u64 = 64 << 10;
-
-/// The end of a fax page: six ends of line. Writers of TIFF leave it out, and the library waits for the
-/// end of the last line.
-const END_OF_PAGE: &[u8] = b"\x00\x10\x01\x00\x10\x01\x00\x10\x01";
 
 /// What unpacks chunks that are images.
 pub enum Coded {
@@ -100,7 +95,7 @@ impl Coded {
                 size,
                 channels,
             } => jpeg((tables, packed), *ycbcr, *size, *channels, out),
-            Coded::Fax { width, four } => bits(packed, *width, *four, out, row),
+            Coded::Fax { width, four } => fax::unpack(packed, *width, *four, out, row),
         }
     }
 }
@@ -149,47 +144,4 @@ fn jpeg(
     let pixels = pixels.get(..out.len());
     out.copy_from_slice(pixels.context("it has too few pixels")?);
     Ok(())
-}
-
-/// Bits of a fax: 1 where it is black.
-fn bits(packed: &[u8], width: u32, four: bool, out: &mut [u8], row: usize) -> Result<()> {
-    out.fill(0);
-    let height = out.len() / row;
-    let mut done = 0;
-    let mut rows = out.chunks_exact_mut(row);
-    let mut line = |changes: &[u32]| {
-        if let Some(row) = rows.next() {
-            done += 1;
-            blacken(row, changes, width);
-        }
-    };
-    let bytes = packed.iter().copied();
-    if four {
-        let mut decoder = Group4Decoder::new(bytes.map(Ok::<u8, Infallible>), width)?;
-        for _ in 0..height {
-            match decoder.advance() {
-                Ok(DecodeStatus::Incomplete) => line(decoder.transition()),
-                _ => break,
-            }
-        }
-    } else {
-        // Rows behind the last are passed over; how it ends does not matter.
-        let _ = decode_g3(bytes.chain(END_OF_PAGE.iter().copied()), line);
-    }
-    ensure!(
-        done == height,
-        "its fax data are damaged (row {done} of {height})"
-    );
-    Ok(())
-}
-
-/// Sets the bits of the black runs of a row, which changes its colour at these pixels, from white.
-fn blacken(row: &mut [u8], changes: &[u32], width: u32) {
-    for run in changes.chunks(2).map(|pair| (pair[0], pair.get(1))) {
-        // Runs alternate: white up to the first change, black up to the second.
-        let (first, last) = (run.0.min(width), run.1.copied().unwrap_or(width).min(width));
-        for x in first..last {
-            row[x as usize / 8] |= 0x80 >> (x % 8);
-        }
-    }
 }
