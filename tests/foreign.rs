@@ -206,3 +206,253 @@ fn rows_of_a_fax_lay_one_too_low() {
         [0, 0, 0, 73, 95, 73]
     );
 }
+
+/// Bits, the most significant first, with a zero stuffed after bytes of ones (T.81, section B.1.1.5).
+#[derive(Default)]
+struct Bits {
+    bytes: Vec<u8>,
+    held: u32,
+    holds: u32,
+}
+
+impl Bits {
+    fn put(&mut self, value: u32, bits: u32) {
+        for bit in (0..bits).rev() {
+            self.held = self.held << 1 | value >> bit & 1;
+            self.holds += 1;
+            if self.holds == 8 {
+                self.bytes.push(self.held as u8);
+                if self.held as u8 == 0xFF {
+                    self.bytes.push(0);
+                }
+                (self.held, self.holds) = (0, 0);
+            }
+        }
+    }
+
+    fn padded(mut self) -> Vec<u8> {
+        while self.holds > 0 {
+            self.put(1, 1);
+        }
+        self.bytes
+    }
+}
+
+/// A baseline JPEG of blocks of one value each: of luma any, of chroma always the same. `sampling` is that of luma; `scans`
+/// names the components of each scan.
+fn blocks(
+    size: (usize, usize),
+    sampling: (usize, usize),
+    scans: &[&[usize]],
+    luma: impl Fn(usize, usize) -> u8,
+) -> Vec<u8> {
+    let ((width, height), (across, down)) = (size, sampling);
+    let factors = [sampling, (1, 1), (1, 1)];
+    let segment = |marker: u8, data: &[u8]| {
+        [
+            &[0xFF, marker][..],
+            &(data.len() as u16 + 2).to_be_bytes(),
+            data,
+        ]
+        .concat()
+    };
+    let mut file = b"\xFF\xD8".to_vec();
+    file.extend(segment(0xDB, &[&[0][..], &[1; 64]].concat()));
+    let [h, w] = [height, width].map(|side| (side as u16).to_be_bytes());
+    let mut frame = [&[8][..], &h, &w, &[3]].concat();
+    for (i, (across, down)) in factors.into_iter().enumerate() {
+        frame.extend([i as u8 + 1, (across << 4 | down) as u8, 0]);
+    }
+    file.extend(segment(0xC0, &frame));
+    // Of DC twelve codes of four bits, of AC one of one bit, the end of the block.
+    let lengths =
+        |at: usize, count: u8| (1..=16).map(move |bits| if bits == at { count } else { 0 });
+    let dc: Vec<u8> = [0].into_iter().chain(lengths(4, 12)).chain(0..12).collect();
+    let ac: Vec<u8> = [0x10].into_iter().chain(lengths(1, 1)).chain([0]).collect();
+    file.extend(segment(0xC4, &dc));
+    file.extend(segment(0xC4, &ac));
+    for scan in scans {
+        let mut head = vec![scan.len() as u8];
+        scan.iter()
+            .for_each(|&component| head.extend([component as u8 + 1, 0]));
+        head.extend([0, 63, 0]);
+        file.extend(segment(0xDA, &head));
+        let (mut bits, mut last) = (Bits::default(), [128u8; 3]);
+        let mut put = |component: usize, x: usize, y: usize| {
+            let value = [luma(x, y), CB, CR][component];
+            let difference = 8 * (i32::from(value) - i32::from(last[component]));
+            last[component] = value;
+            let length = 32 - difference.unsigned_abs().leading_zeros();
+            bits.put(length, 4);
+            let code = if difference < 0 {
+                difference - 1
+            } else {
+                difference
+            };
+            bits.put(code as u32, length);
+            bits.put(0, 1);
+        };
+        let units = |side: usize, of: usize| side.div_ceil(8 * of);
+        if let &&[component] = scan {
+            let (h, v) = factors[component];
+            let columns = (width * h).div_ceil(across).div_ceil(8);
+            let rows = (height * v).div_ceil(down).div_ceil(8);
+            (0..rows * columns).for_each(|i| put(component, i % columns, i / columns));
+        } else {
+            // Factors count where there are several components, of this scan or another.
+            let columns = units(width, across);
+            for unit in 0..columns * units(height, down) {
+                for &component in *scan {
+                    let (h, v) = factors[component];
+                    let (x, y) = (unit % columns * h, unit / columns * v);
+                    (0..h * v).for_each(|i| put(component, x + i % h, y + i / h));
+                }
+            }
+        }
+        file.extend(bits.padded());
+    }
+    file.extend(b"\xFF\xD9");
+    file
+}
+
+const CB: u8 = 100;
+const CR: u8 = 180;
+
+/// Red, green and blue (JFIF 1.02).
+fn rgb(luma: u8) -> [u8; 3] {
+    let (y, cb, cr) = (
+        f64::from(luma),
+        f64::from(CB) - 128.0,
+        f64::from(CR) - 128.0,
+    );
+    [
+        y + 1.402 * cr,
+        y - 0.344_14 * cb - 0.714_14 * cr,
+        y + 1.772 * cb,
+    ]
+    .map(|value| value.round().clamp(0.0, 255.0) as u8)
+}
+
+/// A little-endian TIFF of one strip.
+fn tiff(entries: &[(u16, u16, &[u32])], strip: &[u8]) -> Vec<u8> {
+    let strips: [(u16, u16, &[u32]); 2] = [(273, 4, &[8]), (279, 4, &[strip.len() as u32])];
+    let mut all = [entries, &strips].concat();
+    all.sort();
+    let directory = (8 + strip.len()).next_multiple_of(2);
+    let mut file = [b"II*\0", &(directory as u32).to_le_bytes()[..], strip].concat();
+    file.resize(directory, 0);
+    file.extend((all.len() as u16).to_le_bytes());
+    let mut values = Vec::new();
+    for (tag, kind, numbers) in &all {
+        let bytes: Vec<u8> = match kind {
+            3 => numbers
+                .iter()
+                .flat_map(|&number| (number as u16).to_le_bytes())
+                .collect(),
+            _ => numbers
+                .iter()
+                .flat_map(|number| number.to_le_bytes())
+                .collect(),
+        };
+        file.extend([tag.to_le_bytes(), kind.to_le_bytes()].concat());
+        file.extend((numbers.len() as u32).to_le_bytes());
+        if bytes.len() <= 4 {
+            file.extend(bytes.iter().copied().chain([0; 4]).take(4));
+        } else {
+            let at = directory + 2 + 12 * all.len() + 4 + values.len();
+            file.extend((at as u32).to_le_bytes());
+            values.extend(bytes);
+        }
+    }
+    file.extend([0; 4]);
+    file.extend(values);
+    file
+}
+
+/// Where the components of a baseline JPEG lie in scans of their own and chroma has fewer rows than luma, chroma was lost;
+/// with luma in the last scan the file was refused.
+#[test]
+fn chroma_in_scans_of_its_own_was_lost() {
+    let flower = file("non_interleaved_420_64x64.jpg");
+    let (image, ..) = read(&flower).unwrap();
+    let near = bytes(&image)[..3]
+        .iter()
+        .zip([253u8, 0, 5])
+        .all(|(a, b)| a.abs_diff(b) <= 2);
+    assert!(near, "{:?}", &bytes(&image)[..3]);
+    assert!(sum(&flower).abs_diff(1_048_192) < 4000, "{}", sum(&flower));
+
+    let luma = |x: usize, y: usize| (60 + 40 * x + 23 * y) as u8 % 150 + 60;
+    let mut cases = 0;
+    for (width, height) in [(20, 20), (64, 48), (17, 33), (1, 1), (9, 40)] {
+        for sampling in [(1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (1, 4), (4, 2)] {
+            let orders: [&[&[usize]]; 5] = [
+                &[&[0, 1, 2]],
+                &[&[0], &[1], &[2]],
+                &[&[1], &[2], &[0]],
+                &[&[0], &[1, 2]],
+                &[&[2], &[0], &[1]],
+            ];
+            for scans in orders {
+                let jpeg = blocks((width, height), sampling, scans, luma);
+                let what = format!("{width}x{height} {sampling:?} {scans:?}");
+                let (image, ..) = read(&jpeg).unwrap_or_else(|error| panic!("{what}: {error:#}"));
+                for (i, pixel) in bytes(&image).chunks(3).enumerate() {
+                    let expected = rgb(luma(i % width / 8, i / width / 8));
+                    let near = pixel.iter().zip(expected).all(|(&a, b)| a.abs_diff(b) <= 2);
+                    assert!(near, "{what}, pixel {i}: {pixel:?} for {expected:?}");
+                }
+                cases += 1;
+                if (width, height) != (20, 20) {
+                    continue;
+                }
+                // The same JPEG in other files.
+                let (width, height) = (width as u32, height as u32);
+                let strip = tiff(
+                    &[
+                        (256, 3, &[width]),
+                        (257, 3, &[height]),
+                        (258, 3, &[8, 8, 8]),
+                        (259, 3, &[7]),
+                        (262, 3, &[6]),
+                        (277, 3, &[3]),
+                        (278, 3, &[height]),
+                    ],
+                    &jpeg,
+                );
+                assert_eq!(read(&strip).unwrap().0, image, "TIFF {what}");
+                let build = Build {
+                    syntax: JPEG,
+                    photometric: "YBR_FULL",
+                    channels: 3,
+                    bits: (8, 8),
+                    columns: width as u16,
+                    rows: height as u16,
+                    ..Build::default()
+                };
+                assert_eq!(
+                    read(&build.file(b"", Some(&[b"", &jpeg]))).unwrap().0,
+                    image,
+                    "DICOM {what}"
+                );
+                let stored = Build {
+                    photometric: "RGB",
+                    ..build
+                };
+                let (stored, ..) = read(&stored.file(b"", Some(&[b"", &jpeg]))).unwrap();
+                let near = bytes(&stored)[..3]
+                    .iter()
+                    .zip([luma(0, 0), CB, CR])
+                    .all(|(a, b)| a.abs_diff(b) <= 1);
+                assert!(near, "{what}: {:?}", &bytes(&stored)[..3]);
+            }
+        }
+    }
+    assert_eq!(cases, 5 * 7 * 5);
+    // Cut short or with a scan missing, it is refused, and never panics.
+    let jpeg = blocks((20, 20), (2, 2), &[&[0], &[1], &[2]], luma);
+    for end in 0..jpeg.len() {
+        assert!(read(&jpeg[..end]).is_err(), "{end}");
+    }
+    assert!(read(&blocks((20, 20), (2, 2), &[&[0], &[1]], luma)).is_err());
+}

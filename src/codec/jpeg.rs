@@ -1,9 +1,10 @@
-//! JPEG of 8 bits (ITU-T T.81; JFIF 1.02), grey and RGB. `zune-jpeg` decodes and the `image` crate
-//! encodes; the markers before the image data are read here, so that the shape is known before
+//! JPEG of 8 bits (ITU-T T.81; JFIF 1.02), grey and RGB. `zune-jpeg` decodes, `jpeg-decoder` what
+//! that crate gets wrong, and the `image` crate encodes; the markers before the image data are read here, so that the shape is known before
 //! memory is taken, and damage is not passed over.
 
 pub(super) mod lossless;
 mod markers;
+pub(super) mod scans;
 
 use super::embedded;
 use super::encoded::Encoded;
@@ -197,6 +198,21 @@ impl Decoder for JpegDecoder<'_> {
         if !self.markers.is_complete(&file) {
             policy.take(Err(anyhow!("truncated at byte {len}")))?;
         }
+        let mut samples = Samples::zeroed(&shape)?;
+        if scans::are_separate(&file) {
+            let pixels = scans::decode(&file, false, shape.pixels());
+            let read = pixels.and_then(|pixels| {
+                let out = samples.as_bytes_mut();
+                ensure!(
+                    pixels.samples.len() == out.len(),
+                    "its size is not that of {shape}"
+                );
+                out.copy_from_slice(&pixels.samples);
+                Ok(())
+            });
+            policy.take(read)?;
+            return Ok(Image::new(shape, samples));
+        }
         let colours = match shape.channels {
             1 => ColorSpace::Luma,
             _ => ColorSpace::RGB,
@@ -207,7 +223,6 @@ impl Decoder for JpegDecoder<'_> {
             .set_max_height(shape.height)
             .jpeg_set_out_colorspace(colours);
         let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&file), options);
-        let mut samples = Samples::zeroed(&shape)?;
         let read = decoder.decode_into(samples.as_bytes_mut());
         policy.take(read.map_err(|error| anyhow!("{error}")))?;
         Ok(Image::new(shape, samples))

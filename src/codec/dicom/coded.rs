@@ -2,7 +2,7 @@
 
 use super::header::MOST;
 use super::pixels::Stored;
-use crate::codec::jpeg::{self, lossless};
+use crate::codec::jpeg::{self, lossless, scans};
 use crate::codec::tiff::unpack_bits;
 use crate::files::Source;
 use crate::image::{Depth, Shape};
@@ -107,25 +107,28 @@ impl Stored {
             "JPEG compression of samples in {} bits is not supported (8 are)",
             self.allocated
         );
-        let options = DecoderOptions::default()
-            .set_strict_mode(true)
-            .set_max_width(self.width.into())
-            .set_max_height(self.height.into());
-        let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(packed), options);
-        let said = |error| anyhow!("{error}");
-        decoder.decode_headers().map_err(said)?;
-        let stored = decoder.input_colorspace();
-        let colours = match self.channels {
-            1 => ColorSpace::Luma,
-            // What the image itself says of its colours comes before what the header says of them, but a JPEG without
-            // Adobe's segment says nothing, and its decoder would take it for YCbCr.
-            _ if self.rgb && !jpeg::has_adobe(packed) => {
-                stored.context("its colours are unknown")?
-            }
-            _ => ColorSpace::RGB,
+        // What the image itself says of its colours comes before what the header says of them, but a JPEG without Adobe's
+        // segment says nothing, and its decoder would take it for YCbCr.
+        let as_stored = self.rgb && !jpeg::has_adobe(packed);
+        let frame = if scans::are_separate(packed) {
+            scans::decode(packed, as_stored, self.samples() / self.channels)?.samples
+        } else {
+            let options = DecoderOptions::default()
+                .set_strict_mode(true)
+                .set_max_width(self.width.into())
+                .set_max_height(self.height.into());
+            let mut decoder =
+                zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(packed), options);
+            let said = |error| anyhow!("{error}");
+            decoder.decode_headers().map_err(said)?;
+            let colours = match (self.channels, decoder.input_colorspace()) {
+                (1, _) => ColorSpace::Luma,
+                (_, Some(stored)) if as_stored => stored,
+                _ => ColorSpace::RGB,
+            };
+            decoder.set_options(options.jpeg_set_out_colorspace(colours));
+            decoder.decode().map_err(said)?
         };
-        decoder.set_options(options.jpeg_set_out_colorspace(colours));
-        let frame = decoder.decode().map_err(said)?;
         ensure!(
             frame.len() == self.frame_bytes(),
             "its JPEG image has another size than its header says"

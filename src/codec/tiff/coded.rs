@@ -6,6 +6,7 @@ use super::ifd::{Ifd, tag};
 use super::page::Grid;
 use super::shape::Form;
 use super::unpack::Method;
+use crate::codec::jpeg::scans;
 use anyhow::{Context, Result, anyhow, ensure};
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
@@ -110,37 +111,47 @@ fn jpeg(
     let image = packed.strip_prefix(b"\xFF\xD8");
     let image = image.context("it is no JPEG image")?;
     let file = [tables, image].concat();
-    // Some writers pad the last strip to whole blocks.
-    let options = DecoderOptions::default()
-        .set_strict_mode(true)
-        .set_max_width(width)
-        .set_max_height(height.next_multiple_of(16));
-    let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&file), options);
-    let said = |error| anyhow!("{error}");
-    decoder.decode_headers().map_err(said)?;
-    let stored = decoder
-        .input_colorspace()
-        .context("its colours are unknown")?;
-    let wanted = match (channels, ycbcr) {
-        (1, _) => ColorSpace::Luma,
-        (3, true) => ColorSpace::RGB,
-        // As they are: the directory says that they are RGB, or CMYK.
-        _ => stored,
+    let as_wanted = |across: usize, down: usize, found: usize| {
+        ensure!(
+            across == width && across * down * channels >= out.len() && found == channels,
+            "it is a JPEG image of {across}×{down} pixels of {found} samples where {width}×{} of {channels} are wanted",
+            out.len() / (width * channels)
+        );
+        Ok(())
     };
-    decoder.set_options(options.jpeg_set_out_colorspace(wanted));
-    let found = decoder.info().context("its size is unknown")?;
-    let (across, down) = (usize::from(found.width), usize::from(found.height));
-    ensure!(
-        across == width
-            && across * down * channels >= out.len()
-            && usize::from(found.components) == channels
-            && wanted.num_components() == channels,
-        "it is a JPEG image of {across}×{down} pixels of {} samples where {width}×{} of {channels} are \
-         wanted",
-        found.components,
-        out.len() / (width * channels)
-    );
-    let pixels = decoder.decode().map_err(said)?;
+    // Some writers pad the last strip to whole blocks.
+    let tallest = height.next_multiple_of(16);
+    // Otherwise as they are: the directory says that they are grey, RGB or CMYK.
+    let is_converted = channels == 3 && ycbcr;
+    let pixels = if scans::are_separate(&file) {
+        let pixels = scans::decode(&file, !is_converted, width * tallest)?;
+        as_wanted(pixels.width, pixels.height, pixels.channels)?;
+        pixels.samples
+    } else {
+        let options = DecoderOptions::default()
+            .set_strict_mode(true)
+            .set_max_width(width)
+            .set_max_height(tallest);
+        let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&file), options);
+        let said = |error| anyhow!("{error}");
+        decoder.decode_headers().map_err(said)?;
+        let stored = decoder
+            .input_colorspace()
+            .context("its colours are unknown")?;
+        let wanted = match channels {
+            1 => ColorSpace::Luma,
+            _ if is_converted => ColorSpace::RGB,
+            _ => stored,
+        };
+        decoder.set_options(options.jpeg_set_out_colorspace(wanted));
+        let found = decoder.info().context("its size is unknown")?;
+        let components = match wanted.num_components() == channels {
+            true => usize::from(found.components),
+            false => wanted.num_components(),
+        };
+        as_wanted(found.width.into(), found.height.into(), components)?;
+        decoder.decode().map_err(said)?
+    };
     let pixels = pixels.get(..out.len());
     out.copy_from_slice(pixels.context("it has too few pixels")?);
     Ok(())
