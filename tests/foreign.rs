@@ -456,3 +456,71 @@ fn chroma_in_scans_of_its_own_was_lost() {
     }
     assert!(read(&blocks((20, 20), (2, 2), &[&[0], &[1]], luma)).is_err());
 }
+
+/// The result of `flip vertical --keep-going` of a file: its status, and what is printed of it.
+fn kept_going(name: &str, bytes: &[u8]) -> (i32, String) {
+    let folder = folder(&[(name, bytes)]);
+    let result = run(
+        folder.path(),
+        &["flip", "vertical", "--keep-going", name, "out.tif"],
+        &[("GPUIMG_DEVICE", "cpu")],
+    );
+    (result.code, result.stderr)
+}
+
+/// Pages that a damaged list of pages does not reach were left out with status 0, and nothing was said of them.
+#[test]
+fn missing_pages_were_a_success() {
+    let whole = file("multipage.tiff");
+    assert_eq!(kept_going("a.tif", &whole), (0, String::new()));
+    let (code, said) = kept_going("a.tif", &whole[..326]);
+    assert_eq!(code, 1, "{said}");
+    let expected = "pages after page 1 are missing: page 2: truncated at byte 326";
+    assert!(said.contains(expected), "{said}");
+
+    // A list that begins anew, and one that leads past the end: after the first page, and after the last.
+    let number = |at: usize| u32::from_le_bytes(whole[at..at + 4].try_into().unwrap()) as usize;
+    let next = |directory: usize| {
+        let count = u16::from_le_bytes([whole[directory], whole[directory + 1]]);
+        directory + 2 + 12 * usize::from(count)
+    };
+    let first = number(4);
+    let second = number(next(first));
+    let third = number(next(second));
+    assert_eq!((&whole[..4], number(next(third))), (&b"II*\0"[..], 0));
+    for (page, place) in [(1, next(first)), (2, next(second)), (3, next(third))] {
+        for (to, what) in [
+            (first, "its list of pages is a loop"),
+            (99_999, "truncated at byte 816"),
+        ] {
+            let mut damaged = whole.clone();
+            damaged[place..place + 4].copy_from_slice(&(to as u32).to_le_bytes());
+            let (code, said) = kept_going("a.tif", &damaged);
+            assert_eq!(code, 1, "{page} {what}");
+            let expected = format!("pages after page {page} are missing: ");
+            assert!(said.contains(&expected) && said.contains(what), "{said}");
+        }
+    }
+    // Strips past the end, of every page, and partly.
+    for (page, directory) in [first, second, third].into_iter().enumerate() {
+        for at in (directory + 2..next(directory)).step_by(12) {
+            if whole[at..at + 2] != 273u16.to_le_bytes() {
+                continue;
+            }
+            for to in [815u32, 816, 99_999, u32::MAX] {
+                let mut damaged = whole.clone();
+                let place = if whole[at + 4] == 1 {
+                    at + 8
+                } else {
+                    number(at + 8)
+                };
+                damaged[place..place + 4].copy_from_slice(&to.to_le_bytes());
+                let (code, said) = kept_going("a.tif", &damaged);
+                assert!(
+                    code == 1 && said.contains("is damaged"),
+                    "page {page} {to}: {code} {said}"
+                );
+            }
+        }
+    }
+}

@@ -49,7 +49,7 @@ use super::{Options, metadata as conversion};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
 use crate::metadata::{Alpha, Axes, Axis, Diagnostics, Metadata, Own, Part, Transform};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use behind::Behind;
 use ifd::{Chain, Ifd, tag};
 use page::Page;
@@ -422,6 +422,13 @@ impl Decoder for TiffDecoder<'_> {
     }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
+        // What ended the list of pages early is damage of the file, and is reported with its first page.
+        if let Some(error) = self.chain.broken.take() {
+            let count = self.chain.offsets.len();
+            policy.take(Err(anyhow!(
+                "pages after page {count} are missing: {error}"
+            )))?;
+        }
         let form = &self.page.form;
         let mut samples = policy.samples(&form.shape)?;
         decode::fill(self.source, &self.page, samples.as_bytes_mut(), policy)?;
