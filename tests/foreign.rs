@@ -3,6 +3,7 @@
 
 use crate::formats::{read, read_pages};
 use crate::support::dicom::{BIG, Build, JPEG};
+use crate::support::png::{Plain, zlib};
 use crate::support::{folder, repository, run};
 use gpuimg::codec::decode;
 use gpuimg::files::Source;
@@ -522,5 +523,157 @@ fn missing_pages_were_a_success() {
                 );
             }
         }
+    }
+}
+
+/// Exif data with an orientation of this type, as the only field.
+fn exif(big_endian: bool, kind: u16, orientation: u8) -> Vec<u8> {
+    let size = match kind {
+        1 | 6 => 1,
+        3 | 8 => 2,
+        _ => 4,
+    };
+    let mut value = vec![0; size];
+    let numbers: Vec<u8> = if big_endian {
+        value[size - 1] = orientation;
+        let numbers = [274u16.to_be_bytes(), kind.to_be_bytes(), [0, 0], [0, 1]].concat();
+        [b"MM\0*\0\0\0\x08\0\x01", &numbers[..]].concat()
+    } else {
+        value[0] = orientation;
+        let numbers = [274u16.to_le_bytes(), kind.to_le_bytes(), [1, 0], [0, 0]].concat();
+        [b"II*\0\x08\0\0\0\x01\0", &numbers[..]].concat()
+    };
+    value.resize(4, 0);
+    [&numbers[..], &value, &[0; 4]].concat()
+}
+
+/// A JPEG with a segment APP1.
+fn with_segment(jpeg: &[u8], data: &[u8]) -> Vec<u8> {
+    let length = (data.len() as u16 + 2).to_be_bytes();
+    [&jpeg[..2], b"\xFF\xE1", &length, data, &jpeg[2..]].concat()
+}
+
+/// A PNG of 2 × 1 pixels with these chunks.
+fn png(chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
+    let mut plain = Plain::noisy(2, 1, 8, 0);
+    plain.before = chunks
+        .iter()
+        .map(|(kind, data)| (**kind, data.to_vec()))
+        .collect();
+    plain.encoded(0)
+}
+
+/// A lossless WebP of one pixel with Exif data.
+fn webp(exif: &[u8]) -> Vec<u8> {
+    let mut lossless = Vec::new();
+    image::codecs::webp::WebPEncoder::new_lossless(&mut lossless)
+        .encode(&[1, 2, 3], 1, 1, image::ExtendedColorType::Rgb8)
+        .unwrap();
+    let mut chunks = b"WEBPVP8X\x0A\0\0\0\x08\0\0\0\0\0\0\0\0\0".to_vec();
+    chunks.extend(&lossless[12..]);
+    chunks.extend(b"EXIF");
+    chunks.extend((exif.len() as u32).to_le_bytes());
+    chunks.extend(exif);
+    chunks.resize(chunks.len().next_multiple_of(2), 0);
+    [b"RIFF", &(chunks.len() as u32).to_le_bytes()[..], &chunks].concat()
+}
+
+/// The orientation in Exif data was only seen as a number of 16 bits without sign, in PNG only in a chunk of their own, and in
+/// WebP and PNG only without the head that JPEG has; in TIFF only without sign.
+#[test]
+fn orientations_of_other_forms_were_lost() {
+    let mut jpeg = Vec::new();
+    image::codecs::jpeg::JpegEncoder::new(&mut jpeg)
+        .encode(&[9, 9], 2, 1, image::ExtendedColorType::L8)
+        .unwrap();
+    let mut files = Vec::new();
+    for big in [false, true] {
+        for kind in [1, 3, 4, 6, 8, 9] {
+            let data = exif(big, kind, 6);
+            let headed = [b"Exif\0\0", &data[..]].concat();
+            let digits: String = headed.iter().map(|byte| format!("{byte:02x}")).collect();
+            let (first, last) = digits.split_at(40);
+            let lines = format!("\nexif\n{:8}\n{first}\n{last}\n", headed.len());
+            let text = |name: &str| [name.as_bytes(), b"\0", lines.as_bytes()].concat();
+            let packed = [b"Raw profile type exif\0\0", &zlib(lines.as_bytes(), 6)[..]].concat();
+            files.extend([
+                (format!("JPEG {big} {kind}"), with_segment(&jpeg, &headed)),
+                (format!("WebP {big} {kind}"), webp(&data)),
+                (format!("WebP, head {big} {kind}"), webp(&headed)),
+                (format!("PNG {big} {kind}"), png(&[(b"eXIf", &data)])),
+                (
+                    format!("PNG, head {big} {kind}"),
+                    png(&[(b"eXIf", &headed)]),
+                ),
+                (
+                    format!("PNG, text {big} {kind}"),
+                    png(&[(b"tEXt", &text("Raw profile type exif"))]),
+                ),
+                (
+                    format!("PNG, APP1 {big} {kind}"),
+                    png(&[(b"tEXt", &text("Raw profile type APP1"))]),
+                ),
+                (
+                    format!("PNG, packed text {big} {kind}"),
+                    png(&[(b"zTXt", &packed)]),
+                ),
+                (
+                    format!("PNG, both {big} {kind}"),
+                    png(&[(b"zTXt", &packed), (b"eXIf", &data)]),
+                ),
+            ]);
+            let number: &[u32] = &[6];
+            let layout: [(u16, u16, &[u32]); 6] = [
+                (256, 3, &[2]),
+                (257, 3, &[1]),
+                (258, 3, &[8]),
+                (262, 3, &[1]),
+                (278, 3, &[1]),
+                (274, kind, number),
+            ];
+            if matches!(kind, 3 | 4 | 9) && !big {
+                files.push((format!("TIFF {kind}"), tiff(&layout, &[1, 2])));
+            }
+        }
+    }
+    for (what, file) in &files {
+        let (image, metadata, _) = read(file).unwrap_or_else(|error| panic!("{what}: {error:#}"));
+        assert_eq!(metadata.orientation, Some(6), "{what}");
+        assert_eq!(image.shape().height, 1, "{what}");
+        // Upright images say so, wherever they are written.
+        let folder = folder(&[("in", file)]);
+        for out in ["out.png", "out.tif", "out.jpg"] {
+            let args = ["flip", "vertical", "--auto-orient", "in", out];
+            let result = run(folder.path(), &args, &[]);
+            assert_eq!(result.code, 0, "{what} {out}: {}", result.stderr);
+            let (_, metadata, _) = read(&fs::read(folder.path().join(out)).unwrap()).unwrap();
+            assert!(
+                metadata
+                    .orientation
+                    .is_none_or(|orientation| orientation == 1),
+                "{what} {out}"
+            );
+        }
+    }
+    assert_eq!(files.len(), 2 * 6 * 9 + 3);
+    // What is no orientation.
+    for data in [
+        exif(false, 9, 0),
+        exif(false, 9, 9),
+        exif(true, 8, 255),
+        exif(false, 5, 6),
+        b"II*\0".to_vec(),
+    ] {
+        let (_, metadata, _) =
+            read(&with_segment(&jpeg, &[b"Exif\0\0", &data[..]].concat())).unwrap();
+        assert_eq!(metadata.orientation, None);
+    }
+    for text in [
+        "Raw profile type exif\0",
+        "Raw profile type exif\0\nexif\n 9\nzz\n",
+        "Raw profile type APP1\0\nxmp\n 2\n3c3c\n",
+    ] {
+        let (_, metadata, _) = read(&png(&[(b"tEXt", text.as_bytes())])).unwrap();
+        assert_eq!(metadata.orientation, None);
     }
 }

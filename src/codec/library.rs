@@ -9,6 +9,7 @@ pub mod webp;
 use super::embedded;
 use super::error_policy::ErrorPolicy;
 use super::format::Decoder;
+use super::tiff::exif;
 use crate::files::Source;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::metadata::{Diagnostics, Embedded, Metadata};
@@ -99,7 +100,10 @@ impl<'a> LibraryDecoder<'a> {
         let shape = Shape::checked(width.into(), height.into(), channels, depth)?;
         let embedded = Embedded {
             profile: decoder.icc_profile().map_err(said)?,
-            exif: decoder.exif_metadata().map_err(said)?,
+            exif: decoder
+                .exif_metadata()
+                .map_err(said)?
+                .map(exif::without_head),
             xmp: decoder.xmp_metadata().map_err(said)?,
         };
         drop(decoder);

@@ -3,7 +3,7 @@
 //! An unknown chunk is kept if its safe-to-copy bit is set (PNG specification, section 5.4); each
 //! known chunk is treated according to its meaning.
 
-use super::neutral::XMP;
+use super::neutral::{self, XMP};
 use crate::codec::tiff::exif;
 use crate::codec::xmp;
 use crate::image::Shape;
@@ -21,12 +21,14 @@ const LAYOUT: [&[u8; 4]; 5] = [b"IHDR", b"PLTE", b"tRNS", b"IEND", b"gpIS"];
 /// Adds one chunk of a file whose samples become those of `shape`.
 pub fn take(
     metadata: &mut Metadata,
-    chunk: Chunk,
+    mut chunk: Chunk,
     shape: &Shape,
     plain: bool,
     diagnostics: &mut Diagnostics,
 ) {
     let kind = chunk.kind;
+    let is_exif = |chunk: &Chunk| &chunk.kind == b"eXIf";
+    let has_exif = matches!(&metadata.own, Own::Png(chunks) if chunks.iter().any(is_exif));
     let mut leave = |why: &str| {
         let name = kind.escape_ascii();
         diagnostics
@@ -50,7 +52,26 @@ pub fn take(
         b"hIST" => return leave("it belongs to a palette"),
         b"acTL" => return leave("the output is a still image"),
         b"bKGD" if !plain => return leave("it is told in colours that the output does not have"),
-        b"eXIf" => metadata.orientation = exif::orientation(&chunk.data),
+        b"eXIf" => {
+            chunk.data = exif::without_head(chunk.data);
+            metadata.orientation = exif::orientation(&chunk.data);
+            if let Own::Png(chunks) = &mut metadata.own {
+                // Those of a text came before it.
+                chunks.retain(|chunk| &chunk.kind != b"eXIf");
+            }
+        }
+        b"tEXt" | b"zTXt" | b"iTXt" => {
+            if let Some(data) = neutral::exif_in_text(&chunk) {
+                if has_exif {
+                    return leave("its Exif data are in the chunk eXIf, too");
+                }
+                metadata.orientation = exif::orientation(&data);
+                (chunk.kind, chunk.data) = (*b"eXIf", data);
+            } else if let Some(data) = neutral::unpacked_xmp(&chunk) {
+                // As XMP is to be, and as `follow` takes it.
+                (chunk.kind, chunk.data) = (*b"iTXt", data);
+            }
+        }
         b"bKGD" | b"sPLT" | b"pCAL" | b"sCAL" | b"oFFs" | b"sTER" => {}
         kind if LASTING.contains(&kind) => {}
         [_, _, _, last] if last.is_ascii_lowercase() => {}
@@ -116,7 +137,6 @@ pub fn follow(
                     diagnostics.notes.push("the thumbnail is left out".into());
                 }
             }
-            // Not compressed, as XMP is to be.
             b"iTXt" if chunk.data.starts_with(&head) => {
                 xmp::follow(&mut chunk.data, transform, orientation);
             }

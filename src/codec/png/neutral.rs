@@ -64,34 +64,67 @@ fn profile(data: &[u8], left: &mut usize) -> Option<Item> {
 /// A text (sections 11.3.3.2 to 11.3.3.4).
 fn text(chunk: &Chunk, left: &mut usize) -> Item {
     let zero = chunk.data.iter().position(|&byte| byte == 0);
-    let (name, rest) = chunk.data.split_at(zero.unwrap_or(chunk.data.len()));
+    let name = &chunk.data[..zero.unwrap_or(chunk.data.len())];
     let unknown = || Item::Own(format!("the text {:?}", String::from_utf8_lossy(name)));
     let is_xmp = &chunk.kind == b"iTXt" && name == XMP.as_bytes();
     let known = KEYWORDS.iter().find(|(_, known)| known.as_bytes() == name);
     if known.is_none() && !is_xmp {
         return unknown();
     }
-    let mut read = || -> Option<Vec<u8>> {
-        let rest = rest.get(1..)?;
-        Some(match &chunk.kind {
-            b"tEXt" => utf8_of_latin1(rest),
-            b"zTXt" => utf8_of_latin1(&inflated(rest.get(1..)?, left)?),
-            _ => {
-                let compressed = *rest.first()? == 1;
-                // The text follows the language tag and the translated keyword.
-                let text = rest.get(2..)?.splitn(3, |&byte| byte == 0).nth(2)?;
-                match compressed {
-                    true => inflated(text, left)?,
-                    false => text.into(),
-                }
-            }
-        })
-    };
-    match (read(), known) {
+    match (contents(chunk, left), known) {
         (Some(text), Some((keyword, _))) => Item::Text(*keyword, text),
         (Some(packet), None) => Item::Xmp(packet),
         (None, _) => unknown(),
     }
+}
+
+/// The text of a chunk after its keyword.
+fn contents(chunk: &Chunk, left: &mut usize) -> Option<Vec<u8>> {
+    let zero = chunk.data.iter().position(|&byte| byte == 0)?;
+    let rest = &chunk.data[zero + 1..];
+    Some(match &chunk.kind {
+        b"tEXt" => utf8_of_latin1(rest),
+        b"zTXt" => utf8_of_latin1(&inflated(rest.get(1..)?, left)?),
+        _ => {
+            let compressed = *rest.first()? == 1;
+            // The text follows the language tag and the translated keyword.
+            let text = rest.get(2..)?.splitn(3, |&byte| byte == 0).nth(2)?;
+            match compressed {
+                true => inflated(text, left)?,
+                false => text.into(),
+            }
+        }
+    })
+}
+
+/// The data of an uncompressed chunk, for a compressed one with XMP.
+pub fn unpacked_xmp(chunk: &Chunk) -> Option<Vec<u8>> {
+    let head = [XMP.as_bytes(), b"\0\x01"].concat();
+    let is_packed = &chunk.kind == b"iTXt" && chunk.data.starts_with(&head);
+    let packet = is_packed.then(|| contents(chunk, &mut { MOST }))?;
+    Some(international(XMP, &packet?))
+}
+
+/// Keywords of texts in which ImageMagick and others put Exif data before there was a chunk for them.
+const EXIF: [&[u8]; 2] = [b"Raw profile type exif\0", b"Raw profile type APP1\0"];
+
+/// The Exif data in a text: a name, the number of bytes and the bytes in hexadecimal digits, each on lines of their own.
+pub fn exif_in_text(chunk: &Chunk) -> Option<Vec<u8>> {
+    EXIF.iter().find(|name| chunk.data.starts_with(name))?;
+    let text = String::from_utf8(contents(chunk, &mut { MOST })?).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let length: usize = words.nth(1)?.parse().ok()?;
+    let digits: Vec<u8> = words.flat_map(str::bytes).collect();
+    let bytes = digits
+        .chunks_exact(2)
+        .map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok());
+    let bytes = exif::without_head(
+        bytes
+            .collect::<Option<Vec<u8>>>()
+            .filter(|bytes| bytes.len() == length)?,
+    );
+    // Not an XMP packet, which APP1 may be, too.
+    (bytes.starts_with(b"II*\0") || bytes.starts_with(b"MM\0*")).then_some(bytes)
 }
 
 fn utf8_of_latin1(bytes: &[u8]) -> Vec<u8> {

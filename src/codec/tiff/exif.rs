@@ -20,6 +20,14 @@ pub fn read(data: &[u8]) -> Option<(bool, Vec<Field>)> {
     Some((ifd.order() == Order::Big, fields))
 }
 
+/// Exif data without the head that JPEG segments have, and that some writers repeat in other files.
+pub fn without_head(mut data: Vec<u8>) -> Vec<u8> {
+    if data.starts_with(b"Exif\0\0") {
+        data.drain(..6);
+    }
+    data
+}
+
 /// Encodes Exif data with these fields and this orientation.
 pub fn write(mut fields: Vec<Field>, orientation: Option<u16>, big_endian: bool) -> Vec<u8> {
     let order = if big_endian {
@@ -36,15 +44,24 @@ pub fn write(mut fields: Vec<Field>, orientation: Option<u16>, big_endian: bool)
 /// The orientation, if the data have one.
 pub fn orientation(data: &[u8]) -> Option<u16> {
     let exif = Raw::of(data)?;
-    let orientation = exif.number(exif.orientation()?, 2)? as u16;
-    (1..=8).contains(&orientation).then_some(orientation)
+    let entry = exif.orientation()?;
+    // Negative numbers are none of the eight.
+    let size = match exif.number(entry + 2, 2)? {
+        1 | 6 => 1,
+        3 | 8 => 2,
+        _ => 4,
+    };
+    let orientation = exif.number(entry + 8, size)?;
+    (1..=8).contains(&orientation).then_some(orientation as u16)
 }
 
 /// Replaces the orientation, if the data have one.
 pub fn set_orientation(data: &mut [u8], orientation: u16) {
     let place = Raw::of(data).and_then(|exif| Some((exif.order, exif.orientation()?)));
-    if let Some((order, at)) = place {
-        put(data, at, order, orientation);
+    if let Some((order, entry)) = place {
+        put(data, entry + 2, order, SHORT);
+        data[entry + 8..entry + ENTRY].fill(0);
+        put(data, entry + 8, order, orientation);
     }
 }
 
@@ -162,11 +179,12 @@ impl Raw<'_> {
             .find(|&at| self.number(at, 2) == Some(tag.into()))
     }
 
-    /// The position of the orientation's value.
+    /// The position of the orientation's entry, of one integer of up to 32 bits. It should have 16 and no sign, but other
+    /// readers take any.
     fn orientation(&self) -> Option<usize> {
         let entry = self.entry(self.number(4, 4)?, tag::ORIENTATION)?;
-        let short = self.number(entry + 2, 2)? == usize::from(SHORT);
-        (short && self.number(entry + 4, 4)? == 1).then_some(entry + 8)
+        let integer = matches!(self.number(entry + 2, 2)?, 1 | 3 | 4 | 6 | 8 | 9);
+        (integer && self.number(entry + 4, 4)? == 1).then_some(entry)
     }
 }
 

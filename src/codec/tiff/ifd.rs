@@ -227,19 +227,20 @@ impl<'a> Ifd<'a> {
         self.format.order
     }
 
-    /// The first `most` values of an unsigned integer tag; `None` if the tag is missing.
+    /// The first `most` values of a tag of integers, none of which is negative; `None` if the tag is missing.
     pub fn values(&self, tag: u16, most: u64) -> Result<Option<Vec<u64>>> {
         let Some(entry) = self.entries.iter().find(|entry| entry.tag == tag) else {
             return Ok(None);
         };
-        // BYTE, SHORT, LONG, IFD, LONG8, IFD8.
+        // BYTE, SHORT, LONG, IFD, LONG8, IFD8, and SBYTE, SSHORT, SLONG, SLONG8, which some writers take for them.
         let size = match entry.kind {
-            1 => 1,
-            3 => 2,
-            4 | 13 => 4,
-            16 | 18 => 8,
-            kind => bail!("tag {tag} has type {kind} instead of an unsigned integer"),
+            1 | 6 => 1,
+            3 | 8 => 2,
+            4 | 9 | 13 => 4,
+            16..=18 => 8,
+            kind => bail!("tag {tag} has type {kind} instead of an integer"),
         };
+        let signed = matches!(entry.kind, 6 | 8 | 9 | 17);
         let total = entry.count.checked_mul(size);
         let bytes = if total.is_some_and(|total| total <= entry.field.len() as u64) {
             entry.field.clone()
@@ -257,7 +258,10 @@ impl<'a> Ifd<'a> {
             .chunks_exact(size as usize)
             .take(entry.count.min(most) as usize)
             .map(|value| self.format.number(value));
-        Ok(Some(values.collect()))
+        let values: Vec<u64> = values.collect();
+        let negative = signed && values.iter().any(|value| value >> (8 * size - 1) == 1);
+        ensure!(!negative, "tag {tag} is negative");
+        Ok(Some(values))
     }
 
     /// The bytes of a tag's values, up to `most`; `None` if the tag is missing.
