@@ -677,3 +677,233 @@ fn orientations_of_other_forms_were_lost() {
         assert_eq!(metadata.orientation, None);
     }
 }
+
+/// A BMP of these runs, with a palette of four colours.
+fn runs(bits: u16, size: (i32, i32), palette: [[u8; 3]; 4], data: &[u8]) -> Vec<u8> {
+    let compression: u32 = if bits == 8 { 1 } else { 2 };
+    let colours = palette.iter().flat_map(|&[r, g, b]| [b, g, r, 0]);
+    let colours: Vec<u8> = colours.collect();
+    let start = 54 + colours.len() as u32;
+    let mut file = b"BM".to_vec();
+    file.extend((start + data.len() as u32).to_le_bytes());
+    file.extend([0; 4]);
+    file.extend(start.to_le_bytes());
+    file.extend(40u32.to_le_bytes());
+    file.extend([size.0.to_le_bytes(), size.1.to_le_bytes()].concat());
+    file.extend([1, 0]);
+    file.extend(bits.to_le_bytes());
+    for number in [compression, data.len() as u32, 0, 0, 4, 0] {
+        file.extend(number.to_le_bytes());
+    }
+    [file, colours, data.to_vec()].concat()
+}
+
+/// Pixels that the runs of a BMP pass over have the first colour of the palette, and were black.
+#[test]
+fn pixels_that_runs_pass_over_were_black() {
+    let colors = [[10, 20, 30], [1, 2, 3], [4, 5, 6], [7, 8, 9]];
+    // From the bottom: two pixels, the row ends; one pixel, on by 2 and up by 1, one pixel; the image ends.
+    let eight = [2, 1, 0, 0, 1, 2, 0, 2, 2, 1, 1, 3, 0, 1];
+    // The same in halves of bytes, the first run of colours 1 and 2 in turn.
+    let four = [2, 0x12, 0, 0, 1, 0x20, 0, 2, 2, 1, 1, 0x30, 0, 1];
+    let expected = |second: usize| {
+        let rows = [
+            [0; 5],
+            [0, 0, 0, 3, 0],
+            [2, 0, 0, 0, 0],
+            [1, second, 0, 0, 0],
+        ];
+        rows.concat()
+            .into_iter()
+            .flat_map(|index| colors[index])
+            .collect::<Vec<u8>>()
+    };
+    for (bits, data, second) in [(8, eight, 1), (4, four, 2)] {
+        let (image, ..) = read(&runs(bits, (5, 4), colors, &data)).unwrap();
+        assert_eq!(bytes(&image), expected(second), "{bits}");
+        // Of a palette of greys one channel.
+        let greys = [[9, 9, 9], [1, 1, 1], [2, 2, 2], [3, 3, 3]];
+        let (image, ..) = read(&runs(bits, (5, 4), greys, &data)).unwrap();
+        let rows = [
+            [9; 5],
+            [9, 9, 9, 3, 9],
+            [2, 9, 9, 9, 9],
+            [1, second as u8, 9, 9, 9],
+        ];
+        assert_eq!(bytes(&image), rows.concat(), "{bits}");
+        // Without the end of the image, and cut anywhere.
+        let file = runs(bits, (5, 4), colors, &data);
+        for end in 0..file.len() {
+            assert!(read(&file[..end]).is_err(), "{bits} {end}");
+        }
+    }
+    // Pixels one by one, padded to words; runs that go on after the end of the row, to whole bytes; no end of the image after
+    // the last row.
+    let data = [0, 3, 1, 2, 3, 0, 4, 3, 0, 0, 9, 2, 0, 0];
+    let (image, ..) = read(&runs(8, (5, 2), colors, &data)).unwrap();
+    let rows = [[2, 2, 2, 2, 2], [1, 2, 3, 3, 3]].concat();
+    let expected: Vec<u8> = rows.into_iter().flat_map(|index| colors[index]).collect();
+    assert_eq!(bytes(&image), expected);
+    let data = [0, 3, 0x12, 0x30, 3, 0x10, 0, 0, 6, 0x23, 0, 1];
+    let (image, ..) = read(&runs(4, (5, 2), colors, &data)).unwrap();
+    let rows = [[2, 3, 2, 3, 2], [1, 2, 3, 1, 0]].concat();
+    let expected: Vec<u8> = rows.into_iter().flat_map(|index| colors[index]).collect();
+    assert_eq!(bytes(&image), expected);
+    // Leaps out of the image.
+    for by in [[6, 0], [0, 2], [255, 255]] {
+        let data = [0, 2, by[0], by[1], 1, 1, 0, 1];
+        assert!(read(&runs(8, (5, 2), colors, &data)).is_err(), "{by:?}");
+    }
+}
+
+/// The fourth byte of 32 bits is alpha in files that do not count its bits, too, unless it is always 0; and the attribute bit of
+/// 16 bits was left out without a word.
+#[test]
+fn alpha_of_a_tga_was_left_out_without_a_word() {
+    let header = |map: u8, kind: u8, colours: u8, entry: u8, bits: u8, about: u8| {
+        [
+            0, map, kind, 0, 0, colours, 0, entry, 0, 0, 0, 0, 3, 0, 1, 0, bits, about,
+        ]
+    };
+    let opaque = [3, 2, 1, 0, 6, 5, 4, 0, 9, 8, 7, 77];
+    let nothing = [3, 2, 1, 0, 6, 5, 4, 0, 9, 8, 7, 0];
+    let rgba = [1, 2, 3, 0, 4, 5, 6, 0, 7, 8, 9, 77];
+    let rgb = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+    for (pixels, expected) in [(opaque, &rgba[..]), (nothing, &rgb)] {
+        let plain = [&header(0, 2, 0, 0, 32, 0x20)[..], &pixels].concat();
+        assert_eq!(bytes(&read(&plain).unwrap().0), expected);
+        let packed = [
+            &header(0, 10, 0, 0, 32, 0x20)[..],
+            &[1],
+            &pixels[..8],
+            &[128],
+            &pixels[8..],
+        ];
+        assert_eq!(bytes(&read(&packed.concat()).unwrap().0), expected);
+        let mapped = [&header(1, 1, 3, 32, 8, 0x20)[..], &pixels, &[0, 1, 2]].concat();
+        assert_eq!(bytes(&read(&mapped).unwrap().0), expected);
+        for file in [plain, packed.concat(), mapped] {
+            for end in 0..file.len() {
+                assert!(read(&file[..end]).is_err());
+            }
+        }
+    }
+    for (about, warned) in [(0x20, false), (0x21, true)] {
+        let file = [
+            &header(0, 2, 0, 0, 16, about)[..],
+            b"\xFF\x7F\xFF\xFF\0\x80",
+        ]
+        .concat();
+        let (image, _, diagnostics) = read(&file).unwrap();
+        assert_eq!(image.shape().channels, 3);
+        let warning = diagnostics
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("attribute bit"));
+        assert_eq!(warning, warned);
+    }
+}
+
+/// The first image of an animation was blended with what is behind it, which is nothing: 255 became 254, and pixels that are
+/// transparent lost their colours.
+#[test]
+fn the_first_image_of_an_animation_was_blended() {
+    let (image, ..) = read(&file("anim.webp")).unwrap();
+    assert_eq!(image.shape().channels, 4);
+    let (mut opaque, mut all) = (0, 0);
+    for pixel in bytes(&image).chunks(4) {
+        opaque += u64::from(pixel[3] == 255);
+        all += pixel.iter().copied().map(u64::from).sum::<u64>();
+    }
+    assert_eq!((opaque, all), (3_202, 2_832_643));
+}
+
+/// Offsets of the lengths of a WebP's chunks, from one offset up to another, those inside the images of an animation included.
+fn lengths(webp: &[u8], mut at: usize, end: usize) -> Vec<usize> {
+    let mut all = Vec::new();
+    while at + 8 <= end {
+        let length = u32::from_le_bytes(webp[at + 4..at + 8].try_into().unwrap()) as usize;
+        all.push(at + 4);
+        if webp[at..].starts_with(b"ANMF") {
+            all.extend(lengths(webp, at + 24, at + 8 + length));
+        }
+        at += 8 + length.next_multiple_of(2);
+    }
+    all
+}
+
+/// Chunks that go on after the end of the file, or of what holds them, were accepted, although the images in them were not
+/// whole.
+#[test]
+fn chunks_past_the_end_of_a_webp_were_accepted() {
+    let data = exif(false, 3, 6);
+    let still = webp(&data);
+    let plain = {
+        let at = still.windows(4).position(|name| name == b"VP8L").unwrap();
+        let length = u32::from_le_bytes(still[at + 4..at + 8].try_into().unwrap()) as usize;
+        let chunk = &still[at..at + 8 + length.next_multiple_of(2)];
+        [
+            b"RIFF",
+            &(chunk.len() as u32 + 4).to_le_bytes()[..],
+            b"WEBP",
+            chunk,
+        ]
+        .concat()
+    };
+    let animation = file("anim.webp");
+    let mut cases = 0;
+    for whole in [&plain, &still, &animation] {
+        assert!(read(whole).is_ok());
+        // What follows the container is none of it.
+        assert!(read(&[&whole[..], b"more"].concat()).is_ok());
+        let places = [vec![4], lengths(whole, 12, whole.len())].concat();
+        for &at in &places {
+            for by in [1u32 << 10, 1 << 20, 1 << 31] {
+                let mut damaged = whole.clone();
+                let length = u32::from_le_bytes(damaged[at..at + 4].try_into().unwrap()) & !1;
+                let longer = length.saturating_add(by).max(whole.len() as u32);
+                damaged[at..at + 4].copy_from_slice(&longer.to_le_bytes());
+                assert!(read(&damaged).is_err(), "{at} of {places:?}, {by}");
+                let (code, said) = kept_going("a.webp", &damaged);
+                assert!(code == 1 && !said.contains("panic"), "{at}: {code} {said}");
+                cases += 1;
+            }
+        }
+        for end in (0..whole.len()).step_by(1 + whole.len() / 50) {
+            assert!(read(&whole[..end]).is_err(), "{end}");
+        }
+    }
+    assert!(cases >= 3 * (2 + 4 + 10), "{cases}");
+}
+
+/// Images that the format or our own decoder holds, and other programs do not read, were written.
+#[test]
+fn sides_that_are_not_read_were_written() {
+    for (name, most) in [("out.jpg", 65_500), ("out.bmp", 65_535)] {
+        for (side, is_written) in [(most, true), (most + 1, false)] {
+            for (width, height) in [(side, 1), (1, side)] {
+                let pgm = [
+                    format!("P5 {width} {height} 255\n").into_bytes(),
+                    vec![7; side],
+                ]
+                .concat();
+                let folder = folder(&[("in.pgm", &pgm)]);
+                let result = run(folder.path(), &["flip", "vertical", "in.pgm", name], &[]);
+                assert_eq!(
+                    result.code == 0,
+                    is_written,
+                    "{name} {side}: {}",
+                    result.stderr
+                );
+                if is_written {
+                    let again = run(folder.path(), &["flip", "vertical", name, "again.pgm"], &[]);
+                    assert_eq!(again.code, 0, "{}", again.stderr);
+                } else {
+                    let limit = format!("{most} pixels a side (PNG and TIFF hold more)");
+                    assert!(result.stderr.contains(&limit), "{}", result.stderr);
+                    assert!(!folder.path().join(name).exists());
+                }
+            }
+        }
+    }
+}

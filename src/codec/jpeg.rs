@@ -32,6 +32,9 @@ use zune_core::options::DecoderOptions;
 /// The most bytes of Exif data: what one segment holds.
 const MOST_EXIF: usize = 65_500;
 
+/// The longest side that is written: the format has 65535, but libjpeg, and with it most programs, reads no more than these.
+const LONGEST_SIDE: usize = 65_500;
+
 /// Files up to this many bytes are read into memory without asking how much there is.
 const ANY: u64 = 64 << 20;
 
@@ -235,9 +238,14 @@ fn encode(image: &Image, metadata: &Metadata, quality: u8) -> Result<Vec<u8>> {
         1 => ExtendedColorType::L8,
         _ => ExtendedColorType::Rgb8,
     };
-    let side = |side: usize| u16::try_from(side).ok().map(u32::from);
-    let (width, height) = (side(shape.width).zip(side(shape.height)))
-        .with_context(|| format!("{shape} is more than JPEG holds, 65535 pixels a side"))?;
+    let side = |side: usize| (side <= LONGEST_SIDE).then_some(side as u32);
+    let (width, height) = side(shape.width)
+        .zip(side(shape.height))
+        .with_context(|| {
+            format!(
+                "{shape} is more than programs read from a JPEG, {LONGEST_SIDE} pixels a side (PNG and TIFF hold more)"
+            )
+        })?;
     let mut file = Vec::new();
     let mut encoder = JpegEncoder::new_with_quality(&mut file, quality);
     if let Some(density) = metadata.resolution.and_then(density) {

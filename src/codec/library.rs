@@ -31,17 +31,36 @@ const BESIDE: u64 = 64 << 20;
 pub struct Bytes<'a> {
     source: &'a Source,
     at: u64,
+    set: Option<SetBits>,
+}
+
+/// Bits that the library is to see set in the byte at this offset.
+#[derive(Clone, Copy, Debug)]
+pub struct SetBits {
+    /// Offset of the byte.
+    pub at: u64,
+    /// The bits.
+    pub bits: u8,
 }
 
 /// A stream from the beginning of the source.
 pub fn stream(source: &Source) -> Stream<'_> {
-    BufReader::with_capacity(64 << 10, Bytes { source, at: 0 })
+    stream_with(source, None)
+}
+
+fn stream_with(source: &Source, set: Option<SetBits>) -> Stream<'_> {
+    BufReader::with_capacity(64 << 10, Bytes { source, at: 0, set })
 }
 
 impl Read for Bytes<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.source.read_up_to(buffer, self.at);
         let read = read.map_err(io::Error::other)?;
+        if let Some(SetBits { at, bits }) = self.set
+            && (self.at..self.at + read as u64).contains(&at)
+        {
+            buffer[(at - self.at) as usize] |= bits;
+        }
         self.at += read as u64;
         Ok(read)
     }
@@ -72,7 +91,16 @@ pub struct LibraryDecoder<'a> {
     /// Channels that the library gives behind those that the image has: two of grey as RGB, and an alpha that
     /// is none.
     left_out: usize,
+    /// Bits that are set in what the library reads.
+    set: Option<SetBits>,
+    /// Damage that the library passes over.
+    damage: Option<Error>,
+    /// What fills the pixels instead of the library.
+    fill: Option<Fill>,
 }
+
+/// Fills the pixels of an image of this shape, its rows from the top.
+pub type Fill = fn(&Source, &Shape, &mut [u8]) -> Result<()>;
 
 impl<'a> LibraryDecoder<'a> {
     /// Reads the header.
@@ -115,6 +143,9 @@ impl<'a> LibraryDecoder<'a> {
             embedded,
             warnings: Vec::new(),
             left_out: 0,
+            set: None,
+            damage: None,
+            fill: None,
         })
     }
 
@@ -134,6 +165,24 @@ impl<'a> LibraryDecoder<'a> {
         self
     }
 
+    /// The decoder of a file with these bits set.
+    pub fn with_bits(mut self, set: Option<SetBits>) -> Self {
+        self.set = set;
+        self
+    }
+
+    /// The decoder of a file with this damage.
+    pub fn with_damage(mut self, damage: Option<Error>) -> Self {
+        self.damage = damage;
+        self
+    }
+
+    /// The decoder with another source of pixels, if there is one.
+    pub fn with_fill(mut self, fill: Option<Fill>) -> Self {
+        self.fill = fill;
+        self
+    }
+
     /// The decoder for an RGB file whose pixels are all grey if `grey`: one channel is kept.
     pub fn with_grey(self, grey: bool) -> Self {
         self.keeping(1, if grey { 3 } else { 1 })
@@ -142,6 +191,20 @@ impl<'a> LibraryDecoder<'a> {
     /// The decoder for an RGB file whose fourth byte is no alpha, if `unused`.
     pub fn without_alpha(self, unused: bool) -> Self {
         self.keeping(3, if unused { 4 } else { 3 })
+    }
+
+    /// Has the library fill the pixels.
+    fn read(&self, shape: &Shape, out: &mut [u8]) -> Result<()> {
+        let said = |error| cause(error, self.source);
+        let mut decoder = (self.open)(stream_with(self.source, self.set)).map_err(said)?;
+        let mut limits = Limits::no_limits();
+        limits.max_alloc = Some(
+            (shape.bytes() as u64)
+                .saturating_mul(2)
+                .saturating_add(BESIDE),
+        );
+        decoder.set_limits(limits).map_err(said)?;
+        decoder.read_image_boxed(out).map_err(said)
     }
 
     /// Keeps the first `kept` channels of an image that has `all`, and every channel of any other.
@@ -183,21 +246,19 @@ impl Decoder for LibraryDecoder<'_> {
     }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
-        let said = |error| cause(error, self.source);
+        if let Some(damage) = self.damage.take() {
+            policy.take(Err(damage))?;
+        }
         let mut shape = self.shape;
         shape.channels += self.left_out;
-        let mut decoder = (self.open)(stream(self.source)).map_err(said)?;
-        let mut limits = Limits::no_limits();
-        limits.max_alloc = Some(
-            (shape.bytes() as u64)
-                .saturating_mul(2)
-                .saturating_add(BESIDE),
-        );
-        decoder.set_limits(limits).map_err(said)?;
         // Zeros, since not every decoder writes the pixels that a file leaves out.
         let mut samples = Samples::zeroed(&shape)?;
-        let read = decoder.read_image_boxed(samples.as_bytes_mut());
-        policy.take(read.map_err(said))?;
+        let out = samples.as_bytes_mut();
+        let read = match self.fill {
+            Some(fill) => fill(self.source, &shape, out),
+            None => self.read(&shape, out),
+        };
+        policy.take(read)?;
         if let (1.., Samples::U8(read)) = (self.left_out, &samples) {
             let pixels = read.chunks_exact(shape.channels);
             let kept = pixels.flat_map(|pixel| &pixel[..self.shape.channels]);

@@ -225,7 +225,7 @@ fn kinds_of_jpeg_that_are_not_supported() {
     assert_eq!(read(&more).unwrap().0, read(&file).unwrap().0);
 }
 
-/// An image of more pixels a side than JPEG has bits for.
+/// An image of more pixels a side than JPEG has bits for, and than programs read.
 #[test]
 fn what_a_jpeg_cannot_hold() {
     let metadata = Metadata::default();
@@ -233,7 +233,8 @@ fn what_a_jpeg_cannot_hold() {
     let error = written(format("jpeg"), &[long], &metadata).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "65536×1 grey, 8 bits is more than JPEG holds, 65535 pixels a side"
+        "65536×1 grey, 8 bits is more than programs read from a JPEG, 65500 pixels a side (PNG and TIFF hold \
+         more)"
     );
     let folder = tempfile::tempdir().unwrap();
     let target = Target::create(&folder.path().join("a.jpg"), false).unwrap();

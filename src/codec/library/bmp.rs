@@ -1,6 +1,8 @@
 //! BMP, read and written by the `image` crate. Grey is written with a palette of greys, and a file
 //! with such a palette is read as grey.
 
+mod runs;
+
 use super::{LibraryDecoder, Opened, Stream};
 use crate::codec::Options;
 use crate::codec::encoded::Encoded;
@@ -54,6 +56,7 @@ impl Format for Bmp {
     fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
         let has_greys = has_greys(source)?;
         let decoder = LibraryDecoder::open(source, open)?;
+        let decoder = decoder.with_fill(runs::fill_of(source)?);
         Ok(Box::new(decoder.with_grey(has_greys)))
     }
 
@@ -78,9 +81,13 @@ fn encode(image: &Image) -> Result<Vec<u8>> {
         3 => ExtendedColorType::Rgb8,
         _ => ExtendedColorType::Rgba8,
     };
-    let side = |side: usize| i32::try_from(side).ok().map(i32::unsigned_abs);
-    let (width, height) = (side(shape.width).zip(side(shape.height)))
-        .with_context(|| format!("{shape} is more than BMP holds"))?;
+    // The most that the decoder reads.
+    let side = |side: usize| u16::try_from(side).ok().map(u32::from);
+    let (width, height) = side(shape.width).zip(side(shape.height)).with_context(|| {
+        format!(
+            "{shape} is more than is read from a BMP, 65535 pixels a side (PNG and TIFF hold more)"
+        )
+    })?;
     let mut file = Vec::new();
     let mut encoder = BmpEncoder::new(&mut file);
     let written = encoder.encode(image.samples().as_bytes(), width, height, colours);

@@ -6,7 +6,8 @@ use crate::files::Source;
 use crate::image::Depth;
 use crate::metadata::Alpha;
 use ::image::ImageResult;
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use std::io::{self, Read};
 
 /// Truevision TGA.
 #[derive(Debug)]
@@ -50,6 +51,7 @@ impl Format for Tga {
     fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
         // A run has up to 128 pixels.
         let decoder = LibraryDecoder::open(source, open)?.at_most(128)?;
+        let decoder = decoder.with_warning(attribute(source)?);
         Ok(Box::new(decoder.without_alpha(!has_alpha(source)?)))
     }
 }
@@ -59,12 +61,75 @@ fn open(stream: Stream) -> ImageResult<Opened> {
     Ok(Box::new(decoder))
 }
 
-/// Whether the descriptor counts bits of alpha in a pixel: otherwise the fourth byte of 32 bits is nothing, and
-/// mostly 0, which would be transparent (field 5.6 of the specification).
-fn has_alpha(source: &Source) -> Result<bool> {
+/// The header of a TGA.
+fn header(source: &Source) -> Result<[u8; 18]> {
     let mut head = [0; 18];
     source.read_up_to(&mut head, 0)?;
-    Ok(head[17] & 15 > 0)
+    Ok(head)
+}
+
+/// Whether the fourth byte of pixels or colours of 32 bits is alpha: the descriptor counts its bits (field 5.6 of the
+/// specification), or one of them is not 0. Some writers leave the descriptor 0; others have nothing there, which would be
+/// transparent.
+fn has_alpha(source: &Source) -> Result<bool> {
+    let head = header(source)?;
+    Ok(head[17] & 15 > 0 || is_fourth_used(source, &head).or_else(unless_truncated)?)
+}
+
+/// The decoder reports a truncated file.
+fn unless_truncated(error: io::Error) -> Result<bool> {
+    ensure!(error.kind() == io::ErrorKind::UnexpectedEof, error);
+    Ok(false)
+}
+
+/// Whether the fourth byte of a pixel or colour of 32 bits is not 0.
+fn is_fourth_used(source: &Source, head: &[u8; 18]) -> io::Result<bool> {
+    let number = |at: usize| u64::from(u16::from_le_bytes([head[at], head[at + 1]]));
+    let (name, kind, bits) = (i64::from(head[0]), head[2], head[16]);
+    let mut stream = super::stream(source);
+    stream.seek_relative(18 + name)?;
+    let (mut left, size) = match kind {
+        1 | 9 => (number(5), head[7]),
+        _ => (number(12) * number(14), bits),
+    };
+    if size != 32 {
+        return Ok(false);
+    }
+    let used = |stream: &mut Stream| -> io::Result<bool> {
+        let mut pixel = [0; 4];
+        stream.read_exact(&mut pixel)?;
+        Ok(pixel[3] != 0)
+    };
+    while left > 0 {
+        let mut count = 1;
+        if kind == 10 {
+            let mut packet = [0];
+            stream.read_exact(&mut packet)?;
+            count = u64::from(packet[0] & 127) + 1;
+            // A pixel that is repeated, or so many pixels.
+            for _ in 0..if packet[0] < 128 { count } else { 1 } {
+                if used(&mut stream)? {
+                    return Ok(true);
+                }
+            }
+        } else if used(&mut stream)? {
+            return Ok(true);
+        }
+        left = left.saturating_sub(count);
+    }
+    Ok(false)
+}
+
+/// A sentence about the attribute bit of pixels or colours of 16 bits, which programs take for opacity or for transparency.
+fn attribute(source: &Source) -> Result<Option<String>> {
+    let head = header(source)?;
+    let size = match head[2] {
+        1 | 9 => head[7],
+        _ => head[16],
+    };
+    let is_color = !matches!(head[2], 3 | 11);
+    let warning = "the attribute bit of its pixels of 16 bits is left out: programs disagree on what it means";
+    Ok((is_color && size == 16 && head[17] & 15 == 1).then(|| warning.into()))
 }
 
 /// Whether a header of 18 bytes is that of a TGA, which has no magic number: every field has to be

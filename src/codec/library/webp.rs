@@ -1,13 +1,14 @@
 //! WebP, read by the `image` crate.
 
-use super::{LibraryDecoder, Opened, Stream};
+use super::{LibraryDecoder, Opened, SetBits, Stream};
 use crate::codec::format::{Capabilities, Decoder, Field, Format};
 use crate::files::Source;
 use crate::image::Depth;
 use crate::metadata::Alpha;
 use ::image::ImageResult;
 use ::image::codecs::webp::WebPDecoder;
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use std::io::{Read, Seek};
 
 /// WebP, lossy or lossless; of an animation the first image.
 #[derive(Debug)]
@@ -48,9 +49,20 @@ impl Format for WebP {
         }
     }
 
-    fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+    fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
+        let mut first = None;
+        let damage = check(source, &mut first).err();
+        if !damaged && let Some(error) = damage {
+            return Err(error);
+        }
         let decoder = LibraryDecoder::open(source, open)?;
-        Ok(Box::new(decoder.with_warning(animation(source))))
+        // The first image of an animation is shown on nothing, but the library blends it, and makes 254 of 255.
+        let unblended = first.map(|frame| SetBits {
+            at: frame + 15,
+            bits: 2,
+        });
+        let decoder = decoder.with_warning(animation(source)).with_bits(unblended);
+        Ok(Box::new(decoder.with_damage(damage)))
     }
 }
 
@@ -63,4 +75,55 @@ fn animation(source: &Source) -> Option<String> {
     let decoder = WebPDecoder::new(super::stream(source)).ok()?;
     let warning = "it is an animation, of which the first image is taken";
     decoder.has_animation().then(|| warning.into())
+}
+
+/// Checks the lengths of chunks, which the library does not, and finds where the first image of an animation begins (RFC
+/// 9649, section 2).
+///
+/// # Errors
+/// A chunk that goes on after the end of what holds it.
+fn check(source: &Source, first: &mut Option<u64>) -> Result<()> {
+    let (mut stream, len) = (super::stream(source), source.len());
+    let (_, size) = head(&mut stream)?;
+    let end = 8 + size;
+    ensure!(end <= len, "truncated at byte {len} of {end}");
+    stream.seek_relative(4)?;
+    chunks(&mut stream, (12, end), first)
+}
+
+/// Checks the chunks from one offset up to another, where the stream is.
+fn chunks(stream: &mut Stream, (mut at, end): (u64, u64), first: &mut Option<u64>) -> Result<()> {
+    while at + 8 <= end {
+        let (kind, size) = head(stream)?;
+        let next = at + 8 + size;
+        ensure!(
+            next <= end,
+            "its chunk {} at byte {at} would end at byte {next}, and what holds it ends at byte {end}",
+            kind.escape_ascii()
+        );
+        let padded = size.next_multiple_of(2);
+        match &kind {
+            // A file of one image, whatever follows.
+            b"VP8 " | b"VP8L" if at == 12 => return Ok(()),
+            b"ANMF" if size >= 16 => {
+                first.get_or_insert(at + 8);
+                stream.seek_relative(16)?;
+                chunks(stream, (at + 24, next), first)?;
+            }
+            _ => {}
+        }
+        at += 8 + padded;
+        // Within the buffer, so that many small chunks take few reads.
+        let here = stream.stream_position()?;
+        stream.seek_relative(at as i64 - here as i64)?;
+    }
+    Ok(())
+}
+
+/// A chunk's name and the length of what follows it.
+fn head(stream: &mut Stream) -> Result<([u8; 4], u64)> {
+    let mut head = [0; 8];
+    stream.read_exact(&mut head)?;
+    let [a, b, c, d, size @ ..] = head;
+    Ok(([a, b, c, d], u32::from_le_bytes(size).into()))
 }
