@@ -284,6 +284,15 @@ impl Resolution {
     /// The resolution of the image that a transform made smaller; `None` where its numbers do not fit
     /// into a fraction.
     fn reduced(self, transform: &Transform) -> Option<Resolution> {
+        // TIFF has to have a resolution, and has this one where none is known.
+        let unknown = Resolution {
+            x: (1, 1),
+            y: (1, 1),
+            unit: Unit::None,
+        };
+        if self == unknown {
+            return Some(self);
+        }
         let Transform { from, to, .. } = transform;
         let part = |(n, d): (u32, u32), to: usize, from: usize| {
             let (n, d) = (u64::from(n) * to as u64, u64::from(d) * from as u64);

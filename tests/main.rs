@@ -22,6 +22,8 @@ mod bench_claims;
 mod calibrate;
 /// Several verbs in one pass.
 mod chain;
+/// The types of samples between the verbs of one pass.
+mod chain_types;
 /// The choice of a device, and what follows when a GPU fails, with a pretended GPU.
 mod choice;
 /// The command as a user meets it: files, exit statuses, sentences.

@@ -146,13 +146,15 @@ impl PageProcessor<'_, '_> {
         let prepared = pixels.shape();
         let tasks = operate::tasks(self, ops, stack, &metadata, (read, prepared));
         let (signed, had_maxval) = (metadata.signed, metadata.maxval.is_some());
+        // The last operation may get other samples than the file has.
+        let counted_signed = (tasks.last()).map_or(signed, |task| task.types.read.signed);
         diagnostics
             .warnings
             .extend(operate::unsuited(&tasks, &pixels));
         let Executed { result, summary } = operate::run(self, &tasks, pixels)?;
         diagnostics.warnings.extend(summary.warnings);
         self.since = Instant::now();
-        if let Some(pixels) = self.keep(result, index, signed)? {
+        if let Some(pixels) = self.keep(result, index, counted_signed)? {
             let from = metadata::pass(
                 self,
                 &mut metadata,

@@ -72,7 +72,7 @@ pub fn check(format: &dyn Format, shape: &Shape, metadata: &Metadata) -> Result<
     let (name, can) = (format.name(), format.capabilities());
     ensure!(
         can.signed || !metadata.signed,
-        "{name} has no signed samples ({}; normalize makes them unsigned)",
+        "{name} has no signed samples ({}; normalize --unsigned makes them unsigned)",
         those(|can| can.signed, "has", "have")
     );
     ensure!(
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(
             told(check(png, &shape(1), &signed)).as_deref(),
             Some(
-                "PNG has no signed samples (TIFF, NumPy and FITS have; normalize makes them unsigned)"
+                "PNG has no signed samples (TIFF, NumPy and FITS have; normalize --unsigned makes them unsigned)"
             )
         );
         assert_eq!(told(check(png, &shape(4), &plain)), None);

@@ -61,9 +61,11 @@ pub fn tasks<'a>(
             read: values,
             written: Values {
                 depth: wanted.filter(|_| is_last).unwrap_or(made),
-                // 32 bits become fewer without sign.
-                signed: (op.sign())
-                    .unwrap_or(values.signed && made == depth && has_sign && op.keeps_sign()),
+                // 32 bits become fewer without sign. Only the last step sees the output's format:
+                // those before it give what a file between two steps would hold.
+                signed: op.sign().unwrap_or(
+                    values.signed && made == depth && op.keeps_sign() && (has_sign || !is_last),
+                ),
             },
             window,
             stretch: stretch.filter(|_| step == 0),
