@@ -47,6 +47,10 @@ class GpuimgError(Exception):
         self.stdout = stdout
         self.results: List[Dict[str, Any]] = []
 
+    def __reduce__(self) -> Any:
+        # Exceptions are copied by `args` alone, which is the message. Process pools, Dask and Ray pickle them.
+        return type(self), (self.status, str(self), self.args_given, self.stdout), self.__dict__
+
 
 class UsageError(GpuimgError):
     """The arguments are wrong (status 2); no file was touched."""

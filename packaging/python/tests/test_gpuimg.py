@@ -1,7 +1,11 @@
 """The module as it is installed from the wheel, with the program that comes with it."""
 
+import concurrent.futures
+import copy
+import multiprocessing
 import os
 import pathlib
+import pickle
 import struct
 import subprocess
 import sys
@@ -156,3 +160,25 @@ def test_a_signal_is_an_error(folder):
     finally:
         del os.environ["GPUIMG"]
     assert caught.value.status == -9
+
+
+@pytest.mark.parametrize("kind", [gpuimg.GpuimgError, gpuimg.UsageError, gpuimg.DeviceError])
+def test_errors_did_not_unpickle(kind):
+    error = kind(1, "cannot read a.tif", ["sum", "a.tif"], "{}\n")
+    error.results = [{"file": "b.tif"}]
+    for same in [pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)]:
+        assert (type(same), str(same), same.args) == (kind, "cannot read a.tif", error.args)
+        assert (same.status, same.args_given, same.stdout, same.results) == (1, ["sum", "a.tif"], "{}\n", [{"file": "b.tif"}])
+
+
+def test_one_bad_file_broke_a_process_pool(folder):
+    (folder / "bad.pgm").write_bytes(b"P5\n3 2\n65535\n")
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        bad = pool.submit(gpuimg.normalize, "bad.pgm", "bad.png")
+        good = pool.submit(gpuimg.normalize, "in.pgm", "out.pgm")
+        with pytest.raises(gpuimg.GpuimgError, match="bad.pgm") as raised:
+            bad.result()
+        good.result()
+    assert raised.value.status == 1
+    assert (folder / "out.pgm").read_bytes() == OUT
