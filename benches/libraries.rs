@@ -116,7 +116,7 @@ fn tiff_encode(
         (Samples::U16(samples), 1) => encoder.write_image::<Gray16>(width, height, samples),
         (Samples::U16(samples), _) => encoder.write_image::<RGB16>(width, height, samples),
         (Samples::U8(samples), _) => encoder.write_image::<Gray8>(width, height, samples),
-        (Samples::U32(_), _) => unreachable!("8 or 16 bits are measured"),
+        (Samples::U32(_) | Samples::U64(_), _) => unreachable!("8 or 16 bits are measured"),
     }
     .unwrap();
     file

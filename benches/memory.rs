@@ -59,7 +59,7 @@ fn image(shape: Shape) -> Image {
     match &mut samples {
         Samples::U8(samples) => samples.fill_with(|| next() as u8),
         Samples::U16(samples) => samples.fill_with(next),
-        Samples::U32(_) => unreachable!("8 or 16 bits were expected"),
+        Samples::U32(_) | Samples::U64(_) => unreachable!("8 or 16 bits were expected"),
     }
     Image::new(shape, samples)
 }
@@ -164,7 +164,7 @@ fn many(image: &Image, copied: Duration) {
         match frame.image.samples_mut() {
             Samples::U8(samples) => samples.iter_mut().for_each(|v| *v = v.saturating_add(90)),
             Samples::U16(samples) => samples.iter_mut().for_each(|v| *v = v.saturating_add(9000)),
-            Samples::U32(_) => unreachable!("8 or 16 bits were expected"),
+            Samples::U32(_) | Samples::U64(_) => unreachable!("8 or 16 bits were expected"),
         }
         frame
     };

@@ -28,6 +28,7 @@ use crate::image::{Image, Shape};
 use crate::ops::fit::Fit;
 use crate::ops::{
     DeviceImage, Executed, OpResult, Operation, SampleTypes, Statistic, Statistics, Summary, depth,
+    only_on_cpu,
 };
 use crate::timing::Timeline;
 use anyhow::{Context, Result, bail};
@@ -164,7 +165,7 @@ impl<'a> Executor<'a> {
                 }
             }
         };
-        let steps = tasks.iter().find_map(|task| task.op.not_on_gpu(&shape));
+        let steps = tasks.iter().find_map(|task| only_on_cpu(task.op, &shape));
         match self.choose(work, pixels.are_on_gpu(), steps)? {
             None => {
                 let image = self.on_host(pixels)?;
@@ -190,7 +191,7 @@ impl<'a> Executor<'a> {
         check(tasks)?;
         let shape = pixels.shape();
         let work = work(steps(tasks), &shape, form);
-        let only_cpu = tasks.iter().find_map(|task| task.op.not_on_gpu(&shape));
+        let only_cpu = tasks.iter().find_map(|task| only_on_cpu(task.op, &shape));
         match self.choose(work, pixels.are_on_gpu(), only_cpu)? {
             None => {
                 let image = self.on_host(pixels)?;
@@ -226,7 +227,7 @@ impl<'a> Executor<'a> {
         shape: &Shape,
         form: Form,
     ) -> Result<Option<&'a Gpu>> {
-        if ops.iter().any(|op| op.not_on_gpu(shape).is_some()) {
+        if ops.iter().any(|op| only_on_cpu(*op, shape).is_some()) {
             return Ok(None);
         }
         let steps = ops.iter().map(|op| (*op, op.statistic()));

@@ -1,4 +1,4 @@
-//! An image in memory: interleaved native-endian samples of 8, 16 or 32 bits. This module depends
+//! An image in memory: interleaved native-endian samples of 8, 16, 32 or 64 bits. This module depends
 //! only on its own submodules.
 
 pub mod buffer;
@@ -50,7 +50,7 @@ impl Shape {
         format!("u{}_c{}", self.depth.bits(), self.channels)
     }
 
-    /// Bytes of a pixel: 1, 2, 3, 4, 6, 8, 12 or 16.
+    /// Bytes of a pixel: 1, 2, 3, 4, 6, 8, 12, 16, 24 or 32.
     pub fn pixel_bytes(&self) -> usize {
         self.channels * self.depth.bytes()
     }
@@ -134,6 +134,8 @@ pub enum Samples {
     U16(Buffer<u16>),
     /// 32-bit samples: integers, or keys of floating point.
     U32(Buffer<u32>),
+    /// 64-bit samples: keys of floating point.
+    U64(Buffer<u64>),
 }
 
 impl From<Vec<u8>> for Samples {
@@ -154,6 +156,12 @@ impl From<Vec<u32>> for Samples {
     }
 }
 
+impl From<Vec<u64>> for Samples {
+    fn from(samples: Vec<u64>) -> Samples {
+        Samples::U64(samples.into())
+    }
+}
+
 impl Samples {
     /// Zeroed samples for an image of this shape; an error if the memory cannot be had.
     pub fn zeroed(shape: &Shape) -> anyhow::Result<Samples> {
@@ -161,6 +169,7 @@ impl Samples {
             Depth::Eight => Samples::U8(Buffer::zeroed(shape.samples())?),
             Depth::Sixteen => Samples::U16(Buffer::zeroed(shape.samples())?),
             Depth::ThirtyTwo | Depth::Float => Samples::U32(Buffer::zeroed(shape.samples())?),
+            Depth::Double => Samples::U64(Buffer::zeroed(shape.samples())?),
         })
     }
 
@@ -171,15 +180,17 @@ impl Samples {
             Depth::Eight => Samples::U8(Buffer::any(shape.samples())?),
             Depth::Sixteen => Samples::U16(Buffer::any(shape.samples())?),
             Depth::ThirtyTwo | Depth::Float => Samples::U32(Buffer::any(shape.samples())?),
+            Depth::Double => Samples::U64(Buffer::any(shape.samples())?),
         })
     }
 
-    /// Bytes a sample: 1, 2 or 4.
+    /// Bytes a sample: 1, 2, 4 or 8.
     pub fn sample_bytes(&self) -> usize {
         match self {
             Samples::U8(_) => 1,
             Samples::U16(_) => 2,
             Samples::U32(_) => 4,
+            Samples::U64(_) => 8,
         }
     }
 
@@ -189,6 +200,7 @@ impl Samples {
             Samples::U8(samples) => samples.len(),
             Samples::U16(samples) => samples.len(),
             Samples::U32(samples) => samples.len(),
+            Samples::U64(samples) => samples.len(),
         }
     }
 
@@ -203,6 +215,7 @@ impl Samples {
             Samples::U8(samples) => samples,
             Samples::U16(samples) => bytemuck::cast_slice(samples),
             Samples::U32(samples) => bytemuck::cast_slice(samples),
+            Samples::U64(samples) => bytemuck::cast_slice(samples),
         }
     }
 
@@ -212,6 +225,7 @@ impl Samples {
             Samples::U8(samples) => samples,
             Samples::U16(samples) => bytemuck::cast_slice_mut(samples),
             Samples::U32(samples) => bytemuck::cast_slice_mut(samples),
+            Samples::U64(samples) => bytemuck::cast_slice_mut(samples),
         }
     }
 }
@@ -258,6 +272,7 @@ impl Image {
             Samples::U8(samples) => samples[part].to_vec().into(),
             Samples::U16(samples) => samples[part].to_vec().into(),
             Samples::U32(samples) => samples[part].to_vec().into(),
+            Samples::U64(samples) => samples[part].to_vec().into(),
         };
         Image::new(shape, samples)
     }

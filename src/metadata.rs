@@ -231,7 +231,7 @@ impl Metadata {
         let exceeded = |most: u16| match samples {
             Samples::U8(samples) => samples.par_iter().any(|&sample| u16::from(sample) > most),
             Samples::U16(samples) => samples.par_iter().any(|&sample| sample > most),
-            Samples::U32(_) => true,
+            Samples::U32(_) | Samples::U64(_) => true,
         };
         if self.maxval.is_some_and(exceeded) {
             self.maxval = None;

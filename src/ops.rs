@@ -81,7 +81,7 @@ pub trait Operation: Options + Sync + fmt::Debug {
         self.check_narrow(shape)
     }
 
-    /// Refuses samples of 32 bits.
+    /// Refuses samples of 32 and 64 bits.
     fn check_narrow(&self, shape: &Shape) -> Result<()> {
         ensure!(
             !shape.depth.is_wide(),
@@ -333,6 +333,13 @@ pub fn naive(op: &dyn Operation, image: &Image) -> Result<Executed> {
     })
 }
 
+/// Why a GPU cannot do an operation for an image of this shape, if so.
+pub fn only_on_cpu(op: &dyn Operation, shape: &Shape) -> Option<&'static str> {
+    let double = shape.depth == Depth::Double;
+    let whole = double.then_some("no kernel takes samples of 64 bits");
+    whole.or_else(|| op.not_on_gpu(shape))
+}
+
 /// The bytes that an operation moves, those of measuring its statistic included.
 pub fn work(op: &dyn Operation, shape: &Shape) -> Work {
     let bound = op.work(shape);
@@ -348,7 +355,9 @@ macro_rules! with_samples {
         match $samples {
             $crate::image::Samples::U8($name) => $body,
             $crate::image::Samples::U16($name) => $body,
-            $crate::image::Samples::U32(_) => $crate::ops::never_wide!(),
+            $crate::image::Samples::U32(_) | $crate::image::Samples::U64(_) => {
+                $crate::ops::never_wide!()
+            }
         }
     };
 }

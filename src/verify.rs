@@ -84,9 +84,10 @@ pub fn difference(a: &Image, b: &Image, values: Values) -> Option<Difference> {
         return None;
     }
     let value = |image: &Image, i: usize| match image.samples() {
-        Samples::U8(samples) => samples[i].into(),
+        Samples::U8(samples) => u64::from(samples[i]),
         Samples::U16(samples) => samples[i].into(),
-        Samples::U32(samples) => samples[i],
+        Samples::U32(samples) => samples[i].into(),
+        Samples::U64(samples) => samples[i],
     };
     let differing = (0..shape.samples()).filter(|&i| value(a, i) != value(b, i));
     let (mut differ, mut most, mut first) = (0, Number::Whole(0), None);
@@ -223,7 +224,7 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
     let mut outcome = Outcome::Done;
     for op in ops::examples() {
         let shape = image.shape();
-        if op.check(&shape).is_err() || op.not_on_gpu(&shape).is_some() {
+        if op.check(&shape).is_err() || ops::only_on_cpu(&*op, &shape).is_some() {
             continue;
         }
         let cpu = exec::on_cpu(&*op, image.clone(), &mut Timeline::default())?;

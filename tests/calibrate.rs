@@ -25,7 +25,7 @@ fn values(image: &Image) -> Vec<i128> {
     match image.samples() {
         Samples::U8(samples) => samples.iter().map(|&sample| sample.into()).collect(),
         Samples::U16(samples) => samples.iter().map(|&sample| sample.into()).collect(),
-        Samples::U32(_) => panic!("8 or 16 bits were expected"),
+        Samples::U32(_) | Samples::U64(_) => panic!("8 or 16 bits were expected"),
     }
 }
 

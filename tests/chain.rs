@@ -258,7 +258,7 @@ fn pam(page: &Image) -> Vec<u8> {
         gpuimg::image::Samples::U16(words) => {
             file.extend(words.iter().flat_map(|&word| word.min(most).to_be_bytes()));
         }
-        gpuimg::image::Samples::U32(_) => unreachable!(),
+        gpuimg::image::Samples::U32(_) | gpuimg::image::Samples::U64(_) => unreachable!(),
     }
     file
 }

@@ -68,7 +68,7 @@ pub fn words(file: &[u8]) -> Vec<u16> {
     {
         Samples::U16(words) => words.to_vec(),
         Samples::U8(bytes) => bytes.iter().map(|&byte| byte.into()).collect(),
-        Samples::U32(_) => panic!("8 or 16 bits were expected"),
+        Samples::U32(_) | Samples::U64(_) => panic!("8 or 16 bits were expected"),
     }
 }
 

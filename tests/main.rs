@@ -37,6 +37,7 @@ mod driver;
 /// Files of other projects that came out wrong.
 mod foreign;
 /// Every format of the list: laws, literals, hostile files, sentences.
+mod float64;
 mod formats;
 /// Frames of standard input, one after the other.
 mod frames;

@@ -101,7 +101,7 @@ fn check(image: &Image, bytes: &[u8], what: &str) {
     let wanted: Vec<u8> = match image.samples() {
         Samples::U8(samples) => samples.to_vec(),
         Samples::U16(samples) => samples.iter().flat_map(|s| s.to_be_bytes()).collect(),
-        Samples::U32(_) => panic!("8 or 16 bits were expected"),
+        Samples::U32(_) | Samples::U64(_) => panic!("8 or 16 bits were expected"),
     };
     let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
     decoder.ignore_checksums(false);

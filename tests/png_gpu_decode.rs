@@ -82,7 +82,7 @@ pub fn on_gpu(gpu: &Gpu, file: &[u8]) -> Result<Image, String> {
                 job.fetch(&image.samples, bytemuck::cast_slice_mut(&mut samples))?;
                 samples.into()
             }
-            Depth::ThirtyTwo | Depth::Float => {
+            Depth::ThirtyTwo | Depth::Float | Depth::Double => {
                 let mut samples = vec![0xA5A5_A5A5u32; shape.samples()];
                 job.fetch(&image.samples, bytemuck::cast_slice_mut(&mut samples))?;
                 samples.into()

@@ -77,7 +77,7 @@ fn series(count: usize, shape: Shape, kind: Kind) -> Vec<Image> {
         let samples: Samples = match long.samples() {
             Samples::U8(all) => all[skip..skip + shape.samples()].to_vec().into(),
             Samples::U16(all) => all[skip..skip + shape.samples()].to_vec().into(),
-            Samples::U32(_) => panic!("8 or 16 bits were expected"),
+            Samples::U32(_) | Samples::U64(_) => panic!("8 or 16 bits were expected"),
         };
         Image::new(shape, samples)
     };
@@ -327,7 +327,7 @@ fn words_of(image: &Image) -> Vec<u16> {
     match image.samples() {
         Samples::U8(samples) => samples.iter().map(|&sample| sample.into()).collect(),
         Samples::U16(samples) => samples.to_vec(),
-        Samples::U32(_) => panic!("8 or 16 bits were expected"),
+        Samples::U32(_) | Samples::U64(_) => panic!("8 or 16 bits were expected"),
     }
 }
 

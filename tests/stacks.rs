@@ -54,7 +54,7 @@ fn words(image: &Image) -> Vec<u16> {
     match image.samples() {
         Samples::U16(words) => words.to_vec(),
         Samples::U8(bytes) => bytes.iter().map(|&byte| byte.into()).collect(),
-        Samples::U32(_) => panic!("8 or 16 bits were expected"),
+        Samples::U32(_) | Samples::U64(_) => panic!("8 or 16 bits were expected"),
     }
 }
 

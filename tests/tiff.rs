@@ -180,7 +180,7 @@ fn the_tiff_crate_writes() {
                     Samples::U8(samples) => encoder
                         .write_image::<colortype::RGB8>(width, height, samples)
                         .unwrap(),
-                    Samples::U32(_) => panic!("8 or 16 bits were expected"),
+                    Samples::U32(_) | Samples::U64(_) => panic!("8 or 16 bits were expected"),
                 }
                 assert_eq!(read(&bytes).unwrap(), image, "case {cases}");
                 cases += 1;

@@ -296,6 +296,7 @@ fn large_images() {
             match totals.channels[0].sum {
                 Exact::Whole(sum) => assert_eq!(BigInt::from(sum), whole),
                 Exact::Real(sum) => assert_eq!(sum.to_f64(), nearest(&whole), "{kind}"),
+                Exact::Double(_) => panic!("sums of 32 bits were expected"),
             }
             assert_eq!(found, naive(&op, &image).expect("memory"));
             for threads in [1, 3] {

@@ -38,7 +38,7 @@ pub fn big_endian(image: &Image) -> Vec<u8> {
     match image.samples() {
         Samples::U8(samples) => samples.to_vec(),
         Samples::U16(samples) => samples.iter().flat_map(|s| s.to_be_bytes()).collect(),
-        Samples::U32(_) => unreachable!("8 or 16 bits are measured"),
+        Samples::U32(_) | Samples::U64(_) => unreachable!("8 or 16 bits are measured"),
     }
 }
 

@@ -3,7 +3,6 @@
 
 use super::item::Item;
 use crate::console;
-use crate::image::Depth;
 use crate::image::number::Number;
 use crate::pipeline::{Done, FoundPage};
 use crate::reason::plain;
@@ -233,7 +232,7 @@ impl ImageRecord<'_> {
             height: done.shape.height,
             channels: done.shape.channels,
             depth: done.shape.depth.bits(),
-            float: done.shape.depth == Depth::Float,
+            float: done.shape.depth.is_float(),
             signed: done.found.pages.first().is_some_and(|page| page.signed),
             pages: done.found.pages.iter().map(PageRecord::of).collect(),
             device: &done.device,
@@ -270,7 +269,7 @@ impl PageRecord {
             height: shape.height,
             channels: shape.channels,
             depth: shape.depth.bits(),
-            float: shape.depth == Depth::Float,
+            float: shape.depth.is_float(),
             signed: *signed,
             ranges: ranges
                 .map(|(&channel, &(min, max))| RangeRecord { channel, min, max })

@@ -1,5 +1,5 @@
 //! FITS (Flexible Image Transport System standard 4.0): images of 8, 16 and 32 bits, signed
-//! or not, and of floating point. 64 bits (BITPIX −64) are read where every value is one of 32.
+//! or not, and of floating point of 32 and 64 bits.
 //!
 //! The first image of the file is read; axes behind the second make pages. Rows keep their order in
 //! the file, in which NumPy and astropy see them too (viewers show the first row at the bottom). The
@@ -158,7 +158,8 @@ fn layout(header: &Header) -> Result<Layout> {
         Some(8) => Depth::Eight,
         Some(16) => Depth::Sixteen,
         Some(32) => Depth::ThirtyTwo,
-        Some(-32 | -64) => Depth::Float,
+        Some(-32) => Depth::Float,
+        Some(-64) => Depth::Double,
         Some(64) => bail!(
             "64-bit integers are not supported: convert to 32 bits with a scale of your choice"
         ),
@@ -186,14 +187,13 @@ fn layout(header: &Header) -> Result<Layout> {
         (Depth::Eight, (1.0, -128.0)) => (true, false),
         (Depth::Sixteen, (1.0, 32768.0)) => (false, false),
         (Depth::ThirtyTwo, (1.0, 2_147_483_648.0)) => (false, false),
-        (Depth::Eight | Depth::Float, scale) => (false, scale != (1.0, 0.0)),
+        (Depth::Eight | Depth::Float | Depth::Double, scale) => (false, scale != (1.0, 0.0)),
         (Depth::Sixteen | Depth::ThirtyTwo, scale) => (true, scale != (1.0, 0.0)),
     };
     let mut layout = Layout::new(shape, header.data);
     layout.pages = pages;
     // Bytes are without sign in the file, words with: in memory both are without.
     layout.toggled = depth != Depth::Eight;
-    layout.doubles = header.integer("BITPIX") == Some(-64);
     let records = header
         .records
         .iter()
@@ -237,7 +237,7 @@ impl raster::Header for FitsHeader {
             header.extend(format!("{:<80}", format!("{keyword:<8}= {value:>20}")).bytes());
         };
         add("SIMPLE", "T");
-        let sign = if shape.depth == Depth::Float { "-" } else { "" };
+        let sign = if shape.depth.is_float() { "-" } else { "" };
         add("BITPIX", &format!("{sign}{}", shape.depth.bits()));
         add("NAXIS", &axes.len().to_string());
         for (number, axis) in axes.iter().enumerate() {

@@ -18,7 +18,6 @@ pub struct Headerless {
     channels: usize,
     depth: Depth,
     signed: bool,
-    doubles: bool,
     big_endian: bool,
     /// The number of pages; without it the file is full of them.
     pages: Option<usize>,
@@ -27,16 +26,16 @@ pub struct Headerless {
 }
 
 /// The names of the types of more than 8 bits without the byte order, and those of 8 bits; with the
-/// depth, the sign of integers, and whether floating point has 64 bits.
-const TYPES: [(&str, Depth, bool, bool); 8] = [
-    ("u8", Depth::Eight, false, false),
-    ("i8", Depth::Eight, true, false),
-    ("u16", Depth::Sixteen, false, false),
-    ("i16", Depth::Sixteen, true, false),
-    ("u32", Depth::ThirtyTwo, false, false),
-    ("i32", Depth::ThirtyTwo, true, false),
-    ("f32", Depth::Float, false, false),
-    ("f64", Depth::Float, false, true),
+/// depth and the sign of integers.
+const TYPES: [(&str, Depth, bool); 8] = [
+    ("u8", Depth::Eight, false),
+    ("i8", Depth::Eight, true),
+    ("u16", Depth::Sixteen, false),
+    ("i16", Depth::Sixteen, true),
+    ("u32", Depth::ThirtyTwo, false),
+    ("i32", Depth::ThirtyTwo, true),
+    ("f32", Depth::Float, false),
+    ("f64", Depth::Double, false),
 ];
 
 /// The endings of their names where the least significant byte is first, and where the most is.
@@ -77,8 +76,7 @@ impl FromStr for Headerless {
             .iter()
             .flat_map(|kind| ORDERS.map(|order| (kind, order)));
         let mut all = all.map(|(kind, order)| (named(kind, order), kind, order == ORDERS[1]));
-        let Some((_, &(_, depth, signed, doubles), big_endian)) =
-            all.find(|(known, ..)| known == name)
+        let Some((_, &(_, depth, signed), big_endian)) = all.find(|(known, ..)| known == name)
         else {
             return Err(format!(
                 "'{name}' is no type of samples: u8, i8, or u16, i16, u32, i32, f32, f64 with le or \
@@ -97,7 +95,6 @@ impl FromStr for Headerless {
                 channels,
                 depth,
                 signed,
-                doubles,
                 big_endian,
                 pages,
                 skip,
@@ -108,10 +105,10 @@ impl FromStr for Headerless {
 
 impl fmt::Display for Headerless {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let own = (self.depth, self.signed, self.doubles);
+        let own = (self.depth, self.signed);
         let kind = TYPES
             .iter()
-            .find(|(_, depth, signed, doubles)| (*depth, *signed, *doubles) == own);
+            .find(|(_, depth, signed)| (*depth, *signed) == own);
         let order = ORDERS[usize::from(self.big_endian)];
         let kind = kind.map_or(String::new(), |kind| named(kind, order));
         write!(f, "{}x{}x{}:{kind}", self.width, self.height, self.channels)?;
@@ -123,7 +120,7 @@ impl fmt::Display for Headerless {
 }
 
 /// The name of a type in a byte order, of which 8 bits have none.
-fn named(&(name, depth, ..): &(&str, Depth, bool, bool), order: &str) -> String {
+fn named(&(name, depth, ..): &(&str, Depth, bool), order: &str) -> String {
     match depth {
         Depth::Eight => name.into(),
         _ => format!("{name}{order}"),
@@ -141,9 +138,7 @@ impl Headerless {
             "--raw with pages or bytes to skip is for files: frames of a stream come one after the other"
         );
         let shape = Shape::checked(self.width, self.height, self.channels, self.depth)?;
-        let mut layout = Layout::new(shape, 0);
-        layout.doubles = self.doubles;
-        Ok(layout.page_bytes())
+        Ok(Layout::new(shape, 0).page_bytes())
     }
 
     /// A decoder for a file of such samples.
@@ -153,7 +148,6 @@ impl Headerless {
     pub fn decoder<'a>(&self, source: &'a Source, damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
         let shape = Shape::checked(self.width, self.height, self.channels, self.depth)?;
         let mut layout = Layout::new(shape, self.skip);
-        layout.doubles = self.doubles;
         let (there, page) = (source.len().saturating_sub(self.skip), layout.page_bytes());
         layout.pages = match self.pages {
             Some(pages) => pages,

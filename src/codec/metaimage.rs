@@ -55,10 +55,7 @@ impl Format for MetaImage {
             let (name, value) = (name.trim(), value.trim());
             match name {
                 "DimSize" => volume.axes = numbers(name, value)?,
-                "ElementType" => {
-                    volume.samples = Some(samples(value)?);
-                    volume.doubles = value == "MET_DOUBLE";
-                }
+                "ElementType" => volume.samples = Some(samples(value)?),
                 "ElementNumberOfChannels" => {
                     volume.channels = numbers(name, value)?.first().copied();
                 }
@@ -100,7 +97,8 @@ fn samples(kind: &str) -> Result<(Depth, bool)> {
         "MET_SHORT" => (Depth::Sixteen, true),
         "MET_UINT" => (Depth::ThirtyTwo, false),
         "MET_INT" => (Depth::ThirtyTwo, true),
-        "MET_FLOAT" | "MET_DOUBLE" => (Depth::Float, false),
+        "MET_FLOAT" => (Depth::Float, false),
+        "MET_DOUBLE" => (Depth::Double, false),
         other => bail!(
             "samples of the type {other} are not supported (integers of 8, 16 and 32 bits are, and \
              floats): convert them to one of these, with a scale of your choice"

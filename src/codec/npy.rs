@@ -1,5 +1,5 @@
 //! NumPy's `.npy` (NumPy Enhancement Proposal 1, versions 1.0 to 3.0): integers of 8, 16 and 32
-//! bits and floating point, in C order. float64 is read where every value is a float32.
+//! bits and floating point of 32 and 64, in C order.
 //!
 //! An array's shape tells the image: (height, width), (height, width, channels), (pages, height,
 //! width) or (pages, height, width, channels), where channels are 1 to 4. A last axis of up to 4 of
@@ -35,7 +35,7 @@ impl Format for Npy {
     }
 
     fn title(&self) -> &'static str {
-        "NumPy array (.npy) of uint8 to uint32, int8 to int32, float32, bool"
+        "NumPy array (.npy) of uint8 to uint32, int8 to int32, float32, float64, bool"
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -104,7 +104,7 @@ fn value<'a>(text: &'a str, key: &str) -> Result<&'a str> {
 /// The layout that a header describes.
 fn layout(text: &str, start: u64) -> Result<Layout> {
     let kind = kind(value(text, "descr")?)?;
-    let ((depth, signed, doubles, maxval), order) = (samples(&kind)?, order(&kind));
+    let ((depth, signed, maxval), order) = (samples(&kind)?, order(&kind));
     ensure!(
         value(text, "fortran_order")?.starts_with("False"),
         "its array is in Fortran order (numpy.ascontiguousarray makes it C order)"
@@ -124,7 +124,6 @@ fn layout(text: &str, start: u64) -> Result<Layout> {
     let shape = Shape::checked(width, height, channels as usize, depth)?;
     let mut layout = Layout::new(shape, start);
     layout.pages = usize::try_from(pages)?;
-    layout.doubles = doubles;
     layout.order = order;
     layout.toggled = signed;
     layout.metadata = Metadata {
@@ -152,21 +151,21 @@ fn order(kind: &str) -> Order {
     }
 }
 
-/// The depth and the sign of a type, whether it has 64 bits, and its maxval.
-fn samples(kind: &str) -> Result<(Depth, bool, bool, Option<u16>)> {
+/// The depth and the sign of a type, and its maxval.
+fn samples(kind: &str) -> Result<(Depth, bool, Option<u16>)> {
     Ok(match kind.trim_start_matches(['<', '>', '=', '|']) {
-        "u1" => (Depth::Eight, false, false, None),
-        "i1" => (Depth::Eight, true, false, None),
-        "b1" => (Depth::Eight, false, false, Some(1)),
-        "u2" => (Depth::Sixteen, false, false, None),
-        "i2" => (Depth::Sixteen, true, false, None),
-        "u4" => (Depth::ThirtyTwo, false, false, None),
-        "i4" => (Depth::ThirtyTwo, true, false, None),
-        "f4" => (Depth::Float, false, false, None),
-        "f8" => (Depth::Float, false, true, None),
+        "u1" => (Depth::Eight, false, None),
+        "i1" => (Depth::Eight, true, None),
+        "b1" => (Depth::Eight, false, Some(1)),
+        "u2" => (Depth::Sixteen, false, None),
+        "i2" => (Depth::Sixteen, true, None),
+        "u4" => (Depth::ThirtyTwo, false, None),
+        "i4" => (Depth::ThirtyTwo, true, None),
+        "f4" => (Depth::Float, false, None),
+        "f8" => (Depth::Double, false, None),
         _ => bail!(
             "samples of the type {kind:?} are not supported (integers of 8, 16 and 32 bits are, and \
-             float32): convert them to one of these, with a scale of your choice"
+             float32 and float64): convert them to one of these, with a scale of your choice"
         ),
     })
 }
@@ -203,6 +202,7 @@ impl Header for NpyHeader {
             (Depth::ThirtyTwo, false) => "<u4",
             (Depth::ThirtyTwo, true) => "<i4",
             (Depth::Float, _) => "<f4",
+            (Depth::Double, _) => "<f8",
         };
         let mut axes = vec![shape.height, shape.width];
         if pages > 1 {

@@ -59,10 +59,7 @@ impl Format for Nrrd {
             };
             let value = value.trim();
             match name {
-                "type" => {
-                    volume.samples = Some(samples(value)?);
-                    volume.doubles = value == "double";
-                }
+                "type" => volume.samples = Some(samples(value)?),
                 "sizes" => volume.axes = numbers(name, value)?,
                 "endian" => volume.order = Some(order(value)?),
                 "encoding" => encoding = Some(value.to_owned()),
@@ -109,10 +106,11 @@ fn samples(kind: &str) -> Result<(Depth, bool)> {
         }
         "uint" | "unsigned int" | "uint32" | "uint32_t" => (Depth::ThirtyTwo, false),
         "int" | "signed int" | "int32" | "int32_t" => (Depth::ThirtyTwo, true),
-        "float" | "double" => (Depth::Float, false),
+        "float" => (Depth::Float, false),
+        "double" => (Depth::Double, false),
         other => bail!(
             "samples of the type {other} are not supported (integers of 8, 16 and 32 bits are, and \
-             float): convert them to one of these, with a scale of your choice"
+             float and double): convert them to one of these, with a scale of your choice"
         ),
     })
 }

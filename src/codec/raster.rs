@@ -36,8 +36,6 @@ pub struct Layout {
     pub pages: usize,
     /// Offset of the first sample in the file, in bytes.
     pub start: u64,
-    /// Whether samples take 64 bits in the file, as floating point; the depth is then `Float`.
-    pub doubles: bool,
     /// The byte order of samples.
     pub order: Order,
     /// Whether the top bit of samples is flipped in memory: that of signed samples, or of unsigned
@@ -58,7 +56,6 @@ impl Layout {
             shape,
             pages: 1,
             start,
-            doubles: false,
             order: Order::Big,
             toggled: false,
             bottom_up: false,
@@ -69,7 +66,7 @@ impl Layout {
 
     /// Bytes of a page in the file.
     pub fn page_bytes(&self) -> u64 {
-        (self.shape.bytes() as u64).saturating_mul(if self.doubles { 2 } else { 1 })
+        self.shape.bytes() as u64
     }
 
     /// Offset of the first byte behind the last sample.
@@ -155,7 +152,6 @@ impl<'a> RasterDecoder<'a> {
     pub fn read(&self, policy: &ErrorPolicy) -> Result<Image> {
         let Layout {
             shape,
-            doubles,
             order,
             toggled,
             bottom_up,
@@ -163,7 +159,7 @@ impl<'a> RasterDecoder<'a> {
         } = self.layout;
         let source = self.source.source();
         let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
-        let there = source.len().saturating_sub(start) / if doubles { 2 } else { 1 };
+        let there = source.len().saturating_sub(start);
         let there = there.min(shape.bytes() as u64) as usize;
         let mut samples = match there == shape.bytes() {
             true => policy.samples(&shape)?,
@@ -173,15 +169,11 @@ impl<'a> RasterDecoder<'a> {
         // Only complete samples.
         let whole = there / shape.depth.bytes() * shape.depth.bytes();
         let (bytes, rest) = samples.as_bytes_mut().split_at_mut(whole);
-        let read = match doubles {
-            // A number that would be lost is no damage, which may be passed over.
-            true => Ok(raw::read_doubles(source, start, bytes, order)?),
-            false => raw::read(source, [(start, bytes)], |piece| {
-                raw::reorder(piece, shape.depth, order);
-                raw::to_memory(piece, shape.depth, toggled);
-                check(piece, shape.depth, maxval)
-            }),
-        };
+        let read = raw::read(source, [(start, bytes)], |piece| {
+            raw::reorder(piece, shape.depth, order);
+            raw::to_memory(piece, shape.depth, toggled);
+            check(piece, shape.depth, maxval)
+        });
         policy.take(read)?;
         if there < shape.bytes() {
             raw::to_memory(rest, shape.depth, toggled);
@@ -270,7 +262,7 @@ impl Decoder for RasterDecoder<'_> {
             toggled,
             ..
         } = self.layout;
-        if self.layout.doubles || self.layout.bottom_up {
+        if self.layout.bottom_up {
             return Ok(false);
         }
         let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());

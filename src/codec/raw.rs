@@ -3,7 +3,7 @@
 use super::format;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape, number};
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -43,6 +43,11 @@ pub fn reorder(bytes: &mut [u8], depth: Depth, order: Order) {
                 *four = u32::from_ne_bytes(*four).swap_bytes().to_ne_bytes();
             }
         }
+        (8, false) => {
+            for eight in bytes.as_chunks_mut::<8>().0 {
+                *eight = u64::from_ne_bytes(*eight).swap_bytes().to_ne_bytes();
+            }
+        }
         _ => {}
     }
 }
@@ -58,6 +63,11 @@ pub fn to_memory(bytes: &mut [u8], depth: Depth, toggled: bool) {
                 *four = number::key(u32::from_ne_bytes(*four)).to_ne_bytes();
             }
         }
+        (Depth::Double, _) => {
+            for eight in bytes.as_chunks_mut::<8>().0 {
+                *eight = number::key64(u64::from_ne_bytes(*eight)).to_ne_bytes();
+            }
+        }
         (_, true) => toggle(bytes, depth),
         (_, false) => {}
     }
@@ -69,6 +79,11 @@ pub fn to_file(bytes: &mut [u8], depth: Depth, toggled: bool) {
         (Depth::Float, _) => {
             for four in bytes.as_chunks_mut::<4>().0 {
                 *four = number::bits(u32::from_ne_bytes(*four)).to_ne_bytes();
+            }
+        }
+        (Depth::Double, _) => {
+            for eight in bytes.as_chunks_mut::<8>().0 {
+                *eight = number::bits64(u64::from_ne_bytes(*eight)).to_ne_bytes();
             }
         }
         (_, true) => toggle(bytes, depth),
@@ -145,47 +160,6 @@ pub fn piece(
     Ok(Image::new(shape, samples))
 }
 
-/// Fills the keys of 32-bit floating-point samples from 64-bit ones in a file, from `offset` on, in
-/// parallel pieces.
-///
-/// # Errors
-/// A number that is no 32-bit one, so that something would be lost.
-pub fn read_doubles(source: &Source, offset: u64, keys: &mut [u8], order: Order) -> Result<()> {
-    let pieces = keys.par_chunks_mut(PIECE / 2).enumerate();
-    let failure = pieces.map_init(Vec::new, |doubles: &mut Vec<u8>, (i, keys)| {
-        doubles.resize(2 * keys.len(), 0);
-        source.read_at(doubles, offset + (i * PIECE) as u64)?;
-        for (key, double) in keys
-            .as_chunks_mut::<4>()
-            .0
-            .iter_mut()
-            .zip(doubles.as_chunks().0)
-        {
-            *key = key_of_double(*double, order)?.to_ne_bytes();
-        }
-        Ok(())
-    });
-    failure.find_map_first(Result::err).map_or(Ok(()), Err)
-}
-
-/// The key of a 64-bit number, as a 32-bit one.
-///
-/// # Errors
-/// A number that is no 32-bit one.
-pub fn key_of_double(bytes: [u8; 8], order: Order) -> Result<u32> {
-    let double = match order {
-        Order::Little => f64::from_le_bytes(bytes),
-        Order::Big => f64::from_be_bytes(bytes),
-    };
-    let single = double as f32;
-    ensure!(
-        f64::from(single) == double || double.is_nan(),
-        "its 64-bit sample {double:?} is no 32-bit number: convert them to 32 bits first \
-         (NumPy: astype('float32'))"
-    );
-    Ok(number::key(single.to_bits()))
-}
-
 /// Writes all samples of an image of this depth to the target from `offset` on, in the given byte
 /// order and with the top bit of integers flipped or not. In parallel, if there is anything to be turned: writing
 /// itself gains nothing by it, since file systems let one thread at a time write to a file (16 cores, in memory: one
@@ -198,7 +172,7 @@ pub fn write(
     (order, toggled): (Order, bool),
 ) -> Result<()> {
     let as_it_is =
-        !toggled && depth != Depth::Float && (depth == Depth::Eight || order == Order::NATIVE);
+        !toggled && !depth.is_float() && (depth == Depth::Eight || order == Order::NATIVE);
     let at = |piece: usize| offset + (piece * PIECE) as u64;
     if as_it_is {
         let mut pieces = samples.as_bytes().chunks(PIECE).enumerate();
@@ -219,7 +193,7 @@ pub fn write(
 
 /// As `to_file`, for all samples, in parallel.
 pub fn all_to_file(samples: &mut Samples, depth: Depth, toggled: bool) {
-    if toggled || depth == Depth::Float {
+    if toggled || depth.is_float() {
         let pieces = samples.as_bytes_mut().par_chunks_mut(PIECE);
         pieces.for_each(|piece| to_file(piece, depth, toggled));
     }

@@ -74,8 +74,6 @@ pub struct Volume {
     pub channels: Option<u64>,
     /// The depth, and whether samples are integers with a sign.
     pub samples: Option<(Depth, bool)>,
-    /// Whether samples are floating point of 64 bits.
-    pub doubles: bool,
     /// The byte order of samples of more than 8 bits.
     pub order: Option<Order>,
     /// Bytes before the samples; `None`: the samples are the last bytes of the file.
@@ -122,7 +120,6 @@ impl Volume {
             (None, Depth::Eight) => Order::Little,
             (None, _) => bail!("the header does not say the byte order"),
         };
-        layout.doubles = self.doubles;
         layout.toggled = signed;
         layout.metadata = Metadata {
             signed,

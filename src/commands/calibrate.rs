@@ -48,7 +48,7 @@ pub(super) fn check(files: &Files, (first, last): (bool, bool)) -> Result<()> {
         Some(Depth::Sixteen) => first,
         Some(Depth::Eight) => last,
         // --depth has no others.
-        Some(Depth::ThirtyTwo | Depth::Float) | None => false,
+        Some(Depth::ThirtyTwo | Depth::Float | Depth::Double) | None => false,
     };
     ensure!(
         !changed,

@@ -134,7 +134,7 @@ fn cells(format: &dyn Format) -> [String; 7] {
 /// The depths of integers among these.
 fn integers(depths: &[Depth]) -> impl Iterator<Item = Depth> {
     let depths = depths.iter().copied();
-    depths.filter(|&depth| depth != Depth::Float)
+    depths.filter(|&depth| !depth.is_float())
 }
 
 /// An image's channels in words.

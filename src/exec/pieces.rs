@@ -3,7 +3,7 @@
 use super::{Executor, Form, Pixels, Task, check, steps, work};
 use crate::codec::TakePiece;
 use crate::image::{Image, Shape};
-use crate::ops::{Executed, Join, OpResult, Statistics};
+use crate::ops::{Executed, Join, OpResult, Statistics, only_on_cpu};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, ensure};
 use std::slice;
@@ -32,7 +32,7 @@ impl Executor<'_> {
         let tasks = slice::from_ref(task);
         check(tasks)?;
         let work = work(steps(tasks), shape, Form::Samples);
-        if (self.choose(work, false, task.op.not_on_gpu(shape))?).is_some() {
+        if (self.choose(work, false, only_on_cpu(task.op, shape))?).is_some() {
             return Ok(None);
         }
         let bound = task.op.bind(task.types, &Statistics::None)?;

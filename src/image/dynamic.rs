@@ -52,7 +52,9 @@ impl TryFrom<&Image> for DynamicImage {
             (Samples::U16(samples), 2) => DynamicImage::ImageLumaA16(of(&shape, samples)?),
             (Samples::U16(samples), 3) => DynamicImage::ImageRgb16(of(&shape, samples)?),
             (Samples::U16(samples), _) => DynamicImage::ImageRgba16(of(&shape, samples)?),
-            (Samples::U32(_), _) => bail!("{shape} is none of the image crate's kinds"),
+            (Samples::U32(_) | Samples::U64(_), _) => {
+                bail!("{shape} is none of the image crate's kinds")
+            }
         })
     }
 }

@@ -30,6 +30,27 @@ pub fn of_key(key: u32) -> f32 {
     f32::from_bits(bits(key))
 }
 
+/// The keys of finite 64-bit numbers, as `FINITE`.
+pub const FINITE64: std::ops::RangeInclusive<u64> = 0x0010_0000_0000_0000..=0xffef_ffff_ffff_ffff;
+
+/// As `key`, of a 64-bit number.
+#[inline(always)]
+pub fn key64(bits: u64) -> u64 {
+    bits ^ ((bits as i64 >> 63) as u64 | 1 << 63)
+}
+
+/// As `bits`, of a 64-bit number.
+#[inline(always)]
+pub fn bits64(key: u64) -> u64 {
+    key ^ ((!key as i64 >> 63) as u64 | 1 << 63)
+}
+
+/// The 64-bit number with a key.
+#[inline(always)]
+pub fn of_key64(key: u64) -> f64 {
+    f64::from_bits(bits64(key))
+}
+
 /// The value of a sample: an integer, or a floating-point number. In JSON it is a number; NaN and
 /// infinities are null.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
@@ -39,6 +60,8 @@ pub enum Number {
     Whole(i64),
     /// A floating-point number.
     Real(f32),
+    /// One of 64 bits.
+    Double(f64),
 }
 
 impl Number {
@@ -47,6 +70,7 @@ impl Number {
         match self {
             Number::Whole(value) => value as f64,
             Number::Real(value) => value.into(),
+            Number::Double(value) => value,
         }
     }
 
@@ -55,6 +79,7 @@ impl Number {
         match self {
             Number::Whole(value) => value as f32,
             Number::Real(value) => value,
+            Number::Double(value) => value as f32,
         }
     }
 }
@@ -86,6 +111,9 @@ impl fmt::Display for Number {
             // Without an exponent these would have up to 39 digits, or 45 decimals.
             Number::Real(value) if !(1e-5..1e10).contains(&value.abs()) => write!(f, "{value:e}"),
             Number::Real(value) => value.fmt(f),
+            Number::Double(0.0) => f.write_str("0"),
+            Number::Double(value) if !(1e-5..1e16).contains(&value.abs()) => write!(f, "{value:e}"),
+            Number::Double(value) => value.fmt(f),
         }
     }
 }
@@ -122,12 +150,39 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_64_bits_sort_and_give_back() {
+        let rising = [
+            f64::NEG_INFINITY,
+            f64::MIN,
+            -1.0,
+            -f64::from_bits(1),
+            -0.0,
+            0.0,
+            f64::from_bits(1),
+            1.0,
+            f64::MAX,
+            f64::INFINITY,
+        ];
+        let keys = rising.map(|value| key64(value.to_bits()));
+        assert!(keys.is_sorted_by(|a, b| a < b));
+        assert_eq!(FINITE64, keys[1]..=keys[8]);
+        assert!(!FINITE64.contains(&key64(f64::NAN.to_bits())));
+        assert!(!FINITE64.contains(&key64((-f64::NAN).to_bits())));
+        for pattern in (0..1000).map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+            assert_eq!(bits64(key64(pattern)), pattern);
+        }
+    }
+
+    #[test]
     fn numbers_are_printed_short() {
         let printed = |value: f32| Number::Real(value).to_string();
         assert_eq!(
             [0.1, -0.0, 65535.0, 1e-7, -3.4e38, 16777216.0].map(printed),
             ["0.1", "0", "65535", "1e-7", "-3.4e38", "16777216"]
         );
+        let doubles =
+            [0.1, -0.0, 0.1f32.into(), 1e16].map(|value| Number::Double(value).to_string());
+        assert_eq!(doubles, ["0.1", "0", "0.10000000149011612", "1e16"]);
         assert_eq!(Number::Whole(-5).to_string(), "-5");
     }
 }

@@ -16,11 +16,19 @@ pub enum Depth {
     /// IEEE 754 binary32. In memory samples are keys (`number::key`), which sort as unsigned
     /// numbers.
     Float,
+    /// IEEE 754 binary64, in memory as keys too (`number::key64`). On the CPU alone.
+    Double,
 }
 
 impl Depth {
     /// All depths.
-    pub const ALL: [Depth; 4] = [Depth::Eight, Depth::Sixteen, Depth::ThirtyTwo, Depth::Float];
+    pub const ALL: [Depth; 5] = [
+        Depth::Eight,
+        Depth::Sixteen,
+        Depth::ThirtyTwo,
+        Depth::Float,
+        Depth::Double,
+    ];
 
     /// The largest sample of 8 and of 16 bits: 255 or 65535. Wider samples have operations of their
     /// own (`ops::wide`) and no such number; for them it is that of 16 bits, which `normalize` makes
@@ -28,7 +36,7 @@ impl Depth {
     pub fn full(self) -> u16 {
         match self {
             Depth::Eight => u8::MAX.into(),
-            Depth::Sixteen | Depth::ThirtyTwo | Depth::Float => u16::MAX,
+            Depth::Sixteen | Depth::ThirtyTwo | Depth::Float | Depth::Double => u16::MAX,
         }
     }
 
@@ -38,31 +46,37 @@ impl Depth {
         (wider.full() / self.full()).max(1)
     }
 
-    /// Bytes a sample takes in memory: 1, 2 or 4.
+    /// Bytes a sample takes in memory: 1, 2, 4 or 8.
     pub fn bytes(self) -> usize {
         match self {
             Depth::Eight => 1,
             Depth::Sixteen => 2,
             Depth::ThirtyTwo | Depth::Float => 4,
+            Depth::Double => 8,
         }
     }
 
-    /// Bits a sample takes: 8, 16 or 32.
+    /// Bits a sample takes: 8, 16, 32 or 64.
     pub fn bits(self) -> u32 {
         8 * self.bytes() as u32
     }
 
-    /// Whether samples have 32 bits, integers or floating point.
+    /// Whether samples have 32 or 64 bits, integers or floating point.
     pub fn is_wide(self) -> bool {
-        self.bytes() == 4
+        self.bytes() >= 4
+    }
+
+    /// Whether samples are floating-point numbers.
+    pub fn is_float(self) -> bool {
+        matches!(self, Depth::Float | Depth::Double)
     }
 }
 
-/// In words: `16 bits`, `32-bit floating point`.
+/// In words: `16 bits`, `32-bit floating point`, `64-bit floating point`.
 impl fmt::Display for Depth {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Depth::Float => f.write_str("32-bit floating point"),
+            Depth::Float | Depth::Double => write!(f, "{}-bit floating point", self.bits()),
             _ => write!(f, "{} bits", self.bits()),
         }
     }
@@ -101,7 +115,7 @@ impl Values {
     /// The smallest and the largest integer that samples can be; `None` of floating point.
     pub fn limits(self) -> Option<(i64, i64)> {
         match (self.depth, self.signed) {
-            (Depth::Float, _) => None,
+            (Depth::Float | Depth::Double, _) => None,
             (Depth::ThirtyTwo, false) => Some((0, u32::MAX.into())),
             (Depth::ThirtyTwo, true) => Some((i32::MIN.into(), i32::MAX.into())),
             _ => Some((self.least().into(), self.most().into())),
@@ -109,11 +123,12 @@ impl Values {
     }
 
     /// The value that a sample in memory, of any depth, stands for.
-    pub fn number(self, sample: u32) -> Number {
+    pub fn number(self, sample: u64) -> Number {
         match (self.depth, self.signed) {
-            (Depth::Float, _) => Number::Real(number::of_key(sample)),
-            (Depth::ThirtyTwo, true) => Number::Whole((sample ^ number::TOP) as i32 as i64),
-            (Depth::ThirtyTwo, false) => Number::Whole(sample.into()),
+            (Depth::Double, _) => Number::Double(number::of_key64(sample)),
+            (Depth::Float, _) => Number::Real(number::of_key(sample as u32)),
+            (Depth::ThirtyTwo, true) => Number::Whole((sample as u32 ^ number::TOP) as i32 as i64),
+            (Depth::ThirtyTwo, false) => Number::Whole(sample as i64),
             _ => Number::Whole(self.value(sample as u16).into()),
         }
     }
@@ -133,7 +148,7 @@ impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let sign = if self.signed { "with" } else { "without" };
         match self.depth {
-            Depth::Float => self.depth.fmt(f),
+            Depth::Float | Depth::Double => self.depth.fmt(f),
             depth => write!(f, "{depth} {sign} sign"),
         }
     }

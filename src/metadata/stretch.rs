@@ -101,7 +101,11 @@ impl fmt::Display for Stretch {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Stretch { from, to, .. } = *self;
         let range = |values: Values, (min, max): (u32, u32)| {
-            format!("{}:{}", values.number(min), values.number(max))
+            format!(
+                "{}:{}",
+                values.number(min.into()),
+                values.number(max.into())
+            )
         };
         let ranges: Vec<String> = (self.ranges().iter())
             .map(|ends| range(from, *ends))

@@ -232,7 +232,7 @@ impl Bound for &Calibrate {
         let at = |image: &Image, i: usize| match image.samples() {
             Samples::U8(samples) => i128::from(samples[i]),
             Samples::U16(samples) => i128::from(samples[i]),
-            Samples::U32(_) => never_wide!(),
+            Samples::U32(_) | Samples::U64(_) => never_wide!(),
         };
         let exact = |i: usize| {
             let (p, channel) = (at(image, i), i % shape.channels);

@@ -25,7 +25,7 @@ pub fn widen(image: Image, most: u16) -> Image {
             Image::new(shape, Samples::from(words))
         }
         Samples::U16(_) => image,
-        Samples::U32(_) => never_wide!(),
+        Samples::U32(_) | Samples::U64(_) => never_wide!(),
     }
 }
 
@@ -66,7 +66,7 @@ pub fn narrow(image: Image, ranges: &[(Number, Number)], most: u16) -> Image {
             };
             Image::new(shape, Samples::from(bytes))
         }
-        Samples::U32(_) => never_wide!(),
+        Samples::U32(_) | Samples::U64(_) => never_wide!(),
     }
 }
 

@@ -95,7 +95,7 @@ impl Fit {
         let samples = match image.samples() {
             Samples::U8(samples) => reduced(samples, from, to).into(),
             Samples::U16(samples) => reduced(samples, from, to).into(),
-            Samples::U32(_) => never_wide!(),
+            Samples::U32(_) | Samples::U64(_) => never_wide!(),
         };
         Image::new(to, samples)
     }

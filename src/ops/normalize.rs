@@ -48,7 +48,7 @@ pub struct Normalize {
     /// Take this value for floating-point samples that are NaN or infinite, which are refused without it; they do not count in the range
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = finite)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nan: Option<f32>,
+    pub nan: Option<f64>,
 
     /// Measure and stretch each colour channel by itself, and of a stack whose metadata name an axis of channels the pages of each
     #[arg(long, conflicts_with_all = ["range", "window"])]
@@ -182,13 +182,17 @@ impl Operation for Normalize {
         if let Some(range) = self.range(types)? {
             range.fits("--range", types.read)?;
         }
-        let real = |number: &&Number| matches!(number, Number::Real(_));
+        let real = |number: &&Number| !matches!(number, Number::Whole(_));
         if let Some(number) = self.ignore.iter().find(real) {
             ensure!(
-                types.read.depth == Depth::Float,
+                types.read.depth.is_float(),
                 "--ignore {number} is no whole number, and the samples are"
             );
         }
+        ensure!(
+            !self.undo || types.read.depth != Depth::Double,
+            "--undo has no place for ranges of 64-bit floating point: convert to 32 bits first (NumPy: astype('float32'))"
+        );
         let to = self.to.map(|to| to.fits("--to", types.written));
         to.unwrap_or(Ok(()))
     }
@@ -269,15 +273,17 @@ impl Normalize {
     }
 
     /// The samples in memory of the values that are left out, as far as samples of this type have them.
-    fn ignored(&self, values: Values) -> Vec<u32> {
+    fn ignored(&self, values: Values) -> Vec<u64> {
         let numbers = self.ignore.iter().copied();
+        let key = |number: f64| match values.depth {
+            Depth::Double => number::key64(number.to_bits()),
+            _ => number::key((number as f32).to_bits()).into(),
+        };
         let samples = numbers.flat_map(|number| match (values.limits(), number) {
-            (None, number) if number.as_f32() == 0.0 => [0.0f32, -0.0]
-                .map(|zero| number::key(zero.to_bits()))
-                .to_vec(),
-            (None, number) => vec![number::key(number.as_f32().to_bits())],
+            (None, number) if number.as_f64() == 0.0 => [0.0, -0.0].map(key).to_vec(),
+            (None, number) => vec![key(number.as_f64())],
             (Some((least, most)), Number::Whole(value)) if (least..=most).contains(&value) => {
-                vec![(value - least) as u32]
+                vec![(value - least) as u64]
             }
             (Some(_), _) => Vec::new(),
         });

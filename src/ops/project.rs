@@ -202,6 +202,6 @@ fn sample(image: &Image, i: usize) -> u64 {
     match image.samples() {
         Samples::U8(samples) => samples[i].into(),
         Samples::U16(samples) => samples[i].into(),
-        Samples::U32(_) => never_wide!(),
+        Samples::U32(_) | Samples::U64(_) => never_wide!(),
     }
 }

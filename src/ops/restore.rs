@@ -216,7 +216,7 @@ impl Bound for Restoring {
         let samples: Vec<u16> = match image.samples() {
             Samples::U8(samples) => samples.iter().map(|&sample| sample.into()).collect(),
             Samples::U16(samples) => samples.to_vec(),
-            Samples::U32(_) => never_wide!(),
+            Samples::U32(_) | Samples::U64(_) => never_wide!(),
         };
         let each = samples.into_iter().zip(self.channels.iter().cycle());
         let values = each
@@ -254,6 +254,7 @@ impl Bound for Restoring {
                 Samples::U8(to) => self.mapped((given, to), &tables, |value| value as u8),
                 Samples::U16(to) => self.mapped((given, to), &tables, |value| value as u16),
                 Samples::U32(to) => self.mapped((given, to), &tables, |value| value),
+                Samples::U64(_) => never_wide!(),
             })
         })?;
         Ok(OpResult::Image(Image::new(shape, samples)))

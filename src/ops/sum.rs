@@ -8,7 +8,7 @@ pub use totals::{Exact, Total, Totals, failure};
 
 use super::extremes::{MinMaxLanes, NO_RANGE, fold_ranges, min_max_chunk};
 use super::wide::sum::Sums;
-use super::wide::{self, finite};
+use super::wide::{self, Fixed64, double, finite};
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, Verb, with_samples,
 };
@@ -16,7 +16,7 @@ use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
 use crate::device::cuda::Arg;
 use crate::device::job::Job;
-use crate::image::{Image, Shape};
+use crate::image::{Image, Samples, Shape};
 use crate::metadata::Effect;
 use crate::simd::per_level;
 use crate::timing::Timeline;
@@ -34,7 +34,7 @@ pub struct Sum {
     /// Take this value for floating-point samples that are NaN or infinite, which are refused without it; 0 leaves them out of the sum
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = finite)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nan: Option<f32>,
+    pub nan: Option<f64>,
 }
 
 impl Verb for Sum {
@@ -89,12 +89,15 @@ impl Bound for Sum {
     fn naive(&self, image: &Image) -> Result<OpResult> {
         let shape = image.shape();
         if shape.depth.is_wide() {
-            let sums = wide::sum::naive(
-                wide::samples(image)?,
-                shape.channels,
-                shape.depth,
-                self.stand_in(),
-            );
+            let sums = match image.samples() {
+                Samples::U64(samples) => self.doubles(samples, shape, double::sums_naively),
+                _ => wide::sum::naive(
+                    wide::samples(image)?,
+                    shape.channels,
+                    shape.depth,
+                    self.stand_in(),
+                ),
+            };
             return self.of_wide(shape, &wide::Extremes::naive(image), sums);
         }
         let (mut sums, mut ranges) = (vec![0; shape.channels], vec![(u16::MAX, 0); shape.channels]);
@@ -115,11 +118,16 @@ impl Bound for Sum {
                 true => wide::Extremes::cpu(&image, timeline),
                 false => wide::Extremes::default(),
             };
-            let samples = wide::samples(&image)?;
-            let sums = timeline.host("sum", shape.bytes() as u64, || {
-                wide::sum::cpu(samples, shape.channels, shape.depth, self.stand_in())
+            let sums: Result<Sums> = timeline.host("sum", shape.bytes() as u64, || {
+                Ok(match image.samples() {
+                    Samples::U64(samples) => self.doubles(samples, shape, double::sums),
+                    _ => {
+                        let samples = wide::samples(&image)?;
+                        wide::sum::cpu(samples, shape.channels, shape.depth, self.stand_in())
+                    }
+                })
             });
-            return self.of_wide(shape, &extremes, sums);
+            return self.of_wide(shape, &extremes, sums?);
         }
         let lanes = timeline.host(
             "sum",
@@ -207,7 +215,21 @@ impl Sum {
         wide::stand_in(self.nan).unwrap_or(0)
     }
 
-    /// The result for samples of 32 bits.
+    /// The sums of 64-bit samples, which `add` finds.
+    fn doubles(
+        &self,
+        samples: &[u64],
+        shape: Shape,
+        add: impl Fn(&[u64], usize, f64) -> (Vec<Fixed64>, u64),
+    ) -> Sums {
+        let (sums, odd) = add(samples, shape.channels, self.nan.unwrap_or(0.0));
+        Sums {
+            sums: sums.into_iter().map(Exact::Double).collect(),
+            odd,
+        }
+    }
+
+    /// The result for samples of 32 and 64 bits.
     fn of_wide<I>(
         &self,
         shape: Shape,

@@ -107,7 +107,7 @@ impl Operation for Symmetry {
 
     fn not_on_gpu(&self, shape: &Shape) -> Option<&'static str> {
         let large = shape.pixel_bytes() > 8;
-        large.then_some("no kernel turns pixels of 12 or 16 bytes yet")
+        large.then_some("no kernel turns pixels of 12 bytes or more yet")
     }
 
     fn work(&self, shape: &Shape) -> Work {
@@ -160,6 +160,8 @@ impl Bound for Symmetry {
                 6 => turn::<6>(self.parts(), from, &mut samples),
                 12 => turn::<12>(self.parts(), from, &mut samples),
                 16 => turn::<16>(self.parts(), from, &mut samples),
+                24 => turn::<24>(self.parts(), from, &mut samples),
+                32 => turn::<32>(self.parts(), from, &mut samples),
                 _ => turn::<8>(self.parts(), from, &mut samples),
             }
         })?;

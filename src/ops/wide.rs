@@ -1,7 +1,8 @@
-//! Operations on samples of 32 bits: integers, and floating point as keys that sort as the numbers do
+//! Operations on samples of 32 and 64 bits: integers, and floating point as keys that sort as the numbers do
 //! (`image::number`). They are defined in exact arithmetic, as those of fewer bits are: a 32-bit
 //! floating-point number is a whole number of steps of 2⁻¹⁴⁹ (`Fixed`).
 
+pub mod double;
 pub mod extremes;
 pub mod fixed;
 pub mod on_gpu;
@@ -10,7 +11,7 @@ mod select;
 pub mod sum;
 
 pub use extremes::Extremes;
-pub use fixed::Fixed;
+pub use fixed::{Fixed, Fixed64};
 
 use crate::device::cpu;
 use crate::image::{Depth, Image, Samples, number};
@@ -23,8 +24,8 @@ const LANES: usize = 24;
 const _: () = assert!(cpu::LANES.is_multiple_of(LANES));
 
 /// The key that stands for NaN and infinities: of the number that the user gives for them.
-pub fn stand_in(nan: Option<f32>) -> Option<u32> {
-    nan.map(|value| number::key(value.to_bits()))
+pub fn stand_in(nan: Option<f64>) -> Option<u32> {
+    nan.map(|value| number::key((value as f32).to_bits()))
 }
 
 /// Whether a sample of this depth is no finite number.
@@ -37,7 +38,7 @@ fn is_odd(depth: Depth, sample: u32) -> bool {
 ///
 /// # Errors
 /// How many there are, and what to do.
-pub fn check_odd(odd: u64, nan: Option<f32>) -> Result<()> {
+pub fn check_odd(odd: u64, nan: Option<f64>) -> Result<()> {
     let are = if odd == 1 { "is" } else { "are" };
     ensure!(
         odd == 0 || nan.is_some(),
@@ -62,8 +63,8 @@ pub fn samples(image: &Image) -> Result<&[u32]> {
 ///
 /// # Errors
 /// What is none.
-pub fn finite(text: &str) -> Result<f32, String> {
-    let value = text.trim().parse::<f32>().ok();
-    let value = value.filter(|value| value.is_finite());
+pub fn finite(text: &str) -> Result<f64, String> {
+    let value = text.trim().parse::<f64>().ok();
+    let value = value.filter(|value| (*value as f32).is_finite());
     value.ok_or_else(|| format!("'{text}' is no number that 32-bit floating point has"))
 }

@@ -216,11 +216,10 @@ fn inks_are_kept_by_turns_and_refused_by_others() {
     }
 }
 
-/// Half precision and doubles, in both byte orders: 1, −2, 2⁻²⁴.
+/// Half precision, in both byte orders: 1, −2, 2⁻²⁴.
 #[test]
-fn floating_point_of_sixteen_and_sixty_four_bits() {
+fn floating_point_of_sixteen_bits() {
     let halves: [u16; 3] = [0x3C00, 0xC000, 0x0001];
-    let doubles = [1.0, -2.0, 2f64.powi(-24)];
     for big in [false, true] {
         let halves = halves.map(|half| {
             if big {
@@ -229,33 +228,19 @@ fn floating_point_of_sixteen_and_sixty_four_bits() {
                 half.to_le_bytes()
             }
         });
-        let halves = halves.concat();
-        let bytes = doubles.map(|double| {
-            if big {
-                double.to_be_bytes()
-            } else {
-                double.to_le_bytes()
-            }
-        });
-        for (bits, bytes) in [(16, halves), (64, bytes.concat())] {
-            let entries: [Entry; 5] = [
-                (256, 3, &[3]),
-                (257, 3, &[1]),
-                (258, 3, &[bits]),
-                (262, 3, &[1]),
-                (339, 3, &[3]),
-            ];
-            let (image, ..) = read(&tiff(big, &entries, STRIPS, &[&bytes])).unwrap();
-            let Samples::U32(keys) = image.samples() else {
-                panic!("32 bits were expected")
-            };
-            let found: Vec<f32> = keys.iter().map(|&key| of_key(key)).collect();
-            assert_eq!(found, [1.0, -2.0, 2f32.powi(-24)], "{bits} {big}");
-            if bits == 64 {
-                let odd = bytes.iter().map(|_| 0x11).collect::<Vec<u8>>();
-                refused(&tiff(big, &entries, STRIPS, &[&odd]), "is no 32-bit number");
-            }
-        }
+        let entries: [Entry; 5] = [
+            (256, 3, &[3]),
+            (257, 3, &[1]),
+            (258, 3, &[16]),
+            (262, 3, &[1]),
+            (339, 3, &[3]),
+        ];
+        let (image, ..) = read(&tiff(big, &entries, STRIPS, &[&halves.concat()])).unwrap();
+        let Samples::U32(keys) = image.samples() else {
+            panic!("32 bits were expected")
+        };
+        let found: Vec<f32> = keys.iter().map(|&key| of_key(key)).collect();
+        assert_eq!(found, [1.0, -2.0, 2f32.powi(-24)], "{big}");
     }
 }
 

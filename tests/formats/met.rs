@@ -76,7 +76,7 @@ fn palettes() {
                     let expected: Vec<u16> = expected.iter().map(|value| value * 99).collect();
                     assert_eq!(samples[..], expected, "{bits} {times}");
                 }
-                Samples::U32(_) => panic!("8 or 16 bits were expected"),
+                Samples::U32(_) | Samples::U64(_) => panic!("8 or 16 bits were expected"),
             }
             assert_eq!((image.shape().channels, metadata.significant), (3, None));
         }

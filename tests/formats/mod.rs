@@ -90,7 +90,7 @@ fn kinds(can: &Capabilities) -> Vec<(usize, Depth, bool)> {
     for &channels in can.channels {
         for &depth in can.depths {
             kinds.push((channels, depth, false));
-            if can.signed && depth != Depth::Float {
+            if can.signed && !depth.is_float() {
                 kinds.push((channels, depth, true));
             }
         }
@@ -162,6 +162,14 @@ fn crop(image: &Image, shape: &Shape) -> Samples {
                 words
                     .map(|&four| u32::from_ne_bytes(four))
                     .collect::<Vec<u32>>(),
+            )
+        }
+        Depth::Double => {
+            let words = bytes.as_chunks().0.iter();
+            Samples::from(
+                words
+                    .map(|&eight| u64::from_ne_bytes(eight))
+                    .collect::<Vec<u64>>(),
             )
         }
     }

@@ -10,7 +10,7 @@ use gpuimg::metadata::Metadata;
 use std::fs;
 
 /// The sample types: name, depth, sign.
-const TYPES: [(&str, Depth, bool); 7] = [
+const TYPES: [(&str, Depth, bool); 8] = [
     ("u8", Depth::Eight, false),
     ("i8", Depth::Eight, true),
     ("u16", Depth::Sixteen, false),
@@ -18,6 +18,7 @@ const TYPES: [(&str, Depth, bool); 7] = [
     ("u32", Depth::ThirtyTwo, false),
     ("i32", Depth::ThirtyTwo, true),
     ("f32", Depth::Float, false),
+    ("f64", Depth::Double, false),
 ];
 
 fn holds(can: &Capabilities, depth: Depth, signed: bool) -> bool {
@@ -25,7 +26,7 @@ fn holds(can: &Capabilities, depth: Depth, signed: bool) -> bool {
 }
 
 /// The verbs of the second table, with what stands before and behind the input, and whether samples of
-/// 32 bits are taken.
+/// 32 and 64 bits are taken.
 const VERBS: [(&str, &str, &str, bool); 9] = [
     ("rotate", "rotate 90", "out.tif", true),
     ("flip", "flip vertical", "out.tif", true),

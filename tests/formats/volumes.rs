@@ -22,7 +22,7 @@ fn values(image: &Image) -> Vec<u16> {
     match image.samples() {
         Samples::U8(samples) => samples.iter().map(|&sample| sample.into()).collect(),
         Samples::U16(samples) => samples.to_vec(),
-        Samples::U32(_) => panic!("8 or 16 bits were expected"),
+        Samples::U32(_) | Samples::U64(_) => panic!("8 or 16 bits were expected"),
     }
 }
 

@@ -73,6 +73,19 @@ pub fn image(width: usize, height: usize, channels: usize, depth: Depth, kind: K
         depth,
     };
     let mut numbers = Numbers::new((width * 31 + height * 7 + channels) as u64);
+    if depth == Depth::Double {
+        let one = number::key64(1f64.to_bits());
+        let values: Vec<u64> = (0..shape.samples())
+            .map(|_| match kind {
+                Kind::Noise => numbers.next(),
+                Kind::Narrow => one + numbers.next() % (1 << 50),
+                Kind::Extremes => [f64::MIN, f64::MAX].map(|end| number::key64(end.to_bits()))
+                    [(numbers.next() >> 20) as usize & 1],
+                Kind::Flat => one,
+            })
+            .collect();
+        return Image::new(shape, Samples::from(values));
+    }
     if depth.is_wide() {
         // Of floating point, keys of every bit pattern: NaNs and infinities too.
         let values: Vec<u32> = (0..shape.samples())
@@ -121,6 +134,7 @@ pub fn samples(values: Vec<u16>, depth: Depth) -> Samples {
             .map(u32::from)
             .collect::<Vec<u32>>()
             .into(),
+        Depth::Double => panic!("samples of 32 bits at most"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A plain TIFF writer for the tests: any byte order, BigTIFF, strips or tiles, any compression
 //! and predictor, any tag replaced. Works one sample at a time, as the specification describes it.
 
-use gpuimg::image::number::bits;
+use gpuimg::image::number::{bits, bits64};
 use gpuimg::image::{Depth, Image, Samples};
 
 /// A file to write; a test changes the fields that it is about.
@@ -70,7 +70,7 @@ impl Build {
     }
 
     /// A sample, of floating point its bits; 0 outside the image.
-    fn sample(image: &Image, x: usize, y: usize, channel: usize) -> u32 {
+    fn sample(image: &Image, x: usize, y: usize, channel: usize) -> u64 {
         let shape = image.shape();
         if x >= shape.width || y >= shape.height {
             return 0;
@@ -79,8 +79,9 @@ impl Build {
         match image.samples() {
             Samples::U8(samples) => samples[i].into(),
             Samples::U16(samples) => samples[i].into(),
-            Samples::U32(samples) if shape.depth == Depth::Float => bits(samples[i]),
-            Samples::U32(samples) => samples[i],
+            Samples::U32(samples) if shape.depth == Depth::Float => bits(samples[i]).into(),
+            Samples::U32(samples) => samples[i].into(),
+            Samples::U64(samples) => bits64(samples[i]),
         }
     }
 
@@ -106,7 +107,7 @@ impl Build {
                     if self.predictor && x > left {
                         sample = sample.wrapping_sub(Build::sample(image, x - 1, y, channel));
                     }
-                    self.put(&mut raw, sample.into(), shape.depth.bytes());
+                    self.put(&mut raw, sample, shape.depth.bytes());
                 }
             }
         }
@@ -126,10 +127,10 @@ impl Build {
     fn byte_row(image: &Image, columns: std::ops::Range<usize>, y: usize) -> Vec<u8> {
         let channels = image.shape().channels;
         let places = columns.flat_map(|x| (0..channels).map(move |channel| (x, channel)));
-        let samples: Vec<u32> = places
+        let samples: Vec<u64> = places
             .map(|(x, channel)| Build::sample(image, x, y, channel))
             .collect();
-        let bytes: Vec<u8> = (0..4)
+        let bytes: Vec<u8> = (8 - image.shape().depth.bytes()..8)
             .flat_map(|weight| samples.iter().map(move |s| s.to_be_bytes()[weight]))
             .collect();
         let before = |i: usize| if i < channels { 0 } else { bytes[i - channels] };

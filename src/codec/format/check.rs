@@ -28,7 +28,9 @@ pub fn check_depth(format: &dyn Format, depth: Depth) -> Result<()> {
     let remedy = match depth {
         Depth::Eight => "--depth 16 makes them 16 bits",
         Depth::Sixteen => "--depth 8 makes them 8 bits",
-        Depth::ThirtyTwo | Depth::Float => "normalize makes them 16 bits, or 8 with --depth 8",
+        Depth::ThirtyTwo | Depth::Float | Depth::Double => {
+            "normalize makes them 16 bits, or 8 with --depth 8"
+        }
     };
     ensure!(
         format.capabilities().depths.contains(&depth),

@@ -104,7 +104,9 @@ impl<'a> PlainDecoder<'a> {
                     *sample = bytes.number(most)?;
                 }
             }
-            (_, Samples::U16(_) | Samples::U32(_)) => bail!("a bitmap has 8 bits, numbers 8 or 16"),
+            (_, Samples::U16(_) | Samples::U32(_) | Samples::U64(_)) => {
+                bail!("a bitmap has 8 bits, numbers 8 or 16")
+            }
         }
         ensure!(
             self.text == Text::PackedBits

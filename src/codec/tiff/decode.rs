@@ -8,6 +8,7 @@ use super::unpack::{Method, Unpacker};
 use crate::codec::error_policy::ErrorPolicy;
 use crate::codec::raw;
 use crate::files::Source;
+use crate::image::Depth;
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
 
@@ -208,7 +209,7 @@ impl<'a> Worker<'a> {
             if form.is_plain() {
                 out.copy_from_slice(&row[..out.len()]);
             } else {
-                packed::spread(row, out, form, self.page.order, (plane, self.page.band))?;
+                packed::spread(row, out, form, self.page.order, (plane, self.page.band));
             }
         }
         Ok(())
@@ -233,7 +234,10 @@ impl Page {
             Predictor::Samples => {
                 predictor::undo(rows, row, channels, self.form.shape.depth, self.order);
             }
-            Predictor::Bytes => predictor::undo_bytes(rows, row, channels),
+            Predictor::Bytes => match self.form.shape.depth {
+                Depth::Double => predictor::undo_bytes::<8>(rows, row, channels),
+                _ => predictor::undo_bytes::<4>(rows, row, channels),
+            },
         }
     }
 }

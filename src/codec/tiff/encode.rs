@@ -278,7 +278,7 @@ impl<'a> TiffEncoder<'a> {
 /// Samples as they are in the file, but for their byte order, where they are compressed.
 fn of_file(mut image: Cow<Image>, signed: bool) -> Cow<Image> {
     let depth = image.shape().depth;
-    if signed || depth == Depth::Float {
+    if signed || depth.is_float() {
         raw::all_to_file(image.to_mut().samples_mut(), depth, signed);
     }
     image
@@ -324,7 +324,10 @@ fn differences(raw: &[u8], out: &mut Vec<u8>, layout: &Layout, shape: &Shape, or
             raw::reorder(out, depth, order);
         }
         // Its bytes have an order of their own.
-        Predictor::Bytes => predictor::apply_bytes(raw, out, layout.row, channels),
+        Predictor::Bytes => match depth {
+            Depth::Double => predictor::apply_bytes::<8>(raw, out, layout.row, channels),
+            _ => predictor::apply_bytes::<4>(raw, out, layout.row, channels),
+        },
     }
 }
 

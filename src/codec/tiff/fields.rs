@@ -204,7 +204,7 @@ pub fn written(metadata: &Metadata, shape: &Shape, order: Order) -> Vec<Field> {
         _ => 1,
     };
     let format = match (shape.depth, metadata.signed) {
-        (Depth::Float, _) => 3,
+        (Depth::Float | Depth::Double, _) => 3,
         (_, true) => 2,
         (_, false) => 1,
     };

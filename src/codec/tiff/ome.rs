@@ -50,8 +50,8 @@ fn pixels(element: &BytesStart, transform: &Transform) -> Option<String> {
             _ => name,
         };
         let value = match (name, value, transform.to.depth) {
-            ("Type", "uint32" | "int32" | "float", Depth::Eight) => "uint8",
-            ("Type", "uint32" | "int32" | "float", Depth::Sixteen) => "uint16",
+            ("Type", "uint32" | "int32" | "float" | "double", Depth::Eight) => "uint8",
+            ("Type", "uint32" | "int32" | "float" | "double", Depth::Sixteen) => "uint16",
             ("Type", "uint8" | "uint16", Depth::Eight) => "uint8",
             ("Type", "uint8" | "uint16", Depth::Sixteen) => "uint16",
             ("Type", "int8" | "int16", Depth::Eight) => "int8",
@@ -60,6 +60,7 @@ fn pixels(element: &BytesStart, transform: &Transform) -> Option<String> {
                 Depth::Eight => "8",
                 Depth::Sixteen => "16",
                 Depth::ThirtyTwo | Depth::Float => "32",
+                Depth::Double => "64",
             },
             _ => value,
         };

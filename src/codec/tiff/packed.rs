@@ -1,27 +1,23 @@
 //! Samples whose layout in the file differs from that in memory: fewer than 8 bits, 9 to 15, or 24, the
 //! most significant bit first and each row on a byte boundary (TIFF 6.0, section 3), in files of both byte
-//! orders; floating point of 16 and 64 bits; one plane a channel; or one channel of several as a page.
+//! orders; floating point of 16 bits; one plane a channel; or one channel of several as a page.
 
 use super::shape::Form;
-use crate::codec::raw::{self, Order};
+use crate::codec::raw::Order;
 use crate::image::{Depth, number};
-use anyhow::Result;
 use half::f16;
 
 /// Copies a row of a chunk to its place in the image: all channels, those of one plane, or where each
 /// channel is a page the one of `band`. Whole samples come in the machine's byte order and as they are
 /// in memory, others as they are in the file. Samples of fewer than 8 bits are scaled to 8,
 /// v·255/(2ⁿ−1) rounded, as for PNG; all others keep their values.
-///
-/// # Errors
-/// A 64-bit number that is no 32-bit one.
 pub fn spread(
     row: &[u8],
     out: &mut [u8],
     form: &Form,
     order: Order,
     (plane, band): (usize, usize),
-) -> Result<()> {
+) {
     let (all, here) = (form.shape.channels, form.channels());
     let pixels = out.len() / form.shape.pixel_bytes();
     // The first sample of the row that is taken, how many lie from one to the next, and the place of
@@ -74,12 +70,6 @@ pub fn spread(
                 out[to] = number::key(half.to_f32().to_bits()).to_ne_bytes();
             }
         }
-        (Depth::Float, 64) => {
-            let (row, out) = (row.as_chunks::<8>().0, out.as_chunks_mut::<4>().0);
-            for (from, to) in places {
-                out[to] = raw::key_of_double(row[from], order)?.to_ne_bytes();
-            }
-        }
         (Depth::ThirtyTwo, 24) => {
             let (row, out) = (row.as_chunks::<3>().0, out.as_chunks_mut::<4>().0);
             for (from, to) in places {
@@ -100,8 +90,13 @@ pub fn spread(
                 out[to] = row[from];
             }
         }
+        (Depth::Double, _) => {
+            let (row, out) = (row.as_chunks::<8>().0, out.as_chunks_mut::<8>().0);
+            for (from, to) in places {
+                out[to] = row[from];
+            }
+        }
     }
-    Ok(())
 }
 
 /// Puts every `step`-th number from the `first` on to its place.

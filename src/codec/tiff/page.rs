@@ -84,7 +84,7 @@ impl Page {
         let predictor = match ifd.value(tag::PREDICTOR)?.unwrap_or(1) {
             1 => None,
             2 => Some(Predictor::Samples),
-            3 if form.shape.depth == Depth::Float => Some(Predictor::Bytes),
+            3 if form.shape.depth.is_float() => Some(Predictor::Bytes),
             3 => bail!("predictor 3 of integers is not supported: it is for floating point"),
             other => bail!("predictor {other} is not supported (1, 2 and 3 are)"),
         };
@@ -212,6 +212,7 @@ fn absent(ifd: &Ifd, form: &Form) -> Result<Vec<u8>> {
     if form.has_whole_samples() {
         match (form.shape.depth, form.signed) {
             (Depth::Float, _) => bytes = (number as f32).to_bits().to_ne_bytes().to_vec(),
+            (Depth::Double, _) => bytes = number.to_bits().to_ne_bytes().to_vec(),
             // What does not fit is cut off by these conversions.
             (Depth::Eight, false) => bytes = vec![number as u8],
             (Depth::Eight, true) => bytes = vec![number as i8 as u8],

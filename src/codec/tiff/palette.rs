@@ -85,7 +85,7 @@ impl Palette {
                 pixels.for_each(|(pixel, &index)| pixel.copy_from_slice(&colour(index)));
             }
             // `read` gives 8 or 16 bits.
-            Samples::U32(_) => {}
+            Samples::U32(_) | Samples::U64(_) => {}
         }
         Ok(Image::new(shape, samples))
     }

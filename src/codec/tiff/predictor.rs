@@ -1,11 +1,12 @@
 //! Horizontal differencing (Predictor 2; TIFF 6.0, section 14): a sample is stored as its
-//! difference, modulo 2⁸, 2¹⁶ or 2³², from the sample of the same channel one pixel to the left. And
+//! difference, modulo 2⁸, 2¹⁶, 2³² or 2⁶⁴, from the sample of the same channel one pixel to the left. And
 //! that of floating point (Predictor 3; Adobe Photoshop TIFF Technical Note 3): of each row first the
 //! most significant bytes of all samples, then the next ones, and so on; and each byte as its
 //! difference from the one as many channels before.
 
 use crate::codec::raw::Order;
 use crate::image::Depth;
+use std::array;
 
 /// What is stored in place of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ impl Predictor {
     /// The one that compressed pages of a depth are written with.
     pub fn of(depth: Depth) -> Predictor {
         match depth {
-            Depth::Float => Predictor::Bytes,
+            Depth::Float | Depth::Double => Predictor::Bytes,
             _ => Predictor::Samples,
         }
     }
@@ -53,6 +54,7 @@ pub fn undo(rows: &mut [u8], row: usize, channels: usize, depth: Depth, order: O
             (Depth::Sixteen, 3, true) => sum16::<3, true>(row),
             (Depth::Sixteen, _, true) => sum16::<4, true>(row),
             (Depth::ThirtyTwo | Depth::Float, channels, swap) => sum32(row, channels, swap),
+            (Depth::Double, channels, swap) => sum64(row, channels, swap),
         }
     }
 }
@@ -98,9 +100,24 @@ fn sum32(row: &mut [u8], channels: usize, swap: bool) {
     }
 }
 
-/// Converts rows of predictor 3 to 32-bit floating-point numbers in the machine's byte order; `row`
+fn sum64(row: &mut [u8], channels: usize, swap: bool) {
+    let mut left = [0u64; 4];
+    for pixel in row.as_chunks_mut::<8>().0.chunks_mut(channels) {
+        for (sample, left) in pixel.iter_mut().zip(&mut left) {
+            let difference = u64::from_ne_bytes(*sample);
+            *left = left.wrapping_add(if swap {
+                difference.swap_bytes()
+            } else {
+                difference
+            });
+            *sample = left.to_ne_bytes();
+        }
+    }
+}
+
+/// Converts rows of predictor 3 to floating-point numbers of `N` bytes in the machine's byte order; `row`
 /// is the number of bytes in a row.
-pub fn undo_bytes(rows: &mut [u8], row: usize, channels: usize) {
+pub fn undo_bytes<const N: usize>(rows: &mut [u8], row: usize, channels: usize) {
     let mut planes = Vec::new();
     for row in rows.chunks_exact_mut(row) {
         for i in channels..row.len() {
@@ -108,24 +125,36 @@ pub fn undo_bytes(rows: &mut [u8], row: usize, channels: usize) {
         }
         planes.clear();
         planes.extend_from_slice(row);
-        let samples = row.as_chunks_mut::<4>().0;
-        let [a, b, c, d] = [0, 1, 2, 3].map(|plane| &planes[plane * samples.len()..]);
+        let samples = row.as_chunks_mut::<N>().0;
+        let count = samples.len();
+        let plane: [&[u8]; N] = array::from_fn(|plane| &planes[plane * count..][..count]);
         for (i, sample) in samples.iter_mut().enumerate() {
-            *sample = u32::from_be_bytes([a[i], b[i], c[i], d[i]]).to_ne_bytes();
+            *sample = plane.map(|plane| plane[i]);
+            if Order::NATIVE == Order::Little {
+                sample.reverse();
+            }
         }
     }
 }
 
 /// Writes the rows of predictor 3 of native-endian numbers to `differences`, which has the same
 /// length.
-pub fn apply_bytes(rows: &[u8], differences: &mut [u8], row: usize, channels: usize) {
+pub fn apply_bytes<const N: usize>(
+    rows: &[u8],
+    differences: &mut [u8],
+    row: usize,
+    channels: usize,
+) {
     for (row, out) in rows
         .chunks_exact(row)
         .zip(differences.chunks_exact_mut(row))
     {
-        let samples = row.as_chunks::<4>().0;
+        let samples = row.as_chunks::<N>().0;
         for (i, &sample) in samples.iter().enumerate() {
-            let bytes = u32::from_ne_bytes(sample).to_be_bytes();
+            let mut bytes = sample;
+            if Order::NATIVE == Order::Little {
+                bytes.reverse();
+            }
             for (plane, byte) in bytes.into_iter().enumerate() {
                 out[plane * samples.len() + i] = byte;
             }
@@ -166,6 +195,15 @@ pub fn apply(rows: &[u8], differences: &mut [u8], row: usize, channels: usize, d
                 for ((out, &here), &left) in out.iter_mut().zip(here).zip(left) {
                     let difference =
                         u32::from_ne_bytes(here).wrapping_sub(u32::from_ne_bytes(left));
+                    *out = difference.to_ne_bytes();
+                }
+            }
+            Depth::Double => {
+                let (left, here) = (left.as_chunks::<8>().0, here.as_chunks::<8>().0);
+                let out = out.as_chunks_mut::<8>().0;
+                for ((out, &here), &left) in out.iter_mut().zip(here).zip(left) {
+                    let difference =
+                        u64::from_ne_bytes(here).wrapping_sub(u64::from_ne_bytes(left));
                     *out = difference.to_ne_bytes();
                 }
             }

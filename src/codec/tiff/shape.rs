@@ -120,8 +120,8 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         _ if bits.iter().any(|&other| other != bits[0]) => {
             bail!("channels of different depths are not supported")
         }
-        // Those of 64 bits are read where each is one of 32.
-        (16 | 32 | 64, Kind::Float) => Depth::Float,
+        (16 | 32, Kind::Float) => Depth::Float,
+        (64, Kind::Float) => Depth::Double,
         (other, Kind::Float) => {
             bail!(
                 "{other}-bit floating-point samples are not supported (16, 32 and 64 bits are): {wanted}"

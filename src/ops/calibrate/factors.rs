@@ -141,7 +141,7 @@ fn value(samples: &Samples, i: usize) -> u16 {
     match samples {
         Samples::U8(samples) => samples[i].into(),
         Samples::U16(samples) => samples[i],
-        Samples::U32(_) => never_wide!(),
+        Samples::U32(_) | Samples::U64(_) => never_wide!(),
     }
 }
 

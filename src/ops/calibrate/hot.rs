@@ -15,7 +15,7 @@ pub(super) fn naive(image: &Image, threshold: u16) -> Image {
     let from: Vec<u16> = match image.samples() {
         Samples::U8(samples) => samples.iter().map(|&sample| sample.into()).collect(),
         Samples::U16(samples) => samples.to_vec(),
-        Samples::U32(_) => never_wide!(),
+        Samples::U32(_) | Samples::U64(_) => never_wide!(),
     };
     let replaced = |i: usize| {
         let (x, y) = (i / shape.channels % shape.width, i / shape.row());

@@ -128,17 +128,17 @@ impl Range {
             });
         }
         let real = |text: &str| {
-            let value = text.trim().parse::<f32>().ok();
+            let value = text.trim().parse::<f64>().ok();
             value
-                .filter(|value| value.is_finite())
+                .filter(|value| (*value as f32).is_finite())
                 .ok_or_else(|| format!("'{text}' is no number that samples can have"))
         };
         let (center, width) = (real(center)?, real(width)?);
         let (min, max) = (center - width / 2.0, center + width / 2.0);
-        match min < max && min.is_finite() && max.is_finite() {
+        match min < max && (min as f32).is_finite() && (max as f32).is_finite() {
             true => Ok(Range {
-                min: Number::Real(min),
-                max: Number::Real(max),
+                min: Number::Double(min),
+                max: Number::Double(max),
             }),
             false => Err("a window is wider than 0".into()),
         }
@@ -153,17 +153,22 @@ impl Range {
             Samples::U8(samples) => {
                 let (min, max) = self.samples(values);
                 outside(samples, (channels, colours), &(min as u8..=max as u8))
-                    .map(|(min, max)| [min, max].map(u32::from))
+                    .map(|(min, max)| [min, max].map(u64::from))
             }
             Samples::U16(samples) => {
                 let step = values.depth.steps(types.depth);
                 let (min, max) = self.samples(values);
                 outside(samples, (channels, colours), &(min * step..=max * step))
-                    .map(|(min, max)| [min, max].map(|sample| u32::from(sample / step)))
+                    .map(|(min, max)| [min, max].map(|sample| u64::from(sample / step)))
             }
             Samples::U32(samples) => {
                 let (min, max) = self.wide(values);
-                outside(samples, (channels, colours), &(min..=max)).map(<[u32; 2]>::from)
+                outside(samples, (channels, colours), &(min as u32..=max as u32))
+                    .map(|(min, max)| [min, max].map(u64::from))
+            }
+            Samples::U64(samples) => {
+                let (min, max) = self.wide(values);
+                outside(samples, (channels, colours), &(min..=max)).map(<[u64; 2]>::from)
             }
         };
         let [least, most] = span?.map(|sample| values.number(sample));
@@ -200,11 +205,11 @@ pub(super) fn value(text: &str) -> Result<Number, String> {
     let whole = text.trim().parse::<i64>().ok();
     let whole = whole.filter(|value| value.unsigned_abs() <= 1 << 53);
     let real = || {
-        let value = text.trim().parse::<f32>().ok()?;
+        let value = text.trim().parse::<f64>().ok()?;
         // As 1e3, which integers have too.
         Some(match value.fract() == 0.0 && value.abs() < 16_777_216.0 {
             true => Number::Whole(value as i64),
-            false => Number::Real(value),
+            false => Number::Double(value),
         })
     };
     let value = whole.map(Number::Whole).or_else(real);
@@ -236,6 +241,13 @@ impl Range {
     /// Refuses a range of `option` with values that samples of this type cannot have.
     pub(super) fn fits(self, option: &str, values: Values) -> Result<()> {
         let Some((least, most)) = values.limits() else {
+            let (min, max) = self.wide(values);
+            ensure!(
+                min < max,
+                "{option} {}:{} is one value of {values}",
+                self.min,
+                self.max
+            );
             return Ok(());
         };
         let (Number::Whole(min), Number::Whole(max)) = (self.min, self.max) else {
@@ -252,13 +264,13 @@ impl Range {
         Ok(())
     }
 
-    /// The range in samples of 32 bits in memory, of a type that it fits.
-    pub(super) fn wide(self, values: Values) -> (u32, u32) {
+    /// The range in samples of 32 or 64 bits in memory, of a type that it fits.
+    pub(super) fn wide(self, values: Values) -> (u64, u64) {
         let sample = |number: Number| match (values.depth, number) {
-            (Depth::Float, _) => number::key(number.as_f32().to_bits()),
-            (_, Number::Real(value)) => value as u32,
-            (_, Number::Whole(value)) if values.signed => value as u32 ^ number::TOP,
-            (_, Number::Whole(value)) => value as u32,
+            (Depth::Double, _) => number::key64(number.as_f64().to_bits()),
+            (Depth::Float, _) => number::key(number.as_f32().to_bits()).into(),
+            (_, Number::Whole(value)) if values.signed => (value as u32 ^ number::TOP).into(),
+            (_, number) => (number.as_f64() as u32).into(),
         };
         (sample(self.min), sample(self.max))
     }
@@ -283,8 +295,8 @@ mod tests {
         assert_eq!(range("-5 : -4"), Ok(Range::of_whole(-5, -4)));
         assert_eq!(range("0.0:1e3"), Ok(Range::of_whole(0, 1000)));
         let real = Range {
-            min: Number::Real(-0.1),
-            max: Number::Real(1e30),
+            min: Number::Double(-0.1),
+            max: Number::Double(1e30),
         };
         assert_eq!(range("-0.1:1e30"), Ok(real));
         for wrong in [

@@ -92,7 +92,7 @@ impl Bound for Stretch<'_> {
         let mut values: Vec<u16> = match image.samples() {
             Samples::U8(samples) => samples.iter().map(|&value| value.into()).collect(),
             Samples::U16(samples) => samples.to_vec(),
-            Samples::U32(_) => never_wide!(),
+            Samples::U32(_) | Samples::U64(_) => never_wide!(),
         };
         for (i, value) in values.iter_mut().enumerate() {
             *value = scales[i % shape.channels].exact(*value);

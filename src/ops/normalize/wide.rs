@@ -1,12 +1,12 @@
-//! `normalize` of samples of 32 bits: they become 16 bits without sign, or 8.
+//! `normalize` of samples of 32 and 64 bits: they become 16 bits without sign, or 8.
 
 use super::{ALL_IGNORED, Normalize, clip_collapsed, of_channels};
 use crate::device::job::Job;
-use crate::image::{Depth, Image, Shape, number};
+use crate::image::{Depth, Image, Samples, Shape, Values, number};
 use crate::metadata::{Held, Stretch as Stretched};
 use crate::ops::histogram::Clip;
 use crate::ops::wide::scale::{self, Scale};
-use crate::ops::wide::{self, Extremes, check_odd, on_gpu};
+use crate::ops::wide::{self, Extremes, check_odd, double, on_gpu};
 use crate::ops::{Bound, DeviceImage, OpResult, SampleTypes, Statistics, Summary};
 use crate::timing::Timeline;
 use anyhow::{Result, bail};
@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 #[derive(Debug, Default)]
 struct Kept {
     /// As those of `Stretch`.
-    ranges: Vec<(u32, u32)>,
+    ranges: Vec<(u64, u64)>,
     /// As those of `Stretch`.
     collapsed: Vec<Option<wide::extremes::Collapsed>>,
     /// Whether no sample is left in any range.
@@ -30,7 +30,7 @@ pub(super) struct Stretch<'a> {
     op: &'a Normalize,
     types: SampleTypes,
     /// In samples in memory: one of all colours, or one for each.
-    ranges: Vec<(u32, u32)>,
+    ranges: Vec<(u64, u64)>,
     /// Whether samples that are no finite numbers were looked for.
     counted: bool,
     /// Of each range that was to be between two percentiles, and is not since they are one: that one,
@@ -57,7 +57,8 @@ impl<'a> Stretch<'a> {
         let (ranges, counted, collapsed) = match (op.range(&types)?, statistics) {
             (Some(range), _) => (vec![range.wide(types.read)], false, Vec::new()),
             (None, Statistics::Wide(extremes)) => {
-                let ranges = extremes.ranges(types.colours(), op.per_channel, op.nan)?;
+                let only = stand_in(op.nan, types.read);
+                let ranges = extremes.ranges(types.colours(), op.per_channel, only)?;
                 inside = !extremes.percentiles && extremes.odd == 0;
                 (ranges, true, extremes.collapsed.clone())
             }
@@ -76,7 +77,7 @@ impl<'a> Stretch<'a> {
     }
 
     /// The ranges: those without ignored values, or those of all.
-    fn ranges(&self) -> &[(u32, u32)] {
+    fn ranges(&self) -> &[(u64, u64)] {
         self.kept.get().map_or(&self.ranges, |kept| &kept.ranges)
     }
 
@@ -86,7 +87,21 @@ impl<'a> Stretch<'a> {
         if self.op.ignore.is_empty() {
             return Ok(());
         }
-        let (shape, samples) = (image.shape(), wide::samples(image)?);
+        match image.samples() {
+            Samples::U64(samples) => self.leave_out_of(image.shape(), samples, between),
+            _ => self.leave_out_of(image.shape(), wide::samples(image)?, between),
+        }
+        Ok(())
+    }
+
+    fn leave_out_of<T: Copy + Into<u64> + Send + Sync>(
+        &self,
+        shape: Shape,
+        samples: &[T],
+        between: impl Fn(&Image) -> Extremes,
+    ) where
+        Samples: From<Vec<T>>,
+    {
         let ignored = self.op.ignored(self.types.read);
         let colours = self.types.colours();
         let width = if self.op.per_channel { 1 } else { colours };
@@ -96,11 +111,11 @@ impl<'a> Stretch<'a> {
             ..Kept::default()
         };
         for channels in channels {
-            let first = samples[channels.start];
+            let first = samples[channels.start].into();
             let pixels = samples.par_chunks_exact(shape.channels);
             let of_range = pixels.flat_map_iter(|pixel| pixel[channels.clone()].iter().copied());
-            let left: Vec<u32> = of_range
-                .filter(|sample| !ignored.contains(sample))
+            let left: Vec<T> = of_range
+                .filter(|&sample| !ignored.contains(&sample.into()))
                 .collect();
             let shape = Shape {
                 width: left.len(),
@@ -117,7 +132,6 @@ impl<'a> Stretch<'a> {
                 .push(found.collapsed.first().copied().flatten());
         }
         self.kept.get_or_init(|| kept);
-        Ok(())
     }
 
     /// The range of output samples.
@@ -144,7 +158,9 @@ impl<'a> Stretch<'a> {
             (true, Some(true)) => Held::Integers,
             (true, _) => Held::Inside,
         };
-        Stretched::new((read, self.ranges()), (written, self.target()), held)
+        let ranges = self.ranges().iter();
+        let ranges: Vec<_> = ranges.map(|&(min, max)| (min as u32, max as u32)).collect();
+        Stretched::new((read, &ranges), (written, self.target()), held)
     }
 
     /// The scale of each channel.
@@ -156,9 +172,24 @@ impl<'a> Stretch<'a> {
                 // One range may serve all colours.
                 let ranges = self.ranges();
                 let range = *ranges.get(channel).unwrap_or(&ranges[0]);
+                let range = (range.0 as u32, range.1 as u32);
                 Scale::of_colour(read, range, target, written.depth)
             }
             false => Scale::of_alpha(read, written.depth),
+        };
+        (0..self.types.channels).map(scale).collect()
+    }
+
+    /// The scale of each channel of 64-bit floating point.
+    fn scales_of_doubles(&self) -> Vec<double::Scale> {
+        let (target, to) = (self.target(), self.types.written.depth);
+        let scale = |channel: usize| match channel < self.types.colours() {
+            true => {
+                let ranges = self.ranges();
+                let range = *ranges.get(channel).unwrap_or(&ranges[0]);
+                double::Scale::of_colour(range, target, to)
+            }
+            false => double::Scale::of_alpha(to),
         };
         (0..self.types.channels).map(scale).collect()
     }
@@ -169,16 +200,32 @@ impl<'a> Stretch<'a> {
     }
 }
 
+/// The sample that stands for those that are no finite numbers.
+fn stand_in(nan: Option<f64>, values: Values) -> Option<u64> {
+    nan.map(|value| match values.depth {
+        Depth::Double => number::key64(value.to_bits()),
+        _ => number::key((value as f32).to_bits()).into(),
+    })
+}
+
 impl Bound for Stretch<'_> {
     fn naive(&self, image: &Image) -> Result<OpResult> {
         check_odd(Extremes::naive(image).odd, self.op.nan)?;
-        let (samples, to) = (wide::samples(image)?, self.types.written.depth);
-        self.look(samples);
+        let (shape, to) = (image.shape(), self.types.written.depth);
+        if let Ok(samples) = wide::samples(image) {
+            self.look(samples);
+        }
         let clip = self.op.clip.unwrap_or(Clip::NONE);
         self.leave_out(image, |image| {
             Extremes::percentiles_naively(image, clip, true)
         })?;
-        let scaled = scale::naive(samples, image.shape(), to, &self.scales(), self.nan());
+        let scaled = match image.samples() {
+            Samples::U64(samples) => {
+                let (scales, nan) = (self.scales_of_doubles(), self.op.nan.unwrap_or(0.0));
+                double::scale_naively(samples, shape, to, &scales, nan)
+            }
+            _ => scale::naive(wide::samples(image)?, shape, to, &self.scales(), self.nan()),
+        };
         Ok(OpResult::Image(scaled))
     }
 
@@ -187,16 +234,27 @@ impl Bound for Stretch<'_> {
             check_odd(Extremes::cpu(&image, timeline).odd, None)?;
         }
         let (shape, to) = (image.shape(), self.types.written.depth);
-        let samples = wide::samples(&image)?;
-        self.look(samples);
+        if let Ok(samples) = wide::samples(&image) {
+            self.look(samples);
+        }
         let clip = self.op.clip.unwrap_or(Clip::NONE);
         let spans = RefCell::new(&mut *timeline);
         self.leave_out(&image, |image| {
             Extremes::percentiles(image, clip, true, &mut spans.borrow_mut())
         })?;
         let bytes = shape.bytes() + shape.samples() * to.bytes();
-        let scaled = timeline.host("scale", bytes as u64, || {
-            scale::cpu(samples, shape, to, &self.scales(), self.nan())
+        let scaled = timeline.host("scale", bytes as u64, || match image.samples() {
+            Samples::U64(samples) => {
+                let (scales, nan) = (self.scales_of_doubles(), self.op.nan.unwrap_or(0.0));
+                double::scale(samples, shape, to, &scales, nan)
+            }
+            _ => scale::cpu(
+                wide::samples(&image)?,
+                shape,
+                to,
+                &self.scales(),
+                self.nan(),
+            ),
         });
         Ok(OpResult::Image(scaled?))
     }

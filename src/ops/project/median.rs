@@ -96,7 +96,7 @@ fn kind(images: &[Samples]) -> Result<(Depth, usize)> {
     let depth = match first {
         Samples::U8(_) => Depth::Eight,
         Samples::U16(_) => Depth::Sixteen,
-        Samples::U32(_) => bail!("medians are of samples of 8 and 16 bits"),
+        Samples::U32(_) | Samples::U64(_) => bail!("medians are of samples of 8 and 16 bits"),
     };
     Ok((depth, first.len()))
 }

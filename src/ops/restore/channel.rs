@@ -46,8 +46,8 @@ pub(super) fn lost(stretch: &Stretch, has_alpha: bool) -> Option<String> {
     if let Some(&(min, max)) = stretch.ranges().iter().find(wide) {
         return Some(format!(
             "several values of the range {}:{} became one of {} steps",
-            first.number(min),
-            first.number(max),
+            first.number(min.into()),
+            first.number(max.into()),
             u32::from(span) + 1
         ));
     }
@@ -62,7 +62,7 @@ impl Channel {
         let ranges = stretch.ranges();
         let kind = colour.map_or(Kind::Kept { alpha: true }, |colour| {
             let range = *ranges.get(colour).unwrap_or(&ranges[0]);
-            let flat = first.number(range.0) == first.number(range.1);
+            let flat = first.number(range.0.into()) == first.number(range.1.into());
             match (flat, stretch.held) {
                 (true, Held::Clamped) => Kind::Kept { alpha: false },
                 (true, _) => Kind::Flat(range.0),

@@ -2,7 +2,7 @@
 
 use crate::image::number::Number;
 use crate::image::{Depth, Shape, Values};
-use crate::ops::wide::Fixed;
+use crate::ops::wide::{Fixed, Fixed64};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -13,11 +13,14 @@ const SCHEMA: u32 = 2;
 
 /// An exact sum of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "there is one a channel")]
 pub enum Exact {
     /// Of integers.
     Whole(i128),
     /// Of floating-point numbers.
     Real(Fixed),
+    /// Of floating-point numbers of 64 bits.
+    Double(Fixed64),
 }
 
 impl Exact {
@@ -25,6 +28,7 @@ impl Exact {
     pub fn zero(depth: Depth) -> Exact {
         match depth {
             Depth::Float => Exact::Real(Fixed::default()),
+            Depth::Double => Exact::Double(Fixed64::default()),
             _ => Exact::Whole(0),
         }
     }
@@ -34,6 +38,7 @@ impl Exact {
         match (self, other) {
             (Exact::Whole(a), Exact::Whole(b)) => Exact::Whole(a + b),
             (Exact::Real(a), Exact::Real(b)) => Exact::Real(a.plus(b)),
+            (Exact::Double(a), Exact::Double(b)) => Exact::Double(a.plus(b)),
             (first, _) => first,
         }
     }
@@ -77,7 +82,7 @@ pub struct Total {
     /// The sum of the channel's samples in memory.
     pub sum: Exact,
     /// The smallest and the largest sample; `None` unless requested.
-    pub range: Option<(u32, u32)>,
+    pub range: Option<(u64, u64)>,
 }
 
 impl Total {
@@ -179,7 +184,7 @@ impl Totals {
             width: self.shape.width,
             height: self.shape.height,
             depth: self.shape.depth.bits(),
-            float: self.shape.depth == Depth::Float,
+            float: self.shape.depth.is_float(),
             signed: self.signed,
             total: self.record(&self.together(), self.shape.colours()),
             channels: channels.collect(),
@@ -216,6 +221,7 @@ impl Totals {
             }
             Exact::Whole(sum) => Printed::Whole(sum),
             Exact::Real(sum) => Printed::Real(sum.to_f64()),
+            Exact::Double(sum) => Printed::Real(sum.to_f64()),
         }
     }
 
@@ -227,7 +233,8 @@ impl Totals {
                 self.values().number(max),
                 match total.sum {
                     Exact::Whole(_) => format!("{:.4}", self.mean(total, channels)),
-                    Exact::Real(_) => Printed::Real(self.mean(total, channels)).to_string(),
+                    Exact::Real(_) | Exact::Double(_) =>
+                        Printed::Real(self.mean(total, channels)).to_string(),
                 }
             )
         });

@@ -13,7 +13,11 @@ pub const TILE: usize = 128;
 /// Side of a tile of `N`-byte pixels: 128 bytes of a row or more, so that memory is read and
 /// written in pairs of lines, and three tiles stay in a level-2 cache.
 const fn tile<const N: usize>() -> usize {
-    if N <= 2 { TILE } else { TILE / 2 }
+    match N {
+        0..=2 => TILE,
+        3..=16 => TILE / 2,
+        _ => TILE / 4,
+    }
 }
 /// Side, in pixels, of the part of a square that a core transposes together with the part across
 /// the diagonal.

@@ -2,21 +2,22 @@
 //! numbers.
 
 use super::select::{self, Channels, Half};
-use super::{LANES, check_odd, is_odd, samples};
+use super::{LANES, check_odd, double, is_odd, samples};
 use crate::device::cpu;
-use crate::image::{Depth, Image, Shape, Values, number};
+use crate::image::{Depth, Image, Shape, Values};
 use crate::ops::histogram::Clip;
 use crate::simd::per_level;
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 use std::convert::Infallible;
+use std::ops::Range;
 
 /// Two samples of each channel that has a range of its own, or of all colours: the smallest and the
 /// largest finite ones, or those at two percentiles. `min > max` where none is finite.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extremes {
     /// (min, max), as samples in memory.
-    pub ranges: Vec<(u32, u32)>,
+    pub ranges: Vec<(u64, u64)>,
     /// How many samples are NaN or infinite, alpha included.
     pub odd: u64,
     /// Whether the ranges are percentiles, which cannot be joined.
@@ -26,17 +27,17 @@ pub struct Extremes {
 }
 
 /// The sample that both percentiles were, and the smallest and the largest one, which are then the range.
-pub type Collapsed = (u32, u32, u32);
+pub type Collapsed = (u64, u64, u64);
 
 /// The range of no sample.
-const NONE: (u32, u32) = (u32::MAX, 0);
+const NONE: (u64, u64) = (u64::MAX, 0);
 
-fn joined(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
+fn joined(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     (a.0.min(b.0), a.1.max(b.1))
 }
 
 /// Whether two percentiles are one value; sign does not matter for that.
-fn collapses(depth: Depth, clipped: Option<(u32, u32)>) -> bool {
+fn collapses(depth: Depth, clipped: Option<(u64, u64)>) -> bool {
     let values = Values {
         depth,
         signed: false,
@@ -48,9 +49,9 @@ fn collapses(depth: Depth, clipped: Option<(u32, u32)>) -> bool {
 /// percentiles are one value and those are not; then with the percentiles and these extremes.
 fn uncollapsed(
     depth: Depth,
-    clipped: Option<(u32, u32)>,
-    whole: impl FnOnce() -> Option<(u32, u32)>,
-) -> ((u32, u32), Option<Collapsed>) {
+    clipped: Option<(u64, u64)>,
+    whole: impl FnOnce() -> Option<(u64, u64)>,
+) -> ((u64, u64), Option<Collapsed>) {
     let collapsed = clipped.filter(|_| collapses(depth, clipped));
     let whole = collapsed.and_then(|_| whole());
     match collapsed.zip(whole.filter(|_| !collapses(depth, whole))) {
@@ -63,12 +64,16 @@ impl Extremes {
     /// The definition: of each channel, alpha included.
     pub fn naive(image: &Image) -> Extremes {
         let shape = image.shape();
+        if let Ok(samples) = double::samples(image) {
+            let (ranges, odd) = double::extremes_naively(samples, shape.channels);
+            return double::found(ranges, odd);
+        }
         let (mut ranges, mut odd) = (vec![NONE; shape.channels], 0);
         for (i, &sample) in samples(image).unwrap_or_default().iter().enumerate() {
             let range = &mut ranges[i % shape.channels];
             match is_odd(shape.depth, sample) {
                 true => odd += 1,
-                false => *range = joined(*range, (sample, sample)),
+                false => *range = joined(*range, (sample.into(), sample.into())),
             }
         }
         Extremes {
@@ -82,6 +87,12 @@ impl Extremes {
     /// The same on all cores.
     pub fn cpu(image: &Image, timeline: &mut Timeline) -> Extremes {
         let shape = image.shape();
+        if let Ok(samples) = double::samples(image) {
+            let (ranges, odd) = timeline.host("minmax", shape.bytes() as u64, || {
+                double::extremes(samples, shape.channels)
+            });
+            return double::found(ranges, odd);
+        }
         let samples = samples(image).unwrap_or_default();
         let nothing = Lanes {
             min: [u32::MAX; LANES],
@@ -94,7 +105,7 @@ impl Extremes {
         let mut ranges = vec![NONE; shape.channels];
         for lane in 0..LANES {
             let range = &mut ranges[lane % shape.channels];
-            *range = joined(*range, (lanes.min[lane], lanes.max[lane]));
+            *range = joined(*range, (lanes.min[lane].into(), lanes.max[lane].into()));
         }
         Extremes {
             ranges,
@@ -108,6 +119,17 @@ impl Extremes {
     /// the definition: sorted.
     pub fn percentiles_naively(image: &Image, clip: Clip, per_channel: bool) -> Extremes {
         let shape = image.shape();
+        if let Ok(samples) = double::samples(image) {
+            return Extremes::between_doubles(
+                &shape,
+                per_channel,
+                |channels, clip| {
+                    double::percentiles_naively(samples, shape.channels, channels, clip)
+                },
+                clip,
+            )
+            .with_odd(Extremes::naive(image).odd);
+        }
         let samples = samples(image).unwrap_or_default();
         let mut each = vec![Vec::new(); if per_channel { shape.colours() } else { 1 }];
         for (i, &sample) in samples.iter().enumerate() {
@@ -120,7 +142,7 @@ impl Extremes {
             samples.sort_unstable();
             let between = |clip: Clip| {
                 let (low, high) = clip.ranks(samples.len() as u64);
-                let at = |rank: u64| samples.get(rank as usize).copied();
+                let at = |rank: u64| samples.get(rank as usize).map(|&sample| sample.into());
                 at(low).zip(at(high))
             };
             uncollapsed(shape.depth, between(clip), || between(Clip::NONE))
@@ -142,6 +164,18 @@ impl Extremes {
         timeline: &mut Timeline,
     ) -> Extremes {
         let shape = image.shape();
+        if let Ok(samples) = double::samples(image) {
+            return timeline.host("select", 8 * shape.bytes() as u64, || {
+                let (_, odd) = double::extremes(samples, shape.channels);
+                Extremes::between_doubles(
+                    &shape,
+                    per_channel,
+                    |channels, clip| double::percentiles(samples, shape.channels, channels, clip),
+                    clip,
+                )
+                .with_odd(odd)
+            });
+        }
         let samples = samples(image).unwrap_or_default();
         let counts = |channels, half| -> Result<_, Infallible> {
             Ok(select::counts(samples, shape.depth, channels, half))
@@ -150,6 +184,33 @@ impl Extremes {
             Extremes::selected(&shape, clip, per_channel, counts)
         });
         found
+    }
+
+    /// The percentiles of samples of 64 bits, which `between` finds of some channels.
+    fn between_doubles(
+        shape: &Shape,
+        per_channel: bool,
+        between: impl Fn(Range<usize>, Clip) -> Option<(u64, u64)>,
+        clip: Clip,
+    ) -> Extremes {
+        let colours = shape.colours();
+        let width = if per_channel { 1 } else { colours };
+        let found = (0..colours).step_by(width).map(|first| {
+            let between = |clip| between(first..first + width, clip);
+            uncollapsed(shape.depth, between(clip), || between(Clip::NONE))
+        });
+        let (ranges, collapsed) = found.unzip();
+        Extremes {
+            ranges,
+            odd: 0,
+            percentiles: true,
+            collapsed,
+        }
+    }
+
+    /// These, with a count of samples that are no finite numbers.
+    fn with_odd(self, odd: u64) -> Extremes {
+        Extremes { odd, ..self }
     }
 
     /// The same of an image of this shape whose samples `counts` counts.
@@ -179,7 +240,10 @@ impl Extremes {
         for channels in ranges {
             let upper = counts(channels, Half::Upper)?;
             found.odd -= upper.iter().sum::<u64>();
-            let mut between = |clip| select::between(&upper, clip, |half| counts(channels, half));
+            let mut between = |clip| {
+                let found = select::between(&upper, clip, |half| counts(channels, half))?;
+                Ok(found.map(|(low, high)| (low.into(), high.into())))
+            };
             let clipped = between(clip)?;
             let whole = match collapses(shape.depth, clipped) {
                 true => between(Clip::NONE)?,
@@ -215,28 +279,28 @@ impl Extremes {
     /// The ranges of the colour channels: one for each, or one for all.
     ///
     /// # Errors
-    /// Samples that are no finite numbers, where nothing stands for them.
+    /// Samples that are no finite numbers, where nothing stands for them (`only`, a sample).
     pub fn ranges(
         &self,
         colours: usize,
         per_channel: bool,
-        nan: Option<f32>,
-    ) -> Result<Vec<(u32, u32)>> {
-        check_odd(self.odd, nan)?;
+        only: Option<u64>,
+    ) -> Result<Vec<(u64, u64)>> {
+        check_odd(self.odd, only.map(|_| 0.0))?;
         let each = self.ranges.iter().take(colours).copied();
-        let ranges: Vec<(u32, u32)> = match per_channel || self.percentiles {
+        let ranges: Vec<(u64, u64)> = match per_channel || self.percentiles {
             true => each.collect(),
             false => vec![each.fold(NONE, joined)],
         };
         // Where no sample is a number, all are what stands for them.
-        let only = nan.map_or(NONE.0, |value| number::key(value.to_bits()));
+        let only = only.unwrap_or(NONE.0);
         let some = |(min, max)| if min > max { (only, only) } else { (min, max) };
         Ok(ranges.into_iter().map(some).collect())
     }
 }
 
 /// Whether two samples are the same value: −0 is 0.
-pub(super) fn is_flat(values: Values, (min, max): (u32, u32)) -> bool {
+pub(super) fn is_flat(values: Values, (min, max): (u64, u64)) -> bool {
     values.number(min) == values.number(max)
 }
 

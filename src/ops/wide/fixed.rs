@@ -1,16 +1,47 @@
-//! Whole numbers of 2⁻¹⁴⁹, the smallest step of 32-bit floating point, in 384 bits: sums and
-//! differences of such numbers, and products with whole numbers, are exact.
+//! Whole numbers of the smallest step of floating point, in as many bits as their sums take: of 2⁻¹⁴⁹ for 32
+//! bits, of 2⁻¹⁰⁷⁴ for 64. Sums and differences of such numbers, and products with whole numbers, are exact.
 
 use crate::image::number;
 use std::cmp::Ordering;
 
-/// Limbs of 64 bits, the least significant first: the numbers have 278 bits, and 2⁶⁴ of them added up
-/// have 342.
-const LIMBS: usize = 6;
+/// A number in two's complement, in limbs of 64 bits, the least significant first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limbs<const LIMBS: usize>([u64; LIMBS]);
 
-/// A number in two's complement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fixed([u64; LIMBS]);
+/// A number of 32-bit steps: samples have 278 bits, and 2⁶⁴ of them added up have 342.
+pub type Fixed = Limbs<6>;
+
+/// A number of 64-bit steps: samples have 2099 bits, and 2⁶⁴ of them added up have 2163.
+pub type Fixed64 = Limbs<34>;
+
+impl<const LIMBS: usize> Default for Limbs<LIMBS> {
+    fn default() -> Self {
+        Limbs([0; LIMBS])
+    }
+}
+
+impl Fixed64 {
+    /// A finite number.
+    pub fn of_f64(value: f64) -> Fixed64 {
+        let (negative, exponent, mantissa) = parts64(value);
+        let number = Fixed64::of(mantissa, exponent);
+        match negative {
+            true => number.negated(),
+            false => number,
+        }
+    }
+
+    /// `whole`·2^(`exponent` − 1074), for exponents up to 2045.
+    pub(super) fn of_whole(whole: i128, exponent: u32) -> Fixed64 {
+        let magnitude = whole.unsigned_abs();
+        let high = Fixed64::of((magnitude >> 64) as u64, exponent + 64);
+        let number = high.plus(Fixed64::of(magnitude as u64, exponent));
+        match whole < 0 {
+            true => number.negated(),
+            false => number,
+        }
+    }
+}
 
 impl Fixed {
     /// The finite number with a key.
@@ -22,19 +53,24 @@ impl Fixed {
             false => value,
         }
     }
+}
 
-    /// `mantissa`·2^(`exponent` − 149), for exponents up to 285.
-    pub(super) fn of(mantissa: u64, exponent: u32) -> Fixed {
+impl<const LIMBS: usize> Limbs<LIMBS> {
+    /// The exponent of the step, without its sign.
+    const STEP: i32 = if LIMBS == 6 { 149 } else { 1074 };
+
+    /// `mantissa` times 2^`exponent` steps, where the last limb stays empty.
+    pub(super) fn of(mantissa: u64, exponent: u32) -> Self {
         let mut limbs = [0; LIMBS];
         let (limb, shift) = ((exponent / 64) as usize, exponent % 64);
         let wide = u128::from(mantissa) << shift;
         limbs[limb] = wide as u64;
         limbs[limb + 1] = (wide >> 64) as u64;
-        Fixed(limbs)
+        Limbs(limbs)
     }
 
-    /// The sum, modulo 2³⁸⁴.
-    pub fn plus(self, other: Fixed) -> Fixed {
+    /// The sum, modulo the bits of the limbs.
+    pub fn plus(self, other: Self) -> Self {
         let mut carry = false;
         let mut limbs = [0; LIMBS];
         for (sum, (a, b)) in limbs.iter_mut().zip(self.0.into_iter().zip(other.0)) {
@@ -42,24 +78,24 @@ impl Fixed {
             let (low, second) = low.overflowing_add(carry.into());
             (*sum, carry) = (low, first || second);
         }
-        Fixed(limbs)
+        Limbs(limbs)
     }
 
     /// The number with the other sign.
-    pub fn negated(self) -> Fixed {
-        let one = Fixed::of(1, 0);
-        Fixed(self.0.map(|limb| !limb)).plus(one)
+    pub fn negated(self) -> Self {
+        let one = Self::of(1, 0);
+        Limbs(self.0.map(|limb| !limb)).plus(one)
     }
 
     /// The difference.
-    pub fn minus(self, other: Fixed) -> Fixed {
+    pub fn minus(self, other: Self) -> Self {
         self.plus(other.negated())
     }
 
-    /// The product of a number from 0 on and a factor, modulo 2³⁸⁴.
-    pub fn times(self, factor: u64) -> Fixed {
+    /// The product of a number from 0 on and a factor, modulo the bits of the limbs.
+    pub fn times(self, factor: u64) -> Self {
         let mut carry = 0;
-        Fixed(self.0.map(|limb| {
+        Limbs(self.0.map(|limb| {
             let wide = u128::from(limb) * u128::from(factor) + carry;
             carry = wide >> 64;
             wide as u64
@@ -71,7 +107,7 @@ impl Fixed {
         self.0[LIMBS - 1] >> 63 == 1
     }
 
-    /// The nearest f64; of two as near, the one whose last bit is 0.
+    /// The nearest f64; of two as near, the one whose last bit is 0. Infinity beyond its range.
     pub fn to_f64(self) -> f64 {
         let (sign, magnitude) = match self.is_negative() {
             true => (-1.0, self.negated()),
@@ -80,6 +116,10 @@ impl Fixed {
         let Some(top) = magnitude.0.iter().rposition(|&limb| limb != 0) else {
             return 0.0;
         };
+        // As many steps of 2⁻¹⁰⁷⁴ are an f64 whose bits they are.
+        if Self::STEP == 1074 && top == 0 && magnitude.0[0] < 1 << 53 {
+            return sign * f64::from_bits(magnitude.0[0]);
+        }
         // The highest 64 bits, of which the last also tells whether there is more below: f64 rounds
         // by it.
         let high = magnitude.0[top];
@@ -94,20 +134,27 @@ impl Fixed {
                 .iter()
                 .any(|&limb| limb != 0);
         let bits = (high << shift | below) | u64::from(more);
-        let exponent = 64 * top as i32 - shift as i32 - 149;
-        // Both factors are exact, and the product is far from the limits of f64.
-        sign * bits as f64 * f64::from_bits(((1023 + exponent) as u64) << 52)
+        let exponent = 64 * top as i32 - shift as i32 - Self::STEP;
+        // From 1/2 to 1, by two powers of two that f64 has: exact, but for what is infinite.
+        let mantissa = bits as f64 * power(-64);
+        let half = (exponent + 64) / 2;
+        sign * mantissa * power(half) * power(exponent + 64 - half)
     }
 }
 
-impl PartialOrd for Fixed {
-    fn partial_cmp(&self, other: &Fixed) -> Option<Ordering> {
+/// 2 to an exponent from −1022 to 1023.
+fn power(exponent: i32) -> f64 {
+    f64::from_bits(((1023 + exponent) as u64) << 52)
+}
+
+impl<const LIMBS: usize> PartialOrd for Limbs<LIMBS> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Fixed {
-    fn cmp(&self, other: &Fixed) -> Ordering {
+impl<const LIMBS: usize> Ord for Limbs<LIMBS> {
+    fn cmp(&self, other: &Self) -> Ordering {
         let sign = other.is_negative().cmp(&self.is_negative());
         sign.then_with(|| self.0.iter().rev().cmp(other.0.iter().rev()))
     }
@@ -124,9 +171,50 @@ pub(super) fn parts(key: u32) -> (bool, u32, u32) {
     (bits >> 31 == 1, exponent.saturating_sub(1), mantissa)
 }
 
+/// As `parts`, of a number of 64 bits: it is ±m·2^(e − 1074), with e ≤ 2045 and m < 2⁵³.
+#[inline(always)]
+pub(super) fn parts64(value: f64) -> (bool, u32, u64) {
+    let bits = value.to_bits();
+    let (exponent, fraction) = ((bits >> 52 & 0x7ff) as u32, bits & ((1 << 52) - 1));
+    let mantissa = fraction | u64::from(exponent > 0) << 52;
+    (bits >> 63 == 1, exponent.saturating_sub(1), mantissa)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_number_of_64_bits_comes_back() {
+        let patterns = (0..20_000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let ends = [0.0, f64::MAX, f64::MIN, f64::MIN_POSITIVE, 1.0, -0.1].map(f64::to_bits);
+        let small = [
+            1,
+            2,
+            (1 << 52) - 1,
+            1 << 52,
+            (1 << 53) - 1,
+            1 << 53,
+            (1 << 53) + 1,
+        ];
+        for pattern in patterns.chain(ends).chain(small) {
+            let value = f64::from_bits(pattern);
+            if value.is_finite() {
+                assert_eq!(Fixed64::of_f64(value).to_f64(), value, "{value:e}");
+            }
+        }
+        let max = Fixed64::of_f64(f64::MAX);
+        assert_eq!(max.plus(max).to_f64(), f64::INFINITY);
+        assert_eq!(max.plus(max).minus(max).to_f64(), f64::MAX);
+        let whole = Fixed64::of_whole(-(1 << 100) - 1, 1074);
+        assert_eq!(whole.plus(Fixed64::of_f64(2f64.powi(100))).to_f64(), -1.0);
+        // Half a step of the last bit: to the even one, unless something is below.
+        let one = Fixed64::of_f64(1.0);
+        let half = Fixed64::of_f64(f64::EPSILON / 2.0);
+        let least = Fixed64::of_f64(f64::from_bits(1));
+        assert_eq!(one.plus(half).to_f64(), 1.0);
+        assert_eq!(one.plus(half).plus(least).to_f64(), 1.0 + f64::EPSILON);
+    }
 
     fn of(value: f32) -> Fixed {
         Fixed::of_key(number::key(value.to_bits()))

@@ -36,7 +36,7 @@ impl Extremes {
         unsafe { job.launch(&kernel, grid, bytes, &args) }?;
         let found = job.read_words::<u64>(&words)?;
         let (count, pairs) = found.split_last().context("no words")?;
-        let range = |pair: &u64| (*pair as u32, !(*pair >> 32) as u32);
+        let range = |pair: &u64| (*pair & u64::from(u32::MAX), !*pair >> 32);
         Ok(Extremes {
             ranges: pairs[..shape.channels].iter().map(range).collect(),
             odd: count.wrapping_add(1),

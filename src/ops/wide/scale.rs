@@ -42,7 +42,7 @@ impl Scale {
     /// rounded, as far as the depth has it.
     pub fn of_colour(values: Values, range: (u32, u32), (lo, hi): (u16, u16), to: Depth) -> Scale {
         let (min, max) = range;
-        match is_flat(values, range) {
+        match is_flat(values, (min.into(), max.into())) {
             true => Scale::keeping(values, to),
             false => Scale { min, max, lo, hi },
         }
@@ -159,7 +159,7 @@ pub fn cpu(from: &[u32], shape: Shape, to: Depth, scales: &[Scale], nan: u32) ->
     match &mut samples {
         Samples::U8(to) => lanes.all(from, to),
         Samples::U16(to) => lanes.all(from, to),
-        Samples::U32(_) => bail!("normalize makes samples of 8 or 16 bits"),
+        Samples::U32(_) | Samples::U64(_) => bail!("normalize makes samples of 8 or 16 bits"),
     }
     Ok(Image::new(shape_to, samples))
 }

@@ -26,7 +26,7 @@ fuzz_target!(init: seeds::write(seeds::of_pnm), |file: &[u8]| {
     let read = match image.samples() {
         Samples::U8(samples) => samples.to_vec(),
         Samples::U16(samples) => samples.iter().flat_map(|s| s.to_be_bytes()).collect(),
-        Samples::U32(_) => panic!("PNM has no samples of 32 bits"),
+        Samples::U32(_) | Samples::U64(_) => panic!("PNM has no samples of 32 bits"),
     };
     assert!(read == raster, "other samples than those of the file");
     // To the image crate a comment's end is no white space, and it scales samples that do not
