@@ -32,6 +32,7 @@ pub mod pnm;
 mod raster;
 mod raw;
 mod reader;
+mod said;
 pub mod tiff;
 mod volume;
 mod writer;

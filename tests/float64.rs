@@ -130,7 +130,7 @@ fn sixty_four_bits_were_refused_or_became_thirty_two() {
         .map(|(name, file)| (&**name, &**file))
         .collect();
     let root = folder(&list);
-    let sum: f64 = 1.150_000_000_001_818_9;
+    let sum: f64 = 1.150_000_000_001_819;
     for (name, file) in &files {
         let extension = name.rsplit('.').next().expect("a name");
         let raw = format!("--raw=3x2:f64{}", &name[..2]);

@@ -34,10 +34,10 @@ mod contract;
 mod devices;
 /// A driver that fails, at every call.
 mod driver;
-/// Files of other projects that came out wrong.
-mod foreign;
 /// Every format of the list: laws, literals, hostile files, sentences.
 mod float64;
+/// Files of other projects that came out wrong.
+mod foreign;
 mod formats;
 /// Frames of standard input, one after the other.
 mod frames;
@@ -91,6 +91,7 @@ mod records;
 /// Memory that one image leaves to the next.
 mod recycled;
 /// Files that once went wrong, each named after what happened.
+mod refused;
 mod regressions;
 /// First values that come back after a stretch.
 mod restore;

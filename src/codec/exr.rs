@@ -8,7 +8,7 @@
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Format};
 use super::library::{Stream, stream};
-use super::{raster, raw};
+use super::{raster, raw, said};
 use crate::files::Source;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::metadata::{Alpha, Diagnostics, Metadata};
@@ -25,6 +25,7 @@ use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use half::f16;
 use rayon::prelude::*;
 use std::collections::HashSet;
+use std::io;
 
 /// Blocks that are decompressed at once: enough for all threads, and few in memory.
 const BLOCKS: usize = 256;
@@ -81,9 +82,10 @@ fn cause(error: Cause, source: &Source) -> Error {
         Cause::Invalid(what) if what == "reference to missing bytes" => {
             anyhow!("truncated at byte {}", source.len())
         }
-        Cause::Invalid(what) => anyhow!("it is damaged: {what}"),
-        Cause::NotSupported(what) => anyhow!("{what} is not supported"),
-        Cause::Io(error) => anyhow!("{error}"),
+        Cause::Invalid(what) => said::cause(what, source.len()),
+        Cause::NotSupported(what) => said::cause(what, source.len()),
+        Cause::Io(error) if error.kind() == io::ErrorKind::Other => anyhow!("{error}"),
+        Cause::Io(error) => said::cause(error, source.len()),
         Cause::Aborted => anyhow!("reading was ended"),
     }
 }

@@ -6,6 +6,7 @@ use super::embedded;
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Field, Format};
 use super::library::{Stream, check_length, stream};
+use super::said;
 use crate::files::Source;
 use crate::image::buffer::Buffer;
 use crate::image::{Depth, Image, Samples, Shape};
@@ -116,6 +117,8 @@ fn open(source: &Source, skipping: bool) -> Result<(::gif::Decoder<Stream<'_>>, 
     options.set_color_output(ColorOutput::Indexed);
     options.check_frame_consistency(true);
     options.skip_frame_decoding(skipping);
+    // Extensions that nobody knows say nothing of the pixels.
+    options.allow_unknown_blocks(true);
     // Palettes and the rows that are under way: an image itself is decoded into our memory.
     options.set_memory_limit(
         NonZeroU64::new(64 << 20).map_or(MemoryLimit::Unlimited, MemoryLimit::Bytes),
@@ -200,6 +203,6 @@ fn cause(error: DecodingError, source: &Source) -> Error {
         DecodingError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             anyhow!("truncated at byte {}", source.len())
         }
-        other => anyhow!("{other}"),
+        other => said::cause(other, source.len()),
     }
 }

@@ -12,7 +12,7 @@ use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
 use super::item::Item;
 use super::library::check_length;
-use super::{Options, metadata as conversion};
+use super::{Options, metadata as conversion, said};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::limits;
@@ -227,7 +227,7 @@ impl Decoder for JpegDecoder<'_> {
             .jpeg_set_out_colorspace(colours);
         let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&file), options);
         let read = decoder.decode_into(samples.as_bytes_mut());
-        policy.take(read.map_err(|error| anyhow!("{error}")))?;
+        policy.take(read.map_err(|error| said::cause(error, len)))?;
         Ok(Image::new(shape, samples))
     }
 }

@@ -9,6 +9,7 @@ pub mod webp;
 use super::embedded;
 use super::error_policy::ErrorPolicy;
 use super::format::Decoder;
+use super::said;
 use super::tiff::exif;
 use crate::files::Source;
 use crate::image::{Depth, Image, Samples, Shape};
@@ -274,11 +275,8 @@ fn cause(error: ImageError, source: &Source) -> Error {
         ImageError::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             anyhow!("truncated at byte {}", source.len())
         }
-        ImageError::Decoding(error) => match std::error::Error::source(&error) {
-            Some(inner) => anyhow!("{inner}"),
-            None => anyhow!("{error}"),
-        },
-        ImageError::Unsupported(error) => anyhow!("{error}"),
-        other => anyhow!("{other}"),
+        // Of a decoder that does not trust its file; ours are sentences already.
+        ImageError::IoError(error) if error.kind() == io::ErrorKind::Other => anyhow!("{error}"),
+        other => said::cause(other, source.len()),
     }
 }

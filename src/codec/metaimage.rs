@@ -23,7 +23,7 @@ impl Format for MetaImage {
     }
 
     fn title(&self) -> &'static str {
-        "MetaImage, not compressed"
+        "MetaImage"
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -67,9 +67,7 @@ impl Format for MetaImage {
                 }
                 "HeaderSize" if value == "-1" => volume.skip = None,
                 "HeaderSize" => volume.skip = numbers(name, value)?.first().copied(),
-                "CompressedData" => {
-                    ensure!(!is_true(value), "compressed samples are not supported");
-                }
+                "CompressedData" => volume.packed = is_true(value),
                 "BinaryData" => ensure!(is_true(value), "samples in text are not supported"),
                 "ObjectType" | "NDims" | "CompressedDataSize" => {}
                 "ElementDataFile" => {

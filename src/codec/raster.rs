@@ -8,11 +8,13 @@ pub use encode::{Form, Header, RasterEncoder};
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, TakePiece, TakeRows};
 use super::raw::{self, Order};
+use crate::deflate::zlib;
 use crate::files::Source;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::metadata::{Alpha, Diagnostics, Metadata};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
+use std::sync::OnceLock;
 
 /// The capabilities of formats that are read, and hold samples of any depth.
 pub const READ: Capabilities = Capabilities {
@@ -102,13 +104,48 @@ enum Data<'a> {
     Same(&'a Source),
     /// One beside it, which the header names.
     Other(Source),
+    /// A zlib stream in one of these.
+    Packed(Box<Packed<'a>>),
+}
+
+/// A zlib stream from a byte of a file on, and the bytes that it makes once they are wanted.
+struct Packed<'a> {
+    data: Data<'a>,
+    start: u64,
+    bytes: u64,
+    inflated: OnceLock<Source>,
+}
+
+/// The most bytes that one of deflate data makes.
+const EXPANSION: u64 = 1032;
+
+impl Packed<'_> {
+    fn inflated(&self) -> Result<&Source> {
+        if let Some(known) = self.inflated.get() {
+            return Ok(known);
+        }
+        let source = self.data.source()?;
+        let mut packed = vec![0; source.len().saturating_sub(self.start) as usize];
+        source.read_at(&mut packed, self.start)?;
+        let mut bytes = vec![0; usize::try_from(self.bytes)?];
+        let filled = zlib::Decoder::default().decode(&packed, &mut bytes);
+        let filled = filled.map_err(|fault| anyhow!("its deflate data are damaged: {fault}"))?;
+        ensure!(
+            filled == Some(bytes.len()),
+            "its deflate data make {} than the {} bytes of its samples",
+            if filled.is_some() { "less" } else { "more" },
+            self.bytes
+        );
+        Ok(self.inflated.get_or_init(|| Source::memory(bytes)))
+    }
 }
 
 impl Data<'_> {
-    fn source(&self) -> &Source {
+    fn source(&self) -> Result<&Source> {
         match self {
-            Data::Same(source) => source,
-            Data::Other(source) => source,
+            Data::Same(source) => Ok(source),
+            Data::Other(source) => Ok(source),
+            Data::Packed(packed) => packed.inflated(),
         }
     }
 }
@@ -130,8 +167,38 @@ impl<'a> RasterDecoder<'a> {
         RasterDecoder::of(Data::Other(source), layout, damaged)
     }
 
+    /// As `new`, or as `detached` where there is a file beside it, for samples that are a zlib stream.
+    ///
+    /// # Errors
+    /// A file that is too short for them.
+    pub fn packed(
+        source: &'a Source,
+        beside: Option<Source>,
+        mut layout: Layout,
+    ) -> Result<RasterDecoder<'a>> {
+        let data = beside.map_or(Data::Same(source), Data::Other);
+        let start = std::mem::take(&mut layout.start);
+        let (bytes, len) = (layout.end()?, data.source()?.len());
+        ensure!(
+            bytes <= len.saturating_sub(start).saturating_mul(EXPANSION),
+            "truncated: {len} bytes are too few for {bytes} of samples"
+        );
+        let inflated = OnceLock::new();
+        let packed = Packed {
+            data,
+            start,
+            bytes,
+            inflated,
+        };
+        Ok(RasterDecoder {
+            source: Data::Packed(Box::new(packed)),
+            layout,
+            page: 0,
+        })
+    }
+
     fn of(source: Data<'a>, layout: Layout, damaged: bool) -> Result<RasterDecoder<'a>> {
-        let (end, len) = (layout.end()?, source.source().len());
+        let (end, len) = (layout.end()?, source.source()?.len());
         // Of a damaged file a page may lack most of its bytes, but there are not more pages than bytes.
         let enough = match damaged {
             true => layout.pages as u64 <= len.max(1),
@@ -157,7 +224,7 @@ impl<'a> RasterDecoder<'a> {
             bottom_up,
             ..
         } = self.layout;
-        let source = self.source.source();
+        let source = self.source.source()?;
         let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
         let there = source.len().saturating_sub(start);
         let there = there.min(shape.bytes() as u64) as usize;
@@ -205,7 +272,12 @@ impl Decoder for RasterDecoder<'_> {
     }
 
     fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
-        Ok((self.layout.shape, 0))
+        // All that is inflated is in memory beside the page.
+        let beside = match &self.source {
+            Data::Packed(packed) => packed.bytes,
+            _ => 0,
+        };
+        Ok((self.layout.shape, beside))
     }
 
     fn turn_to(&mut self, page: usize) -> Result<()> {
@@ -235,7 +307,7 @@ impl Decoder for RasterDecoder<'_> {
             return Ok(false);
         }
         let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
-        let (source, row) = (self.source.source(), shape.row() * shape.depth.bytes());
+        let (source, row) = (self.source.source()?, shape.row() * shape.depth.bytes());
         let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
         let pieces = raw::rows(shape.height, row).into_par_iter();
         pieces.try_for_each(|rows| {
@@ -266,7 +338,7 @@ impl Decoder for RasterDecoder<'_> {
             return Ok(false);
         }
         let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
-        let (source, row) = (self.source.source(), shape.row() * shape.depth.bytes());
+        let (source, row) = (self.source.source()?, shape.row() * shape.depth.bytes());
         let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
         let mut memory = vec![0; (TOGETHER / row).clamp(1, shape.height) * row];
         for (i, top) in (0..shape.height).step_by(memory.len() / row).enumerate() {

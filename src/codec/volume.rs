@@ -74,6 +74,8 @@ pub struct Volume {
     pub channels: Option<u64>,
     /// The depth, and whether samples are integers with a sign.
     pub samples: Option<(Depth, bool)>,
+    /// Whether samples are a zlib stream.
+    pub packed: bool,
     /// The byte order of samples of more than 8 bits.
     pub order: Option<Order>,
     /// Bytes before the samples; `None`: the samples are the last bytes of the file.
@@ -147,6 +149,9 @@ impl Volume {
             Some(skip) => start.checked_add(skip).context("too many bytes to skip")?,
             None => data.len().saturating_sub(layout.end()?),
         };
+        if self.packed {
+            return Ok(Box::new(RasterDecoder::packed(source, other, layout)?));
+        }
         let named = self.file.unwrap_or_default();
         match other {
             Some(other) => {

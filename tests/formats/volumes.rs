@@ -253,10 +253,6 @@ fn refusals() {
             "samples of the type MET_LONG are not supported",
         ),
         (
-            metaimage("CompressedData = True\n", b""),
-            "compressed samples are not supported",
-        ),
-        (
             metaimage("BinaryData = False\n", b""),
             "samples in text are not supported",
         ),

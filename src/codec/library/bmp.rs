@@ -11,8 +11,10 @@ use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
 use crate::metadata::Alpha;
 use ::image::codecs::bmp::{BmpDecoder, BmpEncoder};
-use ::image::{ExtendedColorType, ImageResult};
+use ::image::error::{UnsupportedError, UnsupportedErrorKind};
+use ::image::{ExtendedColorType, ImageError, ImageFormat, ImageResult};
 use anyhow::{Context, Result, ensure};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 /// Windows bitmap.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ impl Format for Bmp {
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
-        head.starts_with(b"BM")
+        head.starts_with(b"BM") || is_headless(head)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -70,8 +72,93 @@ impl Format for Bmp {
     }
 }
 
-fn open(stream: Stream) -> ImageResult<Opened> {
-    Ok(Box::new(BmpDecoder::new(stream)?))
+/// Bytes of the file's header, which a DIB of its own lacks.
+const FILE_HEADER: usize = 14;
+
+/// The lengths of the headers that follow it, of Windows; and those of OS/2 2.x, whole and cut short.
+const WINDOWS: [u32; 6] = [12, 40, 52, 56, 108, 124];
+const OS2: [u32; 2] = [16, 64];
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    let four = bytes.get(at..).and_then(<[u8]>::first_chunk);
+    four.map_or(0, |four| u32::from_le_bytes(*four))
+}
+
+/// Whether a file begins with the second header, as a bitmap from a resource or the clipboard does: there is
+/// no magic number, so that every field has to be one that images have.
+fn is_headless(head: &[u8]) -> bool {
+    let size = number(head, 0);
+    // Of 12 bytes are two sides and two small numbers, as many files begin.
+    let (planes, bits) = (number(head, 12) & 0xffff, number(head, 12) >> 16);
+    let sides = [4, 8].map(|at| number(head, at) as i32);
+    (WINDOWS[1..].contains(&size) || size == 64)
+        && (planes, sides[0] > 0, sides[1] != 0) == (1, true, true)
+        && sides.iter().all(|side| side.unsigned_abs() <= 0xffff)
+        && matches!(bits, 1 | 4 | 8 | 16 | 24 | 32)
+        && number(head, 16) <= 6
+        && number(head, 32) <= 256
+}
+
+/// Opens a file, and one without the file's header or with the second one of OS/2 2.x as the file of Windows
+/// that has the same pixels.
+fn open(mut stream: Stream) -> ImageResult<Opened> {
+    let mut head = [0; 78];
+    let there = read_up_to(&mut stream, &mut head)?;
+    let headless = !head.starts_with(b"BM");
+    let start = if headless { 0 } else { FILE_HEADER };
+    let size = number(&head, start);
+    stream.seek(SeekFrom::Start(0))?;
+    if !headless && !OS2.contains(&size) || there < start + size as usize {
+        return Ok(Box::new(BmpDecoder::new(stream)?));
+    }
+    let mut file = Vec::new();
+    stream.read_to_end(&mut file)?;
+    let mut header = file[start..start + size as usize].to_vec();
+    let pixels = number(&file, 10);
+    let mut removed = 0;
+    if OS2.contains(&size) {
+        let compression = if size > 16 { number(&header, 16) } else { 0 };
+        if compression > 2 {
+            let kind = UnsupportedErrorKind::GenericFeature("OS/2 compression".into());
+            let error = UnsupportedError::from_format_and_kind(ImageFormat::Bmp.into(), kind);
+            return Err(ImageError::Unsupported(error));
+        }
+        header.resize(40, 0);
+        header[..4].copy_from_slice(&40u32.to_le_bytes());
+        removed = i64::from(size) - 40;
+    }
+    let begins = match headless {
+        false => i64::from(pixels) - removed,
+        true => {
+            let bits = number(&header, 12) >> 16;
+            let stated = number(&header, 32);
+            let colours = match (bits, stated) {
+                (1 | 4 | 8, 0) => 1 << bits,
+                _ => stated,
+            };
+            let masks = match (number(&header, 0), number(&header, 16)) {
+                (40, 3) => 12,
+                (40, 6) => 16,
+                _ => 0,
+            };
+            (FILE_HEADER + header.len()) as i64 + i64::from(masks + 4 * colours)
+        }
+    };
+    let begins = u32::try_from(begins).unwrap_or(0).to_le_bytes();
+    let rest = &file[start + size as usize..];
+    let whole = [b"BM", &[0; 8][..], &begins, &header, rest].concat();
+    Ok(Box::new(BmpDecoder::new(Cursor::new(whole))?))
+}
+
+fn read_up_to(stream: &mut Stream, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut there = 0;
+    while there < bytes.len() {
+        match stream.read(&mut bytes[there..])? {
+            0 => break,
+            more => there += more,
+        }
+    }
+    Ok(there)
 }
 
 fn encode(image: &Image) -> Result<Vec<u8>> {
@@ -104,13 +191,19 @@ fn has_greys(source: &Source) -> Result<bool> {
     if source.read_up_to(&mut head, 0)? < head.len() {
         return Ok(false);
     }
-    let number =
-        |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let (pixels, size, bits, stated) = (number(10), number(14), head[28], number(46));
+    let headless = !head.starts_with(b"BM");
+    let begin = if headless { 0 } else { FILE_HEADER };
+    let pixels = if headless {
+        u32::MAX
+    } else {
+        number(&head, 10)
+    };
+    let (size, bits) = (number(&head, begin), head[begin + 14]);
+    let stated = number(&head, begin + 32);
     if size < 40 || !matches!(bits, 1 | 4 | 8) || stated > 256 {
         return Ok(false);
     }
-    let start = 14 + u64::from(size);
+    let start = begin as u64 + u64::from(size);
     let end = start + 4 * u64::from(stated);
     ensure!(
         u64::from(pixels) >= end,

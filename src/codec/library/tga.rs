@@ -7,7 +7,7 @@ use crate::image::Depth;
 use crate::metadata::Alpha;
 use ::image::ImageResult;
 use anyhow::{Result, ensure};
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 
 /// Truevision TGA.
 #[derive(Debug)]
@@ -56,8 +56,18 @@ impl Format for Tga {
     }
 }
 
-fn open(stream: Stream) -> ImageResult<Opened> {
-    let decoder = ::image::codecs::tga::TgaDecoder::new(stream)?;
+/// The library takes few numbers of attribute bits, which writers often leave wrong: those that a pixel of its
+/// size has for alpha are put in their place. Which of them are alpha `has_alpha` decides.
+fn open(mut stream: Stream) -> ImageResult<Opened> {
+    let mut head = [0; 18];
+    stream.read_exact(&mut head)?;
+    let bits = if head[1] == 1 { head[7] } else { head[16] };
+    let attributes = match (head[2] & 7, bits) {
+        (3, 16) | (_, 32) => 8,
+        _ => 0,
+    };
+    head[17] = head[17] & !15 | attributes;
+    let decoder = ::image::codecs::tga::TgaDecoder::new(Cursor::new(head).chain(stream))?;
     Ok(Box::new(decoder))
 }
 

@@ -99,7 +99,11 @@ impl Decoder for PngDecoder<'_> {
         // The images of an animation are chunks as others are, and large.
         let frames = |chunk: &chunks::Chunk| matches!(&chunk.kind, b"fcTL" | b"fdAT");
         for (behind, chunk) in all.filter(|(_, chunk)| !frames(chunk)) {
-            if let Ok(data) = chunks.data(chunk) {
+            if matches!(chunks.is_sound(chunk), Ok(false)) {
+                diagnostics
+                    .warnings
+                    .push(format!("{chunk} has a bad CRC and is left out"));
+            } else if let Ok(data) = chunks.data(chunk) {
                 let chunk = metadata::Chunk {
                     kind: chunk.kind,
                     behind,

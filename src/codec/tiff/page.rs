@@ -235,7 +235,11 @@ fn grid(ifd: &Ifd, form: &Form, method: Method) -> Result<(Grid, Vec<Span>)> {
     let (chunk, offsets, counts) = if let Some(across) = tile {
         let down = ifd.value(tag::TILE_LENGTH)?.unwrap_or(0);
         let size = (across, down);
-        (size, tag::TILE_OFFSETS, tag::TILE_BYTE_COUNTS)
+        // Some writers list tiles as strips.
+        match ifd.value(tag::TILE_OFFSETS)? {
+            None => (size, tag::STRIP_OFFSETS, tag::STRIP_BYTE_COUNTS),
+            Some(_) => (size, tag::TILE_OFFSETS, tag::TILE_BYTE_COUNTS),
+        }
     } else {
         let rows = ifd.value(tag::ROWS_PER_STRIP)?.unwrap_or(height);
         let size = (width, rows.min(height));

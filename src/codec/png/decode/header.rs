@@ -216,6 +216,11 @@ impl Prelude {
                 }
                 b"tRNS" => {
                     let values = chunks.data(&chunk)?;
+                    // A value that no sample can have.
+                    let beyond =
+                        |pair: &[u8; 2]| u32::from(u16::from_be_bytes(*pair)) >> header.bits > 0;
+                    let beyond =
+                        header.colour != Colour::Palette && values.as_chunks().0.iter().any(beyond);
                     // A tRNS chunk that does not fit the image is ignored, as in libpng: other
                     // readers show no transparency either.
                     let fits = match header.colour {
@@ -227,20 +232,11 @@ impl Prelude {
                         Colour::GreyAlpha | Colour::Rgba => false,
                     };
                     ensure!(!ignored, "{chunk} is a second tRNS");
-                    ignored = !fits;
-                    if !fits || prelude.transparent {
+                    ignored = !fits || beyond;
+                    if ignored || prelude.transparent {
                         continue;
                     }
                     prelude.transparent = true;
-                    // Programs disagree on the meaning of a value that no sample can have.
-                    let beyond =
-                        |pair: &[u8; 2]| u32::from(u16::from_be_bytes(*pair)) >> header.bits > 0;
-                    ensure!(
-                        header.colour == Colour::Palette
-                            || !values.as_chunks().0.iter().any(beyond),
-                        "{chunk} names a value of more than {} bits",
-                        header.bits
-                    );
                     continue;
                 }
                 b"PLTE" => {
@@ -254,7 +250,11 @@ impl Prelude {
                     palette = Some(chunk.len as usize / 3);
                 }
                 kind if is_critical(kind) => bail!("{chunk} is out of place or unknown"),
-                _ => prelude.others.push(chunk),
+                _ => {
+                    prelude.others.push(chunk);
+                    chunks.is_sound(&chunk)?;
+                    continue;
+                }
             }
             chunks.each(&chunk, |_| ())?;
         }

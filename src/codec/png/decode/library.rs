@@ -1,6 +1,7 @@
 //! PNGs of unusual layout (interlaced, palette, fewer than 8 bits, tRNS), by the png crate.
 
 use crate::codec::error_policy::ErrorPolicy;
+use crate::codec::said;
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape};
 use anyhow::{Result, anyhow, bail, ensure};
@@ -57,7 +58,7 @@ fn plain(error: DecodingError) -> anyhow::Error {
     match error {
         DecodingError::IoError(error) => anyhow!(error.to_string()),
         DecodingError::LimitsExceeded => anyhow!("the image does not fit in memory"),
-        other => anyhow!("corrupt: {}", other.to_string().trim_end_matches('.')),
+        other => said::cause(other, 0),
     }
 }
 

@@ -1,0 +1,131 @@
+//! What libraries say of a file, in the words of this program: the one place where their messages end.
+
+use anyhow::{Error, anyhow};
+use std::fmt::Display;
+
+/// Parts of messages, and what they mean. The first that occurs decides.
+const KNOWN: [(&str, &str); 31] = [
+    (
+        "Extra bytes between headers",
+        "it has bytes between its segments that belong to none (--keep-going passes over them)",
+    ),
+    (
+        "omponents cannot be zero",
+        "its header tells of no channels",
+    ),
+    ("Huffman", "its Huffman codes are damaged"),
+    ("premature end", "its data end too early"),
+    ("not enough data", "it ends too early"),
+    (
+        "subsampling",
+        "channels of fewer pixels than the image are not supported",
+    ),
+    ("compression method", "its compression is not supported"),
+    (
+        "versions other than",
+        "its version of the format is not supported",
+    ),
+    ("deep data", "deep pixels are not supported"),
+    (
+        "soft limit",
+        "a side of more than 65535 pixels is not supported in it",
+    ),
+    (
+        "Unknown bitmap header type",
+        "a header of this length is not supported",
+    ),
+    (
+        "PNG compression",
+        "a PNG inside it is not supported: extract it",
+    ),
+    (
+        "JPEG compression",
+        "a JPEG inside it is not supported: extract it",
+    ),
+    (
+        "Palette size",
+        "its palette has more colours than its pixels can have",
+    ),
+    ("Negative width", "its width is negative"),
+    ("More than one plane", "it has more than one plane"),
+    (
+        "for top-down image",
+        "compressed rows from top to bottom are not supported",
+    ),
+    ("bit count", "its number of bits a pixel is not supported"),
+    ("Corrupt RLE", "its runs of pixels are damaged"),
+    ("color table", "it has no palette"),
+    ("out-of-bounds", "its first image lies beyond its screen"),
+    (
+        "color map index",
+        "a pixel has a colour that its palette does not have",
+    ),
+    ("color type", "its type of pixels is not supported"),
+    ("alpha bits", "it has more bits of alpha than of all"),
+    (
+        "emory",
+        "it takes more memory than an image of its size needs",
+    ),
+    (
+        "imit",
+        "it takes more memory than an image of its size needs",
+    ),
+    ("LZW", "its LZW codes are damaged"),
+    ("lzw", "its LZW codes are damaged"),
+    ("ignature", "its signature is damaged"),
+    ("imensions", "its sides do not fit one another"),
+    ("hecksum", "a checksum is wrong"),
+];
+
+/// An error of a library about a file of `len` bytes.
+pub fn cause(error: impl Display, len: u64) -> Error {
+    let text = error.to_string();
+    if text.contains("failed to fill whole buffer") || text.contains("unexpected end of file") {
+        return anyhow!("truncated at byte {len}");
+    }
+    let known = KNOWN.iter().find(|(part, _)| text.contains(part));
+    let words = known.map_or(
+        "its data are damaged, or of a kind that is not supported",
+        |known| known.1,
+    );
+    anyhow!("{words}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages that were printed as they are.
+    #[test]
+    fn messages_of_libraries_reached_the_user() {
+        for (message, words) in [
+            (
+                "[strict-mode]: Extra bytes between headers",
+                "it has bytes between its segments",
+            ),
+            (
+                "i/o error: failed to fill whole buffer",
+                "truncated at byte 7",
+            ),
+            (
+                "Error decoding SOF Marker, Number of components cannot be zero.",
+                "its header tells of no channels",
+            ),
+            (
+                "Image too large (one of (70000, 48) > soft limit of 65535)",
+                "a side of more than 65535",
+            ),
+            (
+                "deep data not supported yet",
+                "deep pixels are not supported",
+            ),
+            (
+                "something that nobody knows",
+                "its data are damaged, or of a kind",
+            ),
+        ] {
+            let told = cause(message, 7).to_string();
+            assert!(told.starts_with(words), "{message}: {told}");
+        }
+    }
+}

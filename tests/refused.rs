@@ -1,0 +1,218 @@
+//! Files that were refused although other programs read them: of other projects (`tests/files/`), and written here. The
+//! values are those that others read.
+
+use crate::formats::volumes::metaimage;
+use crate::formats::{read, read_pages};
+use crate::support::tiff::Build;
+use crate::support::{Kind, folder, image, png, repository, run};
+use gpuimg::image::{Depth, Image, Samples};
+use std::fs;
+
+/// A file of `tests/files/`.
+fn file(name: &str) -> Vec<u8> {
+    fs::read(repository("tests/files").join(name)).expect("a file of tests/files")
+}
+
+/// The 8-bit samples of a file, and how many channels it has.
+fn bytes(file: &[u8]) -> (usize, Vec<u8>) {
+    let image: Image = read(file).expect("readable").0;
+    match image.samples() {
+        Samples::U8(samples) => (image.shape().channels, samples.to_vec()),
+        _ => panic!("8 bits were expected"),
+    }
+}
+
+fn sum(file: &[u8]) -> u64 {
+    bytes(file).1.into_iter().map(u64::from).sum()
+}
+
+#[test]
+fn tiles_listed_as_strips() {
+    let grey = image(40, 20, 1, Depth::Eight, Kind::Noise);
+    let build = Build {
+        tile: Some((16, 16)),
+        ..Build::default()
+    };
+    let mut tiff = build.file(&grey);
+    let [a, b, c, d] = tiff[4..8] else {
+        panic!("four bytes")
+    };
+    let directory = u32::from_le_bytes([a, b, c, d]) as usize;
+    for entry in 0..usize::from(tiff[directory]) {
+        let at = directory + 2 + 12 * entry;
+        let tag = match u16::from_le_bytes([tiff[at], tiff[at + 1]]) {
+            324 => 273u16,
+            325 => 279,
+            other => other,
+        };
+        tiff[at..at + 2].copy_from_slice(&tag.to_le_bytes());
+    }
+    assert_eq!(read(&tiff).expect("readable").0, grey);
+}
+
+/// A transparent grey of 255, of pixels of one bit.
+#[test]
+fn a_transparent_value_that_no_pixel_has() {
+    let png = file("1_trns.png");
+    assert_eq!((bytes(&png).0, sum(&png)), (1, 508_470));
+}
+
+#[test]
+fn an_extension_of_gif_that_nobody_knows() {
+    let screen = [1, 0, 1, 0, 0x80, 0, 0];
+    let palette = [9, 8, 7, 255, 255, 255];
+    let unknown = [0x21, 0x42, 2, 5, 6, 0];
+    let image = [0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x4C, 1, 0, 0x3B];
+    let gif = [b"GIF89a", &screen[..], &palette, &unknown, &image].concat();
+    assert_eq!(bytes(&gif), (3, vec![255; 3]));
+}
+
+/// Before and behind the image data; a critical chunk stays refused.
+#[test]
+fn a_wrong_crc_of_a_text() {
+    let mut whole = b"\x89PNG\r\n\x1a\n".to_vec();
+    let header = [0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0];
+    let data = png::zlib(&[0, 7], 6);
+    let chunks: [(&[u8; 4], &[u8]); 5] = [
+        (b"IHDR", &header),
+        (b"tEXt", b"Title\0before"),
+        (b"IDAT", &data),
+        (b"tEXt", b"Title\0behind"),
+        (b"IEND", b""),
+    ];
+    let behind = 33 + 24 + 12 + data.len();
+    for (kind, data) in chunks {
+        png::chunk(&mut whole, kind, data);
+    }
+    for name in ["before", "behind"] {
+        let at = whole
+            .windows(6)
+            .position(|six| six == name.as_bytes())
+            .expect("a text");
+        whole[at + 6] ^= 1;
+    }
+    let root = folder(&[("in.png", &whole)]);
+    let told = run(root.path(), &["flip", "vertical", "in.png", "out.png"], &[]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    for place in [33, behind] {
+        let warning = format!("in.png: chunk tEXt at byte {place} has a bad CRC and is left out");
+        assert!(told.stderr.contains(&warning), "{}", told.stderr);
+    }
+    assert!(
+        !fs::read(root.path().join("out.png"))
+            .unwrap()
+            .windows(4)
+            .any(|four| four == b"tEXt")
+    );
+    let at = whole
+        .windows(4)
+        .position(|four| four == b"IDAT")
+        .expect("data");
+    whole[at + 5] ^= 1;
+    crate::formats::refused(&whole, "bad CRC in chunk IDAT");
+}
+
+/// A BMP of 3 × 2 pixels of grey, with a header of so many bytes.
+fn bmp(header: &[u8]) -> Vec<u8> {
+    let palette: Vec<u8> = (0..=255).flat_map(|grey| [grey, grey, grey, 0]).collect();
+    let pixels = [3, 4, 5, 0, 0, 1, 2, 0];
+    let begins = 14 + header.len() + palette.len();
+    let begins = (begins as u32).to_le_bytes();
+    [b"BM", &[0; 8][..], &begins, header, &palette, &pixels].concat()
+}
+
+fn bmp_header(size: usize) -> Vec<u8> {
+    let mut header = vec![0; size];
+    let fields = [size as u32, 3, 2, 1 | 8 << 16];
+    for (field, value) in header.chunks_exact_mut(4).zip(fields) {
+        field.copy_from_slice(&value.to_le_bytes());
+    }
+    header
+}
+
+#[test]
+fn headers_of_os2_and_none_at_all() {
+    for size in [40, 64] {
+        let whole = bmp(&bmp_header(size));
+        assert_eq!(bytes(&whole), (1, vec![0, 1, 2, 3, 4, 5]), "{size}");
+        // As a bitmap lies in a resource or in the clipboard.
+        assert_eq!(
+            bytes(&whole[14..]),
+            (1, vec![0, 1, 2, 3, 4, 5]),
+            "{size}, without the first header"
+        );
+    }
+    let short = bytes(&bmp(&bmp_header(16))).1;
+    assert_eq!(
+        short,
+        [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5]
+    );
+    // Run lengths of 24 bits, which only OS/2 had.
+    let mut header = bmp_header(64);
+    header[16] = 4;
+    crate::formats::refused(&bmp(&header), "not supported");
+}
+
+/// Runs of 4 bits whose last one goes on after an odd row, as writers of whole bytes make them.
+#[test]
+fn runs_that_go_on_after_a_row() {
+    let mut header = bmp_header(40);
+    header[14] = 4;
+    header[16] = 2;
+    let palette: Vec<u8> = (0..16).flat_map(|grey| [grey, grey, grey, 0]).collect();
+    let pixels = [4, 0x34, 0, 0, 0, 4, 0x56, 0x70, 0, 0, 0, 1];
+    let begins = (14 + 40 + palette.len() as u32).to_le_bytes();
+    let whole = [b"BM", &[0; 8][..], &begins, &header, &palette, &pixels].concat();
+    assert_eq!(bytes(&whole), (1, vec![5, 6, 7, 3, 4, 3]));
+}
+
+/// Numbers of attribute bits that do not fit the pixels.
+#[test]
+fn attributes_of_tga_that_do_not_fit() {
+    let tga = |kind: u8, bits: u8, about: u8, pixel: usize| {
+        let head = [
+            0, 0, kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 2, 0, bits, about,
+        ];
+        let pixels: Vec<u8> = (0..6 * pixel as u8).collect();
+        [&head[..], &pixels].concat()
+    };
+    let colour = [2, 1, 0, 3, 6, 5, 4, 7];
+    for (about, what) in [(0x24, 4), (0x21, 1)] {
+        let (channels, found) = bytes(&tga(2, 32, about, 4));
+        assert_eq!(
+            (channels, &found[..8]),
+            (4, &colour[..]),
+            "{what} of 32 bits"
+        );
+    }
+    assert_eq!(bytes(&tga(2, 24, 0x28, 3)).1[..6], [2, 1, 0, 5, 4, 3]);
+    assert_eq!(bytes(&tga(3, 16, 0x20, 2)), (2, (0..12).collect()));
+    assert_eq!(bytes(&tga(3, 8, 0x28, 1)), (1, (0..6).collect()));
+}
+
+#[test]
+fn compressed_samples_of_metaimage() {
+    let fields = "CompressedData = True\nElementType = MET_UCHAR\n";
+    let zlib = |bytes: &[u8]| png::zlib(bytes, 6);
+    let packed = zlib(&[9, 8, 7, 6, 5, 4]);
+    assert_eq!(bytes(&metaimage(fields, &packed)).1, [9, 8, 7, 6, 5, 4]);
+    let pages = String::from_utf8(metaimage(fields, b"")).unwrap();
+    let pages = pages
+        .replace("NDims = 2", "NDims = 3")
+        .replace("3 2", "3 2 2");
+    let whole = [pages.as_bytes(), &zlib(&(0..12).collect::<Vec<u8>>())].concat();
+    let (found, ..) = read_pages(&whole).unwrap();
+    let second: &Samples = found[1].samples();
+    assert_eq!(second, &Samples::from((6..12).collect::<Vec<u8>>()));
+    for (samples, words) in [
+        (
+            &packed[..6],
+            "its deflate data are damaged: they end too early",
+        ),
+        (&zlib(&[1, 2, 3]), "make less than the 6 bytes"),
+        (&zlib(&[1; 7]), "make more than the 6 bytes"),
+        (&[], "too few for 6 of samples"),
+    ] {
+        crate::formats::refused(&metaimage(fields, samples), words);
+    }
+}
