@@ -3,6 +3,7 @@
 //! system calls, so that `--stats` can separate reading from decoding.
 
 mod durable;
+pub mod fault;
 mod frames;
 mod identity;
 mod leftovers;

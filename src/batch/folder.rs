@@ -3,11 +3,12 @@
 
 use super::item::{Item, Items, PassedOver, Unread, Why, summary};
 use crate::codec::{foreign, format};
+use crate::files::fault::{self, Kind};
 use crate::files::{Source, reason};
 use anyhow::Result;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::collections::BTreeSet;
-use std::fs::{self, File, FileType};
+use std::fs::FileType;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
@@ -139,7 +140,7 @@ pub fn all_below(folder: &Path) -> BTreeSet<PathBuf> {
 
 /// The real path of the folder of results, unless it is `root` itself: in place, nothing is left out.
 fn apart(results: Option<&Path>, root: &Path) -> Option<PathBuf> {
-    let real = |path: &Path| path.canonicalize().ok();
+    let real = |path: &Path| fault::canonicalize(path).ok();
     let results = results.and_then(real);
     results.filter(|results| real(root).as_ref() != Some(results))
 }
@@ -154,6 +155,10 @@ pub fn visit(
     results: Option<&Path>,
     mut see: impl FnMut(&Path, &Path, Sorted),
 ) {
+    if let Err(error) = fault::point(Kind::Readdir, start) {
+        let below = start.strip_prefix(root).unwrap_or(start);
+        return see(start, below, Sorted::Unread(reason(&error)));
+    }
     let mut entries = WalkDir::new(start).sort_by_file_name().into_iter();
     while let Some(entry) = entries.next() {
         let entry = match entry {
@@ -170,7 +175,12 @@ pub fn visit(
         };
         let path = entry.path();
         let below = path.strip_prefix(root).unwrap_or(path);
-        let sorted = sort(&entry, below, filter, results);
+        let mut sorted = sort(&entry, below, filter, results);
+        if matches!(sorted, Sorted::Entered)
+            && let Err(error) = fault::point(Kind::Readdir, path)
+        {
+            sorted = Sorted::Unread(reason(&error));
+        }
         if entry.file_type().is_dir() && !matches!(sorted, Sorted::Entered) {
             entries.skip_current_dir();
         }
@@ -213,7 +223,7 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
         return Sorted::PassedOver(Why::LeftOut);
     }
     if entry.file_type().is_dir() {
-        let own = results.is_some() && path.canonicalize().ok().as_deref() == results;
+        let own = results.is_some() && fault::canonicalize(path).ok().as_deref() == results;
         return if own { Sorted::Own } else { Sorted::Entered };
     }
     let Some(by_name) = filter.includes(below) else {
@@ -222,7 +232,7 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
     // Links to files are followed, links to folders are not, since they could form a cycle.
     let about = match entry.path_is_symlink() {
         false => Ok(entry.file_type()),
-        true => fs::metadata(path).map(|about| about.file_type()),
+        true => fault::metadata(path).map(|about| about.file_type()),
     };
     let kind = match about {
         Ok(kind) => kind,
@@ -268,7 +278,7 @@ fn no_file(kind: FileType) -> Option<Why> {
 fn no_image(path: &Path) -> io::Result<Option<Why>> {
     let mut head = Vec::new();
     let most = foreign::HEAD.max(format::HEAD) as u64;
-    File::open(path)?.take(most).read_to_end(&mut head)?;
+    fault::open(path)?.take(most).read_to_end(&mut head)?;
     let foreign = foreign::of_head(&head);
     Ok(match format::of_content(&Source::memory(head)) {
         Ok(_) => None,

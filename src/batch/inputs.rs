@@ -3,10 +3,10 @@
 use super::folder::{self, Filter};
 use super::item::{Item, Items, Unread};
 use super::shard::Shard;
+use crate::files::fault::{self, Reads};
 use crate::files::reason;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
@@ -45,7 +45,7 @@ pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>)
     );
     let mut found = Items::default();
     for path in paths {
-        if path.is_dir() {
+        if fault::metadata(path).is_ok_and(|about| about.is_dir()) {
             folder::walk(path, &filter, results, &mut found);
         } else {
             let key = match path.file_name() {
@@ -77,9 +77,9 @@ pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>)
 fn listed(list: &Path) -> io::Result<Vec<Item>> {
     let mut bytes = Vec::new();
     if list == Path::new("-") {
-        io::stdin().lock().read_to_end(&mut bytes)?;
+        Reads::new(io::stdin().lock(), list).read_to_end(&mut bytes)?;
     } else {
-        File::open(list)?.read_to_end(&mut bytes)?;
+        fault::open(list)?.read_to_end(&mut bytes)?;
     }
     let separator = if bytes.contains(&0) { 0 } else { b'\n' };
     let names = bytes.split(|&byte| byte == separator);

@@ -1,6 +1,6 @@
 //! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
 
-use crate::files::Source;
+use crate::files::{Source, fault};
 use anyhow::{Result, anyhow, ensure};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -172,7 +172,7 @@ impl Item {
     /// Whether it can be read only once: standard input, a pipe or a device.
     pub fn is_stream(&self) -> bool {
         let stream = |about: fs::Metadata| !about.is_file() && !about.is_dir();
-        self.input == Path::new("-") || fs::metadata(&self.input).is_ok_and(stream)
+        self.input == Path::new("-") || fault::metadata(&self.input).is_ok_and(stream)
     }
 }
 

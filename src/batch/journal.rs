@@ -23,6 +23,7 @@ use super::key::Job;
 use super::naming::JOURNAL;
 use super::shard::Shard;
 use crate::codec::data_file;
+use crate::files::fault::{self, Kind};
 use crate::files::{Identity, same_file, sync_folder};
 use crate::reason::plain;
 use crate::sync::{Mutex, PoisonError};
@@ -293,11 +294,16 @@ impl Journal {
         let start = if pen.torn { "\n" } else { "" };
         let line = format!("{start}{line}\n");
         pen.torn = true;
-        let written = pen.file.write_all(line.as_bytes());
-        let written = written.and_then(|()| match self.sync {
-            true => pen.file.sync_data(),
-            false => Ok(()),
-        });
+        let mut write = || -> std::io::Result<()> {
+            fault::point(Kind::Write, &self.path)?;
+            pen.file.write_all(line.as_bytes())?;
+            if self.sync {
+                fault::point(Kind::Sync, &self.path)?;
+                pen.file.sync_data()?;
+            }
+            Ok(())
+        };
+        let written = write();
         pen.torn = written.is_err();
         pen.added += 1;
         written
@@ -317,11 +323,13 @@ fn is_below(name: &Path) -> bool {
 fn open(path: &Path, flags: OFlags) -> Result<File> {
     let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let advice = "a journal is a regular file: remove it, or write to another folder";
+    fault::point(Kind::Open, path)?;
     let file = match rustix::fs::open(path, flags | safe, Mode::from_raw_mode(0o666)) {
         Err(Errno::LOOP) => bail!("it is a symbolic link ({advice})"),
         Err(Errno::ISDIR | Errno::NXIO) => bail!("it is no regular file ({advice})"),
         other => File::from(other.map_err(std::io::Error::from)?),
     };
+    fault::point(Kind::Stat, path)?;
     ensure!(
         file.metadata()?.is_file(),
         "it is no regular file ({advice})"

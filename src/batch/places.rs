@@ -5,6 +5,7 @@
 
 use super::item::Item;
 use super::naming::Naming;
+use crate::files::fault::{self, Kind};
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -63,8 +64,8 @@ impl Folder {
         let mut missing = Vec::new();
         let mut there = path;
         let (id, real) = loop {
-            let found = fs::metadata(there)
-                .and_then(|about| Ok(((about.dev(), about.ino()), there.canonicalize()?)));
+            let found = fault::metadata(there)
+                .and_then(|about| Ok(((about.dev(), about.ino()), fault::canonicalize(there)?)));
             match (found, there.components().next_back()) {
                 (Ok(found), _) => break found,
                 (Err(error), Some(Component::Normal(name)))
@@ -102,10 +103,8 @@ fn folder_of(path: &Path) -> &Path {
 
 /// The target of a link; the path itself if it is no link.
 fn followed(path: &Path) -> PathBuf {
-    match fs::read_link(path) {
-        Ok(target) => path
-            .canonicalize()
-            .unwrap_or_else(|_| folder_of(path).join(target)),
+    match fault::point(Kind::Stat, path).and_then(|()| fs::read_link(path)) {
+        Ok(target) => fault::canonicalize(path).unwrap_or_else(|_| folder_of(path).join(target)),
         Err(_) => path.into(),
     }
 }
@@ -212,7 +211,7 @@ fn ignores_case(folder: &Path) -> bool {
     probe.is_ok_and(|probe| {
         let name = probe.path().file_name().unwrap_or_default();
         let upper = name.to_string_lossy().to_uppercase();
-        fs::symlink_metadata(there.join(upper)).is_ok()
+        fault::symlink_metadata(&there.join(upper)).is_ok()
     })
 }
 
@@ -223,11 +222,11 @@ fn ignores_case(folder: &Path) -> bool {
 /// Names the file.
 pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Result<()> {
     let id = |path: &Path| {
-        fs::metadata(path)
+        fault::metadata(path)
             .ok()
             .map(|about| (about.dev(), about.ino()))
     };
-    if path == Path::new("-") || fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+    if path == Path::new("-") || fault::metadata(path).is_ok_and(|about| !about.is_file()) {
         return Ok(());
     }
     let own = id(path);

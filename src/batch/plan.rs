@@ -9,7 +9,7 @@ use super::report::is_report;
 use super::{Batch, Item, format_of};
 use crate::codec::{Reader, format};
 use crate::console;
-use crate::files::reason;
+use crate::files::{fault, reason};
 use crate::image::Shape;
 use crate::ops::chain;
 use crate::outcome::Outcome;
@@ -19,7 +19,6 @@ use rayon::prelude::*;
 use rustix::fs::{Access, access};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs;
 use std::path::Path;
 
 /// Bytes of samples a second that one core processes from PNG to PNG; other formats are faster.
@@ -225,7 +224,7 @@ pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Re
     if path == Path::new("-") {
         return Ok(false);
     }
-    let there = match fs::metadata(path) {
+    let there = match fault::metadata(path) {
         Ok(about) if about.is_dir() => bail!("it is a directory"),
         // Pipes and devices are written to, not replaced.
         Ok(about) if !about.is_file() => return Ok(false),

@@ -3,13 +3,14 @@
 
 use super::item::Item;
 use crate::console;
+use crate::files::fault::{self, Kind};
 use crate::image::number::Number;
 use crate::pipeline::{Done, FoundPage};
 use crate::reason::plain;
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -61,13 +62,15 @@ impl Report {
             (false, false) => options.create_new(true).write(true),
         };
         let open = || -> Result<File> {
-            let mut file = options.open(path).map_err(|error| match error.kind() {
+            let opened = fault::point(Kind::Create, path).and_then(|()| options.open(path));
+            let mut file = opened.map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => {
                     anyhow!("it exists and is no report: give another name")
                 }
                 _ => plain(error),
             })?;
             if append && is_cut(path) {
+                fault::point(Kind::Write, path).map_err(plain)?;
                 file.write_all(b"\n").map_err(plain)?;
             }
             Ok(file)
@@ -80,7 +83,8 @@ impl Report {
     pub fn add(&mut self, item: &Item, outcome: &FileOutcome, time: FileTime) -> Result<()> {
         let line = serde_json::to_string(&Line::new(item, outcome, time))? + "\n";
         let written = match self {
-            Report::File(file) => file.write_all(line.as_bytes()),
+            Report::File(file) => fault::point(Kind::Write, Path::new("--report"))
+                .and_then(|()| file.write_all(line.as_bytes())),
             Report::Output => console::output_bytes(console::printable_lines(&line).as_bytes()),
         };
         written.map_err(plain).context("cannot write the report")
@@ -91,8 +95,8 @@ impl Report {
 pub fn is_report(path: &Path) -> bool {
     let first = || -> io::Result<Vec<u8>> {
         let mut head = Vec::new();
-        if fs::metadata(path)?.is_file() {
-            let most = File::open(path)?.take(1 << 20);
+        if fault::metadata(path)?.is_file() {
+            let most = fault::open(path)?.take(1 << 20);
             BufReader::new(most).read_until(b'\n', &mut head)?;
         }
         Ok(head)
@@ -110,14 +114,17 @@ pub fn is_report(path: &Path) -> bool {
 /// Whether the last line of a file has no end, as a killed run may leave it.
 fn is_cut(path: &Path) -> bool {
     let last = || -> io::Result<u8> {
+        fault::point(Kind::Open, path)?;
         let mut file = File::open(path)?;
         file.seek(SeekFrom::End(-1))?;
         let mut last = [0];
+        fault::point(Kind::Read, path)?;
         file.read_exact(&mut last)?;
         Ok(last[0])
     };
     // A pipe has no end to look at, and an empty file no line.
-    fs::metadata(path).is_ok_and(|about| about.is_file()) && last().is_ok_and(|last| last != b'\n')
+    fault::metadata(path).is_ok_and(|about| about.is_file())
+        && last().is_ok_and(|last| last != b'\n')
 }
 
 /// The JSON object of a file.

@@ -12,14 +12,13 @@ use super::{Batch, format_of};
 use crate::codec::Reader;
 use crate::console;
 use crate::device::visible;
-use crate::files::{self, Identity, reason};
+use crate::files::{self, Identity, fault, reason};
 use crate::interrupt;
 use crate::ops::{Operation, chain};
 use crate::outcome::Outcome;
 use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
 use crate::timing::{Report as Times, Watched};
 use anyhow::{Context, Result, anyhow};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -113,7 +112,7 @@ impl Batch<'_> {
         let (jobs, memory) = (options.threads(), options.memory());
         let gpu_times = common.stats.is_some() || options.report.is_some();
         // A watch finds its items later: one GPU keeps up with more files than come to a folder.
-        let len = |item: &Item| fs::metadata(&item.input).map_or(0, |file| file.len());
+        let len = |item: &Item| fault::metadata(&item.input).map_or(0, |file| file.len());
         let bytes = match visible::several() {
             true => self.items.items.iter().map(len).sum(),
             false => 0,
@@ -176,7 +175,7 @@ impl Batch<'_> {
         };
         // No folder is made for a missing input.
         if item.input != Path::new("-") && sight.input.is_none() {
-            fs::metadata(&item.input)
+            fault::metadata(&item.input)
                 .map_err(|error| anyhow!(reason(&error)))
                 .with_context(|| format!("cannot read {}", item.input.display()))?;
         }

@@ -7,6 +7,7 @@ use crate::batch::options::{Counted, Merged};
 use crate::batch::project::Partial;
 use crate::codec::format;
 use crate::console;
+use crate::files::fault::{self, Kind};
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::Destination;
 use anyhow::{Context, Result};
@@ -80,7 +81,7 @@ fn projections(
 /// The files that `inputs` name; for a folder, its files of shards in the order of their names, except
 /// the `output` of an earlier merge.
 fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
-    let earlier = fs::canonicalize(output).ok();
+    let earlier = fault::canonicalize(output).ok();
     let mut parts = Vec::new();
     for input in inputs {
         if !input.is_dir() {
@@ -88,6 +89,7 @@ fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
             continue;
         }
         let list = || -> Result<Vec<PathBuf>> {
+            fault::point(Kind::Readdir, input)?;
             let entries = fs::read_dir(input)?.map(|entry| Ok(entry?.path()));
             entries.collect()
         };
@@ -96,7 +98,7 @@ fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
             let is_part = path
                 .extension()
                 .is_some_and(|extension| extension == "hist" || extension == PARTIAL);
-            is_part && (earlier.is_none() || fs::canonicalize(path).ok() != earlier)
+            is_part && (earlier.is_none() || fault::canonicalize(path).ok() != earlier)
         });
         files.sort();
         parts.extend(files);

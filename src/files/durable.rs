@@ -3,6 +3,7 @@
 //! A file survives once its data, its entry in its folder, and that folder's own entry are on the
 //! disk: each needs a call of its own, which `--sync` requests.
 
+use super::fault::{self, Kind};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -10,7 +11,10 @@ use std::sync::{Mutex, PoisonError};
 
 /// Waits until the entries of `folder` are on the disk.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    match File::open(folder)?.sync_all() {
+    fault::point(Kind::Open, folder)?;
+    let opened = File::open(folder)?;
+    fault::point(Kind::Sync, folder)?;
+    match opened.sync_all() {
         // Some file systems do not support this call for folders.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         other => other,
@@ -29,6 +33,9 @@ pub fn parent(path: &Path) -> &Path {
 /// returns, whichever thread created them.
 pub fn make_folder(folder: &Path, sync: bool) -> io::Result<()> {
     if !sync {
+        if !fault::metadata(folder).is_ok_and(|about| about.is_dir()) {
+            fault::point(Kind::Mkdir, folder)?;
+        }
         return fs::create_dir_all(folder);
     }
     // One thread at a time: otherwise another thread could rely on a folder that is not on the disk
@@ -39,10 +46,11 @@ pub fn make_folder(folder: &Path, sync: bool) -> io::Result<()> {
 }
 
 fn make_and_sync(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
+    if fault::metadata(folder).is_ok_and(|about| about.is_dir()) {
         return Ok(());
     }
     make_and_sync(parent(folder))?;
+    fault::point(Kind::Mkdir, folder)?;
     match fs::create_dir(folder) {
         // Another process created it first.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}

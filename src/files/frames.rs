@@ -3,11 +3,13 @@
 //! frame at a time is in memory. Anything else is one frame to the end of the stream.
 
 use super::Source;
+use super::fault::Reads;
 use super::traffic::Traffic;
 use crate::limits;
 use crate::reason::plain;
 use anyhow::{Context, Result, ensure};
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// The most bytes of a header, comments included.
@@ -192,9 +194,10 @@ fn samples([width, height, channels, maxval]: [u64; 4]) -> Option<u64> {
 ///
 /// # Errors
 /// A terminal or another device.
-pub fn of_stdin(fixed: Option<u64>) -> Result<Frames<io::StdinLock<'static>>> {
+pub fn of_stdin(fixed: Option<u64>) -> Result<Frames<impl BufRead>> {
     super::source::check_stdin().context("cannot read standard input")?;
-    Ok(Frames::new(io::stdin().lock(), fixed))
+    let stream = Reads::new(io::stdin().lock(), Path::new("-"));
+    Ok(Frames::new(BufReader::new(stream), fixed))
 }
 
 #[cfg(test)]

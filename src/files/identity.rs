@@ -1,8 +1,9 @@
 //! Identifies the state of a file.
 
 use super::durable::parent;
+use super::fault;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -22,7 +23,7 @@ pub struct Identity {
 impl Identity {
     /// The identity of the file at `path`, through links, if there is one.
     pub fn of(path: &Path) -> Option<Identity> {
-        fs::metadata(path).ok().as_ref().map(Identity::from)
+        fault::metadata(path).ok().as_ref().map(Identity::from)
     }
 
     /// That of two files which are one input: it differs if one of them does.
@@ -61,14 +62,14 @@ impl From<&Metadata> for Identity {
 /// Whether two paths lead to the same file, through any links. Another run may replace the file
 /// between two look-ups, so inodes are not sufficient: the resolved paths decide.
 pub fn same_file(a: &Path, b: &Path) -> bool {
-    let number = |path| fs::metadata(path).map(|about| (about.dev(), about.ino()));
+    let number = |path| fault::metadata(path).map(|about| (about.dev(), about.ino()));
     let same = |a, b| matches!((number(a), number(b)), (Ok(a), Ok(b)) if a == b);
     if a == b || same(a, b) {
         return true;
     }
-    let is_link = |path| fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
+    let is_link = |path| fault::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
     if is_link(a) || is_link(b) {
-        let place = |path| fs::canonicalize(path);
+        let place = |path| fault::canonicalize(path);
         return matches!((place(a), place(b)), (Ok(a), Ok(b)) if a == b);
     }
     a.file_name() == b.file_name() && same(parent(a), parent(b))

@@ -5,6 +5,7 @@
 //! a lock on each of its own temporary files. Some network file systems keep locks within one
 //! machine, so another machine's file must also be unchanged for an hour.
 
+use super::fault::{self, Kind};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -44,7 +45,7 @@ pub fn remove_leftovers(folders: BTreeSet<PathBuf>) {
     let mut linked = BTreeSet::new();
     for folder in &folders {
         sweep(folder, |link| {
-            let file = link.canonicalize().ok();
+            let file = fault::canonicalize(link).ok();
             linked.extend(file.and_then(|file| Some(file.parent()?.to_path_buf())));
         });
     }
@@ -54,7 +55,8 @@ pub fn remove_leftovers(folders: BTreeSet<PathBuf>) {
 }
 
 fn sweep(folder: &Path, mut link: impl FnMut(&Path)) {
-    let Ok(entries) = fs::read_dir(folder) else {
+    let entries = fault::point(Kind::Readdir, folder).and_then(|()| fs::read_dir(folder));
+    let Ok(entries) = entries else {
         return;
     };
     for entry in entries.flatten() {
@@ -70,15 +72,18 @@ fn sweep(folder: &Path, mut link: impl FnMut(&Path)) {
 /// just have renamed or removed it.
 fn remove(path: &Path, own: bool) -> Option<()> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    fault::point(Kind::Open, path).ok()?;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    fault::point(Kind::Stat, path).ok()?;
     let about = file.metadata().ok().filter(fs::Metadata::is_file)?;
     if !own && about.modified().ok()?.elapsed().ok()? < REST {
         return None;
     }
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     // The name may belong to another file by now.
-    let named = fs::symlink_metadata(path).ok()?;
+    let named = fault::symlink_metadata(path).ok()?;
     if (named.dev(), named.ino()) == (about.dev(), about.ino()) {
+        fault::point(Kind::Unlink, path).ok()?;
         fs::remove_file(path).ok()?;
     }
     Some(())

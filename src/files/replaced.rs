@@ -1,6 +1,7 @@
 //! Copies properties of a replaced file to its successor: its mode and, if the system permits, its
 //! owner and access control list (acl(5)). Never the set-user-ID and set-group-ID bits.
 
+use super::fault::{self, Kind};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use std::fs::{File, Metadata, Permissions};
@@ -16,6 +17,7 @@ const MOST: usize = 64 << 10;
 
 /// Makes `file` as accessible as the file at `path`, whose metadata are `about`, and not more.
 pub fn inherit(file: &File, path: &Path, about: &Metadata) -> io::Result<()> {
+    fault::point(Kind::Stat, path)?;
     let new = file.metadata()?;
     let mut mode = about.mode() & 0o777;
     if (new.uid(), new.gid()) != (about.uid(), about.gid()) {

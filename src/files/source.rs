@@ -1,5 +1,6 @@
 //! Inputs: a file that is read at any offset, or all of a pipe.
 
+use super::fault::{self, Kind, Reads};
 use super::traffic::Traffic;
 use crate::limits;
 use crate::reason::plain;
@@ -34,7 +35,7 @@ impl Source {
     pub fn open(path: &Path) -> Result<Source> {
         if path == Path::new("-") {
             check_stdin()?;
-            return Source::drain(io::stdin().lock());
+            return Source::drain(Reads::new(io::stdin().lock(), path));
         }
         Source::found(path, true)
     }
@@ -56,13 +57,15 @@ impl Source {
             ensure!(kind.is_file() || pipe, "it is no file any more");
             Ok(kind.is_file())
         };
-        if !check(&fs::metadata(path).map_err(plain)?)? {
-            return Source::drain(File::open(path).map_err(plain)?);
+        if !check(&fault::metadata(path).map_err(plain)?)? {
+            return Source::drain(fault::open(path).map_err(plain)?);
         }
         // Without waiting: by now the name may be that of a pipe, whose opening waits for a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        fault::point(Kind::Open, path).map_err(plain)?;
         let file = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
         let file = File::from(file.map_err(plain)?);
+        fault::point(Kind::Stat, path).map_err(plain)?;
         let about = file.metadata().map_err(plain)?;
         ensure!(check(&about)?, "it is no file any more");
         Ok(Source {
@@ -154,7 +157,11 @@ impl Source {
             }
             Data::File(file) => self
                 .traffic
-                .count(buffer.len(), || file.read_exact_at(buffer, offset))
+                .count(buffer.len(), || {
+                    let path = self.path.as_deref().unwrap_or(Path::new(""));
+                    fault::point(Kind::Read, path)?;
+                    file.read_exact_at(buffer, offset)
+                })
                 .map_err(plain)
                 .with_context(|| format!("reading stopped at byte {offset}")),
         }
@@ -180,7 +187,8 @@ impl Source {
 /// # Errors
 /// Such a device.
 pub(super) fn check_stdin() -> Result<()> {
-    let about = rustix::fs::fstat(rustix::stdio::stdin()).map_err(io::Error::from);
+    let about = fault::point(Kind::Stat, Path::new("-"))
+        .and_then(|()| Ok(rustix::fs::fstat(rustix::stdio::stdin())?));
     let kind = FileType::from_raw_mode(about.map_err(plain)?.st_mode);
     ensure!(!kind.is_char_device(), "{DEVICE}");
     Ok(())

@@ -1,6 +1,7 @@
 //! Outputs: a file that gets its name only when everything is in it, or a stream.
 
 use super::durable::{parent, sync_folder};
+use super::fault::{self, Kind};
 use super::identity::Identity;
 use super::replaced;
 use super::traffic::Traffic;
@@ -55,13 +56,13 @@ impl Target {
             console::check_output().map_err(plain)?;
             stream(path)
         } else {
-            match fs::metadata(path) {
+            match fault::metadata(path) {
                 Ok(about) if about.is_dir() => bail!("it is a directory"),
                 Ok(about) if is_stream(&about) => stream(path),
                 Ok(_) if !overwrite => bail!("it exists already (--overwrite replaces it)"),
                 // Links are followed, so that the link remains and its target is replaced.
                 Ok(about) => {
-                    let path = fs::canonicalize(path)?;
+                    let path = fault::canonicalize(path)?;
                     let mode = about.permissions().mode() & 0o777;
                     let unfinished = unfinished_beside(&path, mode)?;
                     replaced::inherit(unfinished.file(), &path, &about).map_err(plain)?;
@@ -112,9 +113,12 @@ impl Target {
     pub fn reserve(&self, len: u64) -> Result<()> {
         match &self.sink {
             Sink::Stream { .. } => Ok(()),
-            Sink::File { unfinished, .. } => {
+            Sink::File {
+                unfinished, path, ..
+            } => {
                 use rustix::{fs::FallocateFlags, io::Errno};
                 let reserved = self.traffic.count(0, || {
+                    fault::point(Kind::Write, path)?;
                     match rustix::fs::fallocate(unfinished.file(), FallocateFlags::empty(), 0, len)
                     {
                         // A file system that cannot reserve space can still write.
@@ -130,9 +134,12 @@ impl Target {
     /// Writes `bytes` at `offset`; callers may write from many threads and in any order.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         match &self.sink {
-            Sink::File { unfinished, .. } => self
+            Sink::File {
+                unfinished, path, ..
+            } => self
                 .traffic
                 .count(bytes.len(), || {
+                    fault::point(Kind::Write, path)?;
                     unfinished.file().write_all_at(bytes, offset)
                 })
                 .map_err(plain),
@@ -153,7 +160,10 @@ impl Target {
     /// Writes parts one behind the other from `offset` on, as `write_at` does.
     pub fn write_all_at(&self, parts: Vec<&[u8]>, offset: u64) -> Result<()> {
         let mut at = offset;
-        let Sink::File { unfinished, .. } = &self.sink else {
+        let Sink::File {
+            unfinished, path, ..
+        } = &self.sink
+        else {
             for part in parts {
                 self.write_at(part, at)?;
                 at += part.len() as u64;
@@ -166,7 +176,10 @@ impl Target {
         while !rest.is_empty() {
             let together = &rest[..rest.len().min(MOST_PARTS)];
             let len = together.iter().map(|part| part.len()).sum();
-            let write = || Ok(rustix::io::pwritev(unfinished.file(), together, at)?);
+            let write = || {
+                fault::point(Kind::Write, path)?;
+                Ok(rustix::io::pwritev(unfinished.file(), together, at)?)
+            };
             let written = match self.traffic.count(len, write) {
                 Ok(0) => Err(io::ErrorKind::WriteZero.into()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
@@ -206,13 +219,16 @@ impl Target {
             } => {
                 traffic
                     .count(0, || {
+                        fault::point(Kind::Write, &path)?;
                         unfinished.file().set_len(len)?;
-                        match sync {
-                            true => unfinished.file().sync_all(),
-                            false => Ok(()),
+                        if sync {
+                            fault::point(Kind::Sync, &path)?;
+                            unfinished.file().sync_all()?;
                         }
+                        Ok(())
                     })
                     .map_err(plain)?;
+                fault::point(Kind::Stat, &path).map_err(plain)?;
                 let about = unfinished.file().metadata().map_err(plain)?;
                 announce(Identity::from(&about))?;
                 traffic
@@ -232,12 +248,13 @@ impl Target {
                 traffic
                     .count(bytes.len(), || {
                         if path == Path::new("-") {
+                            fault::point(Kind::Write, &path)?;
                             console::output_bytes(&bytes)
                         } else {
-                            fs::OpenOptions::new()
-                                .write(true)
-                                .open(&path)?
-                                .write_all(&bytes)
+                            fault::point(Kind::Open, &path)?;
+                            let mut stream = fs::OpenOptions::new().write(true).open(&path)?;
+                            fault::point(Kind::Write, &path)?;
+                            stream.write_all(&bytes)
                         }
                     })
                     .map_err(plain)?;

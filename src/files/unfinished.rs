@@ -4,6 +4,7 @@
 //!
 //! `GPUIMG_NO_TMPFILE=1` turns off that support, for tests.
 
+use super::fault::{self, Kind};
 use super::leftovers;
 use rustix::fs::{AtFlags, CWD, FlockOperation};
 use std::collections::BTreeSet;
@@ -46,12 +47,14 @@ impl Unfinished {
             return Ok(Unfinished::Nameless(file, folder.into()));
         }
         loop {
+            fault::point(Kind::Create, folder)?;
             let named = tempfile::Builder::new()
                 .prefix(&leftovers::prefix())
                 .permissions(permissions.clone())
                 .tempfile_in(folder)?;
             hold(named.as_file());
             // Between creation and lock another run may have removed it as a leftover.
+            fault::point(Kind::Stat, named.path())?;
             if named.as_file().metadata()?.nlink() > 0 {
                 note(named.path(), true);
                 return Ok(Unfinished::Named(named));
@@ -71,26 +74,37 @@ impl Unfinished {
     pub fn name(self, path: &Path, overwrite: bool) -> io::Result<()> {
         match self {
             Unfinished::Nameless(file, folder) => {
-                let link = |path: &Path| {
+                let link = |path: &Path| -> io::Result<()> {
+                    fault::point(Kind::Link, path)?;
                     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-                    rustix::fs::linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW)
+                    Ok(rustix::fs::linkat(
+                        CWD,
+                        own,
+                        CWD,
+                        path,
+                        AtFlags::SYMLINK_FOLLOW,
+                    )?)
                 };
                 match link(path) {
                     // A link cannot replace an existing file, but a rename can: so the file gets a
                     // temporary name first.
-                    Err(rustix::io::Errno::EXIST) if overwrite => {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists && overwrite => {
                         hold(&file);
                         let temporary = tempfile::Builder::new()
                             .prefix(&leftovers::prefix())
-                            .make_in(&folder, |path| Ok(link(path)?))?;
-                        temporary.into_temp_path().persist(path)?;
-                        Ok(())
+                            .make_in(&folder, |path| link(path))?;
+                        fault::point(Kind::Rename, path)?;
+                        Ok(temporary.into_temp_path().persist(path)?)
                     }
-                    other => Ok(other?),
+                    other => other,
                 }
             }
             Unfinished::Named(named) => {
                 let own = named.path().to_path_buf();
+                if let Err(error) = fault::point(Kind::Rename, path) {
+                    note(&own, false);
+                    return Err(error);
+                }
                 let named = match overwrite {
                     true => named.persist(path).map(drop),
                     false => named.persist_noclobber(path).map(drop),
@@ -109,6 +123,7 @@ fn nameless(folder: &Path, permissions: &Permissions) -> Option<File> {
     use std::os::unix::fs::PermissionsExt;
     let mode = Mode::from_raw_mode(permissions.mode());
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    fault::point(Kind::Create, folder).ok()?;
     let opened = rustix::fs::open(folder, flags, mode).ok()?;
     Some(opened.into())
 }

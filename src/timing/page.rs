@@ -3,6 +3,7 @@
 //! directions of the link.
 
 use super::{Limit, Report, START, Span, Timeline, in_millis, millis};
+use crate::files::fault::{self, Kind};
 use crate::html::escaped;
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
@@ -62,9 +63,9 @@ struct Lane<'a> {
 /// What to do instead.
 pub fn check(path: &Path) -> Result<()> {
     let mut head = Vec::new();
-    let there = fs::metadata(path).is_ok_and(|about| about.is_file());
+    let there = fault::metadata(path).is_ok_and(|about| about.is_file());
     if there {
-        let file = fs::File::open(path).map_err(crate::reason::plain)?;
+        let file = fault::open(path).map_err(crate::reason::plain)?;
         file.take(MARK.len() as u64).read_to_end(&mut head)?;
     }
     ensure!(
@@ -81,7 +82,8 @@ pub fn check(path: &Path) -> Result<()> {
 /// A file that cannot be written.
 pub fn write(report: &Report, path: &Path) -> Result<()> {
     check(path)?;
-    fs::write(path, page(report))
+    fault::point(Kind::Create, path)
+        .and_then(|()| fs::write(path, page(report)))
         .map_err(crate::reason::plain)
         .with_context(|| format!("cannot write {}", path.display()))
 }

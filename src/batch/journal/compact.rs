@@ -5,6 +5,7 @@
 use super::history::lines;
 use super::line::Line;
 use super::{Journal, Pen, open};
+use crate::files::fault::{self, Kind};
 use crate::files::{Identity, Target};
 use crate::sync::PoisonError;
 use anyhow::{Context, Result};
@@ -32,8 +33,9 @@ pub fn open_to_append(path: &Path) -> Result<File> {
             thread::sleep(PAUSE);
             continue;
         }
+        fault::point(Kind::Stat, path)?;
         let about = file.metadata()?;
-        let there = path.symlink_metadata();
+        let there = fault::symlink_metadata(path);
         if there.is_ok_and(|there| (there.dev(), there.ino()) == (about.dev(), about.ino())) {
             return Ok(file);
         }
@@ -81,7 +83,7 @@ fn shortened(pen: &mut Pen, path: &Path, folder: &Path, sync: bool) -> Result<Op
     let (mut number, mut start) = (0, 0);
     let mut others = Vec::new();
     let mut file = open(path, OFlags::RDONLY)?;
-    lines(&mut file, 0, |line| {
+    lines(&mut file, path, 0, |line| {
         match Line::parse(line) {
             Some((name, line)) => found.entry(name).or_default().push((number, line.made)),
             None => others.push(number),
@@ -116,7 +118,7 @@ fn shortened(pen: &mut Pen, path: &Path, folder: &Path, sync: bool) -> Result<Op
         start += text.len() as u64;
         text.clear();
     };
-    lines(&mut file, 0, |line| {
+    lines(&mut file, path, 0, |line| {
         if keep.next_if(|next| **next == number).is_some() {
             text.extend_from_slice(line.strip_suffix(b"\n").unwrap_or(line));
             text.push(b'\n');
@@ -134,6 +136,7 @@ fn shortened(pen: &mut Pen, path: &Path, folder: &Path, sync: bool) -> Result<Op
     pen.torn = match start.checked_sub(1) {
         Some(end) => {
             let mut last = [0];
+            fault::point(Kind::Read, path)?;
             file.read_exact_at(&mut last, end)?;
             last != [b'\n']
         }

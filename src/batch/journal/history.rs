@@ -5,6 +5,7 @@ use super::{Replace, Sight, Verdict, open};
 use crate::batch::key::Job;
 use crate::batch::naming::JOURNAL;
 use crate::files::Identity;
+use crate::files::fault::{self, Kind, Reads};
 use anyhow::{Context, Result};
 use rustix::fs::OFlags;
 use std::collections::HashMap;
@@ -95,7 +96,8 @@ impl History {
             across: job.across,
         };
         let unread = || format!("cannot read {}", folder.display());
-        for entry in fs::read_dir(folder).with_context(unread)? {
+        let entries = fault::point(Kind::Readdir, folder).and_then(|()| fs::read_dir(folder));
+        for entry in entries.with_context(unread)? {
             let name = entry.with_context(unread)?.file_name();
             if is_journal(&name) {
                 history.journals.push(Journal {
@@ -126,7 +128,7 @@ impl History {
         } = self;
         for (index, journal) in journals.iter_mut().enumerate() {
             let Journal { path, read, runs } = journal;
-            if fs::symlink_metadata(&*path)
+            if fault::symlink_metadata(path)
                 .is_ok_and(|about| about.is_file() && about.len() == *read)
             {
                 continue;
@@ -149,7 +151,7 @@ impl History {
             };
             let unread = || format!("cannot read {}", path.display());
             let mut file = open(path, OFlags::RDONLY).with_context(unread)?;
-            *read = lines(&mut file, *read, &mut take).with_context(unread)?;
+            *read = lines(&mut file, path, *read, &mut take).with_context(unread)?;
         }
         Ok(())
     }
@@ -216,11 +218,16 @@ fn is_journal(name: &OsStr) -> bool {
     rest.is_empty() || part.is_some_and(|(index, of)| number(index) && number(of))
 }
 
-/// Passes the lines of a file from offset `start` on to `take`, and returns the end of the last
+/// Passes the lines of the file at `path` from offset `start` on to `take`, and returns the end of the last
 /// complete line; the rest after it is passed as well, but may grow later.
-pub fn lines(file: &mut File, start: u64, take: impl FnMut(&[u8])) -> std::io::Result<u64> {
+pub fn lines(
+    file: &mut File,
+    path: &Path,
+    start: u64,
+    take: impl FnMut(&[u8]),
+) -> std::io::Result<u64> {
     file.seek(SeekFrom::Start(start))?;
-    lines_of(BufReader::new(file), start, take)
+    lines_of(BufReader::new(Reads::new(file, path)), start, take)
 }
 
 fn lines_of(
