@@ -194,6 +194,8 @@ pub struct Diagnostics {
     pub warnings: Vec<String>,
     /// Sentences about metadata that were not kept and matter to few: printed with `--verbose`.
     pub notes: Vec<String>,
+    /// Sentences about metadata that the file has and that cannot be read, which makes it a damaged file.
+    pub lost: Vec<String>,
 }
 
 impl Metadata {

@@ -243,7 +243,9 @@ fn attempt(
             .with_context(|| unwritten(&output.path))?;
         executor.timeline.encoded(since, last, &traffic);
     }
-    let Diagnostics { warnings, notes } = diagnostics.finish();
+    let Diagnostics {
+        warnings, notes, ..
+    } = diagnostics.finish();
     Ok(Done {
         shape,
         found,

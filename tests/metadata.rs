@@ -1,6 +1,6 @@
 //! What files say beside their samples: kept, made true, carried to the other format, or told.
 
-use crate::contract::{chunk_of, made, outcome};
+use crate::contract::{chunk_of, made, outcome, refused};
 use crate::support::png::Plain;
 use crate::support::tiff::Build;
 use crate::tiff::picture;
@@ -318,7 +318,89 @@ fn places_on_the_earth_follow_turns() {
     assert!(value(&out.unwrap(), 34735).is_none());
 }
 
-/// Damaged metadata are left out and told; the image is not refused for them.
+/// Points the last entry of a tag beyond the end of a file.
+fn beyond(file: &mut [u8], build: &Build, number: u16) {
+    let bytes = match build.big_endian {
+        true => number.to_be_bytes(),
+        false => number.to_le_bytes(),
+    };
+    let wide = if build.big_tiff { 8 } else { 4 };
+    let start = match (build.big_endian, build.big_tiff) {
+        (true, false) => u32::from_be_bytes(file[4..8].try_into().unwrap()).into(),
+        (false, false) => u32::from_le_bytes(file[4..8].try_into().unwrap()).into(),
+        (true, true) => u64::from_be_bytes(file[8..16].try_into().unwrap()),
+        (false, true) => u64::from_le_bytes(file[8..16].try_into().unwrap()),
+    };
+    let first = start as usize + if build.big_tiff { 8 } else { 2 };
+    let entry = (first..).step_by(4 + 2 * wide);
+    let entry = entry.into_iter().find(|&at| file[at..at + 2] == bytes);
+    let field = entry.unwrap() + 4 + wide;
+    file[field..field + wide].fill(0x7f);
+}
+
+/// What the specification or many programs rely on counted as absent where it lay beyond the end.
+#[test]
+fn fields_beyond_the_end_were_left_out() {
+    let mut cases = 0;
+    for (big_endian, big_tiff) in [(false, false), (true, false), (false, true), (true, true)] {
+        // More bytes than an entry holds.
+        for (number, kind, count) in [
+            (270, 2, 20),
+            (281, 3, 9),
+            (282, 5, 2),
+            (283, 5, 2),
+            (305, 2, 20),
+            (700, 1, 20),
+            (33550, 12, 3),
+            (33922, 12, 6),
+            (34675, 7, 20),
+            (34735, 3, 8),
+            (42112, 2, 20),
+            (42113, 2, 20),
+        ] {
+            let mut build = Build {
+                big_endian,
+                big_tiff,
+                ..Build::default()
+            };
+            for resolution in [282, 283] {
+                build = build.tag(resolution, 5, &[300, 1]);
+            }
+            build = build.tag(number, kind, &vec![65; count]);
+            let picture = picture(6, 4, 1, Depth::Sixteen);
+            let whole = build.file(&picture);
+            let mut file = whole.clone();
+            beyond(&mut file, &build, number);
+            let words = format!("({number}) at byte ");
+            let verb = ["transpose"];
+            if number == 281 {
+                // Numbers are read as those of the layout are.
+                refused("in.tif", &file, &verb, "out.tif", "truncated at byte");
+                continue;
+            }
+            refused("in.tif", &file, &verb, "out.tif", &words);
+            let (run, out) = outcome("in.tif", &file, &["transpose", "--keep-going"], "out.tif");
+            assert_eq!(run.code, 1, "{number}: {}", run.stderr);
+            let told = format!(
+                "lies beyond the end ({} bytes), and is left out",
+                file.len()
+            );
+            assert!(
+                run.stderr.contains(&words) && run.stderr.contains(&told),
+                "{}",
+                run.stderr
+            );
+            let out = crate::formats::read(&out.unwrap()).unwrap();
+            let (_, whole) = outcome("in.tif", &whole, &verb, "out.tif");
+            let (whole, ..) = crate::formats::read(&whole.unwrap()).unwrap();
+            assert!(out.0 == whole, "{number}: all pixels are there");
+            cases += 1;
+        }
+    }
+    assert_eq!(cases, 4 * 11);
+}
+
+/// Damaged private metadata are left out and told; the image is not refused for them.
 #[test]
 fn damaged_metadata() {
     let mut build = Build::default().tag(34665, 4, &[0xffff_fff0]);
@@ -334,7 +416,7 @@ fn damaged_metadata() {
     assert_eq!(run.code, 0);
     for words in [
         "tag 34665 cannot be read and is left out",
-        "tag 65001 cannot be read and is left out",
+        "tag 65001 at byte 4294967295 lies beyond the end (",
     ] {
         assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
     }

@@ -279,6 +279,42 @@ fn imagej_stack_with_one_directory() {
     );
 }
 
+/// Its description, which alone says how many images there are, lay beyond the end of the file.
+#[test]
+fn a_description_beyond_the_end_left_one_image_of_a_stack() {
+    let build = described(Build::default(), &told_of(4));
+    let build = build.tag(257, 4, &[5]).tag(278, 4, &[5]).tag(279, 4, &[60]);
+    let mut file = build.file(&picture(6, 5 * 4, 1, Depth::Sixteen));
+    let entry = file.windows(4).rposition(|bytes| bytes == [14, 1, 2, 0]);
+    let field = entry.unwrap() + 8;
+    file[field..field + 4].copy_from_slice(&10_000_000u32.to_le_bytes());
+    let words = format!(
+        "cannot read in.tif: tag ImageDescription (270) at byte 10000000 lies beyond the end ({} bytes)",
+        file.len()
+    );
+    for verb in [
+        &["flip", "vertical"][..],
+        &["normalize"],
+        &["project", "max"],
+    ] {
+        refused("in.tif", &file, verb, "out.tif", &words);
+    }
+}
+
+/// Older ImageJs write the micrometre as one byte, which is no UTF-8.
+#[test]
+fn a_description_of_another_encoding_left_one_image_of_a_stack() {
+    let mut told: Vec<u64> = told_of(4).bytes().map(u64::from).collect();
+    told.extend(b"unit=\xb5m\n\0".map(u64::from));
+    let build = Build::default().tag(270, 2, &told);
+    let build = build.tag(257, 4, &[5]).tag(278, 4, &[5]).tag(279, 4, &[60]);
+    let file = build.file(&picture(6, 5 * 4, 1, Depth::Sixteen));
+    let (run, out) = outcome("in.tif", &file, &["flip", "vertical"], "out.tif");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let (images, ..) = crate::formats::read_pages(&out.unwrap()).unwrap();
+    assert_eq!(images.len(), 4);
+}
+
 fn told_of(images: usize) -> String {
     format!("ImageJ=1.54f\nimages={images}\n")
 }

@@ -186,7 +186,9 @@ impl Decoder for DicomDecoder<'_> {
     }
 
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
-        let Diagnostics { warnings, notes } = &self.diagnostics;
+        let Diagnostics {
+            warnings, notes, ..
+        } = &self.diagnostics;
         diagnostics.warnings.extend_from_slice(warnings);
         diagnostics.notes.extend_from_slice(notes);
         Ok(self.metadata.clone())

@@ -39,7 +39,14 @@ impl ErrorPolicy {
         match result {
             Err(error) if self.goes_on => {
                 let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.push(error);
+                // The same place may be read again.
+                let sentence = format!("{error:#}");
+                if !found
+                    .iter()
+                    .any(|known| format!("{known:#}").ends_with(&sentence))
+                {
+                    found.push(error);
+                }
                 Ok(())
             }
             other => other,

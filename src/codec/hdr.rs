@@ -130,7 +130,9 @@ impl Decoder for HdrDecoder<'_> {
     }
 
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
-        let Diagnostics { warnings, notes } = &self.diagnostics;
+        let Diagnostics {
+            warnings, notes, ..
+        } = &self.diagnostics;
         diagnostics.warnings.extend_from_slice(warnings);
         diagnostics.notes.extend_from_slice(notes);
         Ok(Metadata::default())

@@ -290,7 +290,9 @@ impl Decoder for RasterDecoder<'_> {
     }
 
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
-        let Diagnostics { warnings, notes } = &self.layout.diagnostics;
+        let Diagnostics {
+            warnings, notes, ..
+        } = &self.layout.diagnostics;
         diagnostics.warnings.extend_from_slice(warnings);
         diagnostics.notes.extend_from_slice(notes);
         Ok(self.layout.metadata.clone())

@@ -8,7 +8,7 @@ use super::{Reading, metadata};
 use crate::files::Source;
 use crate::image::{Image, Shape};
 use crate::metadata::{Axes, Axis, Diagnostics, Metadata, Part, Place};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 
 /// A range of pages, counted from 1, both ends in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -96,6 +96,7 @@ impl std::str::FromStr for Places {
 
 /// A file whose header has been read; no memory has been allocated for pixels yet.
 pub struct Reader<'a> {
+    source: &'a Source,
     format: &'static dyn Format,
     decoder: Box<dyn Decoder + 'a>,
     /// The selected pages, counted from 0.
@@ -113,6 +114,26 @@ impl<'a> Reader<'a> {
     /// Recognises the format, reads the header and selects the first requested page. Errors name
     /// the cause only; the caller adds the file's name.
     pub fn open(source: &'a Source, reading: &Reading) -> Result<Reader<'a>> {
+        match Reader::parse(source, reading) {
+            Ok(reader) => reader.checked(Ok(())).map(|()| reader),
+            Err(error) => Err(source.failure().map_or(error, Error::msg)),
+        }
+    }
+
+    /// An error if a read of the file failed, whatever its decoder says: it may have taken something for
+    /// absent or damaged. Where damage is accepted, it is recorded as damage.
+    fn checked<T>(&self, result: Result<T>) -> Result<T> {
+        match self.source.failure() {
+            None => result,
+            Some(failure) if result.is_err() => Err(Error::msg(failure)),
+            Some(failure) => {
+                self.policy.take(Err(Error::msg(failure)))?;
+                result
+            }
+        }
+    }
+
+    fn parse(source: &'a Source, reading: &Reading) -> Result<Reader<'a>> {
         let (format, decoder): (&'static dyn Format, _) = match reading.raw {
             Some(raw) => (&Raw, raw.decoder(source, reading.keep_going)?),
             None => {
@@ -132,6 +153,7 @@ impl<'a> Reader<'a> {
             selected.last
         );
         let mut reader = Reader {
+            source,
             format,
             decoder,
             pages: (selected.first - 1..selected.last).collect(),
@@ -240,7 +262,7 @@ impl<'a> Reader<'a> {
     /// The shape of every selected page, and the size of its metadata in bytes.
     pub fn surveys(&self) -> Result<Vec<(Shape, u64)>> {
         let survey = |&page: &usize| self.decoder.survey(page).with_context(|| of_page(page));
-        self.pages.iter().map(survey).collect()
+        self.checked(self.pages.iter().map(survey).collect())
     }
 
     /// The file's format.
@@ -262,7 +284,8 @@ impl<'a> Reader<'a> {
     /// Turns to page `index` of the selected pages.
     pub fn turn_to(&mut self, index: usize) -> Result<()> {
         let page = self.pages[index];
-        self.decoder.turn_to(page).with_context(|| of_page(page))
+        let turned = self.decoder.turn_to(page).with_context(|| of_page(page));
+        self.checked(turned)
     }
 
     /// The shape of the image that `decode` gives.
@@ -272,7 +295,17 @@ impl<'a> Reader<'a> {
 
     /// The page's metadata.
     pub fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
-        let mut metadata = self.decoder.metadata(diagnostics)?;
+        let mut metadata = self.checked(self.decoder.metadata(diagnostics))?;
+        let lost = std::mem::take(&mut diagnostics.lost);
+        if !lost.is_empty() {
+            let left_out = if self.policy.goes_on() {
+                ", and is left out"
+            } else {
+                ""
+            };
+            self.policy
+                .take(Err(Error::msg(lost.join("; ") + left_out)))?;
+        }
         metadata::take_stretch(&mut metadata, self.format);
         if let Some(part) = &self.part {
             self.format.select(&mut metadata, part, diagnostics);
@@ -300,7 +333,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Damage, which `decode` tells better, and errors of `take`.
     pub fn pieces(&self, take: &TakePiece) -> Result<bool> {
-        Ok(!self.policy.goes_on() && self.decoder.pieces(take)?)
+        Ok(!self.policy.goes_on() && self.checked(self.decoder.pieces(take))?)
     }
 
     /// Decodes the page from top to bottom, some whole rows at a time; false if it is not decoded so, as where damage is accepted.
@@ -309,12 +342,13 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Damage, which `decode` tells better, and errors of `take`.
     pub fn rows(&self, plainly: bool, take: &mut TakeRows) -> Result<bool> {
-        Ok(!self.policy.goes_on() && self.decoder.rows(plainly, take)?)
+        Ok(!self.policy.goes_on() && self.checked(self.decoder.rows(plainly, take))?)
     }
 
     /// Decodes the page.
     pub fn decode(&mut self) -> Result<Image> {
-        self.decoder.decode(&self.policy)
+        let image = self.decoder.decode(&self.policy);
+        self.checked(image)
     }
 
     /// A sentence about damage, if the error policy was to go on.

@@ -264,7 +264,12 @@ impl<'a> TiffDecoder<'a> {
             damaged,
             directories: RefCell::default(),
         };
-        if let Some(behind) = Behind::read(&first, &reader.page)
+        let behind = match Behind::read(&first, &reader.page) {
+            // That something is lost is said where the metadata are read.
+            Err(_) if damaged => None,
+            behind => behind?,
+        };
+        if let Some(behind) = behind
             && reader.chain.offsets.len() == 1
         {
             reader.frames = behind.frames(&first, &reader.page, source.len(), damaged)?;

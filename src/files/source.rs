@@ -3,14 +3,15 @@
 use super::fault::{self, Kind, Reads};
 use super::traffic::Traffic;
 use crate::limits;
-use crate::reason::plain;
-use anyhow::{Context, Result, bail, ensure};
+use crate::reason::{plain, reason};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An input file, or all of standard input.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Source {
     len: u64,
     /// The file's path, if it has one.
     path: Option<PathBuf>,
+    /// The first read that the system refused, of this file and of those beside it.
+    failure: Arc<Mutex<Option<String>>>,
     /// Bytes and time of reading so far.
     pub traffic: Traffic,
 }
@@ -72,6 +75,7 @@ impl Source {
             data: Data::File(file),
             len: about.len(),
             path: Some(path.into()),
+            failure: Arc::default(),
             traffic: Traffic::default(),
         })
     }
@@ -82,6 +86,7 @@ impl Source {
             len: bytes.len() as u64,
             data: Data::Memory(bytes),
             path: None,
+            failure: Arc::default(),
             traffic: Traffic::default(),
         }
     }
@@ -103,7 +108,10 @@ impl Source {
             ),
             "its samples are in the file {name}, which is not in its folder"
         );
-        Source::open_file(&path.with_file_name(name)).with_context(|| name.to_owned())
+        let mut source =
+            Source::open_file(&path.with_file_name(name)).with_context(|| name.to_owned())?;
+        source.failure = self.failure.clone();
+        Ok(source)
     }
 
     fn drain(stream: impl Read) -> Result<Source> {
@@ -162,9 +170,20 @@ impl Source {
                     fault::point(Kind::Read, path)?;
                     file.read_exact_at(buffer, offset)
                 })
-                .map_err(plain)
-                .with_context(|| format!("reading stopped at byte {offset}")),
+                .map_err(|error| {
+                    let failure = format!("reading stopped at byte {offset}: {}", reason(&error));
+                    let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    first.get_or_insert_with(|| failure.clone());
+                    anyhow!(failure)
+                }),
         }
+    }
+
+    /// The first read that the system refused, if there was one. A decoder may take what it could not
+    /// read for absent, so whoever uses its result asks here.
+    pub fn failure(&self) -> Option<String> {
+        let first = self.failure.lock();
+        first.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Reads up to `buffer.len()` bytes from `offset` on; fewer only at the end.

@@ -151,7 +151,9 @@ impl<'a> Many<'a> {
             })?;
         }
         let length = passed.writer.as_ref().map_or(0, Writer::length);
-        let Diagnostics { warnings, notes } = passed.diagnostics.finish();
+        let Diagnostics {
+            warnings, notes, ..
+        } = passed.diagnostics.finish();
         let done = Done {
             shape: pages[0].0,
             found: passed.found,

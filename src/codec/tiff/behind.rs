@@ -19,22 +19,31 @@ pub enum Behind {
 }
 
 impl Behind {
-    pub fn read(ifd: &Ifd, page: &Page) -> Option<Behind> {
-        let planes = ifd.value(tag::IMAGE_DEPTH).ok().flatten().unwrap_or(1);
-        let description = || ifd.text(tag::IMAGE_DESCRIPTION);
+    /// What a directory says; `None` if it is of one image.
+    ///
+    /// # Errors
+    /// A description that is not all in the file: it might name more images.
+    pub fn read(ifd: &Ifd, page: &Page) -> Result<Option<Behind>> {
+        let planes = ifd.number(tag::IMAGE_DEPTH)?.unwrap_or(1);
         let samples = page.form.shape.samples() as u64;
         let behind = match ifd.count(tag::UIC2) {
             _ if planes > 1 => Behind::Depth(planes),
             2.. => Behind::MetaMorph(ifd.count(tag::UIC2)),
             _ => {
-                let description = description()?;
+                let Some(description) = ifd.text(tag::IMAGE_DESCRIPTION)? else {
+                    return Ok(None);
+                };
                 let images = description::images(&description).map(|images| images as u64);
-                images
+                let behind = images
                     .map(Behind::ImageJ)
-                    .or_else(|| description::truncated(&description, samples).map(Behind::Shaped))?
+                    .or_else(|| description::truncated(&description, samples).map(Behind::Shaped));
+                match behind {
+                    Some(behind) => behind,
+                    None => return Ok(None),
+                }
             }
         };
-        (behind.count() > 1).then_some(behind)
+        Ok(Some(behind).filter(|behind| behind.count() > 1))
     }
 
     pub fn count(&self) -> u64 {

@@ -2,11 +2,12 @@
 //! samples.
 
 use super::description;
-use super::ifd::{Ifd, tag};
+use super::ifd::{Ifd, Lost, name, promised, tag};
 use super::shape::Form;
 use crate::codec::raw::Order;
 use crate::image::{Depth, Shape};
 use crate::metadata::{Alpha, Diagnostics, Field, Metadata, Own, Resolution, Unit, Value};
+use anyhow::Result;
 
 /// Types of values; TIFF 6.0, section 2, and BigTIFF.
 pub const BYTE: u16 = 1;
@@ -58,7 +59,9 @@ pub fn meaning(form: &Form) -> Metadata {
 /// Reads all metadata of a page.
 pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
     let mut metadata = meaning(form);
-    let number = |tag| ifd.value(tag).ok().flatten();
+    let mut cut = Vec::new();
+    let mut number = |tag| known(ifd.number(tag), &mut cut);
+    let photometric = number(tag::PHOTOMETRIC);
     metadata.orientation = number(tag::ORIENTATION)
         .map(|value| value as u16)
         .filter(|value| (1..=8).contains(value));
@@ -79,9 +82,10 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
         3 => Unit::Centimetre,
         _ => Unit::None,
     };
-    let fractions = (ifd.fraction(tag::X_RESOLUTION)).zip(ifd.fraction(tag::Y_RESOLUTION));
+    let mut fraction = |tag| known(ifd.fraction(tag), &mut cut);
+    let fractions = fraction(tag::X_RESOLUTION).zip(fraction(tag::Y_RESOLUTION));
     metadata.resolution = fractions.map(|(x, y)| Resolution { x, y, unit });
-    if number(tag::SUB_IFDS).is_some() {
+    if ifd.count(tag::SUB_IFDS) > 0 {
         let thumbnails = match larger_inside(ifd, form) {
             None => "smaller copies of the image inside the page (SubIFDs) are left out",
             Some(_) => "a larger image inside the page (SubIFDs) is left out",
@@ -90,7 +94,7 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
     }
     let mut held = Vec::new();
     // The range of components that were made RGB (ReferenceBlackWhite).
-    let of_ycbcr = |tag| tag == 532 && number(tag::PHOTOMETRIC) == Some(6);
+    let of_ycbcr = |tag| tag == 532 && photometric == Some(6);
     let (mut fields, lost) = ifd.fields(|tag| {
         let kept = tag == tag::MAX_SAMPLE_VALUE && is_statistic;
         is_layout(tag) && !kept || of_ycbcr(tag)
@@ -105,15 +109,41 @@ pub fn read(ifd: &Ifd, form: &Form, diagnostics: &mut Diagnostics) -> Metadata {
         let warning = format!("{whose} are left out: they hold places in the file as it was");
         diagnostics.warnings.push(warning);
     }
-    for tag in lost {
-        let warning = format!("tag {tag} cannot be read and is left out");
-        diagnostics.warnings.push(warning);
+    for field in lost {
+        tell_lost(field, diagnostics);
+    }
+    for sentence in cut {
+        if !diagnostics.lost.contains(&sentence) {
+            diagnostics.lost.push(sentence);
+        }
     }
     metadata.own = Own::Tiff {
         big_endian: ifd.order() == Order::Big,
         fields,
     };
     metadata
+}
+
+/// A value; `None` with the reason added to `cut` if it is not all in the file.
+fn known<T>(value: Result<Option<T>>, cut: &mut Vec<String>) -> Option<T> {
+    value.unwrap_or_else(|error| {
+        cut.push(format!("{error:#}"));
+        None
+    })
+}
+
+/// Names a field that cannot be read: as damage if it is one that an output is to have.
+fn tell_lost(field: Lost, diagnostics: &mut Diagnostics) {
+    match field.cut {
+        Some(cut) if !field.is_inside && promised(field.tag).is_some() => {
+            diagnostics.lost.push(cut);
+        }
+        Some(cut) => diagnostics.warnings.push(format!("{cut}, and is left out")),
+        None => {
+            let warning = format!("{} cannot be read and is left out", name(field.tag));
+            diagnostics.warnings.push(warning);
+        }
+    }
 }
 
 /// Removes a description of the axes of all pages (OME-XML's, ImageJ's or tifffile's), which would not be
@@ -136,7 +166,8 @@ pub fn without_axes(metadata: &mut Metadata) -> bool {
 /// Copies metadata about all pages from the first directory to a later page that lacks them: the
 /// first selected page describes the whole stack.
 pub fn adopt(metadata: &mut Metadata, first: &Ifd, diagnostics: &mut Diagnostics) {
-    let Some(text) = first.text(tag::IMAGE_DESCRIPTION) else {
+    let text = known(first.text(tag::IMAGE_DESCRIPTION), &mut diagnostics.lost);
+    let Some(text) = text else {
         return;
     };
     let Own::Tiff { fields, .. } = &mut metadata.own else {
@@ -155,7 +186,11 @@ pub fn adopt(metadata: &mut Metadata, first: &Ifd, diagnostics: &mut Diagnostics
     if fields.iter().any(|field| of_all.contains(&field.tag)) {
         return;
     }
-    fields.extend(first.fields(|tag| !of_all.contains(&tag)).0);
+    let (described, lost) = first.fields(|tag| !of_all.contains(&tag));
+    for field in lost {
+        tell_lost(field, diagnostics);
+    }
+    fields.extend(described);
     fields.sort_by_key(|field| field.tag);
 }
 

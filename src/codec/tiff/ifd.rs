@@ -66,6 +66,17 @@ pub struct Ifd<'a> {
     entries: Vec<Entry>,
 }
 
+/// A field that cannot be read.
+pub struct Lost {
+    /// Its tag.
+    pub tag: u16,
+    /// Whether it is in the directory of Exif or GPS.
+    pub is_inside: bool,
+    /// The reason, if its values are not all in the file; otherwise its type is unknown, or it is a
+    /// directory that is none.
+    pub cut: Option<String>,
+}
+
 /// The offsets of the directories of all pages.
 pub struct Chain {
     format: Format,
@@ -249,7 +260,11 @@ impl<'a> Ifd<'a> {
             let end = total.and_then(|total| total.checked_add(offset));
             let end = end.with_context(|| format!("tag {tag} claims {} values", entry.count))?;
             let len = self.source.len();
-            ensure!(end <= len, "truncated at byte {len} of {end} (tag {tag})");
+            ensure!(
+                end <= len,
+                "truncated at byte {len} of {end} ({})",
+                name(tag)
+            );
             let mut bytes = vec![0; (entry.count.min(most) * size) as usize];
             self.source.read_at(&mut bytes, offset)?;
             bytes
@@ -277,10 +292,10 @@ impl<'a> Ifd<'a> {
             "tag {tag} claims {} values",
             entry.count
         );
-        let bytes = self.bytes(entry);
-        Ok(Some(
-            bytes.with_context(|| format!("tag {tag} cannot be read"))?,
-        ))
+        let bytes = self.bytes(entry)?;
+        Ok(Some(bytes.with_context(|| {
+            format!("{} has an unknown type", name(tag))
+        })?))
     }
 
     /// The first value of a tag; `None` if the tag is missing or empty.
@@ -300,6 +315,7 @@ impl<'a> Ifd<'a> {
     pub fn inner_images(&self) -> Vec<(u64, u64)> {
         /// More than any real file has.
         const MOST: u64 = 64;
+        // Offsets that another program left behind lead anywhere.
         let offsets = self.values(tag::SUB_IFDS, MOST).ok().flatten();
         let inner = offsets
             .unwrap_or_default()
@@ -326,9 +342,9 @@ impl<'a> Ifd<'a> {
         values.fold(20 * self.entries.len() as u64, u64::saturating_add)
     }
 
-    /// Every field for which `skip` is false, with the fields of the Exif and GPS directories; and
-    /// the tags of unreadable fields. Both sorted by tag.
-    pub fn fields(&self, skip: impl Fn(u16) -> bool) -> (Vec<Field>, Vec<u16>) {
+    /// Every field for which `skip` is false, with the fields of the Exif and GPS directories, sorted by
+    /// tag; and the fields that cannot be read.
+    pub fn fields(&self, skip: impl Fn(u16) -> bool) -> (Vec<Field>, Vec<Lost>) {
         let (mut fields, mut lost) = (Vec::new(), Vec::new());
         self.collect(0, &skip, &mut fields, &mut lost);
         (fields, lost)
@@ -339,59 +355,164 @@ impl<'a> Ifd<'a> {
         depth: u32,
         skip: &dyn Fn(u16) -> bool,
         fields: &mut Vec<Field>,
-        lost: &mut Vec<u16>,
+        lost: &mut Vec<Lost>,
     ) {
         for entry in &self.entries {
             let Entry { tag, kind, .. } = *entry;
             if depth == 0 && skip(tag) || fields.iter().any(|field| field.tag == tag) {
                 continue;
             }
+            let is_inside = depth > 0;
             let value = match tag {
                 tag::EXIF | tag::GPS | tag::INTEROPERABILITY if depth < 2 => {
                     let offset = self.value(tag).ok().flatten().unwrap_or(0);
-                    Ifd::entries(self.source, self.format, offset).map(|inner| {
+                    let inner = Ifd::entries(self.source, self.format, offset).ok();
+                    Ok(inner.map(|inner| {
                         let mut nested = Vec::new();
                         inner.collect(depth + 1, skip, &mut nested, lost);
                         Value::Directory(nested)
-                    })
+                    }))
                 }
-                _ => self.bytes(entry).map(Value::Bytes),
+                _ => self.bytes(entry).map(|bytes| bytes.map(Value::Bytes)),
             };
             match value {
-                Ok(value) => fields.push(Field { tag, kind, value }),
-                Err(_) => lost.push(tag),
+                Ok(Some(value)) => fields.push(Field { tag, kind, value }),
+                Ok(None) => lost.push(Lost {
+                    tag,
+                    is_inside,
+                    cut: None,
+                }),
+                Err(error) => lost.push(Lost {
+                    tag,
+                    is_inside,
+                    cut: Some(format!("{error:#}")),
+                }),
             }
         }
         fields.sort_by_key(|field| field.tag);
     }
 
-    /// The bytes of all values of an entry.
-    fn bytes(&self, entry: &Entry) -> Result<Vec<u8>> {
-        let size = size_of_kind(entry.kind).context("unknown type")?;
-        let total = entry.count.checked_mul(size).context("too many values")?;
+    /// The bytes of all values of an entry; `None` if its type is unknown.
+    ///
+    /// # Errors
+    /// Values that are not all in the file.
+    fn bytes(&self, entry: &Entry) -> Result<Option<Vec<u8>>> {
+        let Some(size) = size_of_kind(entry.kind) else {
+            return Ok(None);
+        };
+        let total = entry.count.saturating_mul(size);
         if total <= entry.field.len() as u64 {
-            return Ok(entry.field[..total as usize].to_vec());
+            return Ok(Some(entry.field[..total as usize].to_vec()));
         }
-        let offset = self.format.number(&entry.field);
-        let end = offset.checked_add(total);
-        ensure!(end.is_some_and(|end| end <= self.source.len()), "too long");
-        read(self.source, total as usize, offset)
+        let (offset, len) = (self.format.number(&entry.field), self.source.len());
+        ensure!(
+            offset < len,
+            "{} at byte {offset} lies beyond the end ({len} bytes)",
+            name(entry.tag)
+        );
+        ensure!(
+            total <= len - offset,
+            "{} at byte {offset} has {total} bytes, of which {} are in the file",
+            name(entry.tag),
+            len - offset
+        );
+        read(self.source, total as usize, offset).map(Some)
     }
 
-    /// The text of an ASCII tag, without the zero at its end; `None` if there is no such text.
-    pub fn text(&self, tag: u16) -> Option<String> {
-        let entry = self.entries.iter().find(|entry| entry.tag == tag)?;
-        let bytes = self.bytes(entry).ok()?;
-        let end = bytes.iter().position(|&byte| byte == 0);
-        String::from_utf8(bytes[..end.unwrap_or(bytes.len())].to_vec()).ok()
+    /// The text of an ASCII tag, without the zero at its end; `None` if there is no such tag. What is not
+    /// UTF-8 is replaced.
+    ///
+    /// # Errors
+    /// A text that is not all in the file.
+    pub fn text(&self, tag: u16) -> Result<Option<String>> {
+        let bytes = self.entry_bytes(tag)?;
+        Ok(bytes.map(|(_, bytes)| {
+            let end = bytes.iter().position(|&byte| byte == 0);
+            String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
+        }))
     }
 
-    /// The two numbers of the first value of a RATIONAL tag.
-    pub fn fraction(&self, tag: u16) -> Option<(u32, u32)> {
-        let entry = self.entries.iter().find(|entry| entry.tag == tag)?;
-        let bytes = self.bytes(entry).ok().filter(|_| entry.kind == 5)?;
-        let half = |from| Some(self.format.number(bytes.get(from..from + 4)?) as u32);
-        Some((half(0)?, half(4)?))
+    /// The two numbers of the first value of a RATIONAL tag; `None` if there is no such tag.
+    ///
+    /// # Errors
+    /// Numbers that are not all in the file.
+    pub fn fraction(&self, tag: u16) -> Result<Option<(u32, u32)>> {
+        let bytes = self.entry_bytes(tag)?.filter(|(kind, _)| *kind == 5);
+        Ok(bytes.and_then(|(_, bytes)| {
+            let half = |from| Some(self.format.number(bytes.get(from..from + 4)?) as u32);
+            Some((half(0)?, half(4)?))
+        }))
+    }
+
+    /// The type and the bytes of a tag; `None` if the tag is missing or of an unknown type.
+    fn entry_bytes(&self, tag: u16) -> Result<Option<(u16, Vec<u8>)>> {
+        let Some(entry) = self.entries.iter().find(|entry| entry.tag == tag) else {
+            return Ok(None);
+        };
+        Ok(self.bytes(entry)?.map(|bytes| (entry.kind, bytes)))
+    }
+
+    /// The first value of a tag; `None` if the tag is missing, empty or no unsigned integer, as other
+    /// programs see it.
+    ///
+    /// # Errors
+    /// Values that are not all in the file.
+    pub fn number(&self, tag: u16) -> Result<Option<u64>> {
+        let entry = self.entries.iter().find(|entry| entry.tag == tag);
+        match entry.map(|entry| entry.kind) {
+            Some(1 | 3 | 4 | 13 | 16 | 18) => self.value(tag),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The name of a field whose loss is damage: one of the specification, or one in which many programs keep
+/// what they rely on. A private field is anybody's, and other programs read files in which it leads
+/// anywhere.
+pub fn promised(tag: u16) -> Option<&'static str> {
+    Some(match tag {
+        269 => "DocumentName",
+        tag::IMAGE_DESCRIPTION => "ImageDescription",
+        271 => "Make",
+        272 => "Model",
+        tag::ORIENTATION => "Orientation",
+        280 => "MinSampleValue",
+        tag::MAX_SAMPLE_VALUE => "MaxSampleValue",
+        tag::X_RESOLUTION => "XResolution",
+        tag::Y_RESOLUTION => "YResolution",
+        285 => "PageName",
+        286 => "XPosition",
+        287 => "YPosition",
+        301 => "TransferFunction",
+        305 => "Software",
+        306 => "DateTime",
+        315 => "Artist",
+        316 => "HostComputer",
+        318 => "WhitePoint",
+        319 => "PrimaryChromaticities",
+        700 => "XMP",
+        33432 => "Copyright",
+        33550 => "ModelPixelScale",
+        33922 => "ModelTiepoint",
+        34264 => "ModelTransformation",
+        34675 => "ICC profile",
+        34735 => "GeoKeyDirectory",
+        34736 => "GeoDoubleParams",
+        34737 => "GeoAsciiParams",
+        42112 => "GDAL_METADATA",
+        42113 => "GDAL_NODATA",
+        tag::IMAGEJ_LENGTHS => "ImageJ's lengths",
+        tag::IMAGEJ_ENTRIES => "ImageJ's entries",
+        50844 => "RPCCoefficient",
+        _ => return None,
+    })
+}
+
+/// A field in a sentence: `tag ImageDescription (270)`.
+pub fn name(tag: u16) -> String {
+    match promised(tag) {
+        Some(name) => format!("tag {name} ({tag})"),
+        None => format!("tag {tag}"),
     }
 }
 

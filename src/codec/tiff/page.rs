@@ -99,7 +99,7 @@ impl Page {
             palette: Palette::read(ifd, &form)?,
             band,
             coded: Coded::read(ifd, method, &form, &grid)?,
-            absent: absent(ifd, &form)?,
+            absent: absent(ifd, &form, damaged)?,
             form,
             order: ifd.order(),
             reversed: ifd.value(tag::FILL_ORDER)? == Some(2),
@@ -204,10 +204,14 @@ impl Page {
 const MOST_ABSENT: usize = 64 << 20;
 
 /// The sample of chunks that are not in the file: the NODATA value if there is one, else 0.
-fn absent(ifd: &Ifd, form: &Form) -> Result<Vec<u8>> {
+fn absent(ifd: &Ifd, form: &Form, damaged: bool) -> Result<Vec<u8>> {
     let size = form.shape.depth.bytes();
     let mut bytes = vec![0; size];
-    let text = ifd.text(gdal::NODATA).unwrap_or_default();
+    let text = match ifd.text(gdal::NODATA) {
+        Err(_) if damaged => None,
+        text => text?,
+    };
+    let text = text.unwrap_or_default();
     let number: f64 = text.trim().parse().unwrap_or(0.0);
     if form.has_whole_samples() {
         match (form.shape.depth, form.signed) {
