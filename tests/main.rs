@@ -43,6 +43,8 @@ mod formats;
 mod frames;
 /// Stacks of several axes: places on them, and channels that are pages.
 mod hyperstacks;
+/// An error at every system call of every format and verb.
+mod injected;
 /// What is taken, where results go, and what is refused before anything is touched.
 mod inputs;
 /// The journal: what it takes for done, whose files it replaces, and that it can be trusted.

@@ -43,7 +43,7 @@ impl ErrorPolicy {
                 let sentence = format!("{error:#}");
                 if !found
                     .iter()
-                    .any(|known| format!("{known:#}").ends_with(&sentence))
+                    .any(|known| format!("{known:#}").contains(&sentence))
                 {
                     found.push(error);
                 }

@@ -295,7 +295,7 @@ impl<'a> Reader<'a> {
 
     /// The page's metadata.
     pub fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
-        let mut metadata = self.checked(self.decoder.metadata(diagnostics))?;
+        let metadata = self.decoder.metadata(diagnostics);
         let lost = std::mem::take(&mut diagnostics.lost);
         if !lost.is_empty() {
             let left_out = if self.policy.goes_on() {
@@ -306,6 +306,7 @@ impl<'a> Reader<'a> {
             self.policy
                 .take(Err(Error::msg(lost.join("; ") + left_out)))?;
         }
+        let mut metadata = self.checked(metadata)?;
         metadata::take_stretch(&mut metadata, self.format);
         if let Some(part) = &self.part {
             self.format.select(&mut metadata, part, diagnostics);

@@ -4,7 +4,7 @@
 mod bands;
 mod dicom;
 mod fits;
-mod hostile;
+pub mod hostile;
 mod light;
 pub mod literals;
 mod lossy;

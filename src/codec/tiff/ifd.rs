@@ -416,7 +416,8 @@ impl<'a> Ifd<'a> {
             name(entry.tag),
             len - offset
         );
-        read(self.source, total as usize, offset).map(Some)
+        let bytes = read(self.source, total as usize, offset);
+        bytes.map(Some).with_context(|| name(entry.tag))
     }
 
     /// The text of an ASCII tag, without the zero at its end; `None` if there is no such tag. What is not
