@@ -215,6 +215,17 @@ fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
     places::keep_report_off(report, &items.items, list.as_slice()).map_err(usage)
 }
 
+/// What measuring a set gave.
+#[derive(Debug)]
+pub struct MeasuredSet {
+    /// The joint histogram.
+    pub set: Set,
+    /// Whether every file was counted.
+    pub outcome: Outcome,
+    /// The files that failed, by their places among the items, in order.
+    pub failures: Vec<(usize, anyhow::Error)>,
+}
+
 /// The joint histogram of what the operations `before` make of all `items`; failures are printed only
 /// if `names_failures`.
 pub fn measure_set(
@@ -223,7 +234,7 @@ pub fn measure_set(
     options: &Options,
     common: &Common,
     names_failures: bool,
-) -> Result<(Set, Outcome)> {
+) -> Result<MeasuredSet> {
     keep_off_report(options, items)?;
     let ops = [before, &[&Histogram]].concat();
     let batch = Batch {
@@ -239,13 +250,23 @@ pub fn measure_set(
     };
     let mut set = Set::new(options.selection.shard);
     set.failed = items.unread.len() as u64;
+    let mut failures = Vec::new();
     if options.dry_run {
-        return Ok((set, batch.tell_plan(None)?));
+        let outcome = batch.tell_plan(None)?;
+        return Ok(MeasuredSet {
+            set,
+            outcome,
+            failures,
+        });
     }
     let outcome = batch.run(None, |index, outcome| {
         let counts = match outcome {
             FileOutcome::Done(done) => done.found.counts,
-            FileOutcome::Skipped | FileOutcome::Failed(_) => None,
+            FileOutcome::Skipped => None,
+            FileOutcome::Failed(error) => {
+                failures.push((index, error));
+                None
+            }
         };
         match counts {
             Some(counts) => set.add(&counts, 1).with_context(|| {
@@ -257,7 +278,12 @@ pub fn measure_set(
             }
         }
     })?;
-    Ok((set, outcome))
+    failures.sort_by_key(|(index, _)| *index);
+    Ok(MeasuredSet {
+        set,
+        outcome,
+        failures,
+    })
 }
 
 impl Batch<'_> {

@@ -280,3 +280,59 @@ fn a_real_series_keeps_its_relative_brightness() {
     assert_ne!(order(&alone), order(&stack));
     assert!(alone.iter().all(|page| range(page) == (0, 65535)));
 }
+
+#[test]
+fn a_file_that_was_not_measured_left_the_range_without_a_word() {
+    let image =
+        |value: u16| [b"P5\n1 2\n65535\n\0\0".to_vec(), value.to_be_bytes().into()].concat();
+    let (dark, bright) = (image(100), image(200));
+    // Half of a copy that is under way: nothing can be read of its second row.
+    let files: [(&str, &[u8]); 4] = [
+        ("in/a.pgm", &dark),
+        ("in/b.pgm", b"P5\n1 "),
+        ("in/c.pgm", &bright),
+        ("in/notes.txt", b"no image"),
+    ];
+    for verbs in [
+        &["normalize", "--across"][..],
+        &["run", "normalize --across + flip vertical"],
+    ] {
+        let root = folder(&files);
+        let go = |more: &[&str]| run(root.path(), &[verbs, more, &["in", "out"]].concat(), &[]);
+        let Run { code, stderr, .. } = go(&["--report", "report"]);
+        assert_eq!(code, 1, "{stderr}");
+        assert!(stderr.contains("cannot read in/b.pgm: "), "{stderr}");
+        assert!(
+            stderr.contains("1 of 3 could not be read (--keep-going"),
+            "{stderr}"
+        );
+        assert!(!root.path().join("out").exists() && !root.path().join("report").exists());
+
+        // Left out of both passes, named once and counted, although it is whole by now.
+        let Run { code, stderr, .. } = go(&["--keep-going", "--report", "report"]);
+        assert_eq!(code, 1, "{stderr}");
+        assert_eq!(stderr.matches("in/b.pgm").count(), 1, "{stderr}");
+        assert!(stderr.contains("2 of 3 files done, 1 failed"), "{stderr}");
+        let found = tree(&root.path().join("out"));
+        assert_eq!(found.len(), 2);
+        let samples = [
+            &found[Path::new("a.pgm")][13..],
+            &found[Path::new("c.pgm")][13..],
+        ];
+        let half = 32_768u16.to_be_bytes();
+        assert!(samples[0].ends_with(&half) || samples[0].starts_with(&half));
+        let report = fs::read_to_string(root.path().join("report")).unwrap();
+        assert_eq!(report.lines().count(), 3);
+    }
+    // Where nothing is left, no folder is made.
+    let root = folder(&[("in/b.pgm", b"P5\n1 ")]);
+    let args = ["normalize", "--across", "--keep-going", "in", "out"];
+    let Run { code, stderr, .. } = run(root.path(), &args, &[]);
+    assert_eq!(code, 1);
+    assert_eq!(
+        stderr.matches("cannot read in/b.pgm").count(),
+        1,
+        "{stderr}"
+    );
+    assert!(!root.path().join("out").exists());
+}

@@ -113,7 +113,7 @@ pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut It
                 Sorted::Entered | Sorted::Own => {}
                 Sorted::Taken => found.items.push(Item::found(path, below.into())),
                 Sorted::PassedOver(why) => found.passed_over.push(PassedOver { path, why }),
-                Sorted::Unread(why) => found.unread.push(Unread { path, why }),
+                Sorted::Unread(why) => found.unread.push(Unread::new(path, &why)),
             }
         },
     );
@@ -127,7 +127,7 @@ pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut It
             ),
         };
         let path = root.into();
-        found.unread.push(Unread { path, why });
+        found.unread.push(Unread::new(path, &why));
     }
 }
 

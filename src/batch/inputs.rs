@@ -60,10 +60,8 @@ pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>)
             .map_err(|error| anyhow!(reason(&error)))
             .with_context(|| format!("cannot read {}", list.display()))?;
         if listed.is_empty() {
-            found.unread.push(Unread {
-                path: list.clone(),
-                why: "the list names no file".into(),
-            });
+            let empty = Unread::new(list.clone(), "the list names no file");
+            found.unread.push(empty);
         }
         found.items.extend(listed);
     }

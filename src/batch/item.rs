@@ -2,7 +2,7 @@
 
 use crate::files::{Source, fault};
 use anyhow::{Result, anyhow, ensure};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ pub struct Item {
 pub struct Unread {
     /// Its path.
     pub path: PathBuf,
-    /// The reason.
-    pub why: String,
+    /// What is printed of it, with the reason.
+    message: String,
 }
 
 /// The inputs of a run. They are found once, and every pass over them uses this value: a list or a
@@ -123,6 +123,18 @@ impl Items {
         }
     }
 
+    /// Moves files that failed to the inputs that cannot be read, so that no later pass reads them.
+    pub fn leave_out(&mut self, failures: Vec<(usize, anyhow::Error)>) {
+        for (index, error) in &failures {
+            let path = self.items[*index].input.clone();
+            self.unread.push(Unread::failed(path, error));
+        }
+        let failed: HashSet<usize> = failures.iter().map(|(index, _)| *index).collect();
+        let mut index = 0..;
+        self.items
+            .retain(|_| !index.next().is_some_and(|index| failed.contains(&index)));
+    }
+
     /// Refuses inputs that can be read only once, if all must be read twice.
     ///
     /// # Errors
@@ -177,8 +189,24 @@ impl Item {
 }
 
 impl Unread {
+    /// An input that cannot be read, for this reason.
+    pub fn new(path: PathBuf, why: &str) -> Unread {
+        Unread {
+            message: format!("cannot read {}: {why}", path.display()),
+            path,
+        }
+    }
+
+    /// An input with which this error happened.
+    pub fn failed(path: PathBuf, error: &anyhow::Error) -> Unread {
+        Unread {
+            message: format!("{error:#}"),
+            path,
+        }
+    }
+
     /// The reason as an error.
     pub fn error(&self) -> anyhow::Error {
-        anyhow!("cannot read {}: {}", self.path.display(), self.why)
+        anyhow!("{}", self.message)
     }
 }

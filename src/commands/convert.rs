@@ -6,10 +6,10 @@ use super::split::split;
 use super::stack::stack;
 use crate::batch::conversion::Conversion;
 use crate::batch::histogram::Set;
-use crate::batch::item::Item;
+use crate::batch::item::{Item, Items};
 use crate::batch::key::Job;
 use crate::batch::naming::Naming;
-use crate::batch::options::Files;
+use crate::batch::options::{Files, Options};
 use crate::batch::watch::follow::{Current, Follow};
 use crate::batch::{self, places};
 use crate::cli::{Images, WholeSet};
@@ -22,6 +22,7 @@ use crate::ops::of_set::OfSet;
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::Destination;
+use crate::print_error;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,7 @@ pub fn run(images: &Images) -> Result<Outcome> {
         common,
     } = images;
     common.check()?;
-    let conversion = Conversion::of(files).map_err(usage)?;
+    let mut conversion = Conversion::of(files).map_err(usage)?;
     check(set, &conversion, files).map_err(usage)?;
     if let Some(path) = set.range_from.as_ref().filter(|_| *follow) {
         let follow = Follow::new(path, &**op)?;
@@ -46,7 +47,7 @@ pub fn run(images: &Images) -> Result<Outcome> {
         true => Range::Across,
         false => Range::Fixed,
     };
-    match of_set((&[], &**op), set, &conversion, files, common)? {
+    match of_set((&[], &**op), set, &mut conversion, files, common)? {
         Measured::Itself => convert(&[&**op], range, &conversion, files, common),
         Measured::Set(of_set) => convert(&[&of_set], range, &conversion, files, common),
         Measured::Nothing(outcome) => Ok(outcome),
@@ -89,7 +90,7 @@ pub(super) enum Measured<'a> {
 pub(super) fn of_set<'a>(
     (before, op): (&[&dyn Operation], &'a dyn Operation),
     set: &WholeSet,
-    conversion: &Conversion,
+    conversion: &mut Conversion,
     files: &Files,
     common: &Common,
 ) -> Result<Measured<'a>> {
@@ -105,21 +106,10 @@ pub(super) fn of_set<'a>(
         // A plan needs no range, unless it must find out what an earlier run did with the same
         // range.
         (None, true) if !batch.dry_run || batch.resume => {
-            let first = batch::options::Options {
-                report: None,
-                resume: false,
-                dry_run: false,
-                ..batch.clone()
-            };
-            let items = &conversion.items;
-            // Unreadable inputs are reported later, when they are normalized.
-            let (set, _) = batch::measure_set(before, items, &first, common, false)?;
-            if set.counts.is_none() {
-                // No input was readable: measured once more, to print the reasons.
-                let (_, outcome) = batch::measure_set(before, items, &first, common, true)?;
-                return Ok(Measured::Nothing(outcome));
+            match across(before, &mut conversion.items, batch, common)? {
+                Some(set) => set,
+                None => return Ok(Measured::Nothing(Outcome::SomeFailed)),
             }
-            set
         }
         (None, _) => return Ok(Measured::Itself),
     };
@@ -132,6 +122,40 @@ pub(super) fn of_set<'a>(
         None => of_set.on_its_images(),
         Some(_) => of_set,
     }))
+}
+
+/// The histogram of what the operations `before` make of all items. A range without some of them would
+/// give all others other pixels: if one cannot be read, there is no histogram and each is named, unless
+/// `--keep-going` leaves it out of this pass and of the next, which names it.
+fn across(
+    before: &[&dyn Operation],
+    items: &mut Items,
+    options: &Options,
+    common: &Common,
+) -> Result<Option<Set>> {
+    let first = Options {
+        report: None,
+        resume: false,
+        dry_run: false,
+        ..options.clone()
+    };
+    let files = items.items.len() + items.unread.len();
+    let measured = batch::measure_set(before, items, &first, common, false)?;
+    items.leave_out(measured.failures);
+    let failed = items.unread.len();
+    if failed == 0 || common.reading.keep_going && measured.set.counts.is_some() {
+        return Ok(Some(measured.set));
+    }
+    for unread in &items.unread {
+        print_error(&unread.error());
+    }
+    if failed < files {
+        print_error(&anyhow!(
+            "nothing is written: --across needs the range of all images, and {failed} of {files} could \
+             not be read (--keep-going leaves them out)"
+        ));
+    }
+    Ok(None)
 }
 
 /// Where the range of a set comes from.

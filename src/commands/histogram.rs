@@ -2,7 +2,7 @@
 
 use crate::batch::options::{Counted, Options};
 use crate::batch::plan::can_be_written;
-use crate::batch::{inputs as found, measure_set, places};
+use crate::batch::{MeasuredSet, inputs as found, measure_set, places};
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result, anyhow};
@@ -36,7 +36,7 @@ pub fn run(
     // Checked here, and not after hours of counting.
     can_be_written(path, output.overwrite, true)
         .with_context(|| format!("cannot write {}", path.display()))?;
-    let (set, outcome) = measure_set(&[], &items, options, common, true)?;
+    let MeasuredSet { set, outcome, .. } = measure_set(&[], &items, options, common, true)?;
     let of_nothing = set.counts.is_none() && options.selection.shard.is_none();
     if options.dry_run || of_nothing {
         return Ok(outcome);

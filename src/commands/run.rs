@@ -26,7 +26,7 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
     for (index, _) in steps.iter().enumerate().filter(|step| calibrates(step.1)) {
         calibrate::check(files, (index == 0, index == last)).map_err(usage)?;
     }
-    let conversion = Conversion::of(files).map_err(usage)?;
+    let mut conversion = Conversion::of(files).map_err(usage)?;
     let typed = steps.into_iter().enumerate().map(|(index, step)| {
         Ok(match step {
             Step::Operation { op, set } => {
@@ -45,7 +45,7 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
     let mut sets: Vec<Option<OfSet>> = Vec::new();
     for (op, set) in &typed {
         let before = bound(&typed, &sets);
-        let measured = of_set((&before, &**op), set, &conversion, files, common);
+        let measured = of_set((&before, &**op), set, &mut conversion, files, common);
         sets.push(match measured.with_context(|| op.name())? {
             Measured::Itself => None,
             Measured::Set(of_set) => Some(of_set),
