@@ -14,7 +14,7 @@ mod stack;
 use crate::codec::{Reader, Reading, Writer};
 use crate::device::{Devices, Failed};
 use crate::exec::Executor;
-use crate::files::{Identity, Source};
+use crate::files::{Identity, Passes, Source};
 use crate::image::Shape;
 use crate::limits;
 use crate::memory_budget::MemoryBudget;
@@ -67,6 +67,23 @@ pub fn memory((shape, metadata): &(Shape, u64)) -> u64 {
 /// whether the input was damaged; an error prevents the renaming.
 pub type Announce<'a> = &'a dyn Fn(Identity, bool) -> Result<()>;
 
+/// What a run keeps of its images.
+#[derive(Clone, Copy)]
+pub struct Account<'a> {
+    /// The inputs as its first pass saw them, if it has several.
+    pub passes: Option<&'a Passes>,
+    /// What is done before an output gets its name.
+    pub announce: Announce<'a>,
+}
+
+impl Account<'_> {
+    /// Nothing is kept.
+    pub const NONE: Account<'static> = Account {
+        passes: None,
+        announce: &|_, _| Ok(()),
+    };
+}
+
 /// Runs `ops`, one after the other, on the image file `input` and writes an image to `output`, or
 /// returns numbers. If `auto` chose a GPU and it fails, starts again on the CPU.
 pub fn one_image(
@@ -75,19 +92,19 @@ pub fn one_image(
     output: Option<&Destination>,
     resources: &Resources,
 ) -> Result<Done> {
-    one_image_announced(ops, input, output, resources, &|_, _| Ok(()))
+    one_image_of(ops, input, output, resources, Account::NONE)
 }
 
-/// As `one_image`, and calls `announce` before the output gets its name.
-pub fn one_image_announced(
+/// As `one_image`, for a run that keeps an account of its images.
+pub fn one_image_of(
     ops: &[&dyn Operation],
     input: &Path,
     output: Option<&Destination>,
     resources: &Resources,
-    announce: Announce,
+    account: Account,
 ) -> Result<Done> {
     let input_only = (input, None, None);
-    let attempt = || attempt(ops, input_only, output, resources, announce);
+    let attempt = || attempt(ops, input_only, output, resources, account);
     with_fallback(attempt, input, resources.devices)
 }
 
@@ -99,7 +116,7 @@ pub fn one_source(
     resources: &Resources,
 ) -> Result<Done> {
     let input = (input, Some(source), None);
-    let attempt = || attempt(ops, input, output, resources, &|_, _| Ok(()));
+    let attempt = || attempt(ops, input, output, resources, Account::NONE);
     // Wherever it is from, it is in memory and can be taken twice.
     with_fallback(attempt, Path::new(""), resources.devices)
 }
@@ -148,7 +165,7 @@ fn attempt(
     (input, known, shared): (&Path, Option<&Source>, Option<&StackStatistics>),
     output: Option<&Destination>,
     resources: &Resources,
-    announce: Announce,
+    account: Account,
 ) -> Result<Done> {
     let (since, mut timeline) = (Instant::now(), Timeline::default());
     timeline.gpu_times = resources.gpu_times;
@@ -225,6 +242,11 @@ fn attempt(
         for index in 0..pages {
             processor.page(ops, shared.unwrap_or(&own), index)?;
         }
+        let unchanged = match account.passes {
+            Some(passes) => passes.check(input, source),
+            None => source.check_unchanged(),
+        };
+        unchanged.with_context(unread)?;
         let length = processor.writer.map(|writer| writer.length());
         (
             length,
@@ -239,7 +261,7 @@ fn attempt(
     if let Some(((output, target), length)) = output.zip(target).zip(length) {
         let damaged = reader.damage().is_some();
         let traffic = target
-            .commit_announced(length, |made| announce(made, damaged))
+            .commit_announced(length, |made| (account.announce)(made, damaged))
             .with_context(|| unwritten(&output.path))?;
         executor.timeline.encoded(since, last, &traffic);
     }

@@ -24,6 +24,8 @@ mod calibrate;
 mod chain;
 /// The types of samples between the verbs of one pass.
 mod chain_types;
+/// Inputs that change while they are read, or between two runs.
+mod changed;
 /// The choice of a device, and what follows when a GPU fails, with a pretended GPU.
 mod choice;
 /// The command as a user meets it: files, exit statuses, sentences.

@@ -1,6 +1,6 @@
 //! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
 
-use crate::files::{Source, fault};
+use crate::files::{Passes, Source, fault};
 use anyhow::{Result, anyhow, ensure};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -41,6 +41,8 @@ pub struct Items {
     pub passed_over: Vec<PassedOver>,
     /// Inputs that failed before the batch began.
     pub unread: Vec<Unread>,
+    /// The inputs as the first pass saw them, if all are read several times.
+    pub passes: Option<Passes>,
 }
 
 /// A file or folder that is skipped, with the reason.

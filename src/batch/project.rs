@@ -299,7 +299,7 @@ impl Projecting<'_> {
             }
         };
         let read = set.read(&workers, (&mut *progress, true), times, &add)?;
-        *failed += read.failed;
+        *failed += read.failed.len();
         self.tell_device(
             progress,
             &device.into_inner().unwrap_or_else(PoisonError::into_inner),

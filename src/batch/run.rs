@@ -16,7 +16,7 @@ use crate::files::{self, Identity, fault, reason};
 use crate::interrupt;
 use crate::ops::{Operation, chain};
 use crate::outcome::Outcome;
-use crate::pipeline::{Destination, Done, Resources, one_image, one_image_announced};
+use crate::pipeline::{Account, Destination, Done, Resources, one_image_of};
 use crate::timing::{Report as Times, Watched};
 use anyhow::{Context, Result, anyhow};
 use std::path::{Path, PathBuf};
@@ -150,8 +150,13 @@ impl Batch<'_> {
             only_files: item.listed,
             ..*resources
         };
+        let passes = self.items.passes.as_ref();
         let Some((template, path)) = self.template.zip(item.output.as_ref()) else {
-            return one_image(ops, &item.input, None, resources).map(Some);
+            let account = Account {
+                passes,
+                ..Account::NONE
+            };
+            return one_image_of(ops, &item.input, None, resources, account).map(Some);
         };
         let sight = Sight::of(item);
         let verdict = match journal {
@@ -196,7 +201,11 @@ impl Batch<'_> {
             }
         };
         let output = Some(&destination);
-        one_image_announced(ops, &item.input, output, resources, &announce).map(Some)
+        let account = Account {
+            passes,
+            announce: &announce,
+        };
+        one_image_of(ops, &item.input, output, resources, account).map(Some)
     }
 
     /// Opens the file of `--report`; `append` keeps what is in it.

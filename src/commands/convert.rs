@@ -140,6 +140,7 @@ fn across(
         ..options.clone()
     };
     let files = items.items.len() + items.unread.len();
+    items.passes.get_or_insert_default();
     let measured = batch::measure_set(before, items, &first, common, false)?;
     items.leave_out(measured.failures);
     let failed = items.unread.len();
@@ -261,6 +262,7 @@ pub(super) fn convert(
         Some(&destination),
         common,
         batch.verbosity.quiet,
+        asked.items.passes.as_ref(),
     )
     .map(|done| done.outcome())
 }

@@ -2,16 +2,17 @@
 
 use crate::console;
 use crate::device::Devices;
+use crate::files::Passes;
 use crate::ops::{Operation, chain};
 use crate::options::Common;
-use crate::pipeline::{Destination, Done, Resources, one_image};
+use crate::pipeline::{Account, Destination, Done, Resources, one_image_of};
 use crate::timing::Report;
 use crate::timing::page::Track;
 use anyhow::Result;
 use std::path::Path;
 
 /// Runs operations on one image, one after the other, and tells on standard error what its user should know of it and, where
-/// `--stats` asks for it, where the time went.
+/// `--stats` asks for it, where the time went. `passes` has the inputs as an earlier pass saw them.
 ///
 /// # Errors
 /// Those of `one_image`.
@@ -21,6 +22,7 @@ pub fn single(
     output: Option<&Destination>,
     common: &Common,
     quiet: bool,
+    passes: Option<&Passes>,
 ) -> Result<Done> {
     let devices = Devices::new(common.device.choice);
     let resources = Resources {
@@ -30,7 +32,11 @@ pub fn single(
         only_files: false,
         gpu_times: common.stats.is_some(),
     };
-    let done = one_image(ops, input, output, &resources)?;
+    let account = Account {
+        passes,
+        ..Account::NONE
+    };
+    let done = one_image_of(ops, input, output, &resources, account)?;
     describe(&done, &input.display().to_string(), common, quiet);
     let Some(form) = &common.stats else {
         return Ok(done);

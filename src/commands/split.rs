@@ -40,7 +40,8 @@ pub fn split(
             only_files: item.listed,
             gpu_times: common.stats.is_some(),
         };
-        let each = open_stack(ops, &item.input, template, &resources).and_then(|stack| {
+        let passes = asked.items.passes.as_ref();
+        let each = open_stack(ops, &item.input, template, &resources, passes).and_then(|stack| {
             times.totals.add(stack.timeline());
             let mut tell = |done: Result<Done>, name: String| match done {
                 Ok(done) => {

@@ -39,7 +39,7 @@ pub fn run(
     };
     match inputs {
         [input] if !input.is_dir() && !options.wanted() => {
-            let done = single(&[op], input, None, common, options.verbosity.quiet);
+            let done = single(&[op], input, None, common, options.verbosity.quiet, None);
             if let Err(error) = &done
                 && !error.is::<Unusable>()
             {

@@ -1,35 +1,56 @@
 //! Inputs: a file that is read at any offset, or all of a pipe.
 
 use super::fault::{self, Kind, Reads};
+use super::state::{CHANGED, FileState};
 use super::traffic::Traffic;
 use crate::limits;
 use crate::reason::{plain, reason};
+use crate::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// An input file, or all of standard input.
 #[derive(Debug)]
 pub struct Source {
     data: Data,
     len: u64,
-    /// The file's path, if it has one.
-    path: Option<PathBuf>,
     /// The first read that the system refused, of this file and of those beside it.
     failure: Arc<Mutex<Option<String>>>,
+    /// The files beside it that were opened, each once.
+    beside: Mutex<Vec<(String, Arc<Opened>)>>,
     /// Bytes and time of reading so far.
     pub traffic: Traffic,
 }
 
 #[derive(Debug)]
 enum Data {
-    File(File),
+    File(Arc<Opened>),
     Memory(Vec<u8>),
+}
+
+/// An open file, and what it was when it was opened.
+#[derive(Debug)]
+struct Opened {
+    path: PathBuf,
+    file: File,
+    state: FileState,
+}
+
+impl Opened {
+    /// # Errors
+    /// It has been written to since.
+    fn check_unchanged(&self) -> Result<()> {
+        fault::point(Kind::Stat, &self.path).map_err(plain)?;
+        let now = FileState::from(&self.file.metadata().map_err(plain)?);
+        ensure!(now.is_still(&self.state), CHANGED);
+        Ok(())
+    }
 }
 
 impl Source {
@@ -72,10 +93,14 @@ impl Source {
         let about = file.metadata().map_err(plain)?;
         ensure!(check(&about)?, "it is no file any more");
         Ok(Source {
-            data: Data::File(file),
+            data: Data::File(Arc::new(Opened {
+                path: path.into(),
+                file,
+                state: FileState::from(&about),
+            })),
             len: about.len(),
-            path: Some(path.into()),
             failure: Arc::default(),
+            beside: Mutex::default(),
             traffic: Traffic::default(),
         })
     }
@@ -85,8 +110,8 @@ impl Source {
         Source {
             len: bytes.len() as u64,
             data: Data::Memory(bytes),
-            path: None,
             failure: Arc::default(),
+            beside: Mutex::default(),
             traffic: Traffic::default(),
         }
     }
@@ -96,10 +121,9 @@ impl Source {
     /// # Errors
     /// A source without a path, a name that leads out of the folder, and those of `open_file`.
     pub fn beside(&self, name: &str) -> Result<Source> {
-        let path = self.path.as_ref();
-        let path = path.with_context(|| {
-            format!("its samples are in the file {name}, to which a stream does not lead")
-        })?;
+        let Data::File(header) = &self.data else {
+            bail!("its samples are in the file {name}, to which a stream does not lead");
+        };
         let mut parts = Path::new(name).components();
         ensure!(
             matches!(
@@ -108,10 +132,47 @@ impl Source {
             ),
             "its samples are in the file {name}, which is not in its folder"
         );
-        let mut source =
-            Source::open_file(&path.with_file_name(name)).with_context(|| name.to_owned())?;
+        let source = Source::open_file(&header.path.with_file_name(name));
+        let mut source = source.with_context(|| name.to_owned())?;
         source.failure = self.failure.clone();
+        if let Data::File(opened) = &source.data {
+            let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+            match beside.iter().find(|(other, _)| other == name) {
+                Some((_, first)) => {
+                    let same = opened.state.is_still(&first.state);
+                    ensure!(same, "its samples in {name}: {CHANGED}");
+                }
+                None => beside.push((name.into(), opened.clone())),
+            }
+        }
         Ok(source)
+    }
+
+    /// Checks that the file, and the one beside it that has its samples, are what they were when they
+    /// were opened.
+    ///
+    /// # Errors
+    /// One of them has been written to since.
+    pub fn check_unchanged(&self) -> Result<()> {
+        if let Data::File(opened) = &self.data {
+            opened.check_unchanged()?;
+        }
+        let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        beside.iter().try_for_each(|(name, opened)| {
+            let unchanged = opened.check_unchanged();
+            unchanged.with_context(|| format!("its samples in {name}"))
+        })
+    }
+
+    /// What the file, and the one beside it, were when they were opened; nothing of a stream.
+    pub(super) fn states(&self) -> Vec<FileState> {
+        let own = match &self.data {
+            Data::File(opened) => Some(opened.state),
+            Data::Memory(_) => None,
+        };
+        let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        let beside = beside.iter().map(|(_, opened)| opened.state);
+        own.into_iter().chain(beside).collect()
     }
 
     fn drain(stream: impl Read) -> Result<Source> {
@@ -163,12 +224,11 @@ impl Source {
                 buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
                 Ok(())
             }
-            Data::File(file) => self
+            Data::File(opened) => self
                 .traffic
                 .count(buffer.len(), || {
-                    let path = self.path.as_deref().unwrap_or(Path::new(""));
-                    fault::point(Kind::Read, path)?;
-                    file.read_exact_at(buffer, offset)
+                    fault::point(Kind::Read, &opened.path)?;
+                    opened.file.read_exact_at(buffer, offset)
                 })
                 .map_err(|error| {
                     let failure = format!("reading stopped at byte {offset}: {}", reason(&error));

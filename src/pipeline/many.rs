@@ -9,7 +9,7 @@ use super::page::PageProcessor;
 use super::stack::StackStatistics;
 use crate::codec::{Reader, Writer};
 use crate::exec::Executor;
-use crate::files::{Source, Target};
+use crate::files::{CHANGED, Passes, Source, Target};
 use crate::metadata::Diagnostics;
 use crate::ops::{Operation, chain};
 use crate::timing::Timeline;
@@ -45,6 +45,7 @@ struct Many<'a> {
     output: &'a Destination,
     target: &'a Target,
     resources: &'a Resources<'a>,
+    passes: Passes,
 }
 
 /// Runs `ops` on every page of all inputs and writes them to `output`, one behind the other. Files are
@@ -65,6 +66,7 @@ pub fn many_images(
         output,
         target: &target,
         resources,
+        passes: Passes::default(),
     };
     let (length, mut done) = many.written(inputs)?;
     let since = Instant::now();
@@ -82,6 +84,7 @@ impl<'a> Many<'a> {
             output,
             target,
             resources,
+            ..
         } = *self;
         let mut pages = Vec::new();
         let mut counts = Vec::with_capacity(inputs.len());
@@ -104,6 +107,7 @@ impl<'a> Many<'a> {
                 pages.push((output.grown(*shape, made), *bytes));
             }
             counts.push(surveys.len());
+            self.check_unchanged(input, &source)?;
         }
         let unwritten = || unwritten(&output.path);
         let format = format
@@ -140,10 +144,11 @@ impl<'a> Many<'a> {
         }
         for (place, count) in places.iter().zip(&counts) {
             passed = self.with(place, passed, |processor| {
+                let pages = processor.reader.pages().len();
                 ensure!(
-                    processor.reader.pages().len() == *count,
-                    "{} changed while it was read",
-                    place.0.0.display()
+                    pages == *count,
+                    "{}: {CHANGED}",
+                    processor.sentences.unread()
                 );
                 (0..*count).try_for_each(|index| processor.page(ops, &stack, index))?;
                 processor.tell_last_written();
@@ -181,6 +186,12 @@ impl<'a> Many<'a> {
         source.with_context(|| self.sentences(input).unread())
     }
 
+    /// Ends a pass over an input.
+    fn check_unchanged(&self, input: &Input, source: &Source) -> Result<()> {
+        let unchanged = self.passes.check(input.0, source);
+        unchanged.with_context(|| self.sentences(input).unread())
+    }
+
     /// Calls `work` with the processor of a file.
     fn with(
         &self,
@@ -210,6 +221,7 @@ impl<'a> Many<'a> {
             last: 0,
         };
         work(&mut processor)?;
+        self.check_unchanged(input, &source)?;
         Ok(Passed {
             damage: passed.damage.or(processor.reader.damage()),
             writer: processor.writer,

@@ -4,10 +4,10 @@ use super::diagnostics::FileDiagnostics;
 use super::errors::Sentences;
 use super::page::PageProcessor;
 use super::stack::StackStatistics;
-use super::{Destination, Done, Found, Resources, attempt, with_fallback};
+use super::{Account, Destination, Done, Found, Resources, attempt, with_fallback};
 use crate::codec::{Pages, Reader};
 use crate::exec::Executor;
-use crate::files::Source;
+use crate::files::{Passes, Source};
 use crate::metadata::Place;
 use crate::ops::{Operation, chain};
 use crate::timing::Timeline;
@@ -37,7 +37,8 @@ impl OpenStack {
     }
 }
 
-/// Opens a file and measures what its pages share; results will be written as `template` says.
+/// Opens a file and measures what its pages share; results will be written as `template` says. `passes`
+/// has the inputs as an earlier pass saw them.
 ///
 /// # Errors
 /// A file that cannot be read or processed.
@@ -46,6 +47,7 @@ pub fn open_stack(
     input: &Path,
     template: &Destination,
     resources: &Resources,
+    passes: Option<&Passes>,
 ) -> Result<OpenStack> {
     let sentences = Sentences {
         verb: chain::verb(ops),
@@ -80,6 +82,9 @@ pub fn open_stack(
             last: 0,
         };
         let statistics = StackStatistics::measure(ops, &mut processor)?;
+        if let Some(passes) = passes {
+            passes.check(input, &source).with_context(unread)?;
+        }
         (pages, statistics, processor.executor.timeline)
     };
     Ok(OpenStack {
@@ -108,6 +113,6 @@ pub fn stack_page(
         ..*resources
     };
     let known = (input, Some(&stack.source), Some(&stack.statistics));
-    let attempt = || attempt(ops, known, Some(output), resources, &|_, _| Ok(()));
+    let attempt = || attempt(ops, known, Some(output), resources, Account::NONE);
     with_fallback(attempt, Path::new(""), resources.devices)
 }

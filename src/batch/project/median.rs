@@ -1,7 +1,7 @@
 //! The median of many images, which needs all of them at once. Where memory does not hold them, it is made
 //! of a range of samples after the other, and every input is read once for each range.
 
-use super::set::Set;
+use super::set::{Read, Set};
 use super::{Gathered, Projecting};
 use crate::batch::count::{counted, size};
 use crate::batch::progress::Progress;
@@ -11,7 +11,7 @@ use crate::image::{Image, Samples, Shape};
 use crate::ops::project::{median, median_on_gpu};
 use crate::pipeline::Resources;
 use crate::timing::{Report as Times, Timeline};
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -44,7 +44,7 @@ impl Projecting<'_> {
         let workers = self.workers(Choice::Cpu, memory / 2);
         let devices = Devices::new(self.common.device.choice);
         let mut out = Samples::any(&shape)?;
-        let (mut maxval, mut images) = (None, None);
+        let mut first: Option<Read> = None;
         for (pass, range) in ranges.into_iter().enumerate() {
             let pieces = Mutex::new(Vec::new());
             let keep = |image: Image, _: &Resources, _: &mut Timeline| {
@@ -55,17 +55,16 @@ impl Projecting<'_> {
             };
             let read = set.read(&workers, (&mut *progress, pass == 0), times, &keep)?;
             let pieces = pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
-            if pass == 0 {
-                *failed += read.failed;
-                maxval = read.maxval;
+            match &first {
+                None => {
+                    *failed += read.failed.len();
+                    first = Some(read);
+                }
+                Some(first) => set.changed(first, &read).map_or(Ok(()), Err)?,
             }
             if pieces.is_empty() {
                 return Ok(None);
             }
-            ensure!(
-                *images.get_or_insert(pieces.len()) == pieces.len(),
-                "a file changed while the inputs were read again"
-            );
             let mut timeline = Timeline::default();
             let bytes = (pieces.len() * range.len() * shape.depth.bytes()) as u64;
             let work = Work {
@@ -95,6 +94,7 @@ impl Projecting<'_> {
             }
         }
         let image = Image::new(shape, out);
+        let maxval = first.and_then(|read| read.maxval);
         Ok(Some((Gathered::Image(image), maxval)))
     }
 }

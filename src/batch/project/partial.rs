@@ -11,7 +11,7 @@ use crate::batch::item::Item;
 use crate::batch::journal::{escaped, unescaped};
 use crate::batch::shard::{Parts, Shard};
 use crate::codec::Reading;
-use crate::files::{Source, Target};
+use crate::files::{Passes, Source, Target};
 use crate::ops::project::{Accumulator, Project, Projection};
 use crate::pipeline::Made;
 use anyhow::{Context, Result, ensure};
@@ -256,8 +256,9 @@ fn told(op: &Project) -> String {
 /// The first image of the set, which must still be what it was.
 fn first(path: &Path, kind: &Kind) -> Result<First> {
     let item = Item::new(path.into(), path.into());
-    let first = set::first(0, &item, kind.clone(), &Reading::default())?;
-    let now = set::kind(&item)?;
+    let passes = Passes::default();
+    let first = set::first(0, &item, kind.clone(), &Reading::default(), &passes)?;
+    let now = set::kind(&item, &passes)?;
     ensure!(now == *kind, "it is {now}, and was {kind}");
     Ok(first)
 }

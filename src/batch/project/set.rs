@@ -6,7 +6,7 @@ use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
 use crate::batch::workers::{Cores, Workers, numbers};
 use crate::codec::{Reader, Reading};
-use crate::files::Source;
+use crate::files::{CHANGED, Passes, Source};
 use crate::image::Image;
 use crate::metadata::{Alpha, Axis, Diagnostics, Metadata};
 use crate::ops::project::Projection;
@@ -14,8 +14,9 @@ use crate::pipeline::{Resources, memory};
 use crate::timing::{Report as Times, Timeline};
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// The images of a projection.
@@ -29,6 +30,8 @@ pub struct Set<'a> {
     files: Vec<(usize, usize)>,
     /// The pages that are taken of the only file, and how many it has; `None` for all pages.
     taken: Option<(Vec<usize>, usize)>,
+    /// The files as they were when they were looked at.
+    passes: Arc<Passes>,
 }
 
 /// Called with each image, on the worker's thread; an error ends the run.
@@ -37,8 +40,8 @@ pub type Take<'a> = &'a (dyn Fn(Image, &Resources, &mut Timeline) -> Result<()> 
 /// What reading all images gave, beside the images.
 #[derive(Debug, Default)]
 pub struct Read {
-    /// How many files or pages could not be read.
-    pub failed: usize,
+    /// The files and pages that could not be read, by their places.
+    pub failed: BTreeSet<(usize, usize)>,
     /// The largest value of the samples, if each image has one.
     pub maxval: Option<u16>,
 }
@@ -51,7 +54,7 @@ struct Part {
 
 /// What became of a part: the pages that failed, the time, and an error that ends the run.
 struct PartRead {
-    failed: Vec<Error>,
+    failed: Vec<(usize, Error)>,
     timeline: Timeline,
     fatal: Option<Error>,
 }
@@ -70,10 +73,11 @@ impl<'a> Set<'a> {
             keep_going: false,
             ..*reading
         };
+        let passes = Arc::new(Passes::default());
         let looked: Vec<Result<(Kind, usize)>> = items
             .items
             .par_iter()
-            .map(|item| look(item, &reading).with_context(|| unread(item)))
+            .map(|item| look(item, &reading, &passes).with_context(|| unread(item)))
             .collect();
         let (mut set, mut failed) = (None::<Set>, items.unread.len());
         for unread in &items.unread {
@@ -94,7 +98,7 @@ impl<'a> Set<'a> {
                     Ok(())
                 }
                 None => {
-                    let first = first(index, item, kind, &reading);
+                    let first = first(index, item, kind, &reading, &passes);
                     let first = first.with_context(|| unread(item))?;
                     set = Some(Set {
                         items,
@@ -102,6 +106,7 @@ impl<'a> Set<'a> {
                         first,
                         files: vec![(index, pages)],
                         taken: None,
+                        passes: passes.clone(),
                     });
                     Ok(())
                 }
@@ -161,9 +166,12 @@ impl<'a> Set<'a> {
                     },
                     files: vec![(index, pages_of_it.len())],
                     taken: Some((pages_of_it, pages)),
+                    passes: self.passes.clone(),
                 })
             };
-            groups.into_iter().map(set).collect()
+            let sets = groups.into_iter().map(set).collect();
+            self.passes.check(&item.input, &source)?;
+            sets
         };
         sets().with_context(|| format!("cannot project {} along {axis}", item.input.display()))
     }
@@ -205,9 +213,11 @@ impl<'a> Set<'a> {
             },
             |(part, done)| {
                 times.totals.add(&done.timeline);
-                read.failed += done.failed.len();
-                for error in done.failed.iter().filter(|_| names) {
-                    progress.say(&format!("gpuimg: {error:#}"));
+                for (page, error) in &done.failed {
+                    read.failed.insert((part.file, *page));
+                    if names {
+                        progress.say(&format!("gpuimg: {error:#}"));
+                    }
                 }
                 left[part.file] -= part.pages.len();
                 if left[part.file] == 0 && names {
@@ -248,7 +258,7 @@ impl<'a> Set<'a> {
         let source = match opened {
             Ok(source) => source,
             Err(error) => {
-                done.failed.push(error);
+                done.failed.push((part.pages.start, error));
                 return done;
             }
         };
@@ -260,7 +270,7 @@ impl<'a> Set<'a> {
         let mut reader = match reader.with_context(|| unread(item)) {
             Ok(reader) => reader,
             Err(error) => {
-                done.failed.push(error);
+                done.failed.push((part.pages.start, error));
                 return done;
             }
         };
@@ -268,10 +278,12 @@ impl<'a> Set<'a> {
         for page in part.pages.clone() {
             let _reservation = resources.budget.map(|budget| budget.reserve(needed));
             let since = Instant::now();
-            let (image, metadata) = match self.page(&mut reader, page) {
+            let read = self.page(&mut reader, page);
+            let unchanged = |read| self.passes.check(&item.input, &source).map(|()| read);
+            let (image, metadata) = match read.and_then(unchanged) {
                 Ok(read) => read,
                 Err(error) => {
-                    done.failed.push(error.context(unread(item)));
+                    done.failed.push((page, error.context(unread(item))));
                     continue;
                 }
             };
@@ -293,6 +305,13 @@ impl<'a> Set<'a> {
         done
     }
 
+    /// The error for inputs of which other pages could be read in a later pass than in the first.
+    pub fn changed(&self, first: &Read, later: &Read) -> Option<Error> {
+        let (file, _) = first.failed.symmetric_difference(&later.failed).next()?;
+        let item = &self.items.items[self.files[*file].0];
+        Some(anyhow!(CHANGED).context(unread(item)))
+    }
+
     fn page(&self, reader: &mut Reader, page: usize) -> Result<(Image, Metadata)> {
         reader.turn_to(match &self.taken {
             Some((taken, _)) => taken[page],
@@ -309,9 +328,6 @@ impl<'a> Set<'a> {
     }
 }
 
-/// The cause for a file that is not what it was when it was looked at.
-const CHANGED: &str = "it changed while it was read";
-
 fn unread(item: &Item) -> String {
     format!("cannot read {}", item.input.display())
 }
@@ -324,7 +340,7 @@ fn open(item: &Item) -> Result<Source> {
 }
 
 /// The kind of all pages of a file, and how many there are.
-fn look(item: &Item, reading: &Reading) -> Result<(Kind, usize)> {
+fn look(item: &Item, reading: &Reading, passes: &Passes) -> Result<(Kind, usize)> {
     ensure!(
         !item.is_stream(),
         "every input is looked at before it is read, and this one can be read only once"
@@ -357,6 +373,7 @@ fn look(item: &Item, reading: &Reading) -> Result<(Kind, usize)> {
             ),
         }
     }
+    passes.check(&item.input, &source)?;
     Ok((known.context("it has no page")?, pages.len()))
 }
 
@@ -364,10 +381,11 @@ fn look(item: &Item, reading: &Reading) -> Result<(Kind, usize)> {
 ///
 /// # Errors
 /// It cannot be read.
-pub fn kind(item: &Item) -> Result<Kind> {
+pub fn kind(item: &Item, passes: &Passes) -> Result<Kind> {
     let source = open(item)?;
     let reader = Reader::open(&source, &Reading::default())?;
     let metadata = reader.metadata(&mut Diagnostics::default())?;
+    passes.check(&item.input, &source)?;
     Ok(Kind::of(reader.shape(), &metadata))
 }
 
@@ -375,12 +393,19 @@ pub fn kind(item: &Item) -> Result<Kind> {
 ///
 /// # Errors
 /// It cannot be read.
-pub fn first(index: usize, item: &Item, kind: Kind, reading: &Reading) -> Result<First> {
+pub fn first(
+    index: usize,
+    item: &Item,
+    kind: Kind,
+    reading: &Reading,
+    passes: &Passes,
+) -> Result<First> {
     let source = open(item)?;
     let reader = Reader::open(&source, reading)?;
     let mut diagnostics = Diagnostics::default();
     let metadata = reader.metadata(&mut diagnostics)?;
     let surveys = reader.surveys()?;
+    passes.check(&item.input, &source)?;
     Ok(First {
         path: item.input.clone(),
         index,

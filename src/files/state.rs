@@ -1,0 +1,115 @@
+//! Whether an input is still what it was when it was first opened: the system's report of it, compared
+//! at the end of every pass.
+
+use super::identity::Identity;
+use super::source::Source;
+use crate::sync::{Mutex, PoisonError};
+use anyhow::{Result, ensure};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The cause for an input that is not what it was.
+pub const CHANGED: &str =
+    "it changed while it was read (run again when no program writes to it any more)";
+
+/// What the system reports of a file. Between two states that are the same its content has not changed.
+#[derive(Clone, Copy, Debug)]
+pub struct FileState {
+    /// Its length, modification time and inode.
+    pub identity: Identity,
+    /// The device of its file system.
+    pub device: u64,
+    /// When its content or its properties were last changed: seconds since 1970, and nanoseconds.
+    pub status_changed: (i64, i64),
+    links: u64,
+}
+
+impl FileState {
+    /// Whether a file with this state has the content that it had in an `earlier` one. A program can set
+    /// the modification time back, but not the time of the last change of the status.
+    pub fn is_still(&self, earlier: &FileState) -> bool {
+        // Another name, or one less, changes that time too: other files of the same run are replaced, and
+        // backups make hard links.
+        let status = self.status_changed == earlier.status_changed || self.links != earlier.links;
+        status && (self.identity, self.device) == (earlier.identity, earlier.device)
+    }
+}
+
+impl From<&Metadata> for FileState {
+    fn from(about: &Metadata) -> FileState {
+        FileState {
+            identity: Identity::from(about),
+            device: about.dev(),
+            status_changed: (about.ctime(), about.ctime_nsec()),
+            links: about.nlink(),
+        }
+    }
+}
+
+/// The inputs of a run that reads them several times, as its first pass saw them.
+#[derive(Debug, Default)]
+pub struct Passes(Mutex<HashMap<PathBuf, Vec<FileState>>>);
+
+impl Passes {
+    /// Checks at the end of a pass over an input that it is what it was when it was opened, and what it
+    /// was in the first pass.
+    ///
+    /// # Errors
+    /// It has changed.
+    pub fn check(&self, path: &Path, source: &Source) -> Result<()> {
+        source.check_unchanged()?;
+        let states = source.states();
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen.entry(path.into()) {
+            Entry::Vacant(entry) => {
+                entry.insert(states);
+            }
+            Entry::Occupied(first) => {
+                let first = first.get();
+                let mut pairs = states.iter().zip(first);
+                let same = pairs.all(|(now, first)| now.is_still(first));
+                ensure!(same && states.len() == first.len(), CHANGED);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::thread;
+    use std::time::Duration;
+
+    #[test]
+    fn a_file_is_what_it_was_until_its_content_may_have_changed() {
+        let folder = tempfile::tempdir().expect("folder");
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&path, b"one").expect("file");
+        let passes = Passes::default();
+        let check = || passes.check(&path, &Source::open(&path).expect("opens"));
+        check().expect("the first pass");
+        check().expect("the same file");
+        fs::hard_link(&path, &other).expect("link");
+        check().expect("another name changes no content");
+        let about = fs::metadata(&path).expect("file");
+        let source = Source::open(&path).expect("opens");
+        // So that the system's clock goes on.
+        thread::sleep(Duration::from_millis(20));
+        fs::write(&path, b"two").expect("file");
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .and_then(|file| file.set_modified(about.modified()?))
+            .expect("time");
+        assert!(
+            source.check_unchanged().is_err(),
+            "its old time does not hide it"
+        );
+        assert!(check().is_err());
+    }
+}
