@@ -48,7 +48,6 @@ pub use bands::each_band;
 pub use format::{Bands, Decoder, Encoder, Format, TakePiece};
 pub use headerless::Headerless;
 pub use reader::{Pages, Places, Reader};
-pub use volume::data_file;
 pub use writer::Writer;
 
 /// The formats that are read and written, in the order in which help and messages list them.

@@ -2,6 +2,7 @@
 //! only when it is complete. Both can be used from many threads, and measure the time of their
 //! system calls, so that `--stats` can separate reading from decoding.
 
+mod digest;
 mod durable;
 pub mod fault;
 mod frames;
@@ -15,12 +16,13 @@ mod traffic;
 mod unfinished;
 
 pub use crate::reason::reason;
+pub use digest::Digest;
 pub use durable::{make_folder, parent, sync_folder};
 pub use frames::of_stdin as frames_of_stdin;
 pub use identity::{Identity, same_file};
 pub use leftovers::remove_leftovers;
 pub use source::Source;
-pub use state::{CHANGED, FileState, Passes};
+pub use state::{CHANGED, Compared, FileRecord, FileState, InputRecord, Passes, Samples};
 pub use target::Target;
 pub use traffic::Traffic;
 pub use unfinished::forget_unfinished;

@@ -14,7 +14,7 @@ mod stack;
 use crate::codec::{Reader, Reading, Writer};
 use crate::device::{Devices, Failed};
 use crate::exec::Executor;
-use crate::files::{Identity, Passes, Source};
+use crate::files::{Identity, InputRecord, Passes, Source};
 use crate::image::Shape;
 use crate::limits;
 use crate::memory_budget::MemoryBudget;
@@ -63,15 +63,27 @@ pub fn memory((shape, metadata): &(Shape, u64)) -> u64 {
         .saturating_mul(3)
 }
 
-/// Called with the identity of the file that is about to be renamed to the output's name, and with
-/// whether the input was damaged; an error prevents the renaming.
-pub type Announce<'a> = &'a dyn Fn(Identity, bool) -> Result<()>;
+/// A file that is about to get an output's name.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its identity.
+    pub output: Identity,
+    /// The input, if its digest was kept.
+    pub input: Option<InputRecord>,
+    /// Whether the input was damaged.
+    pub damaged: bool,
+}
+
+/// Called before an output gets its name; an error prevents that.
+pub type Announce<'a> = &'a dyn Fn(&Finished) -> Result<()>;
 
 /// What a run keeps of its images.
 #[derive(Clone, Copy)]
 pub struct Account<'a> {
     /// The inputs as its first pass saw them, if it has several.
     pub passes: Option<&'a Passes>,
+    /// Whether the digests of inputs are kept.
+    pub digests: bool,
     /// What is done before an output gets its name.
     pub announce: Announce<'a>,
 }
@@ -80,7 +92,8 @@ impl Account<'_> {
     /// Nothing is kept.
     pub const NONE: Account<'static> = Account {
         passes: None,
-        announce: &|_, _| Ok(()),
+        digests: false,
+        announce: &|_| Ok(()),
     };
 }
 
@@ -180,7 +193,10 @@ fn attempt(
         (None, true) => Some(Source::open_file(input)),
         (None, false) => Some(Source::open(input)),
     };
-    let opened = opened.transpose().with_context(unread)?;
+    let mut opened = opened.transpose().with_context(unread)?;
+    if account.digests {
+        opened.iter_mut().for_each(Source::keep_digest);
+    }
     let source = known.or(opened.as_ref()).with_context(unread)?;
     let reader = Reader::open(source, &resources.reading).with_context(unread)?;
     let own = of_file(ops, &reader).with_context(|| sentences.undone())?;
@@ -217,6 +233,7 @@ fn attempt(
     let writer = writer.transpose()?;
     let executor = Executor::new(resources.devices, timeline);
 
+    let record;
     // A scope of its own: at its end nothing borrows the target any more.
     let (length, reader, mut executor, diagnostics, found, since, last) = {
         let mut processor = PageProcessor {
@@ -242,6 +259,7 @@ fn attempt(
         for index in 0..pages {
             processor.page(ops, shared.unwrap_or(&own), index)?;
         }
+        record = source.record().with_context(unread)?;
         let unchanged = match account.passes {
             Some(passes) => passes.check(input, source),
             None => source.check_unchanged(),
@@ -259,9 +277,15 @@ fn attempt(
         )
     };
     if let Some(((output, target), length)) = output.zip(target).zip(length) {
-        let damaged = reader.damage().is_some();
+        let announce = |output| {
+            (account.announce)(&Finished {
+                output,
+                input: record,
+                damaged: reader.damage().is_some(),
+            })
+        };
         let traffic = target
-            .commit_announced(length, |made| (account.announce)(made, damaged))
+            .commit_announced(length, announce)
             .with_context(|| unwritten(&output.path))?;
         executor.timeline.encoded(since, last, &traffic);
     }

@@ -312,3 +312,191 @@ fn inputs_that_changed_between_two_passes_were_mixed() {
         assert!(read.1 > 0, "no change was seen: {args:?}");
     }
 }
+
+/// Runs one line in `root` and gives back what it printed.
+fn ok(root: &Path, line: &str, env: &[(&str, &str)]) -> String {
+    let args: Vec<&str> = line.split(' ').collect();
+    let Run { code, stderr, .. } = run(root, &args, env);
+    assert_eq!(code, 0, "{line}: {stderr}");
+    stderr
+}
+
+const RESUME: &str = "normalize in out --resume";
+
+#[test]
+fn a_replaced_input_of_the_same_length_and_time_was_done_before() {
+    let (old, new) = (image(9, 1, false), image(9, 2, true));
+    for how in [How::Replaced, How::Rewritten] {
+        let root = folder(&[("in/a.pgm", &old), ("in/b.pgm", &old), ("new.pgm", &new)]);
+        let root = root.path();
+        ok(root, "normalize new.pgm expected.pgm", &[]);
+        ok(root, RESUME, &[]);
+        change(&root.join("in/a.pgm"), &new, how);
+        let said = ok(root, RESUME, &[]);
+        assert!(
+            said.contains("1 of 2 files done, 1 were done before"),
+            "{said}"
+        );
+        let same = |name| fs::read(root.join(name)).expect("a result");
+        assert!(same("out/a.pgm") == same("expected.pgm"), "{how:?}");
+        // A watch goes on with what was done in the same way.
+        change(&root.join("in/b.pgm"), &new, how);
+        ok(root, "normalize in out --watch --idle 0.2", &[]);
+        assert!(same("out/b.pgm") == same("expected.pgm"), "{how:?}");
+    }
+}
+
+#[test]
+fn an_input_that_was_replaced_under_a_watch_was_done_before() {
+    let (old, new) = (image(9, 1, false), image(9, 2, true));
+    let root = folder(&[("in/a.pgm", &old), ("new.pgm", &new)]);
+    let root = root.path();
+    ok(root, "normalize new.pgm expected.pgm", &[]);
+    let child = Command::new(binary())
+        .args(["normalize", "in", "out", "--watch", "--idle", "2"])
+        .current_dir(root)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let output = root.join("out/a.pgm");
+    while !output.exists() {
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // Made elsewhere and moved in, as by a copy that keeps times.
+    let about = fs::metadata(root.join("in/a.pgm")).expect("file");
+    let file = fs::File::options()
+        .write(true)
+        .open(root.join("new.pgm"))
+        .expect("file");
+    file.set_modified(about.modified().expect("time"))
+        .expect("time");
+    fs::rename(root.join("new.pgm"), root.join("in/a.pgm")).expect("rename");
+    let Run { code, stderr, .. } = told(child.wait_with_output().expect("it ends"));
+    assert_eq!(code, 0, "{stderr}");
+    let read = |name| fs::read(root.join(name)).expect("a result");
+    assert!(read("out/a.pgm") == read("expected.pgm"), "{stderr}");
+}
+
+#[test]
+fn a_folder_that_was_copied_with_its_times_is_gone_on_with() {
+    let place = folder(&[
+        ("first/in/a.pgm", &image(9, 1, false)),
+        ("first/in/b.pgm", &image(9, 2, true)),
+    ]);
+    let (first, second) = (place.path().join("first"), place.path().join("second"));
+    ok(&first, RESUME, &[]);
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(&first)
+        .arg(&second)
+        .status();
+    assert!(copied.expect("cp").success());
+    let reads = |expected: usize| {
+        let calls = place.path().join("calls");
+        let _ = fs::remove_file(&calls);
+        let said = ok(
+            &second,
+            RESUME,
+            &[("GPUIMG_FAULT_COUNT", calls.to_str().expect("text"))],
+        );
+        assert!(
+            said.contains("0 of 2 files done, 2 were done before"),
+            "{said}"
+        );
+        let calls = fs::read_to_string(calls).expect("calls");
+        let of_inputs = calls.lines().filter(|line| line.starts_with("read in/"));
+        assert_eq!(of_inputs.count(), expected, "{calls}");
+    };
+    // The content decides once, and is noted.
+    reads(2);
+    reads(0);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(second.join("in/a.pgm"), mode).expect("chmod");
+    reads(1);
+    reads(0);
+}
+
+#[test]
+fn a_line_of_version_0_2_proves_no_copy() {
+    let place = folder(&[("first/in/a.pgm", &image(9, 1, false))]);
+    let (first, second) = (place.path().join("first"), place.path().join("second"));
+    ok(&first, RESUME, &[]);
+    let journal = first.join("out/.gpuimg-journal");
+    let text = fs::read_to_string(&journal).expect("the journal");
+    let old: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let mut line: serde_json::Value = serde_json::from_str(line).expect("a line");
+            if let Some(input) = line
+                .get_mut("input")
+                .and_then(|input| input.as_object_mut())
+            {
+                input.retain(|name, _| ["size", "changed", "inode"].contains(&&**name));
+            }
+            // The order of keys within `key` is compared as text.
+            line.to_string()
+        })
+        .collect();
+    let key = |text: &str| text[text.rfind("\"key\":").expect("a key")..].to_owned();
+    assert!(old.len() == 1 && text.contains("\"digest\":\""), "{text}");
+    let input = &old[0][old[0].find("\"input\":").expect("an input")..];
+    let input = &input[..=input.find('}').expect("its end")];
+    let begins = &text[..text.find("\"input\":").expect("an input")];
+    fs::write(&journal, format!("{begins}{input},{}", key(&text))).expect("journal");
+    let said = ok(&first, RESUME, &[]);
+    assert!(
+        said.contains("0 of 1 file done, 1 were done before"),
+        "{said}"
+    );
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(&first)
+        .arg(&second)
+        .status();
+    assert!(copied.expect("cp").success());
+    let said = run(
+        &second,
+        &["normalize", "in", "out", "--resume", "--overwrite"],
+        &[],
+    );
+    assert!(said.stderr.contains("1 of 1 file done"), "{}", said.stderr);
+}
+
+#[test]
+fn samples_that_are_older_than_their_header_were_done_before() {
+    let mhd = b"ObjectType = Image\nNDims = 2\nDimSize = 3 1\nElementType = MET_UCHAR\nElementDataFile = a.raw\n";
+    let root = folder(&[
+        ("in/a.mhd", mhd),
+        ("in/a.raw", b"abc"),
+        ("other.raw", b"xyz"),
+    ]);
+    let root = root.path();
+    let hour = std::time::Duration::from_secs(3600);
+    for name in ["in/a.raw", "other.raw"] {
+        let file = fs::File::options()
+            .write(true)
+            .open(root.join(name))
+            .expect("file");
+        let before = std::time::SystemTime::now() - hour * (1 + name.len() as u32);
+        file.set_modified(before).expect("time");
+    }
+    let line = "rotate 180 in out --format pnm --resume";
+    ok(root, line, &[]);
+    assert!(ok(root, line, &[]).contains("1 were done before"));
+    fs::rename(root.join("other.raw"), root.join("in/a.raw")).expect("rename");
+    ok(root, line, &[]);
+    assert!(
+        fs::read(root.join("out/a.pnm"))
+            .expect("a result")
+            .ends_with(b"zyx")
+    );
+    // Of the same length and time, too.
+    assert!(ok(root, line, &[]).contains("1 were done before"));
+    change(&root.join("in/a.raw"), b"mno", How::Replaced);
+    ok(root, line, &[]);
+    assert!(
+        fs::read(root.join("out/a.pnm"))
+            .expect("a result")
+            .ends_with(b"onm")
+    );
+}

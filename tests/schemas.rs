@@ -29,10 +29,11 @@ const SCHEMAS: [&str; 9] = [
 const FREE: [&str; 1] = ["/key/op"];
 
 /// Keys that are not always there.
-const OPTIONAL: [(&str, &str); 7] = [
+const OPTIONAL: [(&str, &str); 8] = [
     ("verify", "page"),
     ("journal", "damaged"),
     ("journal", "follow"),
+    ("journal", "samples"),
     ("report", "latency"),
     ("report", "float"),
     ("sum", "float"),
@@ -184,7 +185,13 @@ fn printed() -> Vec<(&'static str, Value)> {
         let line = file.split(|&byte| byte == b'\n').next().expect("a line");
         all.push(("projection", serde_json::from_slice(line).expect("JSON")));
     }
-    for folder in ["out", "out2", "out3"] {
+    let mhd = "ObjectType = Image\nNDims = 2\nDimSize = 3 1\nElementType = MET_UCHAR\nElementDataFile = v.raw\n";
+    fs::create_dir(root.join("volumes")).expect("folder");
+    fs::write(root.join("volumes/v.mhd"), mhd).expect("file");
+    fs::write(root.join("volumes/v.raw"), "abc").expect("file");
+    let args = ["rotate", "180", "volumes", "out5", "--format", "pnm"];
+    assert_eq!(run(root, &args, &[]).code, 0);
+    for folder in ["out", "out2", "out3", "out5"] {
         let journal = fs::read_to_string(root.join(folder).join(JOURNAL)).expect("journal");
         all.extend(objects(&journal).into_iter().map(|line| ("journal", line)));
     }

@@ -22,9 +22,9 @@ use super::item::Item;
 use super::key::Job;
 use super::naming::JOURNAL;
 use super::shard::Shard;
-use crate::codec::data_file;
 use crate::files::fault::{self, Kind};
-use crate::files::{Identity, same_file, sync_folder};
+use crate::files::{Digest, FileState, Identity, InputRecord, Source, same_file, sync_folder};
+use crate::pipeline::Finished;
 use crate::reason::plain;
 use crate::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, bail, ensure};
@@ -34,6 +34,7 @@ use line::{Line, Marker};
 pub(super) use line::{escaped, unescaped};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
@@ -84,9 +85,8 @@ impl Replace {
 /// The state of an item's files when its processing began.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight {
-    /// The identity of the input, if it can be read; with that of the file of its samples, if it is a
-    /// header alone.
-    pub input: Option<Identity>,
+    /// The state of the input, if it can be read.
+    pub input: Option<FileState>,
     /// The identity of the file with the output's name.
     pub output: Option<Identity>,
     /// Whether both are the same file.
@@ -96,10 +96,7 @@ pub struct Sight {
 impl Sight {
     /// Looks up the files of an item.
     pub fn of(item: &Item) -> Sight {
-        let input = Identity::of(&item.input).map(|header| {
-            let samples = data_file(&item.input).and_then(|data| Identity::of(&data));
-            samples.map_or(header, |samples| header.with(samples))
-        });
+        let input = FileState::of(&item.input);
         let Some(path) = item.output.as_deref() else {
             return Sight {
                 input,
@@ -111,7 +108,10 @@ impl Sight {
         // Most outputs do not exist, and so are not the input.
         let in_place = output.is_some() && same_file(&item.input, path);
         // One file is looked up once: between two look-ups another run could replace it.
-        let output = if in_place { input } else { output };
+        let output = match in_place {
+            true => input.map(|input| input.identity),
+            false => output,
+        };
         Sight {
             input,
             output,
@@ -126,6 +126,43 @@ impl Sight {
             Some(_) if overwrite => Replace::Anything,
             _ => Replace::Nothing,
         })
+    }
+}
+
+/// What is known of the contents of files, where a verdict depends on them.
+#[derive(Debug, Default)]
+struct Contents {
+    /// Digests by path; `None` of a file that cannot be read.
+    known: HashMap<PathBuf, Option<Digest>>,
+    /// The files whose digests are missing.
+    missing: Vec<PathBuf>,
+    /// An output that is done, although its input is another file: its identity, and that input.
+    done: Option<(Identity, InputRecord)>,
+}
+
+impl Contents {
+    /// The digest of the file at `path`, if that is known by now.
+    fn digest(&mut self, path: &Path) -> Option<Digest> {
+        match self.known.get(path) {
+            Some(digest) => *digest,
+            None => {
+                // Several records of an output may ask for the same file.
+                if !self.missing.iter().any(|other| other == path) {
+                    self.missing.push(path.into());
+                }
+                None
+            }
+        }
+    }
+
+    /// Reads the files whose digests are missing; whether there were any.
+    fn read(&mut self) -> bool {
+        let missing = std::mem::take(&mut self.missing);
+        for path in &missing {
+            let digest = Source::open_file(path).and_then(|source| source.digest());
+            self.known.insert(path.clone(), digest.ok());
+        }
+        !missing.is_empty()
     }
 }
 
@@ -187,27 +224,49 @@ impl Past {
 
     /// The verdict on an item, from earlier and concurrent runs.
     pub fn verdict(&self, item: &Item, sight: &Sight, overwrite: bool) -> Result<Verdict> {
+        self.verdict_with(item, sight, overwrite, &mut Contents::default())
+    }
+
+    fn verdict_with(
+        &self,
+        item: &Item,
+        sight: &Sight,
+        overwrite: bool,
+        contents: &mut Contents,
+    ) -> Result<Verdict> {
         let known = self.history.as_ref().zip(self.inside(item));
         let Some((history, name)) = known else {
             return Ok(sight.verdict(overwrite));
         };
-        let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
         if sight.in_place || self.refreshes && sight.output.is_some() {
             // A run that replaces an input writes its journal line first, and a watch makes outputs
             // again.
+            let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
             history.refresh(&self.job)?;
         }
-        Ok(history.verdict(&name, sight, overwrite))
+        loop {
+            let input = &item.input;
+            let history = history.lock().unwrap_or_else(PoisonError::into_inner);
+            let verdict = history.verdict((&name, input), sight, overwrite, contents);
+            // Other workers need the history while files are read.
+            drop(history);
+            if verdict == Verdict::Done || !contents.read() {
+                return Ok(verdict);
+            }
+        }
     }
 
     /// Whether another run has finished an item since this run began.
     pub fn was_done_meanwhile(&self, item: &Item) -> bool {
-        let Some((history, name)) = self.history.as_ref().zip(self.inside(item)) else {
+        let Some(history) = &self.history else {
             return false;
         };
-        let sight = Sight::of(item);
         let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
-        history.refresh(&self.job).is_ok() && history.verdict(&name, &sight, false) == Verdict::Done
+        let refreshed = history.refresh(&self.job);
+        drop(history);
+        let done = || self.verdict(item, &Sight::of(item), false);
+        // An output that is not in this folder is in no journal.
+        refreshed.is_ok() && self.inside(item).is_some() && matches!(done(), Ok(Verdict::Done))
     }
 
     /// An output's path relative to the folder, whose own path may change between runs; `None` for
@@ -262,7 +321,23 @@ impl Journal {
 
     /// The verdict on an item, from earlier and concurrent runs.
     pub fn verdict(&self, item: &Item, sight: &Sight, overwrite: bool) -> Result<Verdict> {
-        self.past.verdict(item, sight, overwrite)
+        let mut contents = Contents::default();
+        let verdict = self
+            .past
+            .verdict_with(item, sight, overwrite, &mut contents)?;
+        if let Some((output, input)) = contents.done {
+            // So that the next run need not read the input for the same verdict.
+            let input = Some(input);
+            self.announce(
+                item,
+                &Finished {
+                    output,
+                    input,
+                    damaged: false,
+                },
+            )?;
+        }
+        Ok(verdict)
     }
 
     /// Whether another run has finished an item since this run began.
@@ -270,22 +345,15 @@ impl Journal {
         self.past.was_done_meanwhile(item)
     }
 
-    /// Records that the output of `item` is complete, is the file `made`, and is about to get its
-    /// name.
+    /// Records that the output of `item` is complete and is about to get its name.
     ///
     /// # Errors
     /// The line cannot be written; then the output must not appear.
-    pub fn announce(
-        &self,
-        item: &Item,
-        input: Option<Identity>,
-        made: Identity,
-        damaged: bool,
-    ) -> Result<()> {
+    pub fn announce(&self, item: &Item, finished: &Finished) -> Result<()> {
         let Some(name) = self.past.inside(item) else {
             return Ok(());
         };
-        let line = Line::new(&name, input, made, damaged, &self.past.job);
+        let line = Line::new(&name, finished, &self.past.job);
         self.write(&serde_json::to_string(&line)?)
     }
 

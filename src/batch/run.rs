@@ -12,11 +12,11 @@ use super::{Batch, format_of};
 use crate::codec::Reader;
 use crate::console;
 use crate::device::visible;
-use crate::files::{self, Identity, fault, reason};
+use crate::files::{self, fault, reason};
 use crate::interrupt;
 use crate::ops::{Operation, chain};
 use crate::outcome::Outcome;
-use crate::pipeline::{Account, Destination, Done, Resources, one_image_of};
+use crate::pipeline::{Account, Destination, Done, Finished, Resources, one_image_of};
 use crate::timing::{Report as Times, Watched};
 use anyhow::{Context, Result, anyhow};
 use std::path::{Path, PathBuf};
@@ -193,16 +193,17 @@ impl Batch<'_> {
         }
         files::make_folder(folder, template.sync)
             .with_context(|| format!("cannot write {}", path.display()))?;
-        let announce = |made: Identity, damaged: bool| {
+        let announce = |finished: &Finished| {
             replaced.check(path)?;
             match journal {
-                Some(journal) => journal.announce(item, sight.input, made, damaged),
+                Some(journal) => journal.announce(item, finished),
                 None => Ok(()),
             }
         };
         let output = Some(&destination);
         let account = Account {
             passes,
+            digests: journal.is_some(),
             announce: &announce,
         };
         one_image_of(ops, &item.input, output, resources, account).map(Some)

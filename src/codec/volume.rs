@@ -8,7 +8,6 @@ use crate::files::Source;
 use crate::image::{Depth, Shape};
 use crate::metadata::Metadata;
 use anyhow::{Context, Result, bail, ensure};
-use std::path::{Path, PathBuf};
 
 /// The most bytes of a header.
 const MOST: usize = 64 << 10;
@@ -44,25 +43,6 @@ impl Iterator for Lines {
         self.next += line.len();
         Some(String::from_utf8_lossy(line).trim().to_owned())
     }
-}
-
-/// The file that has the samples of a header of its own, by the names of both (`.mhd`, `.nhdr`).
-pub fn data_file(header: &Path) -> Option<PathBuf> {
-    let kind = header.extension()?.to_str()?.to_ascii_lowercase();
-    let (names, between): (&[&str], char) = match kind.as_str() {
-        "mhd" => (&["ElementDataFile"], '='),
-        "nhdr" => (&["data file", "datafile"], ':'),
-        _ => return None,
-    };
-    let named = Lines::read(&Source::open_file(header).ok()?)
-        .ok()?
-        .find_map(|line| {
-            let (name, value) = line.split_once(between)?;
-            names
-                .contains(&name.trim())
-                .then(|| value.trim().to_owned())
-        });
-    Some(header.with_file_name(named?))
 }
 
 /// What a header says, in any order.

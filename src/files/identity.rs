@@ -26,15 +26,6 @@ impl Identity {
         fault::metadata(path).ok().as_ref().map(Identity::from)
     }
 
-    /// That of two files which are one input: it differs if one of them does.
-    pub fn with(self, other: Identity) -> Identity {
-        Identity {
-            size: self.size.wrapping_add(other.size),
-            changed: self.changed.max(other.changed),
-            inode: self.inode.wrapping_add(other.inode),
-        }
-    }
-
     /// When its content was last changed.
     pub fn changed(&self) -> SystemTime {
         let (seconds, nanos) = self.changed;

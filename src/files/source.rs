@@ -1,7 +1,8 @@
 //! Inputs: a file that is read at any offset, or all of a pipe.
 
+use super::digest::{Digest, Prefix};
 use super::fault::{self, Kind, Reads};
-use super::state::{CHANGED, FileState};
+use super::state::{CHANGED, FileRecord, FileState, InputRecord, Samples};
 use super::traffic::Traffic;
 use crate::limits;
 use crate::reason::{plain, reason};
@@ -40,9 +41,32 @@ struct Opened {
     path: PathBuf,
     file: File,
     state: FileState,
+    /// The digest of what was read, if it is kept.
+    digest: Option<Mutex<Prefix>>,
 }
 
 impl Opened {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        fault::point(Kind::Read, &self.path)?;
+        self.file.read_exact_at(buffer, offset)?;
+        // No thread waits for another one's digest: what is not added now is read once more at the end.
+        if let Some(Ok(mut digest)) = self.digest.as_ref().map(Mutex::try_lock) {
+            digest.add(buffer, offset);
+        }
+        Ok(())
+    }
+
+    /// What it is, with the digest of all of its content; `None` unless that is kept.
+    fn record(&self) -> Result<Option<FileRecord>> {
+        let Some(digest) = &self.digest else {
+            return Ok(None);
+        };
+        let mut digest = digest.lock().unwrap_or_else(PoisonError::into_inner);
+        let length = self.state.identity.size;
+        let digest = digest.finish(&self.file, &self.path, length)?;
+        Ok(Some(FileRecord::new(&self.state, digest)))
+    }
+
     /// # Errors
     /// It has been written to since.
     fn check_unchanged(&self) -> Result<()> {
@@ -97,12 +121,58 @@ impl Source {
                 path: path.into(),
                 file,
                 state: FileState::from(&about),
+                digest: None,
             })),
             len: about.len(),
             failure: Arc::default(),
             beside: Mutex::default(),
             traffic: Traffic::default(),
         })
+    }
+
+    /// Has the digest of the content kept, for a record of it; before anything is read.
+    pub fn keep_digest(&mut self) {
+        if let Data::File(opened) = &mut self.data
+            && let Some(opened) = Arc::get_mut(opened)
+        {
+            opened.digest = Some(Mutex::new(Prefix::new()));
+        }
+    }
+
+    /// What the file, and the one beside it, are for a journal; `None` for a stream, or where no digest
+    /// is kept.
+    ///
+    /// # Errors
+    /// What was not read yet cannot be read.
+    pub fn record(&self) -> Result<Option<InputRecord>> {
+        let Data::File(opened) = &self.data else {
+            return Ok(None);
+        };
+        let Some(file) = opened.record()? else {
+            return Ok(None);
+        };
+        let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        let samples = beside.iter().find_map(|(name, opened)| {
+            let file = opened.record().with_context(|| name.clone());
+            Some(file.transpose()?.map(|file| Samples {
+                name: name.clone(),
+                file,
+            }))
+        });
+        let samples = samples.transpose()?;
+        Ok(Some(InputRecord { file, samples }))
+    }
+
+    /// The digest of the whole file, which is read for it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is a stream.
+    pub fn digest(mut self) -> Result<Digest> {
+        self.keep_digest();
+        let record = self.record()?;
+        record
+            .and_then(|record| record.file.digest())
+            .context("it is no file")
     }
 
     /// A source of bytes already in memory.
@@ -135,6 +205,9 @@ impl Source {
         let source = Source::open_file(&header.path.with_file_name(name));
         let mut source = source.with_context(|| name.to_owned())?;
         source.failure = self.failure.clone();
+        if header.digest.is_some() {
+            source.keep_digest();
+        }
         if let Data::File(opened) = &source.data {
             let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
             match beside.iter().find(|(other, _)| other == name) {
@@ -226,10 +299,7 @@ impl Source {
             }
             Data::File(opened) => self
                 .traffic
-                .count(buffer.len(), || {
-                    fault::point(Kind::Read, &opened.path)?;
-                    opened.file.read_exact_at(buffer, offset)
-                })
+                .count(buffer.len(), || opened.read_at(buffer, offset))
                 .map_err(|error| {
                     let failure = format!("reading stopped at byte {offset}: {}", reason(&error));
                     let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);

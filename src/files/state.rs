@@ -1,10 +1,13 @@
 //! Whether an input is still what it was when it was first opened: the system's report of it, compared
 //! at the end of every pass.
 
+use super::digest::Digest;
+use super::fault;
 use super::identity::Identity;
 use super::source::Source;
 use crate::sync::{Mutex, PoisonError};
 use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::Metadata;
@@ -18,7 +21,7 @@ pub const CHANGED: &str =
 /// What the system reports of a file. Between two states that are the same its content has not changed.
 #[derive(Clone, Copy, Debug)]
 pub struct FileState {
-    /// Its length, modification time and inode.
+    /// Length, modification time and inode.
     pub identity: Identity,
     /// The device of its file system.
     pub device: u64,
@@ -47,6 +50,104 @@ impl From<&Metadata> for FileState {
             links: about.nlink(),
         }
     }
+}
+
+impl FileState {
+    /// The state of the file at `path`, through links, if there is one.
+    pub fn of(path: &Path) -> Option<FileState> {
+        fault::metadata(path).ok().as_ref().map(FileState::from)
+    }
+}
+
+/// A file that was read, as a journal keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    size: u64,
+    changed: (i64, i64),
+    inode: u64,
+    /// Version 0.2 has written none of these three.
+    #[serde(default)]
+    device: Option<u64>,
+    #[serde(default)]
+    status_changed: Option<(i64, i64)>,
+    #[serde(default)]
+    digest: Option<Digest>,
+}
+
+/// What the system's report of a file says of its content, compared with a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// It has not changed.
+    Same,
+    /// It has changed.
+    Changed,
+    /// The file is another one, or its properties have changed: it is the same if its content has this
+    /// digest.
+    IfItHas(Digest),
+}
+
+impl FileRecord {
+    /// The record of a file with this state and content.
+    pub fn new(state: &FileState, digest: Digest) -> FileRecord {
+        let Identity {
+            size,
+            changed,
+            inode,
+        } = state.identity;
+        FileRecord {
+            size,
+            changed,
+            inode,
+            device: Some(state.device),
+            status_changed: Some(state.status_changed),
+            digest: Some(digest),
+        }
+    }
+
+    /// The digest of its content.
+    pub fn digest(&self) -> Option<Digest> {
+        self.digest
+    }
+
+    /// Its length, modification time and inode.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            size: self.size,
+            changed: self.changed,
+            inode: self.inode,
+        }
+    }
+
+    /// Compares the file as it is `now`.
+    pub fn compare(&self, now: &FileState) -> Compared {
+        let device = self.device.is_none_or(|then| then == now.device);
+        let status = (self.status_changed).is_none_or(|then| then == now.status_changed);
+        if !self.identity().resembles(&now.identity) {
+            Compared::Changed
+        } else if self.inode == now.identity.inode && device && status {
+            Compared::Same
+        } else {
+            self.digest.map_or(Compared::Changed, Compared::IfItHas)
+        }
+    }
+}
+
+/// The files of an input that was read, as a journal keeps them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputRecord {
+    /// The file itself.
+    pub file: FileRecord,
+    /// The file of its samples, if it is a header alone.
+    pub samples: Option<Samples>,
+}
+
+/// The file beside a header that has its samples, as a journal keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Samples {
+    /// Its name in the header's folder.
+    pub name: String,
+    /// The file.
+    pub file: FileRecord,
 }
 
 /// The inputs of a run that reads them several times, as its first pass saw them.
@@ -90,12 +191,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let (path, other) = (folder.path().join("a"), folder.path().join("b"));
         fs::write(&path, b"one").expect("file");
-        let passes = Passes::default();
-        let check = || passes.check(&path, &Source::open(&path).expect("opens"));
-        check().expect("the first pass");
-        check().expect("the same file");
+        let check = |passes: &Passes| passes.check(&path, &Source::open(&path).expect("opens"));
+        let linked = Passes::default();
+        check(&linked).expect("the first pass");
+        check(&linked).expect("the same file");
         fs::hard_link(&path, &other).expect("link");
-        check().expect("another name changes no content");
+        check(&linked).expect("another name changes no content");
+        let passes = Passes::default();
+        check(&passes).expect("the first pass");
         let about = fs::metadata(&path).expect("file");
         let source = Source::open(&path).expect("opens");
         // So that the system's clock goes on.
@@ -110,6 +213,6 @@ mod tests {
             source.check_unchanged().is_err(),
             "its old time does not hide it"
         );
-        assert!(check().is_err());
+        assert!(check(&passes).is_err());
     }
 }

@@ -1,11 +1,11 @@
 //! Reads the journals of a folder and derives verdicts on outputs.
 
 use super::line::{Line, Marker};
-use super::{Replace, Sight, Verdict, open};
+use super::{Contents, Replace, Sight, Verdict, open};
 use crate::batch::key::Job;
 use crate::batch::naming::JOURNAL;
-use crate::files::Identity;
 use crate::files::fault::{self, Kind, Reads};
+use crate::files::{Compared, FileRecord, FileState, Identity, InputRecord, Samples};
 use anyhow::{Context, Result};
 use rustix::fs::OFlags;
 use std::collections::HashMap;
@@ -46,7 +46,9 @@ struct Journal {
 #[derive(Debug)]
 struct Record {
     made: Identity,
-    input: Option<Identity>,
+    input: Option<FileRecord>,
+    /// Boxed, since few inputs have one.
+    samples: Option<Box<Samples>>,
     damaged: bool,
     /// Whether these are the same as now: the subcommand; the subcommand with all options; the
     /// program's version.
@@ -68,21 +70,69 @@ impl Record {
     /// decide, if they differ between the two.
     fn role(&self, there: &Identity) -> Role {
         let made = self.made.resembles(there);
-        let input = self.input.is_some_and(|input| input.resembles(there));
-        match (made, input) {
+        let input = self.input.map(|input| input.identity());
+        let resembles_input = input.is_some_and(|input| input.resembles(there));
+        match (made, resembles_input) {
             _ if self.made == *there => Role::Made,
-            _ if self.input == Some(*there) => Role::Input,
+            _ if input == Some(*there) => Role::Input,
             (true, false) => Role::Made,
             (false, true) => Role::Input,
             _ => Role::Neither,
         }
     }
 
-    /// Whether an output apart from its input is finished, and both files are unchanged.
-    fn is_done(&self, there: &Identity, input: Option<Identity>) -> bool {
+    /// Whether an output apart from its input is finished, and both are unchanged. Where the content of
+    /// the input decides and is not known, it is missing in `contents`.
+    fn is_done(
+        &self,
+        there: &Identity,
+        input: (&Path, Option<FileState>),
+        contents: &mut Contents,
+    ) -> bool {
         let (_, same_options, same_program) = self.same;
-        let same_input = (self.input.zip(input)).is_some_and(|(then, now)| then.resembles(&now));
-        self.made.resembles(there) && same_options && same_program && same_input && !self.damaged
+        if !self.made.resembles(there) || !same_options || !same_program || self.damaged {
+            return false;
+        }
+        let (path, now) = input;
+        let Some((then, now)) = self.input.zip(now) else {
+            return false;
+        };
+        let Some(file) = unchanged(&then, path, &now, contents) else {
+            return false;
+        };
+        // Both files one by one: either may have been replaced by an older one.
+        let samples = self.samples.as_ref().map(|samples| {
+            let path = path.with_file_name(&samples.name);
+            let file = unchanged(&samples.file, &path, &FileState::of(&path)?, contents)?;
+            Some(Samples {
+                name: samples.name.clone(),
+                file,
+            })
+        });
+        let samples = match samples {
+            Some(None) => return false,
+            Some(unchanged) => unchanged,
+            None => None,
+        };
+        let same = file == then && samples.as_ref() == self.samples.as_deref();
+        contents.done = (!same).then_some((self.made, InputRecord { file, samples }));
+        true
+    }
+}
+
+/// The record of a file as it is now, if it has the content that it had.
+fn unchanged(
+    then: &FileRecord,
+    path: &Path,
+    now: &FileState,
+    contents: &mut Contents,
+) -> Option<FileRecord> {
+    match then.compare(now) {
+        Compared::Same => Some(*then),
+        Compared::Changed => None,
+        Compared::IfItHas(digest) => {
+            (contents.digest(path)? == digest).then(|| FileRecord::new(now, digest))
+        }
     }
 }
 
@@ -141,6 +191,7 @@ impl History {
                     of_name.push(Record {
                         made: line.made,
                         input: line.input,
+                        samples: line.samples.clone().map(Box::new),
                         damaged: line.damaged,
                         same: line.compared(job),
                         run: (index, *runs),
@@ -156,8 +207,15 @@ impl History {
         Ok(())
     }
 
-    /// The verdict on the output with this name.
-    pub fn verdict(&self, name: &Path, sight: &Sight, overwrite: bool) -> Verdict {
+    /// The verdict on the output with this name and its input. It is final if it is `Done`, or if nothing
+    /// is missing in `contents`.
+    pub fn verdict(
+        &self,
+        (name, input): (&Path, &Path),
+        sight: &Sight,
+        overwrite: bool,
+        contents: &mut Contents,
+    ) -> Verdict {
         let (Some(there), Some(records)) = (&sight.output, self.records.get(name)) else {
             return match sight.in_place && self.across && !self.is_new {
                 true => Verdict::Refused(ACROSS),
@@ -167,7 +225,9 @@ impl History {
         if sight.in_place {
             return self.in_place(there, records, sight, overwrite);
         }
-        if records.iter().any(|it| it.is_done(there, sight.input)) {
+        // The last one first: the file of an earlier one need not be read.
+        let input = (input, sight.input);
+        if (records.iter().rev()).any(|it| it.is_done(there, input, contents)) {
             Verdict::Done
         } else if records.iter().any(|it| it.made == *there) {
             // A file of this program, but from another input or with other options.

@@ -2,7 +2,8 @@
 
 use super::is_below;
 use crate::batch::key::Job;
-use crate::files::Identity;
+use crate::files::{FileRecord, Identity, Samples};
+use crate::pipeline::Finished;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -28,8 +29,11 @@ pub struct Line<'a> {
     output: Cow<'a, str>,
     /// The identity of the output's file.
     pub made: Identity,
-    /// The identity of the input.
-    pub input: Option<Identity>,
+    /// The input.
+    pub input: Option<FileRecord>,
+    /// The file of its samples, if it is a header alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
     /// Whether the input was damaged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
@@ -39,21 +43,17 @@ pub struct Line<'a> {
 
 impl<'a> Line<'a> {
     /// The line for an output.
-    pub fn new(
-        name: &Path,
-        input: Option<Identity>,
-        made: Identity,
-        damaged: bool,
-        job: &'a Job,
-    ) -> Line<'a> {
+    pub fn new(name: &Path, finished: &Finished, job: &'a Job) -> Line<'a> {
+        let input = finished.input.as_ref();
         Line {
             v: VERSION,
             by: PROGRAM.into(),
             verb: job.verb.into(),
             output: escaped(name).into(),
-            made,
-            input,
-            damaged,
+            made: finished.output,
+            input: input.map(|input| input.file),
+            samples: input.and_then(|input| input.samples.clone()),
+            damaged: finished.damaged,
             key: &job.key,
         }
     }

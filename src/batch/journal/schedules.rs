@@ -3,7 +3,8 @@
 use super::{Journal, Sight, Verdict};
 use crate::batch::item::Item;
 use crate::batch::key::Job;
-use crate::files::Identity;
+use crate::files::{Identity, Source};
+use crate::pipeline::Finished;
 use crate::sync::explore::explore;
 use crate::sync::thread;
 use serde_json::value::RawValue;
@@ -49,9 +50,14 @@ fn no_line_is_lost_while_the_journal_is_shortened() {
         let journal = open(true).expect("journal");
         let announce = |item: &Item| {
             let output = item.output.as_ref().expect("named");
-            let made = Identity::of(output).expect("there");
-            let input = Identity::of(&item.input);
-            journal.announce(item, input, made, false).expect("line");
+            let mut input = Source::open_file(&item.input).expect("there");
+            input.keep_digest();
+            let finished = Finished {
+                output: Identity::of(output).expect("there"),
+                input: input.record().expect("read"),
+                damaged: false,
+            };
+            journal.announce(item, &finished).expect("line");
         };
         // Twice the same: one of the lines is superfluous.
         announce(&items[0]);
