@@ -248,7 +248,7 @@ pub fn measure_set(
         prints: false,
         names_failures,
     };
-    let mut set = Set::new(options.selection.shard);
+    let mut set = Set::new(options.selection.shard, items.set);
     set.failed = items.unread.len() as u64;
     let mut failures = Vec::new();
     if options.dry_run {

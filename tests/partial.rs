@@ -294,3 +294,58 @@ fn hostile_parts_are_named() {
     }
     assert_eq!(bad.len(), 34);
 }
+
+#[test]
+fn parts_of_a_set_that_grew_were_merged() {
+    let root = folder(&[]);
+    let root = root.path();
+    fs::create_dir(root.join("in")).unwrap();
+    let add = |names: std::ops::Range<u8>, length: u8| {
+        for name in names {
+            let file = [
+                &b"P5 1 "[..],
+                &[b'0' + length],
+                b" 255\n",
+                &vec![9; length.into()],
+            ]
+            .concat();
+            fs::write(root.join(format!("in/{name}.pgm")), file).unwrap();
+        }
+    };
+    let part = |part: u8| {
+        let shard = format!("{part}/2");
+        let (sum, hist) = (format!("p/{part}.partial"), format!("h/{part}.hist"));
+        let more = ["--shard", &shard];
+        let projection = [&["project", "sum", "in", &sum, "--partial"], &more[..]].concat();
+        let _ = (
+            fs::remove_file(root.join(&sum)),
+            fs::remove_file(root.join(&hist)),
+        );
+        go(root, &projection);
+        go(
+            root,
+            &[&["histogram", "in", "-o", &hist, "-q"], &more[..]].concat(),
+        );
+    };
+    let merges = |sentence: &str| {
+        for (parts, output) in [("p", "s.pgm"), ("h", "all.hist")] {
+            let Run { code, stderr, .. } = run(root, &["merge", parts, "-o", output], &[]);
+            assert_eq!(code, i32::from(!sentence.is_empty()), "{stderr}");
+            assert!(stderr.contains(sentence), "{stderr}");
+            assert!(sentence.is_empty() || stderr.contains(&format!("cannot merge {parts}/2.")));
+            assert_eq!(root.join(output).exists(), sentence.is_empty());
+        }
+    };
+    add(0..6, 1);
+    part(1);
+    add(6..10, 1);
+    part(2);
+    merges("it is of a set of 10 files, and the others are of one of 6 files");
+    part(1);
+    // As many files, one of them another.
+    fs::rename(root.join("in/9.pgm"), root.join("in/a.pgm")).unwrap();
+    part(2);
+    merges("it is of a set of files with other names or lengths");
+    part(1);
+    merges("");
+}

@@ -7,7 +7,7 @@
 
 use super::count::counted;
 use super::options::Counted;
-use super::shard::{Parts, Shard};
+use super::shard::{Parts, Shard, WholeSet};
 use crate::console;
 use crate::files::{Source, Target, make_folder, parent};
 use crate::image::Depth;
@@ -36,13 +36,13 @@ pub struct Set {
 }
 
 impl Set {
-    /// An empty histogram for the shard `shard` of a set, or for a whole set.
-    pub fn new(shard: Option<Shard>) -> Set {
+    /// An empty histogram for the shard `shard` of the set `set`, or for a whole set.
+    pub fn new(shard: Option<Shard>, set: Option<WholeSet>) -> Set {
         Set {
             counts: None,
             images: 0,
             failed: 0,
-            parts: Parts::new(shard),
+            parts: Parts::new(shard, set),
         }
     }
 
@@ -91,7 +91,7 @@ impl Set {
     /// Missing shards.
     pub fn complete(mut self) -> Result<Set> {
         self.parts.whole()?;
-        self.parts = Parts::new(None);
+        self.parts = Parts::new(None, None);
         Ok(self)
     }
 
@@ -118,6 +118,7 @@ impl Set {
             signed: values.map(|values| values.signed),
             parts,
             of,
+            set: self.parts.set(),
             channels: channels.collect(),
         })
     }
@@ -134,6 +135,7 @@ impl Set {
             signed,
             parts,
             of,
+            set,
             channels,
             ..
         } = serde_json::from_slice(text).context("it is damaged")?;
@@ -176,7 +178,7 @@ impl Set {
             counts,
             images,
             failed,
-            parts: Parts::read(&parts, of)?,
+            parts: Parts::read(&parts, of, set)?,
         })
     }
 
@@ -235,6 +237,9 @@ struct SetRecord {
     signed: Option<bool>,
     parts: Vec<u64>,
     of: u64,
+    /// The files of the set, if this is a part of one.
+    #[serde(default)]
+    set: Option<WholeSet>,
     /// For each channel a `[value, count]` for every value that occurs.
     channels: Vec<Vec<(i64, u64)>>,
 }
@@ -250,7 +255,7 @@ mod tests {
     use crate::ops::histogram::Clip;
 
     fn part(index: u64, of: u64, value: usize) -> Set {
-        let mut set = Set::new(Some(Shard { index, of }));
+        let mut set = Set::new(Some(Shard { index, of }), None);
         let mut counts = Counts::new(1, Depth::Sixteen);
         counts.bins[value] = 3;
         set.add(&counts, 1).expect("valid");
@@ -272,7 +277,7 @@ mod tests {
             signed
         );
         assert!(signed.add(&Counts::new(1, Depth::Sixteen), 1).is_err());
-        let empty = Set::new(None);
+        let empty = Set::new(None, None);
         assert_eq!(
             Set::parse(empty.json().expect("text").as_bytes()).expect("valid"),
             empty
@@ -290,12 +295,12 @@ mod tests {
         assert!(all.join(&part(1, 3, 70)).is_err(), "the same part twice");
         assert!(all.join(&part(1, 2, 70)).is_err(), "a part of another set");
         assert!(all.parts.whole().is_err(), "part 2 is missing");
-        let mut nothing = Set::new(Some(Shard { index: 2, of: 3 }));
+        let mut nothing = Set::new(Some(Shard { index: 2, of: 3 }), None);
         nothing.images = 0;
         all.join(&nothing).expect("valid");
         let counts = all.into_counts().expect("valid");
         assert_eq!(counts.ranges(Clip::NONE, false), [(9, 70)]);
-        let mut rgb = Set::new(None);
+        let mut rgb = Set::new(None, None);
         rgb.add(&Counts::new(3, Depth::Sixteen), 1).expect("valid");
         assert!(
             rgb.add(&Counts::new(1, Depth::Sixteen), 1).is_err(),

@@ -2,7 +2,7 @@
 
 use super::folder::{self, Filter};
 use super::item::{Item, Items, Unread};
-use super::shard::Shard;
+use super::shard::{Shard, WholeSet};
 use crate::files::fault::{self, Reads};
 use crate::files::reason;
 use anyhow::{Context, Result, anyhow, ensure};
@@ -66,6 +66,7 @@ pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>)
         found.items.extend(listed);
     }
     if let Some(shard) = &selection.shard {
+        found.set = Some(WholeSet::new(&found.items));
         found.items.retain(|item| shard.has(&item.key));
     }
     Ok(found)

@@ -1,5 +1,6 @@
 //! The items of a batch: its files, and the skipped or unreadable entries of folders and lists.
 
+use super::shard::WholeSet;
 use crate::files::{Passes, Source, fault};
 use anyhow::{Result, anyhow, ensure};
 use std::collections::{BTreeMap, HashSet};
@@ -41,6 +42,8 @@ pub struct Items {
     pub passed_over: Vec<PassedOver>,
     /// Inputs that failed before the batch began.
     pub unread: Vec<Unread>,
+    /// All inputs of the set of which these are a part.
+    pub set: Option<WholeSet>,
     /// The inputs as the first pass saw them, if all are read several times.
     pub passes: Option<Passes>,
 }

@@ -164,7 +164,10 @@ impl Projecting<'_> {
         place: impl Fn(usize) -> u64,
     ) -> Result<(Option<Partial>, Outcome)> {
         if self.items.items.is_empty() && self.items.unread.is_empty() && shard.is_some() {
-            return Ok((Some(Partial::new(*self.op, shard, None)), Outcome::Done));
+            return Ok((
+                Some(Partial::new(*self.op, shard, self.items.set, None)),
+                Outcome::Done,
+            ));
         }
         let mut found = None;
         let mut take = |all| {
@@ -185,7 +188,7 @@ impl Projecting<'_> {
             maxval,
             numbers,
         };
-        let mut partial = Partial::new(*self.op, shard, Some(known));
+        let mut partial = Partial::new(*self.op, shard, self.items.set, Some(known));
         partial.failed = failed as u64;
         Ok((Some(partial), outcome))
     }

@@ -1,7 +1,12 @@
 //! Shards: the part of a batch for each of several machines. The split depends only on the names,
 //! not on the machine or on their order.
 
+use super::count::counted;
+use super::item::Item;
+use crate::files::{Digest, fault};
 use anyhow::{Context, Result, bail, ensure};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::env;
 use std::fmt;
@@ -92,21 +97,57 @@ impl fmt::Display for Shard {
     }
 }
 
+/// The inputs of a whole set, as each of its parts notes them: parts of a set that has grown since do not
+/// go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WholeSet {
+    /// How many files there are.
+    files: u64,
+    /// The digest of their names and lengths. Times and inodes are left out: each machine may have a copy
+    /// of its own.
+    digest: Digest,
+}
+
+impl WholeSet {
+    /// Of all files of a set, in any order.
+    pub fn new(items: &[Item]) -> WholeSet {
+        let length = |item: &Item| fault::metadata(&item.input).map_or(0, |about| about.len());
+        let mut files: Vec<(&[u8], u64)> = items
+            .par_iter()
+            .map(|item| (item.key.as_os_str().as_bytes(), length(item)))
+            .collect();
+        files.sort_unstable();
+        let mut text = Vec::new();
+        for (name, length) in &files {
+            text.extend_from_slice(name);
+            text.push(0);
+            text.extend_from_slice(&length.to_be_bytes());
+        }
+        WholeSet {
+            files: files.len() as u64,
+            digest: Digest::of(&text),
+        }
+    }
+}
+
 /// The shards of a set that a file is of: one, or several that were merged; (1 of 1) is a whole set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// From 1 on.
     parts: BTreeSet<u64>,
     of: u64,
+    /// `None` of a whole set, and in files of version 0.2.
+    set: Option<WholeSet>,
 }
 
 impl Parts {
-    /// One shard, or a whole set.
-    pub fn new(shard: Option<Shard>) -> Parts {
+    /// One shard of a set, or a whole set.
+    pub fn new(shard: Option<Shard>, set: Option<WholeSet>) -> Parts {
         let (part, of) = shard.map_or((1, 1), |shard| (shard.index, shard.of));
         Parts {
             parts: BTreeSet::from([part]),
             of,
+            set: set.filter(|_| shard.is_some()),
         }
     }
 
@@ -114,7 +155,7 @@ impl Parts {
     ///
     /// # Errors
     /// Numbers that no set has.
-    pub fn read(parts: &[u64], of: u64) -> Result<Parts> {
+    pub fn read(parts: &[u64], of: u64, set: Option<WholeSet>) -> Result<Parts> {
         ensure!(of <= MOST_PARTS, "{of} parts are more than {MOST_PARTS}");
         ensure!(
             !parts.is_empty() && parts.iter().all(|part| (1..=of).contains(part)),
@@ -125,12 +166,18 @@ impl Parts {
         Ok(Parts {
             parts: distinct,
             of,
+            set,
         })
     }
 
     /// Their numbers, and the number of all shards.
     pub fn listed(&self) -> (Vec<u64>, u64) {
         (self.parts.iter().copied().collect(), self.of)
+    }
+
+    /// The inputs of the whole set.
+    pub fn set(&self) -> Option<WholeSet> {
+        self.set
     }
 
     /// Adds other shards of the same set. Whole sets may be joined freely; a shard must not count
@@ -146,6 +193,22 @@ impl Parts {
             self.of
         );
         if self.of > 1 {
+            let advice = "the inputs changed between the parts: make all parts again";
+            match (self.set, other.set) {
+                (ours, others) if ours == others => {}
+                (Some(ours), Some(others)) if ours.files != others.files => bail!(
+                    "it is of a set of {}, and the others are of one of {} ({advice})",
+                    counted(others.files as usize, "file"),
+                    counted(ours.files as usize, "file")
+                ),
+                (Some(_), Some(_)) => bail!(
+                    "it is of a set of files with other names or lengths than the others ({advice})"
+                ),
+                _ => bail!(
+                    "it or the others were made by version 0.2, which did not note the files of \
+                     the set: make all parts with one version"
+                ),
+            }
             if let Some(twice) = other.parts.intersection(&self.parts).next() {
                 bail!("part {twice} of {} is in it and in another file", self.of);
             }

@@ -3,7 +3,7 @@
 use crate::batch::item::Items;
 use crate::batch::options::Gathered;
 use crate::batch::project::{First, Projecting};
-use crate::batch::shard::Shard;
+use crate::batch::shard::{Shard, WholeSet};
 use crate::batch::{inputs as found, places};
 use crate::codec::format;
 use crate::console;
@@ -77,6 +77,7 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
 
 /// Leaves of the items those of a shard; returns their places in the whole set.
 fn part(items: &mut Items, shard: Shard) -> Vec<u64> {
+    items.set = Some(WholeSet::new(&items.items));
     let all = std::mem::take(&mut items.items).into_iter().zip(0..);
     let (mine, places) = all.filter(|(item, _)| shard.has(&item.key)).unzip();
     items.items = mine;

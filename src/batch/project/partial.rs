@@ -9,7 +9,7 @@ use super::kind::{Kind, KindRecord};
 use super::{First, finished, set};
 use crate::batch::item::Item;
 use crate::batch::journal::{escaped, unescaped};
-use crate::batch::shard::{Parts, Shard};
+use crate::batch::shard::{Parts, Shard, WholeSet};
 use crate::codec::Reading;
 use crate::files::{Passes, Source, Target};
 use crate::ops::project::{Accumulator, Project, Projection};
@@ -57,10 +57,15 @@ pub(super) struct Known {
 
 impl Partial {
     /// What a shard gave, or a whole set.
-    pub(super) fn new(op: Project, shard: Option<Shard>, known: Option<Known>) -> Partial {
+    pub(super) fn new(
+        op: Project,
+        shard: Option<Shard>,
+        set: Option<WholeSet>,
+        known: Option<Known>,
+    ) -> Partial {
         Partial {
             op,
-            parts: Parts::new(shard),
+            parts: Parts::new(shard, set),
             failed: 0,
             known,
         }
@@ -161,7 +166,7 @@ impl Partial {
         let record: Record = serde_json::from_slice(&head[..end]).context("it is damaged")?;
         drop(head);
         record.project.check().context("it is damaged")?;
-        let parts = Parts::read(&record.parts, record.of)?;
+        let parts = Parts::read(&record.parts, record.of, record.set)?;
         let known = record.images.map(|images| {
             let kind = Kind::of_record(&images.kind).context("it is damaged")?;
             let size = Accumulator::memory(record.project, &kind.shape);
@@ -230,6 +235,7 @@ impl Partial {
             project: self.op,
             parts,
             of,
+            set: self.parts.set(),
             failed: self.failed,
             images,
         })? + "\n";
@@ -276,6 +282,9 @@ struct Record {
     project: Project,
     parts: Vec<u64>,
     of: u64,
+    /// The files of the set, if this is a part of one.
+    #[serde(default)]
+    set: Option<WholeSet>,
     failed: u64,
     /// `None` where no image was read.
     images: Option<Images>,
