@@ -24,7 +24,7 @@ use crate::device::Work;
 use crate::image::number::{self, Number};
 use crate::image::{Depth, Image, Shape, Values};
 use crate::metadata::Effect;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 pub use range::{InputRange, Range};
 use stretch::{Known, Stretch};
 
@@ -95,7 +95,6 @@ impl Verb for Normalize {
     fn operation(self) -> Box<dyn Operation> {
         Box::new(Normalize {
             range: self.range.or(self.window.map(InputRange::Values)),
-            window: None,
             ..self
         })
     }
@@ -180,7 +179,14 @@ impl Operation for Normalize {
 
     fn fits(&self, types: &SampleTypes) -> Result<()> {
         if let Some(range) = self.range(types)? {
-            range.fits("--range", types.read)?;
+            if self.window.is_some() {
+                let fits = range.fits("--window: the range", types.read);
+                fits.map_err(|error| {
+                    anyhow!("{error} (CT without sign often has 1024 added: add it to CENTER)")
+                })?;
+            } else {
+                range.fits("--range", types.read)?;
+            }
         }
         let real = |number: &&Number| !matches!(number, Number::Whole(_));
         if let Some(number) = self.ignore.iter().find(real) {
