@@ -102,7 +102,7 @@ pub struct Options {
     pub html: Option<PathBuf>,
 
     /// Draw what --json printed earlier, and measure nothing
-    #[arg(long, value_name = "RUN.json", conflicts_with_all = ["tables", "small", "spoil", "device"])]
+    #[arg(long, value_name = "RUN.json", conflicts_with_all = ["tables", "small", "spoil"])]
     pub from: Option<PathBuf>,
 
     /// Tiny inputs, for a checker of memory accesses and races; the times mean nothing

@@ -123,6 +123,18 @@ fn a_recorded_run_is_drawn_again() {
         drawn.stderr
     );
     assert!(folder.path().join("p.html").exists());
+    // A variable is a default, and no conflict.
+    let variable = run(
+        folder.path(),
+        &["bench", "--from", "run.json"],
+        &[("GPUIMG_DEVICE", "cpu")],
+    );
+    assert_eq!(
+        (variable.code, variable.stdout),
+        (0, report.text()),
+        "{}",
+        variable.stderr
+    );
     let both = run(
         folder.path(),
         &["bench", "memory", "--from", "run.json"],
