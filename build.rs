@@ -15,7 +15,9 @@ fn main() {
     println!("cargo::rustc-env=GPUIMG_TARGET={target}");
     let commit = env::var("GPUIMG_COMMIT").unwrap_or_default();
     let commit = match commit.is_empty() {
-        true => "not recorded (GPUIMG_COMMIT was not set when it was built)",
+        true => {
+            "not recorded: built by cargo alone (GPUIMG_COMMIT=$(git rev-parse HEAD) cargo build records it)"
+        }
         false => &commit,
     };
     println!("cargo::rustc-env=GPUIMG_BUILT_FROM={commit}");

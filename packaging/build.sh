@@ -27,6 +27,11 @@ fi
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p;T;q' Cargo.toml)
 # The commit's time, so that what is built twice of one commit is the same.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null || date +%s)}
+# For `gpuimg --version --verbose`.
+if [[ -z ${GPUIMG_COMMIT:-} ]] && GPUIMG_COMMIT=$(git rev-parse HEAD 2> /dev/null); then
+    git diff --quiet HEAD || GPUIMG_COMMIT+=" (with changes)"
+fi
+export GPUIMG_COMMIT
 umask 022
 
 need readelf binutils && tools maturin==1.16.0 ziglang==0.17.1 || cannot "maturin and zig, from PyPI, or readelf is missing"
