@@ -744,3 +744,82 @@ fn jpeg_without_a_depth_failed_page_by_page() {
         assert!(bytes(&format!("{two}a.{extension}")) == bytes(&asked));
     }
 }
+
+#[test]
+fn a_window_of_unsigned_images_was_refused_as_a_range() {
+    let folder = folder(&[("ct.pgm", b"P5 2 1 65535\n\0\x01\0\x02")]);
+    let done = run(
+        folder.path(),
+        &["normalize", "--window", "40:400", "ct.pgm", "o.png"],
+        &[],
+    );
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    let message = "--window: the range -160:239 goes beyond 0:65535";
+    assert!(done.stderr.contains(message), "{}", done.stderr);
+    assert!(done.stderr.contains("1024"), "{}", done.stderr);
+    let window = ["normalize", "--window", "1064:400", "ct.pgm", "o.png"];
+    assert_eq!(run(folder.path(), &window, &[]).code, 0);
+}
+
+#[test]
+fn help_of_name_broke_the_line_at_a_number() {
+    let done = run(Path::new("/"), &["normalize", "--help"], &[]);
+    let words: Vec<&str> = done.stdout.split_whitespace().collect();
+    let words = words.join(" ");
+    assert!(words.contains("their number, {n:05} or"), "{words}");
+    assert!(!done.stdout.contains(", \n"), "{}", done.stdout);
+}
+
+#[test]
+fn manual_pages_filled_the_lines_of_the_examples() {
+    let folder = folder(&[]);
+    let done = run(folder.path(), &["man", "."], &[]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    for verb in ["", "-normalize", "-run", "-bench"] {
+        let page = fs::read_to_string(folder.path().join(format!("gpuimg{verb}.1"))).unwrap();
+        let (_, examples) = page.split_once(".SH EXAMPLES\n.nf\n  gpuimg ").expect(verb);
+        let (lines, _) = examples.split_once("\n.fi\n").expect(verb);
+        assert!(
+            lines.lines().count() > 2 && !lines.contains(".SH"),
+            "{lines}"
+        );
+        assert!(!page.contains(".SH EXTRA"), "{page}");
+    }
+}
+
+/// What bash offers for the last of these words.
+fn completed(script: &str, words: &[&str]) -> Option<Vec<String>> {
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let last = words.len() - 1;
+    let ask = format!(
+        "{script}\nCOMP_WORDS=({}); COMP_CWORD={last}; _gpuimg gpuimg '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        quoted.join(" "),
+        words[last],
+        words[last - 1],
+    );
+    let output = Command::new("bash").args(["-c", &ask]).output().ok()?;
+    let text = String::from_utf8(output.stdout).expect("text");
+    Some(
+        text.lines()
+            .filter(|line| !line.is_empty())
+            .map(String::from)
+            .collect(),
+    )
+}
+
+#[test]
+fn completion_offered_a_dash_for_files_and_hidden_options() {
+    let script = run(Path::new("/"), &["completions", "bash"], &[]).stdout;
+    assert!(script.contains("--describe") && !script.contains(" --spoil "));
+    let Some(files) = completed(&script, &["gpuimg", "normalize", ""]) else {
+        return skipped("bash is missing");
+    };
+    assert!(files.is_empty(), "{files:?}");
+    let verbs = completed(&script, &["gpuimg", ""]).expect("bash");
+    assert!(verbs.contains(&"rotate".into()), "{verbs:?}");
+    assert!(!verbs.iter().any(|word| word.starts_with('-')), "{verbs:?}");
+    let angles = completed(&script, &["gpuimg", "rotate", ""]).expect("bash");
+    assert!(angles.contains(&"270".into()), "{angles:?}");
+    let options = completed(&script, &["gpuimg", "normalize", "--cl"]).expect("bash");
+    assert_eq!(options, ["--clip"]);
+}

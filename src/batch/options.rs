@@ -183,7 +183,7 @@ pub struct Files {
     #[arg(long, conflicts_with_all = ["split", "name"], help_heading = "Many files")]
     pub stack: bool,
 
-    /// How results in a folder are called, with the input's {stem} and {ext}, for frames of standard input their number, {n} or {n:05}, and with --split {page}, {c}, {z} and {t}; an extension of its own decides the format. Without it {stem}.{ext}
+    /// How results in a folder are called, with the input's {stem} and {ext}, for frames of standard input their number, {n:05} or without :05, and with --split {page}, {c}, {z} and {t}; an extension of its own decides the format. Without it {stem}.{ext}
     #[arg(long, value_name = "PATTERN", help_heading = "Many files")]
     pub name: Option<Pattern>,
 
