@@ -771,6 +771,15 @@ fn help_of_name_broke_the_line_at_a_number() {
 }
 
 #[test]
+fn project_advised_an_option_that_it_refuses() {
+    let folder = folder(&[("a.pgm", b"P5 2 1 65535\n\0\x01\0\x02")]);
+    let done = run(folder.path(), &["project", "max", "a.pgm", "o.jpg"], &[]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    let advice = "(normalize --depth 8 makes them 8 bits";
+    assert!(done.stderr.contains(advice), "{}", done.stderr);
+}
+
+#[test]
 fn manual_pages_filled_the_lines_of_the_examples() {
     let folder = folder(&[]);
     let done = run(folder.path(), &["man", "."], &[]);

@@ -343,7 +343,7 @@ fn what_cannot_be_written_is_said_before_anything_is_touched() {
         (
             "flip vertical in/grey.pgm a.jpg",
             1,
-            "cannot write a.jpg: JPEG has no samples of 16 bits (--depth 8 makes them 8 bits; PNG,",
+            "cannot write a.jpg: JPEG has no samples of 16 bits (normalize --depth 8 makes them 8 bits; PNG,",
         ),
         (
             "flip vertical alpha.png a.ff",

@@ -27,7 +27,7 @@ pub fn check_written(format: &dyn Format) -> Result<()> {
 pub fn check_depth(format: &dyn Format, depth: Depth) -> Result<()> {
     let remedy = match depth {
         Depth::Eight => "--depth 16 makes them 16 bits",
-        Depth::Sixteen => "--depth 8 makes them 8 bits",
+        Depth::Sixteen => "normalize --depth 8 makes them 8 bits",
         Depth::ThirtyTwo | Depth::Float | Depth::Double => {
             "normalize makes them 16 bits, or 8 with --depth 8"
         }
