@@ -749,6 +749,20 @@ fn pixels_that_runs_pass_over_were_black() {
     let rows = [[2, 3, 2, 3, 2], [1, 2, 3, 1, 0]].concat();
     let expected: Vec<u8> = rows.into_iter().flat_map(|index| colors[index]).collect();
     assert_eq!(bytes(&image), expected);
+    // Such that go on much further.
+    for (bits, data) in [
+        (4, [9, 0x12, 0, 1, 0, 0]),
+        (8, [0, 9, 1, 1, 1, 1]),
+        (4, [0, 9, 1, 1, 1, 1]),
+    ] {
+        let file = runs(
+            bits,
+            (5, 2),
+            colors,
+            &[&data[..], &[1; 8], &[0, 1]].concat(),
+        );
+        assert!(read(&file).is_err(), "{bits} {data:?}");
+    }
     // Leaps out of the image.
     for by in [[6, 0], [0, 2], [255, 255]] {
         let data = [0, 2, by[0], by[1], 1, 1, 0, 1];

@@ -112,6 +112,12 @@ fn fill(source: &Source, shape: &Shape, out: &mut [u8]) -> Result<()> {
             });
         }
         x += count;
+        // Those of 8 bits and one colour at any length, as some programs write them.
+        let one_colour = header.bits == 8 && code[0] > 0;
+        ensure!(
+            one_colour || x <= width.next_multiple_of(4),
+            "its runs end at pixel {x} of row {y} of {width}×{height}"
+        );
     }
     Ok(())
 }
