@@ -214,3 +214,20 @@ fn what_is_not_stretched_is_rounded_to_eight_bits() {
     );
     assert_eq!(words(&written.unwrap()), [156, 0, 0, 156, 255, 255]);
 }
+
+/// Samples that are no numbers have the value of `--nan`, which may lie in the range.
+#[test]
+fn a_range_was_said_to_miss_the_values_of_nan() {
+    let floats = [f32::NAN, 1.0, 2.0].map(f32::to_le_bytes).concat();
+    let folder = folder(&[("in.raw", &floats)]);
+    let stderr = |nan: &str| {
+        let args = ["normalize", "in.raw", "out.pgm", "--raw", "3x1:f32le"];
+        let range = ["--range", "10:40", "--overwrite", "--nan", nan];
+        let run = run(folder.path(), &[&args[..], &range].concat(), &[]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run.stderr
+    };
+    assert_eq!(stderr("20"), "");
+    let missed = "none of its values in it: they are from 1 to 2";
+    assert!(stderr("2").contains(missed), "{}", stderr("2"));
+}

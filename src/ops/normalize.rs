@@ -159,7 +159,7 @@ impl Operation for Normalize {
 
     fn warning(&self, image: &Image, types: &SampleTypes) -> Option<String> {
         let range = self.range(types).ok().flatten();
-        range.and_then(|range| range.missed(image, types))
+        range.and_then(|range| range.missed(image, types, self.nan))
     }
 
     fn made(&self, depth: Depth) -> Depth {

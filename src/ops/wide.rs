@@ -30,7 +30,7 @@ pub fn stand_in(nan: Option<f64>) -> Option<u32> {
 
 /// Whether a sample of this depth is no finite number.
 #[inline(always)]
-fn is_odd(depth: Depth, sample: u32) -> bool {
+pub fn is_odd(depth: Depth, sample: u32) -> bool {
     depth == Depth::Float && !number::FINITE.contains(&sample)
 }
 

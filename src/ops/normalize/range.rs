@@ -3,7 +3,7 @@
 
 use crate::image::number::{self, Number};
 use crate::image::{Depth, Image, Samples, Values};
-use crate::ops::SampleTypes;
+use crate::ops::{SampleTypes, wide};
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
@@ -145,30 +145,52 @@ impl Range {
     }
 
     /// A warning where no colour sample of an image lies in the range, so that the result is black and
-    /// white at most.
-    pub(super) fn missed(self, image: &Image, types: &SampleTypes) -> Option<String> {
+    /// white at most. Samples that are no finite numbers have the value `nan` there.
+    pub(super) fn missed(
+        self,
+        image: &Image,
+        types: &SampleTypes,
+        nan: Option<f64>,
+    ) -> Option<String> {
         let (channels, colours) = (types.channels, types.colours());
         let values = types.read;
         let span = match image.samples() {
             Samples::U8(samples) => {
                 let (min, max) = self.samples(values);
-                outside(samples, (channels, colours), &(min as u8..=max as u8))
+                let range = min as u8..=max as u8;
+                outside(samples, (channels, colours), &range, |sample| sample)
                     .map(|(min, max)| [min, max].map(u64::from))
             }
             Samples::U16(samples) => {
                 let step = values.depth.steps(types.depth);
                 let (min, max) = self.samples(values);
-                outside(samples, (channels, colours), &(min * step..=max * step))
+                let range = min * step..=max * step;
+                outside(samples, (channels, colours), &range, |sample| sample)
                     .map(|(min, max)| [min, max].map(|sample| u64::from(sample / step)))
             }
             Samples::U32(samples) => {
                 let (min, max) = self.wide(values);
-                outside(samples, (channels, colours), &(min as u32..=max as u32))
-                    .map(|(min, max)| [min, max].map(u64::from))
+                let nan = wide::stand_in(nan);
+                let value = |sample| match nan {
+                    Some(nan) if wide::is_odd(values.depth, sample) => nan,
+                    _ => sample,
+                };
+                outside(
+                    samples,
+                    (channels, colours),
+                    &(min as u32..=max as u32),
+                    value,
+                )
+                .map(|(min, max)| [min, max].map(u64::from))
             }
             Samples::U64(samples) => {
                 let (min, max) = self.wide(values);
-                outside(samples, (channels, colours), &(min..=max)).map(<[u64; 2]>::from)
+                let nan = nan.map(|nan| number::key64(nan.to_bits()));
+                let value = |sample| match nan {
+                    Some(nan) if !number::FINITE64.contains(&sample) => nan,
+                    _ => sample,
+                };
+                outside(samples, (channels, colours), &(min..=max), value).map(<[u64; 2]>::from)
             }
         };
         let [least, most] = span?.map(|sample| values.number(sample));
@@ -179,21 +201,23 @@ impl Range {
     }
 }
 
-/// The smallest and the largest colour sample, if none lies in a range. The first that does ends the
+/// The smallest and the largest `value` of a colour sample, if none lies in a range. The first that does ends the
 /// search.
 fn outside<T: Copy + Ord + Send + Sync>(
     samples: &[T],
     (channels, colours): (usize, usize),
     range: &RangeInclusive<T>,
+    value: impl Fn(T) -> T + Sync,
 ) -> Option<(T, T)> {
     let pixels = || {
         let pixels = samples.par_chunks_exact(channels).with_min_len(1 << 14);
         pixels.map(|pixel| &pixel[..colours])
     };
-    if pixels().any(|pixel| pixel.iter().any(|sample| range.contains(sample))) {
+    if pixels().any(|pixel| pixel.iter().any(|&sample| range.contains(&value(sample)))) {
         return None;
     }
-    let each = pixels().flat_map_iter(|pixel| pixel.iter().map(|&sample| (sample, sample)));
+    let values = pixels().flat_map_iter(|pixel| pixel.iter().map(|&sample| value(sample)));
+    let each = values.map(|value| (value, value));
     each.reduce_with(|a, b| (a.0.min(b.0), a.1.max(b.1)))
 }
 
