@@ -10,6 +10,7 @@ use super::format::{Capabilities, Decoder, TakePiece, TakeRows};
 use super::raw::{self, Order};
 use crate::deflate::zlib;
 use crate::files::Source;
+use crate::image::buffer::Buffer;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::metadata::{Alpha, Diagnostics, Metadata};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -342,7 +343,7 @@ impl Decoder for RasterDecoder<'_> {
         let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
         let (source, row) = (self.source.source()?, shape.row() * shape.depth.bytes());
         let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
-        let mut memory = vec![0; (TOGETHER / row).clamp(1, shape.height) * row];
+        let mut memory = Buffer::<u8>::zeroed((TOGETHER / row).clamp(1, shape.height) * row)?;
         for (i, top) in (0..shape.height).step_by(memory.len() / row).enumerate() {
             let offset = start + (i * memory.len()) as u64;
             let most = memory.len().min((shape.height - top) * row);

@@ -8,6 +8,7 @@ use super::depth::Widening;
 use super::{PageProcessor, operate, upright};
 use crate::codec::Bands;
 use crate::exec::Task;
+use crate::image::buffer::Buffer;
 use crate::image::{Image, Shape};
 use crate::metadata::{Diagnostics, Effect, Metadata};
 use crate::ops::{Access, Operation, SampleTypes, Statistic, Statistics};
@@ -21,6 +22,9 @@ const LEAST: usize = 2 << 20;
 
 /// Bytes of a band for each thread.
 const OF_A_THREAD: usize = 1 << 20;
+
+/// The most copies of a band at a time: read, joined, of other samples, changed and encoded.
+const COPIES: usize = 8;
 
 /// Why the CPU does the work.
 const WHY: &str = "it is processed in bands of rows, for little memory";
@@ -115,8 +119,16 @@ impl Plan {
         }
         let (row, least) = (read.row() * read.depth.bytes(), OF_A_THREAD);
         let least = least * rayon::current_num_threads();
+        let rows = least.div_ceil(bands.unit * row) * bands.unit;
+        // What the passes take for a band cannot fail, but by ending the program.
+        let copies = COPIES
+            .saturating_mul(rows.min(read.height))
+            .saturating_mul(row);
+        if Buffer::<u8>::zeroed(copies).is_err() {
+            return Err("there is not enough memory for a band of its rows");
+        }
         Ok(Plan {
-            rows: least.div_ceil(bands.unit * row) * bands.unit,
+            rows,
             bands,
             read,
             metadata,
