@@ -15,6 +15,7 @@
 mod compact;
 mod history;
 mod line;
+mod lock;
 #[cfg(all(test, feature = "schedules"))]
 mod schedules;
 
@@ -28,7 +29,7 @@ use crate::pipeline::Finished;
 use crate::reason::plain;
 use crate::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, bail, ensure};
-use compact::open_to_append;
+use compact::{is_at, open_to_append};
 use history::History;
 use line::{Line, Marker};
 pub(super) use line::{escaped, unescaped};
@@ -191,6 +192,8 @@ struct Pen {
     file: File,
     /// Whether the last line may be incomplete.
     torn: bool,
+    /// Whether the file is locked, so that nobody replaces it.
+    locked: bool,
     /// Lines added since superfluous ones were last dropped, and lines kept then.
     added: u64,
     kept: u64,
@@ -306,6 +309,7 @@ impl Journal {
             pen: Mutex::new(Pen {
                 file,
                 torn,
+                locked: true,
                 added: 0,
                 kept: 0,
             }),
@@ -357,8 +361,30 @@ impl Journal {
         self.write(&serde_json::to_string(&line)?)
     }
 
+    /// Has the pen write to the file that bears the journal's name: where the folder was removed while
+    /// the run went on, a line in the old file would be lost, and the next run would not know its
+    /// results.
+    fn keep_in_place(&self, pen: &mut Pen) -> Result<()> {
+        if !pen.locked {
+            lock::share(&pen.file, &self.path)?;
+            pen.locked = true;
+        }
+        if !is_at(&pen.file, &self.path).map_err(plain)? {
+            pen.file = open_to_append(&self.path)?;
+            if self.sync {
+                sync_folder(&self.past.folder)?;
+            }
+            pen.torn = pen.file.metadata()?.len() > 0;
+            (pen.added, pen.kept) = (0, 0);
+            self.past.forget();
+        }
+        Ok(())
+    }
+
     fn write(&self, line: &str) -> Result<()> {
         let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        self.keep_in_place(&mut pen)
+            .with_context(|| format!("cannot write {}", self.path.display()))?;
         let start = if pen.torn { "\n" } else { "" };
         let line = format!("{start}{line}\n");
         pen.torn = true;

@@ -13,8 +13,10 @@ use crate::metadata::Axis;
 use crate::ops::fit::Fit;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
+use std::env;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// How a batch is done.
 #[derive(Args, Clone, Debug, Default)]
@@ -50,6 +52,12 @@ pub struct Options {
     /// The verbosity.
     #[command(flatten)]
     pub verbosity: Verbosity,
+}
+
+/// A time in seconds that an environment variable sets, for tests that cannot wait as long as users can.
+pub(super) fn seconds_from(variable: &str) -> Option<Duration> {
+    let seconds = env::var(variable).ok()?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// Parses a number of images.

@@ -4,41 +4,40 @@
 
 use super::history::lines;
 use super::line::Line;
-use super::{Journal, Pen, open};
+use super::{Journal, Pen, lock, open};
 use crate::files::fault::{self, Kind};
 use crate::files::{Identity, Target};
 use crate::sync::PoisonError;
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 /// The lines after which it is worth while at the earliest; more where more outputs are there.
 const LINES: u64 = 100_000;
-
-/// The time between two attempts at a journal that is being replaced.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// Opens a journal to append to it, with a shared lock: not the file that another run is replacing.
 pub fn open_to_append(path: &Path) -> Result<File> {
     loop {
         let file = open(path, OFlags::CREATE | OFlags::APPEND | OFlags::RDWR)?;
-        // On file systems without locks no journal is ever replaced.
-        if flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK) {
-            thread::sleep(PAUSE);
-            continue;
-        }
-        fault::point(Kind::Stat, path)?;
-        let about = file.metadata()?;
-        let there = fault::symlink_metadata(path);
-        if there.is_ok_and(|there| (there.dev(), there.ino()) == (about.dev(), about.ino())) {
+        lock::share(&file, path)?;
+        if is_at(&file, path)? {
             return Ok(file);
         }
+    }
+}
+
+/// Whether the open `file` is still the one at `path`.
+pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    fault::point(Kind::Stat, path)?;
+    let about = file.metadata()?;
+    match fault::symlink_metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (about.dev(), about.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -71,7 +70,8 @@ impl Journal {
             (pen.file, pen.kept) = (file, kept);
             self.past.forget();
         } else {
-            let _ = flock(&pen.file, FlockOperation::LockShared);
+            // Another process may have locked it in between: the next line waits for it then.
+            pen.locked = lock::try_share(&pen.file);
         }
     }
 }

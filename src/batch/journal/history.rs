@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// The longest line in bytes; longer lines are not from this program.
@@ -178,10 +178,14 @@ impl History {
         } = self;
         for (index, journal) in journals.iter_mut().enumerate() {
             let Journal { path, read, runs } = journal;
-            if fault::symlink_metadata(path)
-                .is_ok_and(|about| about.is_file() && about.len() == *read)
-            {
-                continue;
+            match fault::symlink_metadata(path) {
+                Ok(about) if about.is_file() && about.len() == *read => continue,
+                // It was removed, with its folder or alone: a new one is read from its beginning.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    (*read, *runs) = (0, 0);
+                    continue;
+                }
+                _ => {}
             }
             let mut take = |line: &[u8]| {
                 if let Some((name, line)) = Line::parse(line) {
