@@ -152,7 +152,9 @@ pub fn measure(
             watch::check::check(paths, None, options).map_err(usage)?;
             Items::default()
         }
-        false => inputs::collect(paths, &options.selection, None).map_err(usage)?,
+        false => {
+            inputs::collect(paths, &options.selection, &common.reading, None).map_err(usage)?
+        }
     };
     options
         .report_beside("the results")

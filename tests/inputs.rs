@@ -867,3 +867,77 @@ fn a_list_is_a_folder_spelled_out_and_a_named_file_is_not() {
     let told = words.join(" ").contains("A list is a folder spelled out");
     assert!(told, "{help}");
 }
+
+#[test]
+fn bare_samples_in_a_folder_were_no_inputs() {
+    let samples = |first: u8| [first, 200, 30, 4, 5, 60];
+    let root = folder(&[
+        ("in/a.bin", &samples(1)),
+        ("in/b", &samples(2)),
+        ("in/deep/c.frame.7", &samples(3)),
+        ("in/.hidden", &samples(4)),
+        ("in/.gpuimg-journal", &samples(5)),
+    ]);
+    let raw = ["--raw", "3x2:u8"];
+    let convert = ["normalize", "in", "out", "--format", "pgm"];
+    done(root.path(), &[&convert[..], &raw].concat());
+    assert_eq!(
+        names(&root.path().join("out")),
+        ["a.pnm", "b.pnm", "deep/c.frame.pnm"]
+    );
+    let some = ["normalize", "in", "some", "--format", "pgm"];
+    let include = ["--include", "*.bin"];
+    done(root.path(), &[&some[..], &raw, &include].concat());
+    assert_eq!(names(&root.path().join("some")), ["a.pnm"]);
+    // Every verb that takes folders.
+    let Run {
+        code,
+        stdout,
+        stderr,
+    } = run(root.path(), &[&["sum", "in"][..], &raw].concat(), &[]);
+    assert_eq!((code, stdout.lines().count()), (0, 3), "{stdout} {stderr}");
+    done(
+        root.path(),
+        &[&["histogram", "in", "-o", "h.json"][..], &raw].concat(),
+    );
+    done(
+        root.path(),
+        &[&["project", "max", "in", "max.tif"][..], &raw].concat(),
+    );
+    done(
+        root.path(),
+        &[
+            &["run", "flip vertical", "in", "run", "--format", "pgm"][..],
+            &raw,
+        ]
+        .concat(),
+    );
+}
+
+#[test]
+fn a_row_that_memory_does_not_hold_aborted_the_run() {
+    let root = folder(&[]);
+    let file = fs::File::create(root.path().join("s.raw")).expect("file");
+    if file.set_len(8_000_000_000).is_err() {
+        return skipped("a row of 8 GB: no file of that length here");
+    }
+    for verb in ["normalize", "flip horizontal"] {
+        let script = format!(
+            "ulimit -c 0; ulimit -v 4000000; \
+             exec \"$0\" {verb} --raw 8000000000x1:u8 s.raw o.tif --low-memory --device cpu"
+        );
+        let output = Command::new("sh")
+            .args(["-c", script.as_str()])
+            .arg(binary())
+            .current_dir(root.path())
+            .output()
+            .expect("sh");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{verb}: {stderr}");
+        assert!(
+            stderr.contains("cannot read s.raw: not enough memory for 8000000000 bytes"),
+            "{verb}: {stderr}"
+        );
+        assert_eq!(names(root.path()), ["s.raw"]);
+    }
+}

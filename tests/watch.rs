@@ -2,11 +2,13 @@
 //! never for a time.
 
 use crate::batch::{JOURNAL, pgm, tree};
-use crate::support::{Run, binary, folder, listing, run};
+use crate::support::{Run, binary, folder, listing, run, skipped, told};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -45,9 +47,15 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 impl Watch {
     pub fn start(root: &Path, args: &[&str]) -> Watch {
+        Watch::start_by(&[], root, args)
+    }
+
+    /// As `start`, by another program that runs it.
+    fn start_by(runner: &[&str], root: &Path, args: &[&str]) -> Watch {
         // Whoever started the tests may ignore signals.
         let mut child = Command::new("env")
             .arg("--default-signal=INT,TERM,HUP")
+            .args(runner)
             .arg(binary())
             .args(args)
             .current_dir(root)
@@ -304,9 +312,24 @@ fn more_events_than_the_system_keeps() {
         thread::sleep(Duration::from_millis(200));
         listing(&root.join("out/sub")).len() == 4500
     });
+    // Once more, with two events each time: what came meanwhile is taken, and nothing said again.
+    watch.send(Signal::STOP);
+    for _ in 0..9000 {
+        let opened = OpenOptions::new()
+            .append(true)
+            .open(root.join("in/sub/1.pgm"));
+        drop(opened.expect("file"));
+    }
+    put(root, "in/sub/7.pgm", &pgm(3, 2, 7));
+    watch.send(Signal::CONT);
+    until("the last", || root.join("out/sub/7.pgm").exists());
     let Run { code, stderr, .. } = watch.end();
-    assert_eq!(code, 0, "{stderr}");
-    assert_eq!(tree(&root.join("out")).len(), 4500);
+    assert_eq!(
+        (code, stderr.matches("more happened").count()),
+        (0, 1),
+        "{stderr}"
+    );
+    assert_eq!(tree(&root.join("out")).len(), 4501);
 }
 
 #[test]
@@ -829,4 +852,286 @@ fn the_status_line_fits_the_terminal() {
             "{longest}: {seen:?}"
         );
     }
+}
+
+/// What runs the program without a privilege to read a folder that nobody may read; `None`, said loudly,
+/// where there is no such way.
+fn without_privileges(root: &Path, what: &str) -> Option<&'static [&'static str]> {
+    let closed = root.join("closed");
+    fs::create_dir(&closed).expect("folder");
+    fs::set_permissions(&closed, Permissions::from_mode(0o000)).expect("mode");
+    if fs::read_dir(&closed).is_err() {
+        return Some(&[]);
+    }
+    let runner: &[&str] = &["unshare", "--user"];
+    let listed = Command::new(runner[0])
+        .args(&runner[1..])
+        .arg("ls")
+        .arg(&closed)
+        .output();
+    if listed.is_ok_and(|it| String::from_utf8_lossy(&it.stderr).contains("denied")) {
+        return Some(runner);
+    }
+    skipped(&format!("{what}: everything may be read here"));
+    None
+}
+
+#[test]
+fn a_folder_that_nobody_may_read_ended_the_watch() {
+    let root = folder(&[("in/a.pgm", &image(1))]);
+    let root = root.path();
+    let Some(runner) = without_privileges(root, "a watch of a folder that nobody may read") else {
+        return;
+    };
+    let private = root.join("in/private");
+    let close = |mode| fs::set_permissions(&private, Permissions::from_mode(mode)).expect("mode");
+    let args = ["normalize", "in", "out", "--watch"];
+    let watch = Watch::start_by(runner, root, &args);
+    comes(root, "out/a.pgm", 1);
+    // Under another name first, so that it is never there with other permissions.
+    fs::create_dir(root.join("new")).expect("folder");
+    fs::set_permissions(root.join("new"), Permissions::from_mode(0o000)).expect("mode");
+    fs::rename(root.join("new"), &private).expect("rename");
+    watch.says("cannot read in/private: permission denied");
+    put(root, "in/b.pgm", &image(2));
+    comes(root, "out/b.pgm", 2);
+    // It is tried again.
+    close(0o755);
+    put(root, "in/private/c.pgm", &image(3));
+    comes(root, "out/private/c.pgm", 3);
+    let Run { code, stderr, .. } = watch.end();
+    assert_eq!(
+        (code, stderr.matches("in/private").count()),
+        (1, 1),
+        "{stderr}"
+    );
+    // From the beginning.
+    close(0);
+    put(root, "in/d.pgm", &image(4));
+    let watch = Watch::start_by(runner, root, &[&args[..], &["--idle", "0"]].concat());
+    let Run { code, stderr, .. } = watch.ended();
+    assert_eq!(
+        (code, stderr.matches("in/private").count()),
+        (1, 1),
+        "{stderr}"
+    );
+    comes(root, "out/d.pgm", 4);
+    close(0o755);
+}
+
+#[test]
+fn a_file_that_could_not_be_looked_at_was_taken_to_be_gone() {
+    let names = ["1.pgm", "2.pgm", "3.pgm"];
+    for path in ["in", "in/2.pgm"] {
+        for number in 1..=4 {
+            let root = folder(&[]);
+            for (name, seed) in names.iter().zip(1..) {
+                put(root.path(), &format!("in/{name}"), &image(seed));
+            }
+            let traced = Command::new("strace")
+                .args(["-f", "-qq", "-o", "trace", "-P", path])
+                .args(["-e", "trace=statx,newfstatat"])
+                .arg("-e")
+                .arg(format!(
+                    "inject=statx,newfstatat:error=ESTALE:when={number}"
+                ))
+                .arg(binary())
+                .args(["normalize", "in", "out", "--watch", "--idle", "0"])
+                .args(["--settle", "0.05"])
+                .current_dir(root.path())
+                .env_remove("GPUIMG_DEVICE")
+                .output();
+            let trace = fs::read_to_string(root.path().join("trace")).unwrap_or_default();
+            let Ok(output) = traced else {
+                return skipped("errors of system calls: no strace here");
+            };
+            if !trace.contains("INJECTED") {
+                assert!(number > 1 || !trace.contains("statx"), "{path}: {trace}");
+                skipped(&format!("error {number} of {path}: strace injected none"));
+                continue;
+            }
+            let Run { code, stderr, .. } = told(output);
+            let results = names
+                .iter()
+                .filter(|name| root.path().join("out").join(name).exists());
+            match code {
+                0 => assert_eq!(results.count(), 3, "{path} {number}: {stderr}"),
+                _ => assert!(
+                    stderr.contains("stale file handle"),
+                    "{path} {number}: {stderr}"
+                ),
+            }
+        }
+    }
+}
+
+#[test]
+fn results_under_another_mount_came_in_again() {
+    let image = image(1);
+    let mounted = |from: &str, to: &str, output: &str, results: &str| {
+        let root = folder(&[("data/in/a.pgm", &image[..])]);
+        for name in ["data/in/res", "mnt", "out"] {
+            fs::create_dir_all(root.path().join(name)).expect("folder");
+        }
+        let script = format!(
+            "mount --bind {from} {to} || exit 99; \
+             timeout -s INT 100 \"$0\" transpose data/in {output} --watch --idle 0.5"
+        );
+        let output = Command::new("unshare")
+            .args([
+                "--user",
+                "--map-root-user",
+                "--mount",
+                "sh",
+                "-c",
+                script.as_str(),
+            ])
+            .arg(binary())
+            .current_dir(root.path())
+            .output();
+        match output {
+            Ok(output)
+                if output.status.code() != Some(99) && !output.stderr.starts_with(b"unshare") =>
+            {
+                Some((told(output), tree(&root.path().join(results)).len()))
+            }
+            _ => None,
+        }
+    };
+    // The watched folder, under another name.
+    let Some((run, count)) = mounted("data/in", "mnt", "mnt/res", "data/in/res") else {
+        return skipped("results under another mount: nothing can be mounted here");
+    };
+    assert_eq!((run.code, count), (0, 1), "{}", run.stderr);
+    let (run, _) = mounted("data/in", "mnt", "mnt", "data/in/res").expect("mounts");
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("cannot write to the folder that it watches"),
+        "{}",
+        run.stderr
+    );
+    // The folder of the results, under a name below the watched one.
+    let (run, count) = mounted("out", "data/in/res", "out", "out").expect("mounts");
+    assert_eq!((run.code, count), (0, 1), "{}", run.stderr);
+}
+
+#[test]
+fn a_thread_that_could_not_be_started_aborted_the_watch() {
+    let root = folder(&[("in/a.pgm", &image(1))]);
+    for most in 1..=6 {
+        let script = format!(
+            "ulimit -c 0; ulimit -u {most}; exec \"$0\" transpose in out{most} --watch --idle 0"
+        );
+        let output = Command::new("unshare")
+            .args(["--user", "sh", "-c", script.as_str()])
+            .arg(binary())
+            .current_dir(root.path())
+            .output();
+        let Ok(output) = output else {
+            return skipped("a limit on threads: no unshare here");
+        };
+        if output.stderr.starts_with(b"unshare") {
+            return skipped("a limit on threads: no user namespaces here");
+        }
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let code = output.status.code();
+        assert!(
+            matches!(code, Some(0 | 1)) && !stderr.contains("panicked"),
+            "{most}: {code:?} {stderr}"
+        );
+    }
+}
+
+#[test]
+fn a_removed_folder_of_results_lost_the_journal() {
+    let root = folder(&[("in/a.pgm", &image(1))]);
+    let root = root.path();
+    let args = ["normalize", "in", "out", "--watch"];
+    let watch = Watch::start(root, &args);
+    comes(root, "out/a.pgm", 1);
+    fs::rename(root.join("out"), root.join("away")).expect("rename");
+    put(root, "in/b.pgm", &image(2));
+    comes(root, "out/b.pgm", 2);
+    // The journal alone.
+    fs::remove_file(root.join("out").join(JOURNAL)).expect("remove");
+    put(root, "in/c.pgm", &image(3));
+    comes(root, "out/c.pgm", 3);
+    let Run { code, stderr, .. } = watch.end();
+    assert_eq!(code, 0, "{stderr}");
+    fs::remove_file(root.join("out/b.pgm")).expect("remove");
+    // The next runs know what is theirs.
+    let Run { code, stderr, .. } = run(root, &[&args[..], &["--idle", "0"]].concat(), &[]);
+    assert_eq!(
+        (code, stderr.contains("2 files done, 1 were done before")),
+        (0, true),
+        "{stderr}"
+    );
+    let Run { code, stderr, .. } = run(root, &["normalize", "in", "out", "--resume"], &[]);
+    assert_eq!(
+        (code, stderr.contains("3 were done before")),
+        (0, true),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_lock_that_another_process_kept_made_runs_wait_for_ever() {
+    let root = folder(&[("in/a.pgm", &image(1))]);
+    let root = root.path();
+    let resume = ["normalize", "in", "out", "--resume"];
+    let watch = ["normalize", "in", "out", "--watch", "--idle", "0"];
+    assert_eq!(run(root, &resume, &[]).code, 0);
+    // Whoever may read it may lock it.
+    let journal = File::open(root.join("out").join(JOURNAL)).expect("journal");
+    flock(&journal, FlockOperation::LockExclusive).expect("lock");
+    for args in [&resume[..], &watch] {
+        let Run { code, stderr, .. } = run(root, args, &[("GPUIMG_LOCK_WAIT", "0.5")]);
+        assert_eq!(code, 1, "{stderr}");
+        for part in [
+            "gpuimg: waiting for ",
+            "process",
+            "which has locked out/.gpuimg-journal (for 0.5 s at most)",
+            "cannot write out/.gpuimg-journal: ",
+            "has kept it locked for 0.5 s (end that process, or write to another folder)",
+        ] {
+            assert!(stderr.contains(part), "{part}: {stderr}");
+        }
+        let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+        let about = journal.metadata().expect("journal");
+        let device = about.dev() as _;
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        let place = format!(" {major:02x}:{minor:02x}:{} ", about.ino());
+        // The numbers of a file in the list are others on some file systems.
+        if locks.contains(&place) {
+            let process = format!("waiting for process {} (", std::process::id());
+            assert!(stderr.contains(&process), "{process}: {stderr}");
+        }
+    }
+    flock(&journal, FlockOperation::Unlock).expect("unlock");
+    let Run { code, stderr, .. } = run(root, &resume, &[]);
+    assert_eq!(code, 0, "{stderr}");
+}
+
+#[test]
+fn bare_samples_in_a_watched_folder_were_no_inputs() {
+    let root = folder(&[("in/x.bin", b"abcdef")]);
+    let root = root.path();
+    let args = [
+        "transpose",
+        "in",
+        "out",
+        "--raw",
+        "3x2:u8",
+        "--format",
+        "pgm",
+        "--watch",
+    ];
+    let watch = Watch::start(root, &args);
+    let there = |name: &str| root.join("out").join(name).exists();
+    until("x", || there("x.pnm"));
+    put(root, "in/sub/y", b"ghijkl");
+    until("y", || there("sub/y.pnm"));
+    let Run { code, stderr, .. } = watch.end();
+    assert_eq!(code, 0, "{stderr}");
 }

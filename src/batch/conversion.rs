@@ -6,7 +6,7 @@ use super::item::{Item, Items};
 use super::naming::{JOURNAL, Naming, Pattern};
 use super::options::Files;
 use super::{places, watch};
-use crate::codec::{Format, format};
+use crate::codec::{Format, Reading, format};
 use crate::files::same_file;
 use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::ffi::OsStrExt;
@@ -26,11 +26,11 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// Interprets the arguments and options of a subcommand.
+    /// Interprets the arguments and options of a subcommand, whose inputs are read as `reading` says.
     ///
     /// # Errors
     /// Wrong usage: names the argument and its fault.
-    pub fn of(files: &Files) -> Result<Conversion> {
+    pub fn of(files: &Files, reading: &Reading) -> Result<Conversion> {
         let (output, inputs) = match &files.output {
             Some(output) => (output, files.paths.as_slice()),
             None => files.paths.split_last().context("no output is given")?,
@@ -64,7 +64,10 @@ impl Conversion {
                 watch::check::check(inputs, Some(naming.folder()), &files.batch)?;
                 Items::default()
             }
-            false => inputs::collect(inputs, &files.batch.selection, Some(naming.folder()))?,
+            false => {
+                let results = Some(naming.folder());
+                inputs::collect(inputs, &files.batch.selection, reading, results)?
+            }
         };
         if files.stack {
             // One output, which gets its name when all inputs have been read.

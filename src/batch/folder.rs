@@ -2,7 +2,7 @@
 //! should be images are reported.
 
 use super::item::{Item, Items, PassedOver, Unread, Why, summary};
-use crate::codec::{foreign, format};
+use crate::codec::{Reading, foreign, format};
 use crate::files::fault::{self, Kind};
 use crate::files::{Source, reason};
 use anyhow::Result;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs::FileType;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
@@ -25,14 +25,16 @@ pub struct Filter {
     exclude: GlobSet,
     /// Whether a file is also taken for its first bytes, whatever its name is.
     by_content: bool,
+    /// Whether every file is taken: one of bare samples (`--raw`) has no name or first bytes of its own.
+    is_raw: bool,
 }
 
 impl Filter {
-    /// Compiles the patterns.
+    /// Compiles the patterns of files that are read as `reading` says.
     ///
     /// # Errors
     /// A pattern that is none.
-    pub fn new(include: &[String], exclude: &[String]) -> Result<Filter> {
+    pub fn new(include: &[String], exclude: &[String], reading: &Reading) -> Result<Filter> {
         Ok(Filter {
             include: match include.is_empty() {
                 true => None,
@@ -40,6 +42,7 @@ impl Filter {
             },
             exclude: globs(exclude)?,
             by_content: true,
+            is_raw: reading.raw.is_some(),
         })
     }
 
@@ -56,11 +59,11 @@ impl Filter {
         matches(&self.exclude, below)
     }
 
-    /// Whether a file is included, and if so, whether by its name alone.
+    /// Whether a file is included, and if so, whether it is taken without a look at it.
     fn includes(&self, below: &Path) -> Option<bool> {
         match &self.include {
             Some(globs) => matches(globs, below).then_some(true),
-            None => Some(false),
+            None => Some(self.is_raw),
         }
     }
 }
@@ -102,21 +105,15 @@ pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut It
         found.passed_over.len(),
         found.unread.len(),
     );
-    visit(
-        root,
-        root,
-        filter,
-        results.as_deref(),
-        |path, below, sorted| {
-            let path = path.to_path_buf();
-            match sorted {
-                Sorted::Entered | Sorted::Own => {}
-                Sorted::Taken => found.items.push(Item::found(path, below.into())),
-                Sorted::PassedOver(why) => found.passed_over.push(PassedOver { path, why }),
-                Sorted::Unread(why) => found.unread.push(Unread::new(path, &why)),
-            }
-        },
-    );
+    visit(root, root, filter, results, |path, below, sorted| {
+        let path = path.to_path_buf();
+        match sorted {
+            Sorted::Entered | Sorted::Own => {}
+            Sorted::Taken => found.items.push(Item::found(path, below.into())),
+            Sorted::PassedOver(why) => found.passed_over.push(PassedOver { path, why }),
+            Sorted::Unread(why) => found.unread.push(Unread::new(path, &why)),
+        }
+    });
     if (found.items.len(), found.unread.len()) == (items, unread) {
         let why = match &found.passed_over[passed..] {
             [] => "no image is in it".into(),
@@ -138,16 +135,38 @@ pub fn all_below(folder: &Path) -> BTreeSet<PathBuf> {
     folders.map(DirEntry::into_path).collect()
 }
 
-/// The real path of the folder of results, unless it is `root` itself: in place, nothing is left out.
-fn apart(results: Option<&Path>, root: &Path) -> Option<PathBuf> {
-    let real = |path: &Path| fault::canonicalize(path).ok();
-    let results = results.and_then(real);
-    results.filter(|results| real(root).as_ref() != Some(results))
+/// The folder of results, unless it is `root` itself: in place, nothing is left out.
+fn apart<'a>(results: Option<&'a Path>, root: &Path) -> Option<&'a Path> {
+    results.filter(|results| !is_same(results, root))
+}
+
+/// Whether two paths lead to the same file or folder that is there, through any links and mounts: one
+/// folder may be mounted at several places.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    place(one).is_some_and(|one| place(other) == Some(one))
+}
+
+/// The device and inode that a path leads to.
+fn place(path: &Path) -> Option<(u64, u64)> {
+    let about = fault::metadata(path).ok()?;
+    Some((about.dev(), about.ino()))
+}
+
+/// Whether `path`, which is absolute and without links, is `folder` or leads through it.
+pub fn is_below(path: &Path, folder: &Path) -> bool {
+    let folder = place(folder);
+    folder.is_some() && path.ancestors().any(|above| place(above) == folder)
+}
+
+/// Whether an error says that a file is not there. Any other, as those of network file systems, says
+/// nothing about that.
+pub fn is_absence(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
 }
 
 /// Calls `see` with every entry below `start`, a folder at or below `root`, in the order of the names:
-/// its path, its path below `root`, and what to do with it. `results`, a path without links, is left
-/// out.
+/// its path, its path below `root`, and what to do with it. The folder `results` is left out.
 pub fn visit(
     root: &Path,
     start: &Path,
@@ -167,9 +186,7 @@ pub fn visit(
             Err(error) => {
                 let path = error.path().unwrap_or(start);
                 let below = path.strip_prefix(root).unwrap_or(path);
-                let why = error.io_error().map(reason);
-                let why = why.unwrap_or_else(|| "it leads in a circle".into());
-                see(path, below, Sorted::Unread(why));
+                see(path, below, Sorted::Unread(why_not(&error)));
                 continue;
             }
         };
@@ -204,11 +221,21 @@ pub fn look_at(
         }
         path.push(part);
         let entry = WalkDir::new(&path).follow_root_links(false).max_depth(0);
-        let entry = entry.into_iter().next()?.ok()?;
+        let entry = match entry.into_iter().next()? {
+            Ok(entry) => entry,
+            Err(error) if error.io_error().is_some_and(is_absence) => return None,
+            Err(error) => return Some(Sorted::Unread(why_not(&error))),
+        };
         let here = path.strip_prefix(root).ok()?;
         sorted = Some(sort(&entry, here, filter, results));
     }
     sorted
+}
+
+/// Why an entry of a folder, or the folder itself, cannot be read.
+fn why_not(error: &walkdir::Error) -> String {
+    let why = error.io_error().map(reason);
+    why.unwrap_or_else(|| "it leads in a circle".into())
 }
 
 fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>) -> Sorted {
@@ -223,8 +250,8 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
         return Sorted::PassedOver(Why::LeftOut);
     }
     if entry.file_type().is_dir() {
-        let own = results.is_some() && fault::canonicalize(path).ok().as_deref() == results;
-        return if own { Sorted::Own } else { Sorted::Entered };
+        let is_own = results.is_some_and(|results| is_same(path, results));
+        return if is_own { Sorted::Own } else { Sorted::Entered };
     }
     let Some(by_name) = filter.includes(below) else {
         return Sorted::PassedOver(Why::LeftOut);

@@ -3,6 +3,7 @@
 use super::folder::{self, Filter};
 use super::item::{Item, Items, Unread};
 use super::shard::{Shard, WholeSet};
+use crate::codec::Reading;
 use crate::files::fault::{self, Reads};
 use crate::files::reason;
 use anyhow::{Context, Result, anyhow, ensure};
@@ -32,12 +33,17 @@ pub struct Selection {
 }
 
 /// Collects the inputs that `paths` and `selection` name; the folder `results`, if it lies within
-/// one of them, is skipped.
+/// one of them, is skipped. The files will be read as `reading` says.
 ///
 /// # Errors
 /// An invalid pattern, a list that cannot be read, standard input named twice.
-pub fn collect(paths: &[PathBuf], selection: &Selection, results: Option<&Path>) -> Result<Items> {
-    let filter = Filter::new(&selection.include, &selection.exclude)?;
+pub fn collect(
+    paths: &[PathBuf],
+    selection: &Selection,
+    reading: &Reading,
+    results: Option<&Path>,
+) -> Result<Items> {
+    let filter = Filter::new(&selection.include, &selection.exclude, reading)?;
     let streams = paths.iter().chain(&selection.files_from);
     ensure!(
         streams.filter(|path| *path == Path::new("-")).count() < 2,

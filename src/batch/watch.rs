@@ -12,6 +12,7 @@ mod status;
 
 use super::item::Item;
 use super::journal::Journal;
+use super::options::seconds_from;
 use super::report::{FileOutcome, FileTime};
 use super::tally::Tally;
 use super::workers::{Cores, Workers};
@@ -24,10 +25,9 @@ use crate::timing::Watched;
 use admission::Admission;
 use anyhow::{Result, anyhow};
 use events::Events;
-use keeper::Keeper;
+use keeper::{EndOnPanic, Keeper};
 use queue::{Arrival, Arrivals, End};
 use status::Status;
-use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,11 +40,7 @@ const REST: Duration = Duration::from_secs(60);
 
 /// `REST`, or the seconds of `GPUIMG_GPU_REST`, for tests that cannot wait so long.
 fn first_rest() -> Duration {
-    let asked = env::var("GPUIMG_GPU_REST").ok();
-    let seconds = asked.and_then(|text| text.parse().ok());
-    seconds
-        .and_then(|it| Duration::try_from_secs_f64(it).ok())
-        .unwrap_or(REST)
+    seconds_from("GPUIMG_GPU_REST").unwrap_or(REST)
 }
 
 /// The GPUs of a watch after a failure: when they may be started again.
@@ -77,7 +73,12 @@ impl Batch<'_> {
         mut take: impl FnMut(&Item, FileOutcome) -> Result<()>,
     ) -> Result<Outcome> {
         let watching = &self.options.watching;
-        let admission = Admission::new(roots, &self.options.selection, self.naming)?;
+        let admission = Admission::new(
+            roots,
+            &self.options.selection,
+            &self.common.reading,
+            self.naming,
+        )?;
         let report = self.open_report(true)?;
         let (status, arrivals) = (
             &Status::new(self.options.verbosity),
@@ -135,6 +136,7 @@ impl Batch<'_> {
                 (workers.jobs, Cores::AllForFirst),
                 |worker| arrivals.next(worker),
                 |arrival, resources| {
+                    let _ends = EndOnPanic { arrivals, stopped };
                     self.process(arrival, resources, journal, arrivals, (&workers, &rest))
                 },
                 |finished| {

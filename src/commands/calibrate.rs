@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Calibrates each image with the same frames.
 pub fn run(frames: &Frames, files: &Files, common: &Common) -> Result<Outcome> {
     check(files, (true, true)).map_err(usage)?;
-    let conversion = Conversion::of(files).map_err(usage)?;
+    let conversion = Conversion::of(files, &common.reading).map_err(usage)?;
     let op = operation(frames, &conversion, files, common)?;
     convert(&[&op], Range::Fixed, &conversion, files, common)
 }
@@ -92,7 +92,8 @@ fn frame(path: &Path, batch: &Options, common: &Common) -> Result<Frame> {
             ..Reading::default()
         },
     };
-    let items = inputs::collect(&[path.into()], &quiet.selection, None).map_err(usage)?;
+    let items =
+        inputs::collect(&[path.into()], &quiet.selection, &common.reading, None).map_err(usage)?;
     let op = Project::plain(Projection::Mean);
     let mut signed = false;
     let projecting = Projecting {

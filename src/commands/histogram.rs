@@ -25,7 +25,7 @@ pub fn run(
         return Err(usage(anyhow!(why)));
     }
     common.check()?;
-    let items = found::collect(inputs, &options.selection, None).map_err(usage)?;
+    let items = found::collect(inputs, &options.selection, &common.reading, None).map_err(usage)?;
     let others = [&options.report, &options.selection.files_from];
     let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
     let path = &output.output;

@@ -27,7 +27,8 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     let (output, inputs) = files.paths.split_last().context("no output is given")?;
     let to = destination(op.how, files, inputs, output).map_err(usage)?;
     let options = files.batch();
-    let mut items = found::collect(inputs, &options.selection, None).map_err(usage)?;
+    let mut items =
+        found::collect(inputs, &options.selection, &common.reading, None).map_err(usage)?;
     let others: Vec<&Path> = files.files_from.iter().map(PathBuf::as_path).collect();
     places::keep_off("the projection", output, &items.items, &others).map_err(usage)?;
     let places = match files.shard {

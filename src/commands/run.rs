@@ -26,7 +26,7 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
     for (index, _) in steps.iter().enumerate().filter(|step| calibrates(step.1)) {
         calibrate::check(files, (index == 0, index == last)).map_err(usage)?;
     }
-    let mut conversion = Conversion::of(files).map_err(usage)?;
+    let mut conversion = Conversion::of(files, &common.reading).map_err(usage)?;
     let typed = steps.into_iter().enumerate().map(|(index, step)| {
         Ok(match step {
             Step::Operation { op, set } => {

@@ -2,15 +2,17 @@
 //! folders of a batch, for one file at a time.
 
 use super::check::resolved;
-use crate::batch::folder::{self, Filter, Sorted};
+use crate::batch::folder::{self, Filter, Sorted, is_absence, is_below};
 use crate::batch::inputs::Selection;
 use crate::batch::item::Item;
 use crate::batch::naming::Naming;
 use crate::batch::places;
 use crate::batch::shard::Shard;
-use crate::files::parent;
+use crate::codec::Reading;
+use crate::files::{parent, reason};
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::HashMap;
+use std::fs;
 use std::path::{Path, PathBuf, absolute};
 
 /// A watched folder.
@@ -18,8 +20,6 @@ use std::path::{Path, PathBuf, absolute};
 pub struct Root {
     /// As it was typed.
     pub path: PathBuf,
-    /// Without links, as it was at the beginning.
-    real: PathBuf,
     /// As events name it.
     pub absolute: PathBuf,
 }
@@ -35,6 +35,26 @@ pub enum Admitted {
     Nothing,
     /// Report it, for this reason.
     Refused(Item, String),
+    /// Report that it cannot be read, for this reason; that may pass.
+    Unread(Item, String),
+}
+
+/// A file or folder that cannot be read.
+pub fn unread(path: &Path, why: &str) -> Admitted {
+    Admitted::Unread(
+        Item::found(path.into(), path.into()),
+        cannot_read(path, why),
+    )
+}
+
+/// The report of a file or folder that cannot be read.
+pub fn cannot_read(path: &Path, why: &str) -> String {
+    format!("cannot read {}: {why}", path.display())
+}
+
+/// Whether a file is there, or may be: only an error that says so says that it is not.
+fn may_exist(path: &Path) -> bool {
+    path.try_exists().unwrap_or(true)
 }
 
 /// The rules by which files are taken.
@@ -60,19 +80,19 @@ impl<'a> Admission<'a> {
     pub fn new(
         roots: &[PathBuf],
         selection: &Selection,
+        reading: &Reading,
         naming: Option<&'a Naming>,
     ) -> Result<Admission<'a>> {
         let root = |path: &PathBuf| -> Result<Root> {
             let unread = || format!("cannot read {}", path.display());
             Ok(Root {
                 path: path.clone(),
-                real: path.canonicalize().with_context(unread)?,
                 absolute: absolute(path).with_context(unread)?,
             })
         };
         Ok(Admission {
             roots: roots.iter().map(root).collect::<Result<_>>()?,
-            filter: Filter::new(&selection.include, &selection.exclude)?.by_name(),
+            filter: Filter::new(&selection.include, &selection.exclude, reading)?.by_name(),
             shard: selection.shard,
             naming,
             results: naming.and_then(|naming| resolved(naming.folder())),
@@ -117,10 +137,17 @@ impl<'a> Admission<'a> {
     /// Calls `see` with every file and folder at or below `start` that is not left out; files have no
     /// results yet, since most are known when everything is read again.
     pub fn visit(&mut self, start: &Path, mut see: impl FnMut(&Path, Admitted)) {
-        if !start.is_dir() || !matches!(self.admit(start), Admitted::Folder) {
-            return;
+        match fs::metadata(start) {
+            Ok(about) if about.is_dir() => {}
+            Ok(_) => return,
+            Err(error) if is_absence(&error) => return,
+            Err(error) => return see(start, unread(start, &reason(&error))),
         }
-        see(start, Admitted::Folder);
+        match self.admit(start) {
+            Admitted::Folder => see(start, Admitted::Folder),
+            other @ Admitted::Unread(..) => return see(start, other),
+            _ => return,
+        }
         let Some(root) = self.roots.iter().find(|root| start.starts_with(&root.path)) else {
             return;
         };
@@ -151,10 +178,10 @@ impl<'a> Admission<'a> {
             Sorted::Own | Sorted::PassedOver(_) => Admitted::Nothing,
             _ if part.is_some_and(|shard| !shard.has(below)) => Admitted::Nothing,
             // Gone since its folder was read; a link that leads nowhere is still there.
-            Sorted::Unread(_) if path.symlink_metadata().is_err() => Admitted::Nothing,
-            Sorted::Unread(why) => {
-                Admitted::Refused(item, format!("cannot read {}: {why}", path.display()))
+            Sorted::Unread(_) if path.symlink_metadata().is_err_and(|it| is_absence(&it)) => {
+                Admitted::Nothing
             }
+            Sorted::Unread(why) => Admitted::Unread(item, cannot_read(path, &why)),
             Sorted::Taken => Admitted::File(item),
         }
     }
@@ -176,10 +203,10 @@ impl<'a> Admission<'a> {
         places::check(std::slice::from_ref(item), naming, true)?;
         let output = item.output.clone().unwrap_or_default();
         let real = resolved(parent(&output)).unwrap_or_default();
-        let inside = |root: &&Root| real.starts_with(&root.real);
+        let inside = |root: &&Root| is_below(&real, &root.path);
         let results = self.results.as_deref();
         let left_out = results.is_some_and(|results| {
-            real.starts_with(results) && self.roots.iter().any(|it| results.starts_with(&it.real))
+            is_below(&real, results) && self.roots.iter().any(|it| is_below(results, &it.path))
         });
         if let Some(root) = self.roots.iter().find(inside).filter(|_| !left_out) {
             bail!(
@@ -193,12 +220,12 @@ impl<'a> Admission<'a> {
             return Ok(());
         }
         if self.claims.len() > 2 * self.kept + 1024 {
-            self.claims.retain(|_, input| input.exists());
+            self.claims.retain(|_, input| may_exist(input));
             self.kept = self.claims.len();
         }
         if let Some(other) = self.claims.get(&output) {
             ensure!(
-                *other == item.input || !other.exists(),
+                *other == item.input || !may_exist(other),
                 "{} and {} would both become {} (--name tells them apart)",
                 other.display(),
                 item.input.display(),

@@ -1,8 +1,11 @@
 //! What does not go with a watch.
 
+use crate::batch::folder::{is_absence, is_below, is_same};
 use crate::batch::options::Options;
 use crate::files::parent;
+use crate::reason::plain;
 use anyhow::{Context, Result, bail, ensure};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,24 +35,28 @@ pub fn check(inputs: &[PathBuf], results: Option<&Path>, options: &Options) -> R
     }
     let mut real: Vec<(PathBuf, &Path)> = Vec::new();
     for input in inputs {
+        let unread = || format!("cannot read {}", input.display());
+        let is_folder = match fs::metadata(input) {
+            Ok(about) => about.is_dir(),
+            Err(error) if is_absence(&error) => false,
+            Err(error) => return Err(plain(error)).with_context(unread),
+        };
         ensure!(
-            input.is_dir(),
+            is_folder,
             "--watch takes folders, and {} is none",
             input.display()
         );
-        let path = input
-            .canonicalize()
-            .with_context(|| format!("cannot read {}", input.display()))?;
+        let path = input.canonicalize().map_err(plain).with_context(unread)?;
         for (other, name) in &real {
             ensure!(
-                !path.starts_with(other) && !other.starts_with(&path),
+                !is_below(&path, other) && !is_below(other, &path),
                 "--watch would take files of {} and {} twice: one is in the other",
                 name.display(),
                 input.display()
             );
         }
         ensure!(
-            results.and_then(resolved).as_ref() != Some(&path),
+            !results.is_some_and(|results| is_same(results, input)),
             "--watch cannot write to the folder that it watches, {}: results would come in as inputs \
              (a folder inside it is fine)",
             input.display()

@@ -1,10 +1,12 @@
 //! What happens in watched folders, as the system reports it: each folder is watched by itself, before
 //! it is read, so that nothing is missed in between.
 
-use anyhow::{Result, anyhow};
+use crate::interrupt::NO_THREAD;
+use anyhow::{Context, Result, anyhow, ensure};
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
 use notify::{Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::HashSet;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,7 +113,9 @@ impl Inlet {
 /// The folders whose events are reported.
 #[derive(Debug)]
 pub struct Folders {
-    watcher: RecommendedWatcher,
+    watcher: Option<RecommendedWatcher>,
+    /// Shared with the thread that reports events, while it runs.
+    alive: Arc<()>,
     watched: HashSet<PathBuf>,
 }
 
@@ -122,11 +126,33 @@ impl Folders {
     /// The system has no events to give.
     pub fn new(inlet: Inlet) -> Result<Folders> {
         let config = Config::default().with_follow_symlinks(false);
-        let watcher = RecommendedWatcher::new(move |event| inlet.take(event), config);
-        Ok(Folders {
-            watcher: watcher.map_err(|error| unwatched(None, &error))?,
+        let alive = Arc::new(());
+        let held = alive.clone();
+        let take = move |event| {
+            let _held = &held;
+            inlet.take(event);
+        };
+        let watcher = RecommendedWatcher::new(take, config);
+        let folders = Folders {
+            watcher: Some(watcher.map_err(|error| unwatched(None, &error))?),
+            alive,
             watched: HashSet::new(),
-        })
+        };
+        ensure!(folders.are_reported(), NO_THREAD);
+        Ok(folders)
+    }
+
+    /// Whether the thread that reports events runs. Without it every call of the library panics, and
+    /// the library does not report that it could not be started.
+    fn are_reported(&self) -> bool {
+        Arc::strong_count(&self.alive) > 1
+    }
+
+    /// The library's part, while its thread runs.
+    fn watcher(&mut self) -> Result<&mut RecommendedWatcher> {
+        let watcher = self.watcher.as_mut();
+        let running = watcher.filter(|_| Arc::strong_count(&self.alive) > 1);
+        running.context("events are no longer reported")
     }
 
     /// Watches a folder, without the folders in it; whether it was not watched before. One that is
@@ -138,7 +164,7 @@ impl Folders {
         if self.watched.contains(folder) {
             return Ok(false);
         }
-        match self.watcher.watch(folder, RecursiveMode::NonRecursive) {
+        match self.watcher()?.watch(folder, RecursiveMode::NonRecursive) {
             Ok(()) => {
                 self.watched.insert(folder.into());
                 Ok(true)
@@ -156,9 +182,21 @@ impl Folders {
     /// Watches a folder and those in it no longer.
     pub fn remove(&mut self, folder: &Path) {
         let gone = |path: &PathBuf| path.starts_with(folder);
-        for path in self.watched.extract_if(gone) {
-            // The system may have ended it already.
-            let _ = self.watcher.unwatch(&path);
+        let gone: Vec<PathBuf> = self.watched.extract_if(gone).collect();
+        for path in gone {
+            if let Ok(watcher) = self.watcher() {
+                // The system may have ended it already.
+                let _ = watcher.unwatch(&path);
+            }
+        }
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        if !self.are_reported() {
+            // To drop it calls the library too.
+            mem::forget(self.watcher.take());
         }
     }
 }

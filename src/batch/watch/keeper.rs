@@ -1,19 +1,23 @@
 //! Keeps watch: turns events, scans and the passing of time into files for the workers, until the
 //! watch ends.
 
-use super::admission::{Admission, Admitted};
+use super::admission::{Admission, Admitted, Root, cannot_read};
 use super::events::{Events, Folders, Kind, Notice};
 use super::options::Watching;
-use super::queue::{Arrivals, End};
+use super::queue::{Arrivals, End, look};
 use super::status::Status;
+use crate::batch::folder::is_absence;
+use crate::batch::item::Item;
 use crate::batch::journal::Journal;
-use crate::files::Identity;
+use crate::files::{Identity, reason};
 use anyhow::Result;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The longest time between two looks at the clock.
@@ -22,6 +26,26 @@ const TICK: Duration = Duration::from_secs(1);
 /// How long a name that appeared waits for somebody to open it: if nobody does, it is a link to a file
 /// that is whole (`ln`, or a file that was written without a name).
 const LINKED: Duration = Duration::from_millis(100);
+
+/// The longest time until folders that could not be read or watched are tried again.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Ends the watch if the thread that has it panics: the others would wait for ever.
+pub struct EndOnPanic<'a> {
+    /// Where the workers wait.
+    pub arrivals: &'a Arrivals,
+    /// What ends the keeper.
+    pub stopped: &'a AtomicBool,
+}
+
+impl Drop for EndOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.stopped.store(true, Ordering::Relaxed);
+            self.arrivals.end(End::AtOnce);
+        }
+    }
+}
 
 /// The thread that keeps watch.
 pub struct Keeper<'a> {
@@ -53,9 +77,22 @@ struct Sight {
     roots: Vec<Option<(u64, u64)>>,
     /// When everything is to be read again.
     scan: Option<Instant>,
+    /// Whether some of it could not be read or watched, and how long until it is tried again.
+    missed: bool,
+    pause: Duration,
+    /// When events were last lost.
+    lost: Option<Instant>,
     /// Whether everything was read once.
     begun: bool,
     tick: Instant,
+}
+
+impl Sight {
+    /// Has everything read again after a pause, or sooner.
+    fn scan_again(&mut self) {
+        let again = Instant::now() + self.pause;
+        self.scan = Some(self.scan.map_or(again, |scan| scan.min(again)));
+    }
 }
 
 impl Keeper<'_> {
@@ -64,6 +101,10 @@ impl Keeper<'_> {
     /// # Errors
     /// The folders cannot be watched.
     pub fn keep(mut self) -> Result<()> {
+        let _ends = EndOnPanic {
+            arrivals: self.arrivals,
+            stopped: self.stopped,
+        };
         let result = self.until_the_end();
         if result.is_err() {
             self.arrivals.end(End::AtOnce);
@@ -78,8 +119,11 @@ impl Keeper<'_> {
         };
         let mut sight = Sight {
             folders,
-            roots: self.ids(),
+            roots: self.ids(&[]),
             scan: None,
+            missed: false,
+            pause: TICK,
+            lost: None,
             begun: false,
             tick: Instant::now(),
         };
@@ -144,10 +188,16 @@ impl Keeper<'_> {
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         if self.events.lost() {
-            self.status.mention(
-                "gpuimg: more happened than the system could report: all folders are read again",
-            );
-            sight.scan = Some(Instant::now());
+            let now = Instant::now();
+            // Files may come so fast that it happens again and again: said once.
+            if sight.lost.is_none_or(|lost| now - lost > MINUTE) {
+                self.status.mention(
+                    "gpuimg: more happened than the system could report: all folders are read again",
+                );
+            }
+            sight.lost = Some(now);
+            sight.scan = Some(now);
+            self.arrivals.events_were_lost();
         }
         for (path, came) in self.arrivals.settled() {
             self.admit(&path, came);
@@ -202,18 +252,21 @@ impl Keeper<'_> {
                 if about.as_ref().is_ok_and(|about| about.is_dir()) {
                     return self.scan(&path, sight);
                 }
-                let identity = about.as_ref().ok().map(Identity::from);
-                if identity.is_some_and(|identity| !self.arrivals.knows(&path, &identity)) {
-                    self.admit(&path, Some(notice.at));
+                match about.as_ref().map(Identity::from) {
+                    Ok(identity) if self.arrivals.knows(&path, &identity) => {}
+                    Ok(_) => self.admit(&path, Some(notice.at)),
+                    Err(error) => self.unseen(&path, error, Some(notice.at)),
                 }
             }
-            Kind::Appeared => {
+            Kind::Appeared => match fs::metadata(&path) {
                 // An empty one was made to be written to.
-                if fs::metadata(&path).is_ok_and(|about| about.is_file() && about.len() > 0) {
+                Ok(about) if about.is_file() && about.len() > 0 => {
                     let due = Instant::now() + LINKED.min(self.arrivals.settle());
                     self.arrivals.wait_for(&path, due, notice.at);
                 }
-            }
+                Ok(_) => {}
+                Err(error) => self.unseen(&path, &error, Some(notice.at)),
+            },
             Kind::Opened => self.arrivals.opened(&path),
             Kind::Gone => {
                 let folder = sight.folders.as_mut().filter(|it| it.has(&notice.path));
@@ -241,20 +294,33 @@ impl Keeper<'_> {
             _ if self.is_end(path) => self.arrivals.gone(path),
             Admitted::File(item) => self.arrivals.push(item, came),
             Admitted::Refused(item, why) => self.arrivals.refuse(item, why),
+            Admitted::Unread(item, why) => self.arrivals.unread(item, why),
             Admitted::Folder | Admitted::Nothing => self.arrivals.gone(path),
         }
     }
 
-    fn ids(&self) -> Vec<Option<(u64, u64)>> {
-        let roots = self.admission.roots.iter();
-        let id = |path: &Path| Some(fs::metadata(path).ok()?).map(|it| (it.dev(), it.ino()));
-        roots.map(|root| id(&root.path)).collect()
+    /// Has a file that cannot be looked at wait, unless it is gone.
+    fn unseen(&self, path: &Path, error: &io::Error, came: Option<SystemTime>) {
+        if !is_absence(error) {
+            let report = cannot_read(path, &reason(error));
+            self.arrivals.unseen(path, &report, came);
+        }
+    }
+
+    /// The devices and inodes of the roots; as they were `before` where that cannot be told.
+    fn ids(&self, before: &[Option<(u64, u64)>]) -> Vec<Option<(u64, u64)>> {
+        let id = |(index, root): (usize, &Root)| match fs::metadata(&root.path) {
+            Ok(about) => Some((about.dev(), about.ino())),
+            Err(error) if is_absence(&error) => None,
+            Err(_) => before.get(index).copied().flatten(),
+        };
+        self.admission.roots.iter().enumerate().map(id).collect()
     }
 
     /// Notices roots that are gone, or that another folder has taken the place of: no event would
     /// tell.
     fn look_at_roots(&mut self, sight: &mut Sight) {
-        let now = self.ids();
+        let now = self.ids(&sight.roots);
         for (index, root) in self.admission.roots.iter().enumerate() {
             if now[index] == sight.roots[index] {
                 continue;
@@ -281,20 +347,33 @@ impl Keeper<'_> {
             .map(|it| it.path.clone())
             .collect();
         let mut found = Vec::new();
+        sight.missed = false;
         for root in roots {
             found.extend(self.scan_for(&root, sight)?);
         }
-        self.arrivals.keep_known(&found);
         sight.begun = true;
         sight.scan = self.watching.poll.map(|poll| Instant::now() + poll);
+        if sight.missed {
+            sight.scan_again();
+            sight.pause = (2 * sight.pause).min(MINUTE);
+        } else {
+            self.arrivals.keep_known(&found);
+            sight.pause = TICK;
+        }
         Ok(())
     }
 
     fn scan(&mut self, start: &Path, sight: &mut Sight) -> Result<()> {
-        self.scan_for(start, sight).map(drop)
+        self.scan_for(start, sight)?;
+        if sight.missed {
+            sight.scan_again();
+        }
+        Ok(())
     }
 
-    /// Watches and reads a folder and all folders in it; returns the files that are there.
+    /// Watches and reads a folder and all folders in it; returns the files that are there. A folder that
+    /// cannot be watched is reported, as one that cannot be read: anybody who may write to a shared
+    /// folder can make such a one. At the beginning it is an error.
     fn scan_for(&mut self, start: &Path, sight: &mut Sight) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         loop {
@@ -308,7 +387,22 @@ impl Keeper<'_> {
             let mut is_new = false;
             if let Some(watched) = &mut sight.folders {
                 for folder in folders {
-                    is_new |= watched.add(&std::path::absolute(folder)?)?;
+                    match watched.add(&std::path::absolute(&folder)?) {
+                        Ok(added) => is_new |= added,
+                        // Reported by the visit, but for a watched folder itself at the beginning.
+                        Err(error) if fs::read_dir(&folder).is_err() => {
+                            sight.missed = true;
+                            if !sight.begun && folder == start {
+                                return Err(error);
+                            }
+                        }
+                        Err(error) if sight.begun => {
+                            sight.missed = true;
+                            let item = Item::found(folder.clone(), folder.clone());
+                            found.push((folder, Admitted::Unread(item, format!("{error:#}"))));
+                        }
+                        Err(error) => return Err(error),
+                    }
                 }
             }
             // What came into a folder after it was read and before it was watched would be missed.
@@ -320,7 +414,16 @@ impl Keeper<'_> {
         let mut paths = Vec::with_capacity(found.len());
         let now = SystemTime::now();
         for (path, admitted) in found {
-            let identity = Identity::of(&path);
+            let identity = match look(&path) {
+                Ok(identity) => identity,
+                Err(error) => {
+                    sight.missed = true;
+                    if let Admitted::File(_) = admitted {
+                        self.unseen(&path, &error, sight.begun.then_some(now));
+                    }
+                    None
+                }
+            };
             let came = identity.as_ref().filter(|_| sight.begun).map(|identity| {
                 // One that is older has been brought here now.
                 let changed = identity.changed();
@@ -337,10 +440,37 @@ impl Keeper<'_> {
                     self.admitted(&path, admitted, came);
                 }
                 (refused @ Admitted::Refused(..), _) => self.admitted(&path, refused, None),
+                (Admitted::Unread(item, why), _) => {
+                    // A link that leads nowhere is a file.
+                    let about = path.symlink_metadata();
+                    sight.missed |= about.map_or(true, |about| about.is_dir());
+                    self.arrivals.unread(item, why);
+                }
                 _ => {}
             }
             paths.push(path);
         }
         Ok(paths)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::workers::Next;
+
+    #[test]
+    fn a_panic_of_one_thread_left_the_others_waiting() {
+        let (arrivals, stopped) = (&Arrivals::new(Duration::ZERO), &AtomicBool::new(false));
+        let panicked = thread::scope(|scope| {
+            let keeper = scope.spawn(|| {
+                let _ends = EndOnPanic { arrivals, stopped };
+                // Not a panic of the test's own, which would be printed.
+                std::panic::resume_unwind(Box::new(()));
+            });
+            keeper.join().is_err()
+        });
+        assert!(panicked && stopped.load(Ordering::Relaxed));
+        assert!(matches!(arrivals.next(0), Next::End));
     }
 }

@@ -8,12 +8,15 @@
 mod schedules;
 mod state;
 
+use crate::batch::folder::is_absence;
 use crate::batch::item::Item;
 use crate::batch::workers::Next;
 use crate::files::Identity;
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs;
 use std::hash::BuildHasher;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -32,6 +35,15 @@ pub struct Arrivals {
     settle: Duration,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+/// The identity of the file at `path`, or `None` if it is not there; an error says neither.
+pub fn look(path: &Path) -> io::Result<Option<Identity>> {
+    match fs::metadata(path) {
+        Ok(about) => Ok(Some(Identity::from(&about))),
+        Err(error) if is_absence(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether a file was changed within `settle` before now. One from the future is not known to be at
@@ -101,6 +113,26 @@ impl Arrivals {
         self.state().known.has(path, state_of(identity))
     }
 
+    /// Has a file that could not be looked at wait: it may be possible soon. `report` is printed if it
+    /// is not; a file that this was said of waits no more.
+    pub fn unseen(&self, path: &Path, report: &str, came: Option<SystemTime>) {
+        let mut state = self.state();
+        let is_active = state.active.contains_key(path);
+        if !is_active && !state.settling.contains_key(path) && !state.known.has(path, report) {
+            let due = Instant::now() + self.settle;
+            state.settle(path, due, None, came);
+        }
+    }
+
+    /// Has no file wait to be closed any more, after events were lost: that event may be among them.
+    pub fn events_were_lost(&self) {
+        let due = Instant::now() + self.settle;
+        for settling in self.state().settling.values_mut() {
+            settling.appeared = false;
+            settling.due = settling.due.min(due);
+        }
+    }
+
     /// Has a file wait until `due`, and from then on until it does not change.
     pub fn wait_for(&self, path: &Path, due: Instant, came: SystemTime) {
         let mut state = self.state();
@@ -132,18 +164,26 @@ impl Arrivals {
         due.sort_unstable();
         let mut settled = Vec::new();
         for path in due {
-            let identity = Identity::of(&path);
-            match state.settling.get_mut(&path) {
-                Some(settling) if identity.is_some() && settling.identity != identity => {
+            let identity = look(&path);
+            let Some(settling) = state.settling.get_mut(&path) else {
+                continue;
+            };
+            match identity {
+                Ok(None) => {
+                    state.settling.remove(&path);
+                }
+                Ok(identity) if settling.identity != identity => {
                     settling.identity = identity;
                     settling.retried = false;
                     settling.appeared = false;
                     settling.due = now + self.settle;
                 }
-                Some(settling) if identity.is_some() => settled.push((path, settling.came)),
-                _ => {
-                    state.settling.remove(&path);
+                // Once more; what is wrong after that is found when it is taken.
+                Err(_) if !settling.unseen => {
+                    settling.unseen = true;
+                    settling.due = now + self.settle;
                 }
+                _ => settled.push((path, settling.came)),
             }
         }
         settled
@@ -162,20 +202,23 @@ impl Arrivals {
 
     /// Records a file that cannot be processed, unless that is known.
     pub fn refuse(&self, item: Item, why: String) {
+        match Identity::of(&item.input) {
+            Some(identity) => self.report(item, why, state_of(&identity)),
+            None => self.unread(item, why),
+        }
+    }
+
+    /// Records a file or folder that cannot be read, unless that is known. It is taken when it can be.
+    pub fn unread(&self, item: Item, why: String) {
+        let known_by = why.clone();
+        self.report(item, why, known_by);
+    }
+
+    fn report(&self, item: Item, why: String, known_by: impl std::hash::Hash) {
         let mut state = self.state();
         state.settling.remove(&item.input);
-        let known = match Identity::of(&item.input) {
-            Some(identity) => {
-                let known = state.known.has(&item.input, state_of(&identity));
-                state.known.add(&item.input, state_of(&identity));
-                known
-            }
-            None => {
-                let known = state.known.has(&item.input, &why);
-                state.known.add(&item.input, &why);
-                known
-            }
-        };
+        let known = state.known.has(&item.input, &known_by);
+        state.known.add(&item.input, &known_by);
         if !known {
             state.refusals.push_back((item, why));
             drop(state);
@@ -237,7 +280,7 @@ impl Arrivals {
     /// file that is gone is none, and one that may still grow is tried again.
     pub fn finished(&self, arrival: &Arrival, fine: bool) -> bool {
         let path = &arrival.item.input;
-        let now = Identity::of(path);
+        let now = look(path);
         let mut state = self.state();
         state.in_progress -= 1;
         state.last = Instant::now();
@@ -249,8 +292,12 @@ impl Arrivals {
         state.working -= 1;
         let again = state.active.remove(path).and_then(|it| it.again);
         let due = Instant::now() + self.settle;
+        let gone = matches!(now, Ok(None));
+        // Where nobody can look, nothing is known to have changed.
+        let now = now.unwrap_or(arrival.identity);
         let is_final = match (now, again) {
-            (None, _) => fine,
+            (None, _) if gone => fine,
+            (None, _) => true,
             (Some(_), Some(came)) if now != arrival.identity => {
                 state.push(arrival.item.clone(), came);
                 fine
@@ -303,7 +350,6 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::thread;
 
     fn item(folder: &Path, name: &str) -> Item {
@@ -349,6 +395,40 @@ mod tests {
         });
         assert_eq!((arrivals.waiting(), arrivals.most()), (0, 2));
         assert!(arrivals.idle_for().is_some());
+    }
+
+    #[test]
+    fn a_file_waited_a_minute_for_an_event_that_was_lost() {
+        let folder = tempfile::tempdir().expect("folder");
+        let arrivals = Arrivals::new(Duration::ZERO);
+        let a = item(folder.path(), "a").input;
+        arrivals.wait_for(&a, Instant::now(), SystemTime::now());
+        arrivals.opened(&a);
+        assert!(arrivals.settled().is_empty());
+        arrivals.events_were_lost();
+        // Somebody opens it again.
+        arrivals.opened(&a);
+        assert_eq!(arrivals.settled().len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_looked_at_waits_and_is_reported_once() {
+        let folder = tempfile::tempdir().expect("folder");
+        let arrivals = Arrivals::new(Duration::ZERO);
+        let a = item(folder.path(), "a");
+        arrivals.unseen(&a.input, "why", None);
+        // Now it can: seen for the first time, and then unchanged.
+        assert!(arrivals.settled().is_empty());
+        assert_eq!(arrivals.settled().len(), 1);
+        for _ in 0..2 {
+            arrivals.unread(a.clone(), "why".into());
+        }
+        assert_eq!(arrivals.waiting(), 1);
+        arrivals.unseen(&a.input, "why", None);
+        assert!(arrivals.settled().is_empty());
+        // It is taken when it can be read.
+        let identity = Identity::of(&a.input).expect("file");
+        assert!(!arrivals.knows(&a.input, &identity));
     }
 
     #[test]

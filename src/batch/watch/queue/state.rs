@@ -59,6 +59,8 @@ pub struct Settling {
     pub retried: bool,
     /// Whether it was not there before, and nobody has written to it since.
     pub appeared: bool,
+    /// Whether it could not be looked at.
+    pub unseen: bool,
 }
 
 /// A file that waits or is in progress.
@@ -107,6 +109,7 @@ impl State {
             came,
             retried: false,
             appeared: false,
+            unseen: false,
         };
         self.settling.insert(path.into(), settling);
     }
