@@ -24,6 +24,7 @@ mod workers;
 
 use crate::codec::{Format, format};
 use crate::files::{self, reason};
+use crate::name::Shown;
 use crate::ops::histogram::Histogram;
 use crate::ops::{Operation, chain};
 use crate::options::Common;
@@ -105,7 +106,7 @@ pub fn convert(
             files::make_folder(folder, template.sync).map_err(|error| {
                 anyhow!(
                     "cannot make the folder {}: {}",
-                    folder.display(),
+                    folder.shown(),
                     reason(&error)
                 )
             })?
@@ -114,8 +115,8 @@ pub fn convert(
         Naming::File(path) => ensure!(
             folder.is_dir(),
             "cannot write {}: there is no folder {}",
-            path.display(),
-            folder.display()
+            path.shown(),
+            folder.shown()
         ),
     }
     // For a single output file a journal is read only on request.
@@ -272,7 +273,7 @@ pub fn measure_set(
         };
         match counts {
             Some(counts) => set.add(&counts, 1).with_context(|| {
-                format!("cannot count {}", batch.items.items[index].input.display())
+                format!("cannot count {}", batch.items.items[index].input.shown())
             }),
             None => {
                 set.failed += 1;
@@ -293,7 +294,7 @@ impl Batch<'_> {
         anyhow!(
             "cannot {} {}: {why}",
             chain::verb(self.ops),
-            item.input.display()
+            item.input.shown()
         )
     }
 
@@ -303,7 +304,7 @@ impl Batch<'_> {
         let passed_over = &self.items.passed_over;
         let named = |found: &&PassedOver| self.common.verbose || found.why.is_odd();
         for PassedOver { path, why } in passed_over.iter().filter(named) {
-            progress.mention(&format!("gpuimg: {}: {why}, passed over", path.display()));
+            progress.mention(&format!("gpuimg: {}: {why}, passed over", path.shown()));
         }
         let counted = item::summary(passed_over.iter().filter(|found| !named(found)));
         if !counted.is_empty() {

@@ -36,6 +36,7 @@ mod interrupt;
 mod limits;
 pub mod memory_budget;
 pub mod metadata;
+mod name;
 pub mod ops;
 pub mod options;
 mod outcome;

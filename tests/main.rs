@@ -63,6 +63,8 @@ mod low_memory;
 mod metadata;
 /// Histograms, parts of projections and journals, changed.
 mod mutations;
+/// Names of files that are not text, in what is printed.
+mod names;
 /// Parts of a projection, and what merges them.
 mod partial;
 /// Pages that are summed up piece by piece.

@@ -8,6 +8,7 @@ use super::options::Files;
 use super::{places, watch};
 use crate::codec::{Format, Reading, format};
 use crate::files::same_file;
+use crate::name::Shown;
 use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ impl Conversion {
         ensure!(
             !inputs.is_empty() || list.is_some(),
             "an input and an output are needed, and only {} is given: the output comes last",
-            output.display()
+            output.shown()
         );
         let numbered = files.name.as_ref().is_some_and(Pattern::has_page);
         ensure!(
@@ -55,7 +56,7 @@ impl Conversion {
             Naming::File(path) if files.format.is_none() => {
                 let told = format::of_extension(path)
                     .and_then(|format| format::check_written(format).map(|()| format));
-                Some(told.with_context(|| format!("cannot write {}", path.display()))?)
+                Some(told.with_context(|| format!("cannot write {}", path.shown()))?)
             }
             _ => files.format,
         };
@@ -79,7 +80,7 @@ impl Conversion {
             {
                 bail!(
                     "{} is an input, and the stack would replace it: write the stack to another folder",
-                    item.input.display()
+                    item.input.shown()
                 );
             }
         } else {
@@ -110,7 +111,7 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
         ensure!(
             !output.is_dir() && (files.format.is_some() || output != Path::new("-")),
             "--stack makes one file, and {} is none with a format: name it last, as stack.tif",
-            output.display()
+            output.shown()
         );
         return Ok(Naming::File(output.into()));
     }
@@ -125,12 +126,12 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
         (_, Some(_)) => "--name names results in a folder",
         _ if files.split => "--split makes a file of each page",
         _ if files.batch.selection.files_from.is_some() => "each image of the list has a result",
-        ([folder], None) if several => &format!("{} is a folder of images", folder.display()),
+        ([folder], None) if several => &format!("{} is a folder of images", folder.shown()),
         (more, None) if several => &format!("{} inputs have {0} results", more.len()),
         _ if named_folder => "the / at its end says that it is a folder",
         _ => "",
     };
-    let shown = output.display();
+    let shown = output.shown();
     let stream = output == Path::new("-");
     if !output.is_dir() && !why.is_empty() {
         ensure!(
@@ -144,7 +145,7 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
         ensure!(
             named_folder || told.is_err(),
             "{why}, and {shown} is the name of one image: give a folder for them last, as {}/",
-            output.with_extension("").display()
+            output.with_extension("").shown()
         );
     } else if !output.is_dir() {
         let asked = files.format.is_some() || is_file;
@@ -156,7 +157,7 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
             _ if stream => return Ok(Naming::File(output.into())),
             Err(error) if !asked && output.extension().is_some() => bail!(
                 "cannot write {}: {error}; a / at its end would make it a folder",
-                output.display()
+                output.shown()
             ),
             Err(_) if !asked => {}
             _ => return Ok(Naming::File(output.into())),

@@ -6,6 +6,7 @@ use super::shard::{Shard, WholeSet};
 use crate::codec::Reading;
 use crate::files::fault::{self, Reads};
 use crate::files::reason;
+use crate::name::Shown;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -64,7 +65,7 @@ pub fn collect(
     if let Some(list) = &selection.files_from {
         let listed = listed(list)
             .map_err(|error| anyhow!(reason(&error)))
-            .with_context(|| format!("cannot read {}", list.display()))?;
+            .with_context(|| format!("cannot read {}", list.shown()))?;
         if listed.is_empty() {
             let empty = Unread::new(list.clone(), "the list names no file");
             found.unread.push(empty);

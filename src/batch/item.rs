@@ -2,6 +2,7 @@
 
 use super::shard::WholeSet;
 use crate::files::{Passes, Source, fault};
+use crate::name::Shown;
 use anyhow::{Result, anyhow, ensure};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -112,7 +113,7 @@ pub fn summary<'a>(passed_over: impl Iterator<Item = &'a PassedOver>) -> String 
     }
     let reasons = reasons.into_iter().map(|(why, (count, path))| {
         let more = if count > 1 { ", …" } else { "" };
-        format!("{why}: {count} ({}{more})", path.display())
+        format!("{why}: {count} ({}{more})", path.shown())
     });
     reasons.collect::<Vec<String>>().join("; ")
 }
@@ -149,7 +150,7 @@ impl Items {
             ensure!(
                 !item.is_stream(),
                 "{option} reads every image twice, and {} can be read only once",
-                item.input.display()
+                item.input.shown()
             );
         }
         Ok(())
@@ -197,7 +198,7 @@ impl Unread {
     /// An input that cannot be read, for this reason.
     pub fn new(path: PathBuf, why: &str) -> Unread {
         Unread {
-            message: format!("cannot read {}: {why}", path.display()),
+            message: format!("cannot read {}: {why}", path.shown()),
             path,
         }
     }

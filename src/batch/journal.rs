@@ -25,6 +25,7 @@ use super::naming::JOURNAL;
 use super::shard::Shard;
 use crate::files::fault::{self, Kind};
 use crate::files::{Digest, FileState, Identity, InputRecord, Source, same_file, sync_folder};
+use crate::name::Shown;
 use crate::pipeline::Finished;
 use crate::reason::plain;
 use crate::sync::{Mutex, PoisonError};
@@ -299,7 +300,7 @@ impl Journal {
             None => JOURNAL.into(),
         };
         let path = folder.join(name);
-        let failed = || format!("cannot write {}", path.display());
+        let failed = || format!("cannot write {}", path.shown());
         let file = open_to_append(&path).with_context(failed)?;
         if sync {
             sync_folder(folder).with_context(failed)?;
@@ -384,7 +385,7 @@ impl Journal {
     fn write(&self, line: &str) -> Result<()> {
         let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
         self.keep_in_place(&mut pen)
-            .with_context(|| format!("cannot write {}", self.path.display()))?;
+            .with_context(|| format!("cannot write {}", self.path.shown()))?;
         let start = if pen.torn { "\n" } else { "" };
         let line = format!("{start}{line}\n");
         pen.torn = true;

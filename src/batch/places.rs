@@ -6,6 +6,7 @@
 use super::item::Item;
 use super::naming::Naming;
 use crate::files::fault::{self, Kind};
+use crate::name::Shown;
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -151,9 +152,9 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
                 real.starts_with(root),
                 "{} is a link out of {}: what is written there would become {} (to have it there, \
                  give its folder as the output)",
-                output.display(),
-                folder.display(),
-                real.display()
+                output.shown(),
+                folder.shown(),
+                real.shown()
             );
         }
         if let Some(other) = taken.insert(place.clone(), item) {
@@ -174,8 +175,8 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
             match taken.get(&folders.place(path).0) {
                 Some(other) if !std::ptr::eq(*other, item) => bail!(
                     "{} is an input, and the result of {} would replace it",
-                    item.input.display(),
-                    other.input.display()
+                    item.input.shown(),
+                    other.input.shown()
                 ),
                 _ => {}
             }
@@ -190,13 +191,13 @@ fn twice(one: &Item, other: &Item) -> anyhow::Error {
     let (first, second) = (output(one), output(other));
     let same = match first == second {
         true => String::new(),
-        false => format!(", which is {} too", second.display()),
+        false => format!(", which is {} too", second.shown()),
     };
     anyhow::anyhow!(
         "{} and {} would both become {}{same} (--name tells them apart; a folder or a list keeps the folders of its files)",
-        one.input.display(),
-        other.input.display(),
-        first.display()
+        one.input.shown(),
+        other.input.shown(),
+        first.shown()
     )
 }
 
@@ -239,7 +240,7 @@ pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Re
             || (other.file_name() == leads.file_name() && place(other) == own_place)
     };
     let refuse = |role: &str, other: &Path| {
-        anyhow::anyhow!("{what} would destroy {}, {role}", other.display())
+        anyhow::anyhow!("{what} would destroy {}, {role}", other.shown())
     };
     let found = items.par_iter().find_map_first(|item| {
         if same(&item.input) {

@@ -11,6 +11,7 @@ use crate::codec::{Reader, format};
 use crate::console;
 use crate::files::{fault, reason};
 use crate::image::Shape;
+use crate::name::Shown;
 use crate::ops::chain;
 use crate::outcome::Outcome;
 use crate::pipeline::{memory, of_file};
@@ -49,8 +50,8 @@ impl Batch<'_> {
             let arrow = item
                 .output
                 .as_ref()
-                .map(|path| format!(" → {}", path.display()));
-            let (input, arrow) = (item.input.display(), arrow.unwrap_or_default());
+                .map(|path| format!(" → {}", path.shown()));
+            let (input, arrow) = (item.input.shown(), arrow.unwrap_or_default());
             match foreseen {
                 Ok(_) if self.options.verbosity.quiet => {}
                 Ok(foreseen) => console::print(&format!("{input}{arrow}: {foreseen}"))?,
@@ -73,7 +74,7 @@ impl Batch<'_> {
         if let Some(first) = folders.first() {
             let more = if folders.len() > 1 { ", …" } else { "" };
             let made = counted(folders.len(), "folder");
-            let first = first.display();
+            let first = first.shown();
             console::print(&format!("{made} would be made ({first}{more})"))?;
         }
         console::print(&self.summary(&foreseen))?;
@@ -97,13 +98,13 @@ impl Batch<'_> {
             Verdict::Make(replaced) => replaced,
             Verdict::Refused(why) => return Err(self.refused(item, why)),
         };
-        let unread = || format!("cannot read {}", item.input.display());
+        let unread = || format!("cannot read {}", item.input.shown());
         let result = self.template.zip(item.output.as_deref());
         let mut replaces = false;
         if let Some((_, output)) = result {
             let makes_folders = matches!(self.naming, Some(Naming::Folder { .. }));
             replaces = can_be_written(output, replaced.something(), makes_folders)
-                .with_context(|| format!("cannot write {}", output.display()))?;
+                .with_context(|| format!("cannot write {}", output.shown()))?;
         }
         if item.is_stream() {
             let pages = Vec::new();
@@ -112,7 +113,7 @@ impl Batch<'_> {
         let source = item.source().with_context(unread)?;
         let reader = Reader::open(&source, &self.common.reading).with_context(unread)?;
         let pages = reader.surveys().with_context(unread)?;
-        let undone = |verb: &str| format!("cannot {verb} {}", item.input.display());
+        let undone = |verb: &str| format!("cannot {verb} {}", item.input.shown());
         let own = of_file(self.ops, &reader).with_context(|| undone(chain::verb(self.ops)))?;
         let own = own.as_deref().map(|op| [op]);
         let ops = own.as_ref().map_or(self.ops, |op| &op[..]);
@@ -134,10 +135,10 @@ impl Batch<'_> {
                 .collect();
             for shape in &shapes {
                 (format.check_name(output, shape))
-                    .with_context(|| format!("cannot write {}", output.display()))?;
+                    .with_context(|| format!("cannot write {}", output.shown()))?;
             }
             format::check_output(format, &shapes)
-                .with_context(|| format!("cannot write {}", output.display()))?;
+                .with_context(|| format!("cannot write {}", output.shown()))?;
         }
         Ok(Foreseen::Done { pages, replaces })
     }
@@ -155,7 +156,7 @@ impl Batch<'_> {
             None => false,
         };
         can_be_written(path, goes_on, makes_folders)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .with_context(|| format!("cannot write {}", path.shown()))?;
         Ok(())
     }
 
@@ -243,13 +244,13 @@ pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Re
     ensure!(
         makes_folders || folder.is_dir(),
         "there is no folder {}",
-        folder.display()
+        folder.shown()
     );
     let nearest = folder.ancestors().find(|folder| folder.exists());
     let nearest = nearest.unwrap_or(Path::new("."));
-    ensure!(nearest.is_dir(), "{} is no folder", nearest.display());
+    ensure!(nearest.is_dir(), "{} is no folder", nearest.shown());
     access(nearest, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|error| anyhow!("folder {}: {}", nearest.display(), reason(&error.into())))?;
+        .map_err(|error| anyhow!("folder {}: {}", nearest.shown(), reason(&error.into())))?;
     Ok(there)
 }
 

@@ -5,6 +5,7 @@ use super::item::Item;
 use crate::console;
 use crate::files::fault::{self, Kind};
 use crate::image::number::Number;
+use crate::name::{self, Shown};
 use crate::pipeline::{Done, FoundPage};
 use crate::reason::plain;
 use anyhow::{Context, Result, anyhow};
@@ -75,7 +76,7 @@ impl Report {
             }
             Ok(file)
         };
-        let file = open().with_context(|| format!("cannot write {}", path.display()))?;
+        let file = open().with_context(|| format!("cannot write {}", path.shown()))?;
         Ok(Report::File(file))
     }
 
@@ -132,7 +133,12 @@ fn is_cut(path: &Path) -> bool {
 struct Line<'a> {
     schema: u32,
     input: Cow<'a, str>,
+    /// The bytes of a name that is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_hex: Option<String>,
     output: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_hex: Option<String>,
     seconds: f64,
     /// Seconds from the moment when the input was whole, of a watch.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -220,8 +226,10 @@ impl<'a> Line<'a> {
         };
         Line {
             schema: SCHEMA,
-            input: item.input.to_string_lossy(),
-            output: item.output.as_ref().map(|path| path.to_string_lossy()),
+            input: name::in_json(&item.input),
+            input_hex: name::hex(&item.input),
+            output: item.output.as_deref().map(name::in_json),
+            output_hex: item.output.as_deref().and_then(name::hex),
             seconds: time.work.as_secs_f64(),
             latency: time.latency.map(|latency| latency.as_secs_f64()),
             status,

@@ -14,6 +14,7 @@ use crate::console;
 use crate::device::visible;
 use crate::files::{self, fault, reason};
 use crate::interrupt;
+use crate::name::Shown;
 use crate::ops::{Operation, chain};
 use crate::outcome::Outcome;
 use crate::pipeline::{Account, Destination, Done, Finished, Resources, one_image_of};
@@ -170,7 +171,7 @@ impl Batch<'_> {
         };
         // Before the input is read, and in the one form that can be counted.
         if sight.output.is_some() && !replaced.something() {
-            return Err(Exists).with_context(|| format!("cannot write {}", path.display()));
+            return Err(Exists).with_context(|| format!("cannot write {}", path.shown()));
         }
         let destination = Destination {
             path: path.clone(),
@@ -182,17 +183,17 @@ impl Batch<'_> {
         if item.input != Path::new("-") && sight.input.is_none() {
             fault::metadata(&item.input)
                 .map_err(|error| anyhow!(reason(&error)))
-                .with_context(|| format!("cannot read {}", item.input.display()))?;
+                .with_context(|| format!("cannot read {}", item.input.shown()))?;
         }
         let folder = files::parent(path);
         if !folder.is_dir() && !item.is_stream() {
             // No folder is made for a file that is no image.
-            let unread = || format!("cannot read {}", item.input.display());
+            let unread = || format!("cannot read {}", item.input.shown());
             let source = item.source().with_context(unread)?;
             Reader::open(&source, &resources.reading).with_context(unread)?;
         }
         files::make_folder(folder, template.sync)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .with_context(|| format!("cannot write {}", path.shown()))?;
         let announce = |finished: &Finished| {
             replaced.check(path)?;
             match journal {

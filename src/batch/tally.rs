@@ -3,6 +3,7 @@
 use super::item::Item;
 use super::report::{FileOutcome, FileTime, Report};
 use crate::device;
+use crate::name::Shown;
 use crate::outcome::Outcome;
 use crate::pipeline::Done;
 use crate::timing::Report as Times;
@@ -101,7 +102,7 @@ impl<'a, S: Screen> Tally<'a, S> {
                 if let Some(output) = (item.output.as_ref())
                     .filter(|_| self.existing_advice.is_some() && error.is::<Exists>())
                 {
-                    let first = || (0, output.display().to_string());
+                    let first = || (0, output.shown().to_string());
                     self.existing.get_or_insert_with(first).0 += 1;
                 } else if self.names_failures {
                     self.screen.say(&format!("gpuimg: {error:#}"));
@@ -119,14 +120,14 @@ impl<'a, S: Screen> Tally<'a, S> {
         self.times.add(&done.timeline, &done.device, pages);
         if self.draws {
             self.times.tracks.push(Track {
-                name: item.input.display().to_string(),
+                name: item.input.shown().into_owned(),
                 timeline: done.timeline.clone(),
             });
         }
     }
 
     fn mention(&self, item: &Item, done: &Done) {
-        let input = item.input.display().to_string();
+        let input = item.input.shown().into_owned();
         for sentence in done.sentences(self.verbose) {
             let sentence = sentence.replace("{file}", &input);
             self.screen.mention(&format!("gpuimg: {sentence}"));

@@ -1,6 +1,7 @@
 //! The sentences for a file that cannot be read, processed or written.
 
 use crate::device::Unusable;
+use crate::name::Shown;
 use anyhow::Error;
 use std::path::Path;
 
@@ -48,7 +49,7 @@ fn name(path: &Path, stream: &str) -> String {
     if path == Path::new("-") {
         stream.into()
     } else {
-        path.display().to_string()
+        path.shown().into_owned()
     }
 }
 

@@ -6,6 +6,7 @@ use crate::batch::key::Job;
 use crate::batch::naming::JOURNAL;
 use crate::files::fault::{self, Kind, Reads};
 use crate::files::{Compared, FileRecord, FileState, Identity, InputRecord, Samples};
+use crate::name::Shown;
 use anyhow::{Context, Result};
 use rustix::fs::OFlags;
 use std::collections::HashMap;
@@ -145,7 +146,7 @@ impl History {
             is_new: true,
             across: job.across,
         };
-        let unread = || format!("cannot read {}", folder.display());
+        let unread = || format!("cannot read {}", folder.shown());
         let entries = fault::point(Kind::Readdir, folder).and_then(|()| fs::read_dir(folder));
         for entry in entries.with_context(unread)? {
             let name = entry.with_context(unread)?.file_name();
@@ -204,7 +205,7 @@ impl History {
                     *runs += 1;
                 }
             };
-            let unread = || format!("cannot read {}", path.display());
+            let unread = || format!("cannot read {}", path.shown());
             let mut file = open(path, OFlags::RDONLY).with_context(unread)?;
             *read = lines(&mut file, path, *read, &mut take).with_context(unread)?;
         }

@@ -4,6 +4,7 @@
 
 use crate::batch::options::seconds_from;
 use crate::console;
+use crate::name::Shown;
 use anyhow::{Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -44,7 +45,7 @@ pub fn share(file: &File, path: &Path) -> Result<()> {
             console::tell(&format!(
                 "gpuimg: waiting for {}, which has locked {} (for {} s at most)",
                 holder(file),
-                path.display(),
+                path.shown(),
                 patience.as_secs_f64()
             ));
         }

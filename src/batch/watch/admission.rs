@@ -10,6 +10,7 @@ use crate::batch::places;
 use crate::batch::shard::Shard;
 use crate::codec::Reading;
 use crate::files::{parent, reason};
+use crate::name::Shown;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::HashMap;
 use std::fs;
@@ -49,7 +50,7 @@ pub fn unread(path: &Path, why: &str) -> Admitted {
 
 /// The report of a file or folder that cannot be read.
 pub fn cannot_read(path: &Path, why: &str) -> String {
-    format!("cannot read {}: {why}", path.display())
+    format!("cannot read {}: {why}", path.shown())
 }
 
 /// Whether a file is there, or may be: only an error that says so says that it is not.
@@ -84,7 +85,7 @@ impl<'a> Admission<'a> {
         naming: Option<&'a Naming>,
     ) -> Result<Admission<'a>> {
         let root = |path: &PathBuf| -> Result<Root> {
-            let unread = || format!("cannot read {}", path.display());
+            let unread = || format!("cannot read {}", path.shown());
             Ok(Root {
                 path: path.clone(),
                 absolute: absolute(path).with_context(unread)?,
@@ -211,9 +212,9 @@ impl<'a> Admission<'a> {
         if let Some(root) = self.roots.iter().find(inside).filter(|_| !left_out) {
             bail!(
                 "the result of {}, {}, would come in again as an input of {}",
-                item.input.display(),
-                output.display(),
-                root.path.display()
+                item.input.shown(),
+                output.shown(),
+                root.path.shown()
             );
         }
         if self.roots.len() == 1 && naming.keeps_names() {
@@ -227,9 +228,9 @@ impl<'a> Admission<'a> {
             ensure!(
                 *other == item.input || !may_exist(other),
                 "{} and {} would both become {} (--name tells them apart)",
-                other.display(),
-                item.input.display(),
-                output.display()
+                other.shown(),
+                item.input.shown(),
+                output.shown()
             );
         }
         self.claims.insert(output, item.input.clone());

@@ -3,6 +3,7 @@
 use crate::batch::folder::{is_absence, is_below, is_same};
 use crate::batch::options::Options;
 use crate::files::parent;
+use crate::name::Shown;
 use crate::reason::plain;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
@@ -27,7 +28,7 @@ pub fn check(inputs: &[PathBuf], results: Option<&Path>, options: &Options) -> R
         ensure!(
             name.components().count() == 1 && name.file_name().is_some(),
             "--until-file takes a name without folders, and {} is none",
-            name.display()
+            name.shown()
         );
     }
     if options.watching.poll == Some(Duration::ZERO) {
@@ -35,7 +36,7 @@ pub fn check(inputs: &[PathBuf], results: Option<&Path>, options: &Options) -> R
     }
     let mut real: Vec<(PathBuf, &Path)> = Vec::new();
     for input in inputs {
-        let unread = || format!("cannot read {}", input.display());
+        let unread = || format!("cannot read {}", input.shown());
         let is_folder = match fs::metadata(input) {
             Ok(about) => about.is_dir(),
             Err(error) if is_absence(&error) => false,
@@ -44,22 +45,22 @@ pub fn check(inputs: &[PathBuf], results: Option<&Path>, options: &Options) -> R
         ensure!(
             is_folder,
             "--watch takes folders, and {} is none",
-            input.display()
+            input.shown()
         );
         let path = input.canonicalize().map_err(plain).with_context(unread)?;
         for (other, name) in &real {
             ensure!(
                 !is_below(&path, other) && !is_below(other, &path),
                 "--watch would take files of {} and {} twice: one is in the other",
-                name.display(),
-                input.display()
+                name.shown(),
+                input.shown()
             );
         }
         ensure!(
             !results.is_some_and(|results| is_same(results, input)),
             "--watch cannot write to the folder that it watches, {}: results would come in as inputs \
              (a folder inside it is fine)",
-            input.display()
+            input.shown()
         );
         real.push((path, input));
     }

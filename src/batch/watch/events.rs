@@ -2,6 +2,7 @@
 //! it is read, so that nothing is missed in between.
 
 use crate::interrupt::NO_THREAD;
+use crate::name::Shown;
 use anyhow::{Context, Result, anyhow, ensure};
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
 use notify::{Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -208,6 +209,6 @@ fn unwatched(folder: Option<&Path>, error: &notify::Error) -> anyhow::Error {
         ErrorKind::Io(error) => crate::files::reason(error),
         _ => error.to_string(),
     };
-    let what = folder.map_or("the folders".into(), |path| path.display().to_string());
+    let what = folder.map_or("the folders".into(), |path| path.shown().into_owned());
     anyhow!("cannot watch {what}: {why}; --poll SECONDS needs no events")
 }

@@ -2,6 +2,7 @@
 
 use crate::batch::histogram::Set;
 use crate::files::Identity;
+use crate::name::Shown;
 use crate::ops::Operation;
 use crate::ops::of_set::OfSet;
 use anyhow::{Context, Result};
@@ -30,7 +31,7 @@ struct Now<'a> {
 
 impl fmt::Debug for Follow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "Follow({})", self.path.display())
+        write!(f, "Follow({})", self.path.shown())
     }
 }
 
@@ -62,7 +63,7 @@ impl Current for Follow<'_> {
             match read(&self.path, self.op) {
                 Ok(of_set) => {
                     now.of_set = Arc::new(of_set);
-                    let path = self.path.display();
+                    let path = self.path.shown();
                     news = Some(format!(
                         "gpuimg: {path} was replaced, and its range is taken"
                     ));
@@ -80,5 +81,5 @@ fn read<'a>(path: &Path, op: &'a dyn Operation) -> Result<OfSet<'a>> {
     let set = Set::read(path)?;
     set.into_counts()
         .and_then(|counts| OfSet::new(op, counts))
-        .with_context(|| format!("no range from {}", path.display()))
+        .with_context(|| format!("no range from {}", path.shown()))
 }

@@ -10,6 +10,7 @@ use crate::batch::folder::is_absence;
 use crate::batch::item::Item;
 use crate::batch::journal::Journal;
 use crate::files::{Identity, reason};
+use crate::name::Shown;
 use anyhow::Result;
 use std::fs;
 use std::io;
@@ -325,7 +326,7 @@ impl Keeper<'_> {
             if now[index] == sight.roots[index] {
                 continue;
             }
-            let path = root.path.display();
+            let path = root.path.shown();
             self.status.mention(&match now[index] {
                 Some(_) => format!("gpuimg: {path} is there again"),
                 None => format!("gpuimg: {path} is gone; the watch goes on when it is there again"),

@@ -6,11 +6,13 @@ use crate::batch::item::Item;
 use crate::batch::options::Verbosity;
 use crate::batch::tally::Screen;
 use crate::console;
+use crate::name::Shown;
 use crate::timing::Latencies;
 use crate::timing::millis;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::VecDeque;
 use std::io::{IsTerminal, stderr};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -157,8 +159,8 @@ impl Screen for &Status {
             }
             // Until the next tick.
             state.waiting = state.waiting.saturating_sub(1);
-            let name = item.input.file_name().unwrap_or_default();
-            state.last = console::printable(&name.to_string_lossy()).into_owned();
+            let name = Path::new(item.input.file_name().unwrap_or_default());
+            state.last = name.shown().into_owned();
             state.show();
         });
     }

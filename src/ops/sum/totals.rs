@@ -2,6 +2,7 @@
 
 use crate::image::number::Number;
 use crate::image::{Depth, Shape, Values};
+use crate::name::{self, Shown};
 use crate::ops::wide::{Fixed, Fixed64};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -154,7 +155,7 @@ impl Totals {
         };
         let mut line = format!(
             "{}{}: {}",
-            input.display(),
+            input.shown(),
             page,
             self.figures(&self.together(), self.shape.colours())
         );
@@ -179,7 +180,8 @@ impl Totals {
         serde_json::to_string(&TotalsRecord {
             schema: SCHEMA,
             status: "done",
-            file: input.to_string_lossy(),
+            file: name::in_json(input),
+            file_hex: name::hex(input),
             page: self.page,
             width: self.shape.width,
             height: self.shape.height,
@@ -252,6 +254,9 @@ struct TotalsRecord<'a> {
     schema: u32,
     status: &'static str,
     file: Cow<'a, str>,
+    /// The bytes of a name that is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_hex: Option<String>,
     page: usize,
     width: usize,
     height: usize,
@@ -273,7 +278,8 @@ pub fn failure(input: &Path, error: &str) -> serde_json::Result<String> {
     serde_json::to_string(&FailureRecord {
         schema: SCHEMA,
         status: "failed",
-        file: input.to_string_lossy(),
+        file: name::in_json(input),
+        file_hex: name::hex(input),
         error,
     })
 }
@@ -283,6 +289,9 @@ struct FailureRecord<'a> {
     schema: u32,
     status: &'static str,
     file: Cow<'a, str>,
+    /// The bytes of a name that is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_hex: Option<String>,
     error: &'a str,
 }
 

@@ -1,0 +1,95 @@
+//! Names of files in output. A name is bytes, and not all of them are text: each name is printed in a
+//! form of its own, so that two files are never confused.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A path in messages.
+pub trait Shown {
+    /// The path as it is, or, if it has bytes that are not UTF-8, control characters or `\x`, with these
+    /// bytes as `\xFF` and each backslash as `\\`.
+    fn shown(&self) -> Cow<'_, str>;
+}
+
+impl Shown for Path {
+    fn shown(&self) -> Cow<'_, str> {
+        match self.to_str() {
+            Some(text) if !text.contains(char::is_control) && !text.contains("\\x") => text.into(),
+            _ => escaped(self).into(),
+        }
+    }
+}
+
+/// A name in JSON, which has escapes of its own: as it is, or as in messages if it is not UTF-8.
+pub fn in_json(path: &Path) -> Cow<'_, str> {
+    match path.to_str() {
+        Some(text) => text.into(),
+        None => escaped(path).into(),
+    }
+}
+
+/// The bytes of a name that is not UTF-8, in hexadecimal digits; `None` for one that is.
+pub fn hex(path: &Path) -> Option<String> {
+    path.to_str().is_none().then(|| {
+        let mut digits = String::new();
+        for byte in path.as_os_str().as_bytes() {
+            // Writing to a string cannot fail.
+            let _ = write!(digits, "{byte:02x}");
+        }
+        digits
+    })
+}
+
+fn escaped(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => text.push_str("\\\\"),
+                _ if c.is_control() => escape(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                _ => text.push(c),
+            }
+        }
+        escape(&mut text, chunk.invalid());
+    }
+    text
+}
+
+fn escape(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        let _ = write!(text, "\\x{byte:02X}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn no_two_names_are_shown_alike() {
+        let mut texts = HashSet::new();
+        for (name, text) in [
+            (&b"a b.png"[..], "a b.png"),
+            ("größe µ.png".as_bytes(), "größe µ.png"),
+            (b"a\\b.png", "a\\b.png"),
+            (b"caf\xe9.png", "caf\\xE9.png"),
+            (b"caf\\xE9.png", "caf\\\\xE9.png"),
+            (b"caf\xe9\\.png", "caf\\xE9\\\\.png"),
+            ("caf\u{fffd}.png".as_bytes(), "caf\u{fffd}.png"),
+            (b"a\n\x1b.png", "a\\x0A\\x1B.png"),
+            ("\u{9b}".as_bytes(), "\\xC2\\x9B"),
+        ] {
+            let name = Path::new(OsStr::from_bytes(name));
+            assert_eq!(name.shown(), text);
+            assert!(texts.insert(text));
+        }
+        let name = Path::new(OsStr::from_bytes(b"\xffa"));
+        assert_eq!(hex(name).as_deref(), Some("ff61"));
+        assert_eq!(hex(Path::new("a\n")), None);
+        assert_eq!(in_json(Path::new("a\n")), "a\n");
+    }
+}
