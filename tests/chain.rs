@@ -66,6 +66,7 @@ fn calibrate(shape: Shape, signed: bool, hot: Option<u16>) -> Calibrate {
 
 fn destination(path: &Path, depth: Option<Depth>, auto_orient: bool) -> Destination {
     Destination {
+        folder: None,
         path: path.into(),
         format: None,
         options: Options::default(),

@@ -941,3 +941,32 @@ fn a_row_that_memory_does_not_hold_aborted_the_run() {
         assert_eq!(names(root.path()), ["s.raw"]);
     }
 }
+
+#[test]
+fn a_result_replaced_the_histogram_of_its_own_range() {
+    let root = three();
+    let ran = run(root.path(), &["histogram", "in", "-o", "o/all.hist"], &[]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let args = [
+        "normalize",
+        "in/a.pgm",
+        "o/",
+        "--overwrite",
+        "--format",
+        "pgm",
+        "--name",
+        "all.hist",
+    ];
+    let args = [&args[..], &["--range-from", "o/all.hist"]].concat();
+    refused(
+        root.path(),
+        &args,
+        "o/all.hist is the histogram of --range-from, and the result o/all.hist",
+    );
+    let args = ["merge", "o/all.hist", "-o", "o/all.hist", "--overwrite"];
+    refused(
+        root.path(),
+        &args,
+        "the result would destroy o/all.hist, which the run itself uses",
+    );
+}

@@ -90,6 +90,8 @@ mod pretended_gpu;
 mod previews;
 /// One image of many.
 mod project;
+/// Names that are exchanged while a run is under way.
+mod races;
 /// Ranges of values: signed ones, and such as go with another depth.
 mod ranges;
 /// Reports, statistics and sums as programs read them.

@@ -40,6 +40,7 @@ fn foreign(colour: u8, bits: u8) -> Vec<u8> {
 
 fn destination(path: &Path) -> Destination {
     Destination {
+        folder: None,
         path: path.into(),
         format: None,
         options: Options::default(),

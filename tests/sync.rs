@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const CALLS: &str = "trace=fsync,fdatasync,linkat,renameat2,rename,renameat,mkdir,write,ftruncate";
+const CALLS: &str =
+    "trace=fsync,fdatasync,linkat,renameat2,rename,renameat,mkdir,mkdirat,write,ftruncate";
 
 /// The calls of a run that matter here, in the order in which they began; none where processes cannot
 /// be traced, which is said.
@@ -62,9 +63,14 @@ fn done_was_journalled_before_the_data_were_on_the_disk() {
             return;
         };
         let journal = "/new/out/.gpuimg-journal>";
-        let named = |name: &str| match env.is_empty() {
-            true => format!(", \"new/out/{name}\", AT_SYMLINK_FOLLOW"),
-            false => format!("\"new/out/{name}\""),
+        let named = |name: &str| {
+            let name = Path::new(name).file_name().expect("a name");
+            let flag = if env.is_empty() {
+                ", AT_SYMLINK_FOLLOW"
+            } else {
+                ""
+            };
+            format!(">, \"{}\"{flag}", name.display())
         };
         for (name, folder) in [("b.pgm", "/new/out>"), ("sub/a.pgm", "/new/out/sub>")] {
             let line = format!("\\\"output\\\":\\\"{name}\\\"");
@@ -87,7 +93,7 @@ fn done_was_journalled_before_the_data_were_on_the_disk() {
             &["fsync(", "/new>"],
             // The journal's.
             &["fsync(", "/new/out>"],
-            &[&made("new/out/sub")],
+            &["mkdirat(", "/new/out>, \"sub\""],
             &["fsync(", "/new/out>"],
         ];
         in_order(&found, &steps, "folders");
@@ -98,7 +104,7 @@ fn done_was_journalled_before_the_data_were_on_the_disk() {
             &["fsync(", unnamed],
             &["write(", journal, "b.pgm"],
             &["fdatasync(", journal],
-            &["rename", "new/out/b.pgm\""],
+            &["rename", "/new/out>, \"b.pgm\""],
             &["fsync(", "/new/out>"],
         ];
         in_order(&found, &steps, "--overwrite");

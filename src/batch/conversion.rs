@@ -96,12 +96,16 @@ impl Conversion {
             let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
             places::keep_report_off(report, &items.items, &others)?;
         }
-        Ok(Conversion {
+        let conversion = Conversion {
             items,
             inputs: inputs.into(),
             naming,
             format,
-        })
+        };
+        if let Some(list) = list {
+            places::keep_results_off("the list of --files-from", list, &conversion, files)?;
+        }
+        Ok(conversion)
     }
 }
 

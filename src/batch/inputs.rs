@@ -59,7 +59,13 @@ pub fn collect(
                 Some(name) if name != "-" => name.into(),
                 _ => PathBuf::from("stdin"),
             };
-            found.items.push(Item::new(path.clone(), key));
+            let item = Item::new(path.clone(), key);
+            // One that is a stream now: what becomes a FIFO later has no writer that anybody knows of.
+            let may_be_stream = item.is_stream();
+            found.items.push(Item {
+                may_be_stream,
+                ..item
+            });
         }
     }
     if let Some(list) = &selection.files_from {

@@ -19,9 +19,11 @@ pub struct Item {
     pub key: PathBuf,
     /// The path of the output, if there is one.
     pub output: Option<PathBuf>,
-    /// Whether it was found or listed as a file, and so must be a regular file; an input named on
-    /// the command line may be a pipe.
+    /// Whether it was found or listed as a file, and not named on the command line.
     pub listed: bool,
+    /// Whether it was a pipe or another stream when the inputs were collected; what was none must be
+    /// a regular file when its turn comes.
+    pub may_be_stream: bool,
 }
 
 /// A file, folder or list that should have given images but could not be read, with the reason.
@@ -165,6 +167,7 @@ impl Item {
             key,
             output: None,
             listed: false,
+            may_be_stream: false,
         }
     }
 
@@ -176,14 +179,15 @@ impl Item {
         }
     }
 
-    /// Opens it, as a regular file if it was found or listed as one.
+    /// Opens it, as a regular file unless it was a stream from the start.
     ///
     /// # Errors
     /// The reason why it cannot be opened.
     pub fn source(&self) -> Result<Source> {
-        match self.listed {
-            true => Source::open_file(&self.input),
-            false => Source::open(&self.input),
+        if self.may_be_stream {
+            Source::open(&self.input)
+        } else {
+            Source::open_file(&self.input)
         }
     }
 

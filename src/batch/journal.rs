@@ -125,7 +125,8 @@ impl Sight {
     pub fn verdict(&self, overwrite: bool) -> Verdict {
         Verdict::Make(match self.output {
             Some(there) if overwrite && self.in_place => Replace::Only(there),
-            Some(_) if overwrite => Replace::Anything,
+            // Also what appears while the work is under way.
+            _ if overwrite => Replace::Anything,
             _ => Replace::Nothing,
         })
     }

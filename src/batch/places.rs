@@ -1,10 +1,13 @@
 //! Resolves paths through links and checks them: no two results at the same place, none outside the
 //! output folder, none over another item's input, and no report over any of them.
 //!
-//! Everything is checked before anything is written. A link created during the run is not noticed.
+//! Everything is checked before anything is written. A link that appears later is not followed out of the
+//! output folder (`Target::create_below`).
 
+use super::conversion::Conversion;
 use super::item::Item;
 use super::naming::Naming;
+use super::options::Files;
 use crate::files::fault::{self, Kind};
 use crate::name::Shown;
 use anyhow::{Result, bail, ensure};
@@ -216,46 +219,78 @@ fn ignores_case(folder: &Path) -> bool {
     })
 }
 
+/// The one rule of what no output may replace: finds a path of `reads`, the files that a run reads, that is
+/// the same file as `output`, also under another name, or the same place if there is no file yet. Streams
+/// are not replaced.
+fn clash<'a>(output: &Path, reads: impl ParallelIterator<Item = &'a Path>) -> Option<&'a Path> {
+    if output == Path::new("-") || fault::metadata(output).is_ok_and(|about| !about.is_file()) {
+        return None;
+    }
+    let id = |path: &Path| {
+        let about = fault::metadata(path).ok();
+        about.map(|about| (about.dev(), about.ino()))
+    };
+    let place = |path: &Path| Folders::default().place(path).0;
+    let leads = followed(output);
+    let (own, own_place) = (id(output), place(&leads));
+    reads.find_map_first(|path| {
+        let same_file = own.is_some() && id(path) == own;
+        let same = same_file || path.file_name() == leads.file_name() && place(path) == own_place;
+        same.then_some(path)
+    })
+}
+
 /// Refuses to write `what` (a report, a histogram) to `path` if an input or output of the batch, or
 /// another file of the run, is there.
 ///
 /// # Errors
 /// Names the file.
 pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Result<()> {
-    let id = |path: &Path| {
-        fault::metadata(path)
-            .ok()
-            .map(|about| (about.dev(), about.ino()))
-    };
-    if path == Path::new("-") || fault::metadata(path).is_ok_and(|about| !about.is_file()) {
+    let inputs = items.par_iter().map(|item| &*item.input);
+    let outputs = items.par_iter().filter_map(|item| item.output.as_deref());
+    let others = others.par_iter().copied();
+    let (role, other) = if let Some(other) = clash(path, inputs) {
+        ("an input", other)
+    } else if let Some(other) = clash(path, outputs) {
+        ("an output", other)
+    } else if let Some(other) = clash(path, others) {
+        ("which the run itself uses", other)
+    } else {
         return Ok(());
-    }
-    let own = id(path);
-    let place = |path: &Path| Folders::default().place(path).0;
-    let leads = followed(path);
-    let own_place = place(&leads);
-    // The same file, also under another name; or the same place if it does not exist yet.
-    let same = |other: &Path| {
-        (own.is_some() && id(other) == own)
-            || (other.file_name() == leads.file_name() && place(other) == own_place)
     };
-    let refuse = |role: &str, other: &Path| {
-        anyhow::anyhow!("{what} would destroy {}, {role}", other.shown())
+    bail!("{what} would destroy {}, {role}", other.shown())
+}
+
+/// Refuses results that would replace `read`, which the run reads beside its images: `what` it is. A
+/// watch does not know its results yet, so with `--overwrite` it may not be in their folder at all.
+///
+/// # Errors
+/// Names both files.
+pub fn keep_results_off(what: &str, read: &Path, asked: &Conversion, files: &Files) -> Result<()> {
+    let outputs = asked.items.items.par_iter();
+    let outputs = outputs.filter_map(|item| item.output.as_deref());
+    let found = match files.stack {
+        true => clash(read, [asked.naming.path()].into_par_iter()),
+        false => clash(read, outputs),
     };
-    let found = items.par_iter().find_map_first(|item| {
-        if same(&item.input) {
-            return Some(refuse("an input", &item.input));
-        }
-        let output = item.output.as_deref().filter(|output| same(output))?;
-        Some(refuse("an output", output))
-    });
-    match found {
-        Some(error) => Err(error),
-        None => match others.iter().find(|other| same(other)) {
-            Some(other) => Err(refuse("which the run itself uses", other)),
-            None => Ok(()),
-        },
+    if let Some(output) = found {
+        bail!(
+            "{} is {what}, and the result {} would replace it",
+            read.shown(),
+            output.shown()
+        );
     }
+    if files.batch.watching.watch && files.overwrite {
+        let real = |path: &Path| fault::canonicalize(path).ok();
+        let inside = real(read).zip(real(asked.naming.folder()));
+        ensure!(
+            !inside.is_some_and(|(read, folder)| read.starts_with(folder)),
+            "{} is {what} and in the folder of the results, of which one may replace it with \
+             --overwrite: put it into another folder",
+            read.shown()
+        );
+    }
+    Ok(())
 }
 
 /// As `keep_off`, for a `--report`.

@@ -3,16 +3,19 @@
 
 use super::item::Item;
 use crate::console;
-use crate::files::fault::{self, Kind};
+use crate::files::fault::{self, Kind, Reads};
+use crate::files::open_stream;
 use crate::image::number::Number;
 use crate::name::{self, Shown};
 use crate::pipeline::{Done, FoundPage};
 use crate::reason::plain;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, ensure};
+use rustix::fs::OFlags;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -55,28 +58,40 @@ impl Report {
         if path == Path::new("-") {
             return Ok(Report::Output);
         }
-        let mut options = OpenOptions::new();
-        let append = append || !overwrite && is_report(path);
-        match (append, overwrite) {
-            (true, _) => options.create(true).append(true),
-            (false, true) => options.create(true).write(true).truncate(true),
-            (false, false) => options.create_new(true).write(true),
-        };
         let open = || -> Result<File> {
-            let opened = fault::point(Kind::Create, path).and_then(|()| options.open(path));
-            let mut file = opened.map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => {
-                    anyhow!("it exists and is no report: give another name")
+            if fault::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+                return open_stream(path);
+            }
+            let mut options = OpenOptions::new();
+            // By now the name may be that of a FIFO, whose opening waits for a reader.
+            options.custom_flags(OFlags::NONBLOCK.bits() as i32);
+            if overwrite && !append {
+                options.create(true).write(true).truncate(true);
+                return regular(path, options);
+            }
+            options.read(true).append(true);
+            let mut file = match regular(path, options.clone()) {
+                Err(error) if is_missing(&error) => {
+                    return regular(path, options.create_new(true).clone());
                 }
-                _ => plain(error),
-            })?;
-            if append && is_cut(path) {
+                opened => opened?,
+            };
+            // Of the file that is open, and not of the one that has its name a moment later.
+            ensure!(
+                append || begins_as_report(&mut file, path)?,
+                "it exists and is no report: give another name"
+            );
+            if is_cut(&mut file, path)? {
                 fault::point(Kind::Write, path).map_err(plain)?;
                 file.write_all(b"\n").map_err(plain)?;
             }
             Ok(file)
         };
-        let file = open().with_context(|| format!("cannot write {}", path.shown()))?;
+        let opened = open().map_err(|error| match error.downcast::<io::Error>() {
+            Ok(error) => plain(error),
+            Err(error) => error,
+        });
+        let file = opened.with_context(|| format!("cannot write {}", path.shown()))?;
         Ok(Report::File(file))
     }
 
@@ -92,40 +107,56 @@ impl Report {
     }
 }
 
-/// Whether a file is a report, to which lines may be added: its first line is one, or it is empty.
+/// Opens a regular file, as `options` say.
+fn regular(path: &Path, options: OpenOptions) -> Result<File> {
+    fault::point(Kind::Create, path).map_err(plain)?;
+    let file = options.open(path)?;
+    fault::point(Kind::Stat, path).map_err(plain)?;
+    ensure!(file.metadata()?.is_file(), "it is no regular file");
+    Ok(file)
+}
+
+fn is_missing(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Whether a file is a report, to which lines may be added.
 pub fn is_report(path: &Path) -> bool {
-    let first = || -> io::Result<Vec<u8>> {
-        let mut head = Vec::new();
-        if fault::metadata(path)?.is_file() {
-            let most = fault::open(path)?.take(1 << 20);
-            BufReader::new(most).read_until(b'\n', &mut head)?;
-        }
-        Ok(head)
-    };
-    let is_line = |line: &[u8]| {
-        let line = serde_json::from_slice::<serde_json::Value>(line);
-        line.is_ok_and(|line| {
-            let keys = ["schema", "input", "status"];
-            keys.iter().all(|key| line.get(key).is_some())
-        })
-    };
-    first().is_ok_and(|line| line.is_empty() || is_line(&line))
+    let is_file = fault::metadata(path).is_ok_and(|about| about.is_file());
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32);
+    let opened = || begins_as_report(&mut regular(path, options)?, path);
+    is_file && opened().is_ok_and(|is_report| is_report)
+}
+
+/// Whether the first line of a file is one of a report, or it is empty.
+fn begins_as_report(file: &mut File, path: &Path) -> Result<bool> {
+    let mut line = Vec::new();
+    let most = Reads::new(file, path).take(1 << 20);
+    BufReader::new(most)
+        .read_until(b'\n', &mut line)
+        .map_err(plain)?;
+    let value = serde_json::from_slice::<serde_json::Value>(&line);
+    let has_keys = value.is_ok_and(|line| {
+        let keys = ["schema", "input", "status"];
+        keys.iter().all(|key| line.get(key).is_some())
+    });
+    Ok(line.is_empty() || has_keys)
 }
 
 /// Whether the last line of a file has no end, as a killed run may leave it.
-fn is_cut(path: &Path) -> bool {
-    let last = || -> io::Result<u8> {
-        fault::point(Kind::Open, path)?;
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::End(-1))?;
-        let mut last = [0];
-        fault::point(Kind::Read, path)?;
-        file.read_exact(&mut last)?;
-        Ok(last[0])
-    };
-    // A pipe has no end to look at, and an empty file no line.
-    fault::metadata(path).is_ok_and(|about| about.is_file())
-        && last().is_ok_and(|last| last != b'\n')
+fn is_cut(file: &mut File, path: &Path) -> Result<bool> {
+    if file.metadata().map_err(plain)?.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    fault::point(Kind::Read, path).map_err(plain)?;
+    file.seek(SeekFrom::End(-1)).map_err(plain)?;
+    file.read_exact(&mut last).map_err(plain)?;
+    Ok(last != [b'\n'])
 }
 
 /// The JSON object of a file.

@@ -148,7 +148,7 @@ impl Batch<'_> {
         journal: Option<&Journal>,
     ) -> Result<Option<Done>> {
         let resources = &Resources {
-            only_files: item.listed,
+            only_files: !item.may_be_stream,
             ..*resources
         };
         let passes = self.items.passes.as_ref();
@@ -192,7 +192,8 @@ impl Batch<'_> {
             let source = item.source().with_context(unread)?;
             Reader::open(&source, &resources.reading).with_context(unread)?;
         }
-        files::make_folder(folder, template.sync)
+        destination
+            .make_folder()
             .with_context(|| format!("cannot write {}", path.shown()))?;
         let announce = |finished: &Finished| {
             replaced.check(path)?;

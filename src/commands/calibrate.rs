@@ -5,16 +5,15 @@ use super::convert::{Range, convert};
 use crate::batch::conversion::Conversion;
 use crate::batch::options::{Files, Options};
 use crate::batch::project::Projecting;
-use crate::batch::{inputs, item::Items};
+use crate::batch::{inputs, places};
 use crate::cli::Frames;
 use crate::codec::Reading;
-use crate::files::same_file;
 use crate::image::Depth;
 use crate::ops::calibrate::{Calibrate, Frame};
 use crate::ops::project::{Project, Projection};
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 
 /// Calibrates each image with the same frames.
@@ -33,7 +32,10 @@ pub(super) fn operation(
     common: &Common,
 ) -> Result<Calibrate> {
     for path in [&frames.dark, &frames.flat].into_iter().flatten() {
-        keep_off(path, &conversion.items).map_err(usage)?;
+        places::keep_results_off("a frame", path, conversion, files).map_err(usage)?;
+        if let Some(report) = &files.batch.report {
+            places::keep_report_off(report, &[], &[path]).map_err(usage)?;
+        }
     }
     let read = |path: &PathBuf| frame(path, &files.batch, common);
     let dark = frames.dark.as_ref().map(read).transpose()?;
@@ -59,19 +61,6 @@ pub(super) fn check(files: &Files, (first, last): (bool, bool)) -> Result<()> {
         "--auto-orient would turn images and not their frames: it is for a later step"
     );
     Ok(())
-}
-
-/// Refuses a frame that a result would replace.
-fn keep_off(frame: &Path, items: &Items) -> Result<()> {
-    let outputs = items.items.iter().filter_map(|item| item.output.as_ref());
-    match outputs.into_iter().find(|output| same_file(output, frame)) {
-        Some(output) => Err(anyhow!(
-            "{} is a frame, and the result {} would replace it",
-            frame.display(),
-            output.display()
-        )),
-        None => Ok(()),
-    }
 }
 
 /// The frame in a file or a folder: the mean of all images there.

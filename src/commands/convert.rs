@@ -57,6 +57,9 @@ pub fn run(images: &Images) -> Result<Outcome> {
 /// Refuses the source of a range that the other options contradict. Errors: wrong usage.
 pub(super) fn check(set: &WholeSet, conversion: &Conversion, files: &Files) -> Result<()> {
     let batch = &files.batch;
+    if let Some(range) = &set.range_from {
+        places::keep_results_off("the histogram of --range-from", range, conversion, files)?;
+    }
     if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {
         places::keep_report_off(report, &[], &[range])?;
     }
@@ -226,6 +229,10 @@ pub(super) fn convert(
     let batch = &files.batch;
     let mut destination = Destination {
         path: PathBuf::new(),
+        folder: match &asked.naming {
+            Naming::Folder { folder, .. } => Some(folder.clone()),
+            Naming::File(_) => None,
+        },
         format: asked.format,
         options: files.options,
         overwrite: files.overwrite,

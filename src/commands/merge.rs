@@ -4,6 +4,7 @@
 use super::project::{PARTIAL, tell};
 use crate::batch::histogram::Set;
 use crate::batch::options::{Counted, Merged};
+use crate::batch::places;
 use crate::batch::project::Partial;
 use crate::codec::format;
 use crate::console;
@@ -21,6 +22,8 @@ pub fn run(inputs: &[PathBuf], output: &Counted, merged: &Merged) -> Result<Outc
         .split_first()
         .context("nothing to merge: no .hist file in the folder, nor a .partial file")
         .map_err(usage)?;
+    let read: Vec<&Path> = parts.iter().map(PathBuf::as_path).collect();
+    places::keep_off("the result", &output.output, &[], &read).map_err(usage)?;
     match Partial::is_one(first) {
         true => projections(first, others, output, merged),
         false => histograms(first, others, output),
@@ -50,6 +53,7 @@ fn projections(
     let format = format::of_extension(path).with_context(unwritten);
     let to = Destination {
         path: path.clone(),
+        folder: None,
         format: Some(format.map_err(usage)?),
         options: merged.options,
         overwrite: output.overwrite,

@@ -158,6 +158,7 @@ fn destination(
     };
     Ok(Destination {
         path: output.into(),
+        folder: None,
         format,
         options: files.options,
         overwrite: files.overwrite,

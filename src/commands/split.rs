@@ -37,7 +37,7 @@ pub fn split(
             devices: &devices,
             budget: None,
             reading: common.reading,
-            only_files: item.listed,
+            only_files: !item.may_be_stream,
             gpu_times: common.stats.is_some(),
         };
         let passes = asked.items.passes.as_ref();
@@ -114,14 +114,15 @@ fn pages(
         paths.push(path);
     }
     for (place, path) in stack.pages().iter().zip(paths) {
-        let folder = files::parent(&path);
-        files::make_folder(folder, template.sync)
-            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let destination = Destination {
             format: format_of(template, &path),
             path,
             ..template.clone()
         };
+        destination.make_folder().with_context(|| {
+            let folder = files::parent(&destination.path);
+            format!("cannot make the folder {}", folder.display())
+        })?;
         let done = stack_page(
             ops,
             (&item.input, stack),

@@ -40,7 +40,10 @@ pub fn stack(
         only_files: false,
         gpu_times: common.stats.is_some(),
     };
-    let inputs = items.items.iter().map(|item| (&*item.input, item.listed));
+    let inputs = items
+        .items
+        .iter()
+        .map(|item| (&*item.input, !item.may_be_stream));
     let inputs: Vec<_> = inputs.collect();
     let done = many_images(ops, &inputs, &output, &resources)?;
     let name = output.path.display().to_string();

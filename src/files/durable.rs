@@ -4,6 +4,7 @@
 //! disk: each needs a call of its own, which `--sync` requests.
 
 use super::fault::{self, Kind};
+use super::held::Folder;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -29,6 +30,10 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
+/// Held while folders are made with `sync`: otherwise another thread could rely on a folder that is not
+/// on the disk yet.
+static MAKING: Mutex<()> = Mutex::new(());
+
 /// Creates a folder and its missing parents; with `sync`, their entries are on the disk when this
 /// returns, whichever thread created them.
 pub fn make_folder(folder: &Path, sync: bool) -> io::Result<()> {
@@ -38,11 +43,23 @@ pub fn make_folder(folder: &Path, sync: bool) -> io::Result<()> {
         }
         return fs::create_dir_all(folder);
     }
-    // One thread at a time: otherwise another thread could rely on a folder that is not on the disk
-    // yet.
-    static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     make_and_sync(folder)
+}
+
+/// As `make_folder`, of a folder below `root`: no link out of `root` is followed, even one that somebody
+/// makes at this moment.
+pub fn make_folder_below(root: &Path, folder: &Path, sync: bool) -> io::Result<()> {
+    let names = folder.strip_prefix(root).map_err(io::Error::other)?;
+    let top = match Folder::open(root) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_folder(root, sync)?;
+            Folder::open(root)?
+        }
+        other => other?,
+    };
+    let _making = sync.then(|| MAKING.lock().unwrap_or_else(PoisonError::into_inner));
+    top.make_below(names, sync).map(drop)
 }
 
 fn make_and_sync(folder: &Path) -> io::Result<()> {

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 const PREFIX: &str = ".gpuimg-tmp-";
 
-/// Random letters and digits at the end of a name, as tempfile adds them.
-const RANDOM: usize = 6;
+/// Random letters and digits at the end of a name, as `unfinished` adds them.
+pub const RANDOM: usize = 6;
 
 /// How long another machine's file must be unchanged.
 const REST: Duration = Duration::from_secs(3600);

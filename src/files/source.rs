@@ -1,7 +1,9 @@
 //! Inputs: a file that is read at any offset, or all of a pipe.
 
 use super::digest::{Digest, Prefix};
+use super::durable::parent;
 use super::fault::{self, Kind, Reads};
+use super::held::Folder;
 use super::state::{CHANGED, FileRecord, FileState, InputRecord, Samples};
 use super::traffic::Traffic;
 use crate::limits;
@@ -116,18 +118,23 @@ impl Source {
         fault::point(Kind::Stat, path).map_err(plain)?;
         let about = file.metadata().map_err(plain)?;
         ensure!(check(&about)?, "it is no file any more");
-        Ok(Source {
+        Ok(Source::file(file, &about, path))
+    }
+
+    /// The source of an open file.
+    fn file(file: File, about: &fs::Metadata, path: &Path) -> Source {
+        Source {
             data: Data::File(Arc::new(Opened {
                 path: path.into(),
                 file,
-                state: FileState::from(&about),
+                state: FileState::from(about),
                 digest: None,
             })),
             len: about.len(),
             failure: Arc::default(),
             beside: Mutex::default(),
             traffic: Traffic::default(),
-        })
+        }
     }
 
     /// Has the digest of the content kept, for a record of it; before anything is read.
@@ -189,7 +196,8 @@ impl Source {
     /// Opens another file of the same folder, which this one names.
     ///
     /// # Errors
-    /// A source without a path, a name that leads out of the folder, and those of `open_file`.
+    /// A source without a path, a name that leads out of the folder, a link, which may lead out of it,
+    /// and what is no regular file.
     pub fn beside(&self, name: &str) -> Result<Source> {
         let Data::File(header) = &self.data else {
             bail!("its samples are in the file {name}, to which a stream does not lead");
@@ -202,8 +210,14 @@ impl Source {
             ),
             "its samples are in the file {name}, which is not in its folder"
         );
-        let source = Source::open_file(&header.path.with_file_name(name));
-        let mut source = source.with_context(|| name.to_owned())?;
+        let open = || -> io::Result<Source> {
+            let file = Folder::open(parent(&header.path))?.read(name.as_ref())?;
+            let path = header.path.with_file_name(name);
+            fault::point(Kind::Stat, &path)?;
+            let about = file.metadata()?;
+            Ok(Source::file(file, &about, &path))
+        };
+        let mut source = open().map_err(plain).with_context(|| name.to_owned())?;
         source.failure = self.failure.clone();
         if header.digest.is_some() {
             source.keep_digest();

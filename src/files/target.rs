@@ -1,19 +1,25 @@
 //! Outputs: a file that gets its name only when everything is in it, or a stream.
 
-use super::durable::{parent, sync_folder};
+use super::durable::parent;
 use super::fault::{self, Kind};
+use super::held::{self, Folder};
 use super::identity::Identity;
 use super::replaced;
 use super::traffic::Traffic;
 use super::unfinished::Unfinished;
 use crate::console;
 use crate::reason::{plain, reason};
-use anyhow::{Result, bail};
-use std::fs;
+use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::{self, IoSlice, Write};
-use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Parts that a system call writes, at most: IOV_MAX of Linux.
 const MOST_PARTS: usize = 1024;
@@ -33,6 +39,9 @@ pub struct Target {
 enum Sink {
     File {
         unfinished: Unfinished,
+        folder: Folder,
+        name: OsString,
+        /// For messages alone.
         path: PathBuf,
         overwrite: bool,
     },
@@ -40,63 +49,133 @@ enum Sink {
     /// memory.
     Stream {
         path: PathBuf,
+        /// `None` is standard output.
+        stream: Option<File>,
         bytes: Mutex<Vec<u8>>,
     },
 }
 
 impl Target {
-    /// Prepares an output at `path` without touching an existing file. Such a file is refused
-    /// unless `overwrite`; `-` is standard output.
+    /// Prepares an output that the user names, without touching an existing file. Such a file is refused
+    /// unless `overwrite`; `-` is standard output. A FIFO or a device is opened now.
     pub fn create(path: &Path, overwrite: bool) -> Result<Target> {
-        let stream = |path: &Path| Sink::Stream {
-            path: path.into(),
-            bytes: Mutex::default(),
-        };
-        let sink = if path == Path::new("-") {
+        if path == Path::new("-") {
             console::check_output().map_err(plain)?;
-            stream(path)
-        } else {
-            match fault::metadata(path) {
-                Ok(about) if about.is_dir() => bail!("it is a directory"),
-                Ok(about) if is_stream(&about) => stream(path),
-                Ok(_) if !overwrite => bail!("it exists already (--overwrite replaces it)"),
-                // Links are followed, so that the link remains and its target is replaced.
-                Ok(about) => {
-                    let path = fault::canonicalize(path)?;
-                    let mode = about.permissions().mode() & 0o777;
-                    let unfinished = unfinished_beside(&path, mode)?;
-                    replaced::inherit(unfinished.file(), &path, &about).map_err(plain)?;
-                    Sink::File {
-                        unfinished,
-                        path,
-                        overwrite,
-                    }
-                }
-                Err(_) => Sink::File {
-                    unfinished: unfinished_beside(path, 0o666)?,
-                    path: path.into(),
-                    overwrite,
-                },
+            return Ok(Target::to(stream_to(path, None)));
+        }
+        // What the name is now decides how it is opened, and what is open then decides again.
+        if let Ok(about) = fault::metadata(path)
+            && is_stream(&about)
+        {
+            return Ok(Target::to(stream_to(path, Some(open_stream(path)?))));
+        }
+        let folder = open_folder(parent(path), Folder::open)?;
+        let (mut folder, mut name) = (folder, name_of(path)?);
+        let mut there = folder.look(&name).map_err(plain)?;
+        if there.as_ref().is_some_and(is_link) {
+            ensure!(overwrite, "{EXISTS}");
+            // The link remains and its target is replaced: from the root down without a link, in case
+            // that somebody makes one now. A link to nothing is replaced itself.
+            if let Ok(real) = fault::canonicalize(path) {
+                let names = parent(&real).strip_prefix("/")?;
+                let below = |root: &Path| Folder::open(root)?.below(names);
+                folder = open_folder(Path::new("/"), below)?;
+                name = name_of(&real)?;
+                there = folder.look(&name).map_err(plain)?;
+                ensure!(!there.as_ref().is_some_and(is_link), "{EXCHANGED}");
+            } else {
+                there = None;
             }
+        }
+        Target::of(folder, name, path, there, overwrite)
+    }
+
+    /// Prepares an output of a folder of results, `root`: only a regular file is replaced there, and
+    /// what a link leads to only if that is below `root`, too.
+    pub fn create_below(root: &Path, path: &Path, overwrite: bool) -> Result<Target> {
+        let top = open_folder(root, Folder::open)?;
+        let names = path.strip_prefix(root)?;
+        let (mut names, mut name) = (names.to_path_buf(), name_of(path)?);
+        let folder_of = |names: &Path| {
+            let folder = names.parent().unwrap_or(Path::new(""));
+            open_folder(parent(path), |_| top.below(folder))
         };
-        Ok(Target {
+        let mut folder = folder_of(&names)?;
+        let mut there = folder.look(&name).map_err(plain)?;
+        if there.as_ref().is_some_and(is_link) {
+            ensure!(overwrite, "{EXISTS}");
+            if fault::metadata(path).is_ok() {
+                names = top.resolved(&names).map_err(plain)?;
+                folder = folder_of(&names)?;
+                name = name_of(&names)?;
+                there = folder.look(&name).map_err(plain)?;
+                ensure!(!there.as_ref().is_some_and(is_link), "{EXCHANGED}");
+            } else {
+                there = None;
+            }
+        }
+        Target::of(folder, name, path, there, overwrite)
+    }
+
+    /// Prepares a file that replaces the regular file at `path`, or a link there itself.
+    pub fn replace(path: &Path) -> Result<Target> {
+        let folder = open_folder(parent(path), Folder::open)?;
+        let name = name_of(path)?;
+        let there = folder.look(&name).map_err(plain)?;
+        ensure!(
+            !there.as_ref().is_some_and(is_link),
+            "it is a symbolic link"
+        );
+        Target::of(folder, name, path, there, true)
+    }
+
+    /// An output called `name`; `there` is what has the name now.
+    fn of(
+        folder: Folder,
+        name: OsString,
+        path: &Path,
+        there: Option<Stat>,
+        overwrite: bool,
+    ) -> Result<Target> {
+        let mode = match &there {
+            None => Mode::from_raw_mode(0o666),
+            Some(about) => match held::kind(about) {
+                FileType::RegularFile if overwrite => Mode::from_raw_mode(about.st_mode & 0o777),
+                FileType::RegularFile => bail!("{EXISTS}"),
+                FileType::Directory => bail!("it is a directory"),
+                other => bail!(
+                    "it is {}, and not a regular file: remove it",
+                    held::named(other)
+                ),
+            },
+        };
+        let unfinished = open_folder(parent(path), |_| {
+            Unfinished::in_folder(folder.clone(), mode)
+        })?;
+        if let Some(about) = &there {
+            replaced::inherit(unfinished.file(), &folder, &name, about).map_err(plain)?;
+        }
+        Ok(Target::to(Sink::File {
+            unfinished,
+            folder,
+            name,
+            path: path.into(),
+            overwrite,
+        }))
+    }
+
+    fn to(sink: Sink) -> Target {
+        Target {
             sink,
             sync: false,
             traffic: Traffic::default(),
-        })
+        }
     }
 
     /// An output that is never delivered, for tests.
     #[cfg(test)]
     pub fn in_memory() -> Target {
-        Target {
-            sink: Sink::Stream {
-                path: Path::new("memory").into(),
-                bytes: Mutex::default(),
-            },
-            sync: false,
-            traffic: Traffic::default(),
-        }
+        Target::to(stream_to(Path::new("memory"), None))
     }
 
     /// What was written to an output in memory.
@@ -116,7 +195,7 @@ impl Target {
             Sink::File {
                 unfinished, path, ..
             } => {
-                use rustix::{fs::FallocateFlags, io::Errno};
+                use rustix::fs::FallocateFlags;
                 let reserved = self.traffic.count(0, || {
                     fault::point(Kind::Write, path)?;
                     match rustix::fs::fallocate(unfinished.file(), FallocateFlags::empty(), 0, len)
@@ -214,6 +293,8 @@ impl Target {
         match sink {
             Sink::File {
                 unfinished,
+                folder,
+                name,
                 path,
                 overwrite,
             } => {
@@ -225,7 +306,7 @@ impl Target {
                             fault::point(Kind::Sync, &path)?;
                             unfinished.file().sync_all()?;
                         }
-                        Ok(())
+                        unfinished.close()
                     })
                     .map_err(plain)?;
                 fault::point(Kind::Stat, &path).map_err(plain)?;
@@ -233,28 +314,25 @@ impl Target {
                 announce(Identity::from(&about))?;
                 traffic
                     .count(0, || {
-                        unfinished.name(&path, overwrite)?;
-                        match sync {
-                            true => sync_folder(parent(&path)),
-                            false => Ok(()),
-                        }
+                        unfinished.name(&name, overwrite)?;
+                        if sync { folder.sync() } else { Ok(()) }
                     })
                     .map_err(plain)?;
             }
-            Sink::Stream { path, bytes } => {
+            Sink::Stream {
+                path,
+                stream,
+                bytes,
+            } => {
                 let bytes = bytes
                     .into_inner()
                     .map_err(|_| anyhow::anyhow!("another thread failed"))?;
                 traffic
                     .count(bytes.len(), || {
-                        if path == Path::new("-") {
-                            fault::point(Kind::Write, &path)?;
-                            console::output_bytes(&bytes)
-                        } else {
-                            fault::point(Kind::Open, &path)?;
-                            let mut stream = fs::OpenOptions::new().write(true).open(&path)?;
-                            fault::point(Kind::Write, &path)?;
-                            stream.write_all(&bytes)
+                        fault::point(Kind::Write, &path)?;
+                        match stream {
+                            None => console::output_bytes(&bytes),
+                            Some(mut stream) => stream.write_all(&bytes),
                         }
                     })
                     .map_err(plain)?;
@@ -264,14 +342,75 @@ impl Target {
     }
 }
 
-/// A file without a name in the folder of `path`.
-fn unfinished_beside(path: &Path, mode: u32) -> Result<Unfinished> {
-    let folder = parent(path);
-    let permissions = fs::Permissions::from_mode(mode);
-    Unfinished::in_folder(folder, permissions).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => anyhow::anyhow!("there is no folder {}", folder.display()),
-        _ => anyhow::anyhow!("folder {}: {}", folder.display(), reason(&error)),
+const EXISTS: &str = "it exists already (--overwrite replaces it)";
+const EXCHANGED: &str = "it was exchanged for a link by another program meanwhile";
+
+/// How long a FIFO is waited for that nobody reads.
+const READER: Duration = Duration::from_secs(5);
+
+fn stream_to(path: &Path, stream: Option<File>) -> Sink {
+    Sink::Stream {
+        path: path.into(),
+        stream,
+        bytes: Mutex::default(),
+    }
+}
+
+/// Opens a FIFO or a device that the user names for an output.
+///
+/// # Errors
+/// Anything else, and a FIFO that nobody reads: its reader may start a moment later, and then it is
+/// given up, because nothing would ever end the wait.
+pub fn open_stream(path: &Path) -> Result<File> {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let begun = Instant::now();
+    let file = loop {
+        fault::point(Kind::Open, path).map_err(plain)?;
+        let is_fifo = || fault::metadata(path).is_ok_and(|about| about.file_type().is_fifo());
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Err(Errno::NXIO) if is_fifo() => {
+                ensure!(
+                    begun.elapsed() < READER,
+                    "it is a FIFO that no program reads from (start the reader first)"
+                );
+                thread::sleep(Duration::from_millis(10));
+            }
+            opened => break opened.map_err(io::Error::from).map_err(plain)?,
+        }
+    };
+    fault::point(Kind::Stat, path).map_err(plain)?;
+    let about = rustix::fs::fstat(&file)
+        .map_err(io::Error::from)
+        .map_err(plain)?;
+    ensure!(
+        matches!(
+            held::kind(&about),
+            FileType::Fifo | FileType::CharacterDevice
+        ),
+        "it was a FIFO or a device, and another program exchanged it meanwhile"
+    );
+    // A write waits for the reader.
+    let waits = rustix::fs::fcntl_getfl(&file).map(|flags| flags - OFlags::NONBLOCK);
+    let waits = waits.and_then(|flags| rustix::fs::fcntl_setfl(&file, flags));
+    waits.map_err(io::Error::from).map_err(plain)?;
+    Ok(file.into())
+}
+
+/// Opens what is at `path`, a folder, or in it; the error names the folder.
+fn open_folder<T>(path: &Path, open: impl FnOnce(&Path) -> io::Result<T>) -> Result<T> {
+    open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => anyhow::anyhow!("there is no folder {}", path.display()),
+        _ => anyhow::anyhow!("folder {}: {}", path.display(), reason(&error)),
     })
+}
+
+fn name_of(path: &Path) -> Result<OsString> {
+    let name = path.file_name().context("it is a directory")?;
+    Ok(name.into())
+}
+
+fn is_link(about: &Stat) -> bool {
+    held::kind(about) == FileType::Symlink
 }
 
 fn is_stream(about: &fs::Metadata) -> bool {

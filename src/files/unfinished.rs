@@ -5,144 +5,184 @@
 //! `GPUIMG_NO_TMPFILE=1` turns off that support, for tests.
 
 use super::fault::{self, Kind};
+use super::held::Folder;
 use super::leftovers;
-use rustix::fs::{AtFlags, CWD, FlockOperation};
-use std::collections::BTreeSet;
+use rustix::fs::{FlockOperation, Mode};
+use std::collections::BTreeMap;
 use std::env;
-use std::fs::{self, File, Permissions};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::IntoRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
 
-/// The temporary names in use, removed when a signal ends the process.
-static NAMES: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// The temporary names in use and their folders, removed when a signal ends the process.
+static NAMES: Mutex<BTreeMap<OsString, Folder>> = Mutex::new(BTreeMap::new());
+
+/// Held for reading while a temporary name is made and noted, and for writing from the removal of those
+/// that are noted to the end of the process: so none is made that nobody removes.
+static ENDING: RwLock<()> = RwLock::new(());
 
 /// Whether files without a name are supported.
 static NAMELESS: LazyLock<bool> = LazyLock::new(|| {
     Path::new("/proc/self/fd").is_dir() && env::var_os("GPUIMG_NO_TMPFILE").is_none()
 });
 
-/// Removes files with temporary names, before a signal ends the process.
+/// Removes files with temporary names, before a signal ends the process. No thread can make another
+/// after this.
 pub fn forget_unfinished() {
-    for path in NAMES.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        let _ = fs::remove_file(path);
+    std::mem::forget(ENDING.write().unwrap_or_else(PoisonError::into_inner));
+    let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    for (name, folder) in names.iter() {
+        let _ = folder.unlink(name);
     }
 }
 
 /// A file that has no final name yet.
 #[derive(Debug)]
-pub enum Unfinished {
-    /// A file without a name, and its folder.
-    Nameless(File, PathBuf),
-    /// A file with a temporary name.
-    Named(tempfile::NamedTempFile),
+pub struct Unfinished {
+    file: File,
+    folder: Folder,
+    /// `None` of a file without a name.
+    temporary: Option<Temporary>,
+}
+
+/// A temporary name, which goes with this.
+#[derive(Debug)]
+struct Temporary {
+    folder: Folder,
+    name: OsString,
 }
 
 impl Unfinished {
     /// A new empty file in `folder`.
-    pub fn in_folder(folder: &Path, permissions: Permissions) -> io::Result<Unfinished> {
-        if *NAMELESS && let Some(file) = nameless(folder, &permissions) {
-            return Ok(Unfinished::Nameless(file, folder.into()));
+    pub fn in_folder(folder: Folder, mode: Mode) -> io::Result<Unfinished> {
+        if *NAMELESS && let Some(file) = folder.nameless(mode) {
+            return Ok(Unfinished {
+                file,
+                folder,
+                temporary: None,
+            });
         }
         loop {
-            fault::point(Kind::Create, folder)?;
-            let named = tempfile::Builder::new()
-                .prefix(&leftovers::prefix())
-                .permissions(permissions.clone())
-                .tempfile_in(folder)?;
-            hold(named.as_file());
+            let (file, temporary) = Temporary::add(&folder, |name| folder.create_new(name, mode))?;
+            hold(&file);
             // Between creation and lock another run may have removed it as a leftover.
-            fault::point(Kind::Stat, named.path())?;
-            if named.as_file().metadata()?.nlink() > 0 {
-                note(named.path(), true);
-                return Ok(Unfinished::Named(named));
+            fault::point(Kind::Stat, &folder.path().join(&temporary.name))?;
+            if file.metadata()?.nlink() > 0 {
+                return Ok(Unfinished {
+                    file,
+                    folder,
+                    temporary: Some(temporary),
+                });
             }
         }
     }
 
     /// The file.
     pub fn file(&self) -> &File {
-        match self {
-            Unfinished::Nameless(file, _) => file,
-            Unfinished::Named(named) => named.as_file(),
-        }
+        &self.file
+    }
+
+    /// Closes the file as `close` does, which is when NFS and quotas report that it does not fit; the
+    /// file itself stays open, because one without a name would be gone.
+    pub fn close(&self) -> io::Result<()> {
+        fault::point(Kind::Close, self.folder.path())?;
+        let copy = self.file.try_clone()?.into_raw_fd();
+        // SAFETY: the descriptor was duplicated in the line above and belongs to nothing else.
+        Ok(unsafe { rustix::io::try_close(copy) }?)
     }
 
     /// Gives the file its name; an existing file of that name remains unless `overwrite`.
-    pub fn name(self, path: &Path, overwrite: bool) -> io::Result<()> {
-        match self {
-            Unfinished::Nameless(file, folder) => {
-                let link = |path: &Path| -> io::Result<()> {
-                    fault::point(Kind::Link, path)?;
-                    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-                    Ok(rustix::fs::linkat(
-                        CWD,
-                        own,
-                        CWD,
-                        path,
-                        AtFlags::SYMLINK_FOLLOW,
-                    )?)
-                };
-                match link(path) {
-                    // A link cannot replace an existing file, but a rename can: so the file gets a
-                    // temporary name first.
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists && overwrite => {
-                        hold(&file);
-                        let temporary = tempfile::Builder::new()
-                            .prefix(&leftovers::prefix())
-                            .make_in(&folder, |path| link(path))?;
-                        fault::point(Kind::Rename, path)?;
-                        Ok(temporary.into_temp_path().persist(path)?)
-                    }
-                    other => other,
+    pub fn name(self, name: &OsStr, overwrite: bool) -> io::Result<()> {
+        let Unfinished {
+            file,
+            folder,
+            temporary,
+        } = self;
+        let temporary = match temporary {
+            Some(temporary) => temporary,
+            None => match folder.link(&file, name) {
+                // A link cannot replace an existing file, but a rename can: so the file gets a
+                // temporary name first.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && overwrite => {
+                    hold(&file);
+                    Temporary::add(&folder, |name| folder.link(&file, name))?.1
+                }
+                other => return other,
+            },
+        };
+        if overwrite {
+            folder.rename(&temporary.name, name)?;
+        } else {
+            folder.rename_new(&temporary.name, name)?;
+        }
+        temporary.forget();
+        Ok(())
+    }
+}
+
+impl Temporary {
+    /// Has `make` make a file of a random name that is free.
+    fn add<T>(
+        folder: &Folder,
+        make: impl Fn(&OsStr) -> io::Result<T>,
+    ) -> io::Result<(T, Temporary)> {
+        let _not_ending = ENDING.read().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let name = random_name();
+            match make(&name) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+                Ok(file) => {
+                    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+                    names.insert(name.clone(), folder.clone());
+                    let folder = folder.clone();
+                    return Ok((file, Temporary { folder, name }));
                 }
             }
-            Unfinished::Named(named) => {
-                let own = named.path().to_path_buf();
-                if let Err(error) = fault::point(Kind::Rename, path) {
-                    note(&own, false);
-                    return Err(error);
-                }
-                let named = match overwrite {
-                    true => named.persist(path).map(drop),
-                    false => named.persist_noclobber(path).map(drop),
-                };
-                note(&own, false);
-                Ok(named.map_err(|failed| failed.error)?)
-            }
+        }
+    }
+
+    /// The name is no more: it has been renamed.
+    fn forget(mut self) {
+        self.leave();
+        self.name.clear();
+    }
+
+    fn leave(&self) {
+        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        names.remove(&self.name);
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.name.is_empty() {
+            let _ = self.folder.unlink(&self.name);
+            self.leave();
         }
     }
 }
 
-/// A new file without a name in `folder`, if its file system supports that.
-#[cfg(target_os = "linux")]
-fn nameless(folder: &Path, permissions: &Permissions) -> Option<File> {
-    use rustix::fs::{Mode, OFlags};
-    use std::os::unix::fs::PermissionsExt;
-    let mode = Mode::from_raw_mode(permissions.mode());
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    fault::point(Kind::Create, folder).ok()?;
-    let opened = rustix::fs::open(folder, flags, mode).ok()?;
-    Some(opened.into())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn nameless(_: &Path, _: &Permissions) -> Option<File> {
-    None
+/// A temporary name with random letters and digits at its end.
+fn random_name() -> OsString {
+    const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    // The keys of the standard library's hash tables are random.
+    let mut random = RandomState::new().hash_one(0_u8);
+    let mut name = leftovers::prefix();
+    for _ in 0..leftovers::RANDOM {
+        name.push(char::from(LETTERS[(random % 62) as usize]));
+        random /= 62;
+    }
+    name.into()
 }
 
 /// Locks a file that has a temporary name, as long as it is open, so that it is not removed as a
 /// leftover. On file systems without locks no file is ever removed.
 fn hold(file: &File) {
     let _ = rustix::fs::flock(file, FlockOperation::LockExclusive);
-}
-
-fn note(path: &Path, in_use: bool) {
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    match in_use {
-        true => names.insert(path.into()),
-        false => names.remove(path),
-    };
 }

@@ -2,10 +2,11 @@
 
 use super::errors::unwritten;
 use crate::codec::{self, Format};
-use crate::files::Target;
+use crate::files::{self, Target};
 use crate::image::{Depth, Shape};
 use crate::ops::fit::Fit;
 use anyhow::{Context, Result, ensure};
+use std::io;
 use std::path::PathBuf;
 
 /// Where an output goes and how it is written.
@@ -13,6 +14,8 @@ use std::path::PathBuf;
 pub struct Destination {
     /// The file's path, or `-` for standard output.
     pub path: PathBuf,
+    /// The folder of results that the path is in; `None` if the user names the file.
+    pub folder: Option<PathBuf>,
     /// The output's format; `None` keeps the input's.
     pub format: Option<&'static dyn Format>,
     /// The compression for each format.
@@ -62,13 +65,28 @@ impl Destination {
         Ok(())
     }
 
+    /// Makes the folder that it goes to.
+    ///
+    /// # Errors
+    /// A folder that cannot be made, and one outside the folder of results.
+    pub fn make_folder(&self) -> io::Result<()> {
+        let folder = files::parent(&self.path);
+        match &self.folder {
+            Some(root) => files::make_folder_below(root, folder, self.sync),
+            None => files::make_folder(folder, self.sync),
+        }
+    }
+
     /// Prepares it without touching what is there.
     ///
     /// # Errors
     /// A file that exists, unless it may be replaced, or a folder that cannot be written.
     pub fn create(&self) -> Result<Target> {
-        let mut target =
-            Target::create(&self.path, self.overwrite).with_context(|| unwritten(&self.path))?;
+        let target = match &self.folder {
+            Some(folder) => Target::create_below(folder, &self.path, self.overwrite),
+            None => Target::create(&self.path, self.overwrite),
+        };
+        let mut target = target.with_context(|| unwritten(&self.path))?;
         target.sync = self.sync;
         Ok(target)
     }

@@ -103,7 +103,19 @@ impl Disk {
     /// A path of a call, below the run's folder.
     fn path(&self, call: &Call, place: usize) -> PathBuf {
         let path = Path::new(call.text(place));
-        path.strip_prefix(&self.root).unwrap_or(path).to_path_buf()
+        let below = path.strip_prefix(&self.root).unwrap_or(path);
+        let is_relative = call.name.ends_with("at") || call.name.ends_with("at2");
+        let number = call.words.get(place).and_then(|word| word.parse().ok());
+        match number
+            .filter(|_| is_relative)
+            .and_then(|it: i64| self.open.get(&it))
+        {
+            Some((Opened::Folder(folder), _)) => match folder.join(below).components().collect() {
+                path if path == PathBuf::new() => PathBuf::from("."),
+                path => path,
+            },
+            _ => below.to_path_buf(),
+        }
     }
 
     fn file(&mut self, seen: Vec<u8>) -> usize {

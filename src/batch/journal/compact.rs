@@ -106,7 +106,7 @@ fn shortened(pen: &mut Pen, path: &Path, folder: &Path, sync: bool) -> Result<Op
         return Ok(None);
     }
     kept.sort_unstable();
-    let mut target = Target::create(path, true)?;
+    let mut target = Target::replace(path)?;
     // Otherwise a power cut could leave neither the old lines nor the new ones.
     target.sync = sync;
     let (mut number, mut keep, mut text) = (0, kept.iter().peekable(), Vec::new());

@@ -32,6 +32,7 @@ fn item(folder: &Path, index: usize) -> Item {
         key: name.into(),
         output: Some(output),
         listed: false,
+        may_be_stream: false,
     }
 }
 

@@ -333,7 +333,7 @@ fn unread(item: &Item) -> String {
 }
 
 fn open(item: &Item) -> Result<Source> {
-    match item.listed {
+    match !item.may_be_stream {
         true => Source::open_file(&item.input),
         false => Source::open(&item.input),
     }

@@ -1,0 +1,234 @@
+//! Names that another program exchanges while a run is under way, at the very call: the run stops before
+//! it (`GPUIMG_FAULT`), the test exchanges the name, and the run goes on.
+
+use crate::batch::{JOURNAL, pgm};
+use crate::support::{Run, binary, folder, listing, run, told};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A folder with images in `in/`, one of them below, and a file `victim` that no run may touch.
+fn outset() -> tempfile::TempDir {
+    folder(&[
+        ("in/a.pgm", &pgm(5, 4, 1)),
+        ("in/sub/b.pgm", &pgm(5, 4, 2)),
+        ("victim", b"of value\n"),
+    ])
+}
+
+/// A run that stops before the call that `fault` names, and goes on after `exchange`.
+fn exchanged(root: &Path, args: &[&str], fault: &str, exchange: impl Fn()) -> Run {
+    let child = Command::new(binary())
+        .args(args)
+        .current_dir(root)
+        .env("GPUIMG_DEVICE", "cpu")
+        .env("GPUIMG_FAULT", format!("{fault}=stop"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("gpuimg");
+    let pid = Pid::from_child(&child);
+    let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED)
+        .expect("a child")
+        .expect("a status");
+    assert!(status.stopped(), "{args:?} made no call {fault}");
+    exchange();
+    kill_process(pid, Signal::CONT).expect("signal");
+    let run = told(child.wait_with_output().expect("output"));
+    let victim = fs::read(root.join("victim")).expect("victim");
+    assert_eq!(victim, b"of value\n", "{args:?} {fault}: {}", run.stderr);
+    run
+}
+
+/// Makes a FIFO.
+fn fifo(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().expect("mkfifo");
+    assert!(made.success());
+}
+
+#[test]
+fn a_result_exchanged_for_a_link_overwrote_what_the_link_led_to() {
+    for fault in [
+        "stat:out/a.pgm:1",
+        "create:out:1",
+        "close:out:1",
+        "link:out/a.pgm:1",
+    ] {
+        for args in [
+            &["normalize", "in/a.pgm", "out/", "--overwrite"][..],
+            &["normalize", "in/a.pgm", "out/a.pgm", "--overwrite"],
+        ] {
+            // A link that is there when the user's name is looked up is followed, as a name is.
+            if args[2] == "out/a.pgm" && fault.starts_with("stat") {
+                continue;
+            }
+            let root = outset();
+            fs::create_dir(root.path().join("out")).expect("folder");
+            let link = root.path().join("out/a.pgm");
+            exchanged(root.path(), args, fault, || {
+                symlink("../victim", &link).expect("link");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_folder_of_results_exchanged_for_a_link_led_out_of_the_output_folder() {
+    for fault in [
+        "create:out/sub:1",
+        "link:out/sub/b.pgm:1",
+        "mkdir:out/sub:1",
+        "open:out/sub:2",
+    ] {
+        let root = outset();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir(at("elsewhere")).expect("folder");
+        exchanged(
+            root.path(),
+            &["normalize", "in", "out", "-j", "1"],
+            fault,
+            || {
+                let _ = fs::rename(at("out/sub"), at("moved"));
+                symlink("../elsewhere", at("out/sub")).expect("link");
+            },
+        );
+        assert!(listing(&at("elsewhere")).is_empty(), "{fault}");
+    }
+}
+
+#[test]
+fn the_journal_was_shortened_through_a_link() {
+    for fault in [
+        "create:out:1",
+        "rename:.gpuimg-journal:1",
+        "stat:.gpuimg-journal:5",
+    ] {
+        let root = outset();
+        let at = |name: &str| root.path().join(name);
+        run(root.path(), &["normalize", "in", "out"], &[]);
+        let journal = fs::read_to_string(at("out").join(JOURNAL)).expect("journal");
+        let gone = journal.replace("a.pgm", "gone.pgm");
+        fs::write(at("out").join(JOURNAL), journal + &gone).expect("journal");
+        let args = ["normalize", "in", "out", "--watch", "--idle", "0"];
+        exchanged(root.path(), &args, fault, || {
+            let _ = fs::remove_file(at("out").join(JOURNAL));
+            symlink("../victim", at("out").join(JOURNAL)).expect("link");
+        });
+    }
+}
+
+#[test]
+fn a_fifo_in_the_output_folder_was_waited_for() {
+    let root = outset();
+    fs::create_dir(root.path().join("out")).expect("folder");
+    fifo(&root.path().join("out/a.pgm"));
+    for more in [&[][..], &["--overwrite"], &["--resume"]] {
+        let args = [&["normalize", "in", "out"][..], more].concat();
+        let Run { code, stderr, .. } = run(root.path(), &args, &[]);
+        assert_eq!(code, 1, "{stderr}");
+        let sentence = "out/a.pgm: it is a FIFO, and not a regular file: remove it";
+        assert!(stderr.contains(sentence), "{stderr}");
+    }
+}
+
+#[test]
+fn a_fifo_exchanged_for_a_link_overwrote_what_the_link_led_to() {
+    let root = outset();
+    let at = |name: &str| root.path().join(name);
+    fifo(&at("a.pgm"));
+    let args = ["normalize", "in/a.pgm", "a.pgm"];
+    let Run { code, .. } = exchanged(root.path(), &args, "open:a.pgm:2", || {
+        fs::remove_file(at("a.pgm")).expect("fifo");
+        symlink("victim", at("a.pgm")).expect("link");
+    });
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn overwrite_was_refused_with_the_advice_to_overwrite() {
+    let root = outset();
+    let out = root.path().join("out");
+    let args = ["normalize", "in", "out", "--overwrite", "-j", "1"];
+    let Run { code, stderr, .. } = exchanged(root.path(), &args, "link:out/a.pgm:1", || {
+        fs::write(out.join("a.pgm"), b"other").expect("file");
+    });
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        fs::read(out.join("a.pgm"))
+            .expect("result")
+            .starts_with(b"P5")
+    );
+}
+
+#[test]
+fn samples_beside_a_header_came_through_a_link_from_anywhere() {
+    let root = outset();
+    let at = |name: &str| root.path().join(name);
+    symlink("../victim", at("in/a.raw")).expect("link");
+    let mhd = "ObjectType = Image\nNDims = 2\nDimSize = 9 1\nElementType = MET_UCHAR\n\
+               ElementDataFile = a.raw\n";
+    let nrrd = "NRRD0004\ntype: uint8\ndimension: 2\nsizes: 9 1\nencoding: raw\ndata file: a.raw\n";
+    for (name, header) in [("in/a.mhd", mhd), ("in/b.nhdr", nrrd)] {
+        fs::write(at(name), header).expect("header");
+        let args = ["rotate", "180", name, "o.pgm"];
+        let Run { code, stderr, .. } = run(root.path(), &args, &[]);
+        assert_eq!(code, 1, "{stderr}");
+        assert!(stderr.contains("a.raw: it is a symbolic link"), "{stderr}");
+        assert!(!at("o.pgm").exists());
+    }
+}
+
+#[test]
+fn a_named_input_that_became_a_fifo_was_waited_for() {
+    let root = outset();
+    let input = root.path().join("in/a.pgm");
+    let args = ["normalize", "in/a.pgm", "in/sub/b.pgm", "out/", "-j", "1"];
+    let Run { code, stderr, .. } = exchanged(root.path(), &args, "mkdir:out:1", || {
+        fs::remove_file(&input).expect("file");
+        fifo(&input);
+    });
+    assert_eq!(code, 1, "{stderr}");
+    assert!(
+        stderr.contains("in/a.pgm: it is no file any more"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_report_waited_for_the_reader_of_a_fifo() {
+    let root = outset();
+    fifo(&root.path().join("r.jsonl"));
+    let args = ["normalize", "in", "out", "--report", "r.jsonl"];
+    let Run { stderr, .. } = run(root.path(), &args, &[]);
+    let sentence = "cannot write r.jsonl: it is a FIFO that no program reads from";
+    assert!(stderr.contains(sentence), "{stderr}");
+}
+
+#[test]
+fn what_close_said_of_an_output_was_thrown_away() {
+    let root = outset();
+    let fault = ("GPUIMG_FAULT", "close:out:1=EDQUOT");
+    let args = ["normalize", "in/a.pgm", "out/"];
+    for more in [&[][..], &[("GPUIMG_NO_TMPFILE", "1")]] {
+        let Run { code, stderr, .. } = run(root.path(), &args, &[&[fault][..], more].concat());
+        assert_eq!(code, 1, "{stderr}");
+        let left = listing(&root.path().join("out"));
+        assert!(left.iter().all(|name| name == JOURNAL), "{left:?}");
+    }
+}
+
+#[test]
+fn nothing_was_written_where_there_are_no_hard_links() {
+    let root = outset();
+    let lacks = "rename:a.pgm:1=EINVAL;link:a.pgm:1=EPERM";
+    let env = [("GPUIMG_FAULT", lacks), ("GPUIMG_NO_TMPFILE", "1")];
+    let Run { code, stderr, .. } = run(root.path(), &["normalize", "in/a.pgm", "a.pgm"], &env);
+    assert_eq!(code, 0, "{stderr}");
+    let result = fs::read(root.path().join("a.pgm")).expect("result");
+    assert!(result.starts_with(b"P5"));
+    let Run { code, stderr, .. } = run(root.path(), &["normalize", "in/a.pgm", "a.pgm"], &env);
+    assert_eq!(code, 1, "{stderr}");
+    assert_eq!(listing(root.path()), ["a.pgm", "in", "victim"]);
+}
