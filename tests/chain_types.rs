@@ -2,7 +2,7 @@
 //! steps one by one are given the same images of every type, and every output has the same bytes.
 
 use crate::batch::tree;
-use crate::support::{Numbers, folder, run};
+use crate::support::{Numbers, counted, folder, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -291,7 +291,9 @@ fn the_format_of_the_output_changed_the_types_between_the_steps() {
         }
     });
     let (chains, same) = (comparison.chains.into_inner(), comparison.same.into_inner());
-    println!("{chains} chains, {same} outputs with the bytes of the verbs one by one");
+    counted(&format!(
+        "{chains} chains, {same} outputs with the bytes of the verbs one by one"
+    ));
     let different = comparison.different.into_inner().expect("a list");
     assert!(different.is_empty(), "{}: {different:#?}", different.len());
     assert_eq!(chains, cases.len());

@@ -6,7 +6,7 @@ use crate::batch::{pgm, tree};
 use crate::formats::hostile::small_files;
 use crate::stacks::stack;
 use crate::support::tiff::Build;
-use crate::support::{binary, skipped};
+use crate::support::{binary, counted, skipped};
 use crate::tiff::picture;
 use gpuimg::image::Depth;
 use gpuimg::metadata::Metadata;
@@ -465,10 +465,10 @@ fn an_error_of_the_disk_was_taken_for_something_absent() {
     });
     let wrong = wrong.into_inner().unwrap();
     let cases = cases.into_inner();
-    println!(
+    counted(&format!(
         "{} runs, each system call of each failed: {cases} cases",
         scenarios.len()
-    );
+    ));
     assert!(
         wrong.is_empty(),
         "{} of {cases}:\n{}",
@@ -533,6 +533,6 @@ fn the_kernel_s_errors_end_as_those_of_the_points() {
             assert_eq!(complaint, None, "{calls}, {number}");
         }
     }
-    println!("{cases} errors injected by strace");
+    counted(&format!("{cases} errors injected by strace"));
     assert!(cases > 30, "{cases} cases");
 }

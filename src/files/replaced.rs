@@ -29,7 +29,7 @@ pub fn inherit(file: &File, folder: &Folder, name: &OsStr, about: &Stat) -> io::
             // The rights of the old group do not pass to another group, which gets the rights of
             // all others.
             let others = Mode::from_raw_mode((mode & Mode::RWXO).bits() << 3);
-            mode = mode - Mode::RWXG | others;
+            mode = (mode - Mode::RWXG) | others;
         }
     }
     // The list's mask is a part of the mode, so the mode is set last.

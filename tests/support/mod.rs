@@ -182,6 +182,11 @@ pub fn skipped(what: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {what}");
 }
 
+/// Prints how many cases a test has run: past the test harness, which would hide it.
+pub fn counted(cases: &str) {
+    let _ = writeln!(std::io::stderr(), "COUNTED {cases}");
+}
+
 /// The program under test: where cargo built it, or at `GPUIMG_BIN` on a machine without Rust.
 pub fn binary() -> PathBuf {
     match std::env::var_os("GPUIMG_BIN") {
