@@ -3,6 +3,7 @@
 
 use crate::formats::volumes::metaimage;
 use crate::formats::{read, read_pages};
+use crate::support::dicom;
 use crate::support::tiff::Build;
 use crate::support::{Kind, folder, image, png, repository, run};
 use gpuimg::image::{Depth, Image, Samples};
@@ -214,5 +215,45 @@ fn compressed_samples_of_metaimage() {
         (&[], "too few for 6 of samples"),
     ] {
         crate::formats::refused(&metaimage(fields, samples), words);
+    }
+}
+
+/// A JPEG whose header tells of no components, and one that is cut off, in DICOM and TIFF.
+#[test]
+fn messages_of_jpeg_libraries_in_other_formats() {
+    let none = b"\xFF\xD8\xFF\xC0\0\x08\x08\0\x02\0\x03\0\xFF\xD9";
+    let cut = b"\xFF\xD8\xFF\xC0\0\x0B\x08\0\x02";
+    let build = dicom::Build {
+        syntax: dicom::JPEG,
+        bits: (8, 8),
+        ..dicom::Build::default()
+    };
+    for (jpeg, words) in [
+        (&none[..], "its header tells of no channels"),
+        (&cut[..], "truncated at byte 9"),
+    ] {
+        crate::formats::refused(&build.file(b"", Some(&[b"", jpeg])), words);
+        let grey = image(3, 2, 1, Depth::Eight, Kind::Noise);
+        let mut tiff = Build::default().tag(259, 3, &[7]).file(&grey);
+        let strip = tiff.len() as u64;
+        let tagged = Build::default()
+            .tag(259, 3, &[7])
+            .tag(273, 4, &[strip])
+            .tag(279, 4, &[jpeg.len() as u64]);
+        tiff = tagged.file(&grey);
+        assert_eq!(tiff.len() as u64, strip);
+        tiff.extend_from_slice(jpeg);
+        crate::formats::refused(&tiff, words);
+    }
+}
+
+/// The 128 bytes before the mark of a DICOM file are free, and some writers put the header of a TIFF there.
+#[test]
+fn dicom_with_the_header_of_a_tiff_before_it() {
+    let mut file = dicom::Build::default().words(&[0, 1, 2, 300, 4000, 65535]);
+    let expected = read(&file).expect("readable").0;
+    for head in [b"II*\0\x54\x01\0\0", b"MM\0*\0\0\x01\x54"] {
+        file[..8].copy_from_slice(head);
+        assert_eq!(read(&file).expect("readable").0, expected);
     }
 }

@@ -77,10 +77,19 @@ const KNOWN: [(&str, &str); 31] = [
     ("hecksum", "a checksum is wrong"),
 ];
 
+/// Parts of messages about data that end too early.
+const ENDED: [&str; 5] = [
+    "failed to fill whole buffer",
+    "unexpected end of file",
+    "Not enough bytes",
+    "Exhausted data",
+    "No more bytes",
+];
+
 /// An error of a library about a file of `len` bytes.
 pub fn cause(error: impl Display, len: u64) -> Error {
     let text = error.to_string();
-    if text.contains("failed to fill whole buffer") || text.contains("unexpected end of file") {
+    if ENDED.iter().any(|part| text.contains(part)) {
         return anyhow!("truncated at byte {len}");
     }
     let known = KNOWN.iter().find(|(part, _)| text.contains(part));

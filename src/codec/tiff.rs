@@ -81,10 +81,12 @@ impl Format for Tiff {
 
     fn sniff(&self, head: &[u8]) -> bool {
         // 42: classic TIFF; 43: BigTIFF.
-        matches!(
+        let is_tiff = matches!(
             head,
             [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..]
-        )
+        );
+        // The 128 bytes before the mark of a DICOM file may be the header of a TIFF (PS3.10, section 7.1).
+        is_tiff && head.get(128..132) != Some(b"DICM")
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -3,6 +3,7 @@
 use super::header::MOST;
 use super::pixels::Stored;
 use crate::codec::jpeg::{self, lossless, scans};
+use crate::codec::said;
 use crate::codec::tiff::unpack_bits;
 use crate::files::Source;
 use crate::image::{Depth, Shape};
@@ -119,7 +120,8 @@ impl Stored {
                 .set_max_height(self.height.into());
             let mut decoder =
                 zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(packed), options);
-            let said = |error| anyhow!("{error}");
+            let length = packed.len() as u64;
+            let said = |error| anyhow!("its JPEG image: {}", said::cause(error, length));
             decoder.decode_headers().map_err(said)?;
             let colours = match (self.channels, decoder.input_colorspace()) {
                 (1, _) => ColorSpace::Luma,

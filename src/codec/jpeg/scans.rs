@@ -1,6 +1,7 @@
 //! Sequential JPEG whose components lie in scans of their own (ITU-T T.81, section A.2): `zune-jpeg` loses those that are
 //! subsampled from row to row, and refuses other orders of them. `jpeg-decoder` reads them.
 
+use crate::codec::said;
 use anyhow::{Context, Result, ensure};
 use jpeg_decoder::{ColorTransform, Decoder, PixelFormat};
 
@@ -37,7 +38,8 @@ pub fn are_separate(file: &[u8]) -> bool {
 /// Damaged data, and a larger image.
 pub fn decode(file: &[u8], as_stored: bool, most: usize) -> Result<Pixels> {
     let mut decoder = Decoder::new(file);
-    decoder.read_info()?;
+    let said = |error| said::cause(error, file.len() as u64);
+    decoder.read_info().map_err(said)?;
     let info = decoder.info().context("its size is unknown")?;
     let (width, height) = (usize::from(info.width), usize::from(info.height));
     ensure!(
@@ -51,7 +53,7 @@ pub fn decode(file: &[u8], as_stored: bool, most: usize) -> Result<Pixels> {
     if as_stored {
         decoder.set_color_transform(ColorTransform::RGB);
     }
-    let samples = decoder.decode()?;
+    let samples = decoder.decode().map_err(said)?;
     Ok(Pixels {
         width,
         height,

@@ -7,6 +7,7 @@ use super::page::Grid;
 use super::shape::Form;
 use super::unpack::Method;
 use crate::codec::jpeg::scans;
+use crate::codec::said;
 use anyhow::{Context, Result, anyhow, ensure};
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
@@ -133,7 +134,8 @@ fn jpeg(
             .set_max_width(width)
             .set_max_height(tallest);
         let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&file), options);
-        let said = |error| anyhow!("{error}");
+        let length = file.len() as u64;
+        let said = |error| anyhow!("its JPEG image: {}", said::cause(error, length));
         decoder.decode_headers().map_err(said)?;
         let stored = decoder
             .input_colorspace()
