@@ -8,6 +8,7 @@ use crate::support::tiff::Build;
 use crate::support::{Kind, folder, image, png, repository, run};
 use gpuimg::image::{Depth, Image, Samples};
 use std::fs;
+use std::io::Write;
 
 /// A file of `tests/files/`.
 fn file(name: &str) -> Vec<u8> {
@@ -256,4 +257,150 @@ fn dicom_with_the_header_of_a_tiff_before_it() {
         file[..8].copy_from_slice(head);
         assert_eq!(read(&file).expect("readable").0, expected);
     }
+}
+
+/// All but the file's own group is deflated, and filled to an even length.
+#[test]
+fn deflated_data_sets_of_dicom() {
+    let build = dicom::Build {
+        syntax: "1.2.840.10008.1.2.1.99",
+        ..dicom::Build::default()
+    };
+    let samples = [0, 1, 2, 300, 4000, 65535];
+    let plain = build.words(&samples);
+    // The preamble, the mark, and the element of the transfer syntax.
+    let (head, rest) = plain.split_at(132 + 8 + 22);
+    let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::new(6));
+    deflate.write_all(rest).expect("memory");
+    let mut packed = deflate.finish().expect("memory");
+    for filled in 0..2 {
+        packed.resize(packed.len() + filled, 0);
+        let (found, ..) = read(&[head, &packed].concat()).expect("readable");
+        assert_eq!(*found.samples(), Samples::from(samples.to_vec()));
+    }
+    for damaged in [&packed[..packed.len() / 2], b"", b"\xFF\xFF\xFF"] {
+        let words = "its deflated data set is damaged, or ends too early";
+        crate::formats::refused(&[head, damaged].concat(), words);
+    }
+}
+
+/// Numbers of colours in a table of 8 or 16 bits (PS3.3, section C.7.6.3.1.5).
+#[test]
+fn palettes_of_dicom() {
+    let palette = |build: &dicom::Build, size: [u16; 3], colours: [&[u16]; 3]| {
+        let mut build = build.clone();
+        for (channel, colours) in (0..).zip(colours) {
+            build = build.numbers((0x28, 0x1101 + channel), b"US", &size);
+            build = build.numbers((0x28, 0x1201 + channel), b"OW", colours);
+        }
+        build
+    };
+    for syntax in [dicom::EXPLICIT, dicom::IMPLICIT, dicom::BIG] {
+        let build = dicom::Build {
+            syntax,
+            photometric: "PALETTE COLOR",
+            ..dicom::Build::default()
+        };
+        // The first colour is that of 4 and of less, the last one that of 6 and more.
+        let wide: [&[u16]; 3] = [&[1, 2, 3], &[100, 200, 300], &[65535, 0, 256]];
+        let indices = [0, 4, 5, 6, 7, 65535];
+        let (found, metadata, _) =
+            read(&palette(&build, [3, 4, 16], wide).words(&indices)).unwrap();
+        let [a, b, c] = [[1u16, 100, 65535], [2, 200, 0], [3, 300, 256]];
+        let expected = Samples::from([a, a, b, c, c, c].concat());
+        assert_eq!(*found.samples(), expected, "{syntax}");
+        assert_eq!(metadata.maxval, None);
+        // Two colours of 8 bits in a word, or one.
+        let packed: [&[u16]; 3] = [&[0x0201, 3], &[0x0504, 6], &[0x0807, 9]];
+        let single: [&[u16]; 3] = [&[1, 2, 3], &[4, 5, 6], &[7, 8, 9]];
+        let (a, b, c) = ([1, 4, 7], [2, 5, 8], [3, 6, 9]);
+        for colours in [packed, single] {
+            let file = palette(&build, [3, 4, 8], colours).words(&indices);
+            assert_eq!(bytes(&file), (3, [a, a, b, c, c, c].concat()), "{syntax}");
+        }
+        // The first colour is that of -1.
+        let signed = dicom::Build {
+            signed: true,
+            ..build.clone()
+        };
+        let file = palette(&signed, [3, 65535, 8], single).words(&[32768, 65535, 0, 1, 2, 32767]);
+        assert_eq!(bytes(&file), (3, [a, a, b, c, c, c].concat()), "{syntax}");
+        let few = palette(&build, [4, 0, 16], wide).words(&indices);
+        crate::formats::refused(&few, "its palette has 3 of 4 colours");
+    }
+}
+
+/// The values are those of pydicom.
+#[test]
+fn luma_and_chroma_in_dicom() {
+    let build = dicom::Build {
+        photometric: "YBR_FULL",
+        channels: 3,
+        bits: (8, 8),
+        ..dicom::Build::default()
+    };
+    let pixels = [
+        [100, 90, 200],
+        [16, 128, 128],
+        [255, 255, 0],
+        [0, 0, 255],
+        [81, 90, 240],
+        [145, 54, 34],
+    ];
+    let expected = [
+        [201, 62, 33],
+        [16, 16, 16],
+        [76, 255, 255],
+        [178, 0, 0],
+        [238, 14, 14],
+        [13, 238, 14],
+    ];
+    let file = build.file(&pixels.concat(), None);
+    assert_eq!(bytes(&file), (3, expected.concat()));
+    let planes = |channel: usize| pixels.map(|pixel| pixel[channel]);
+    let planes = [planes(0), planes(1), planes(2)];
+    let planar = dicom::Build {
+        planar: true,
+        ..build.clone()
+    };
+    assert_eq!(
+        bytes(&planar.file(&planes.concat(), None)),
+        (3, expected.concat())
+    );
+    let runs = dicom::Build {
+        syntax: dicom::RLE,
+        ..build.clone()
+    };
+    let heads = [3u32, 64, 71, 78].into_iter().chain([0; 12]);
+    let heads = heads.flat_map(u32::to_le_bytes).collect::<Vec<u8>>();
+    let segments = planes.map(|plane| [&[5], &plane[..]].concat());
+    let fragment = [heads, segments.concat(), vec![0]].concat();
+    let file = runs.file(b"", Some(&[b"", &fragment]));
+    assert_eq!(bytes(&file), (3, expected.concat()));
+    // The chroma of two pixels in two frames of a row.
+    let pairs = dicom::Build {
+        photometric: "YBR_FULL_422",
+        columns: 2,
+        rows: 1,
+        ..build.clone()
+    };
+    let pairs = pairs.text((0x28, 8), "2");
+    let frames = [100, 50, 90, 200, 0, 81, 0, 255];
+    let (found, ..) = read_pages(&pairs.file(&frames, None)).expect("readable");
+    assert_eq!(
+        *found[0].samples(),
+        Samples::from(vec![201u8, 62, 33, 151, 12, 0])
+    );
+    assert_eq!(
+        *found[1].samples(),
+        Samples::from(vec![178u8, 0, 0, 255, 34, 0])
+    );
+    let odd = dicom::Build {
+        photometric: "YBR_FULL_422",
+        ..build
+    };
+    crate::formats::refused(
+        &odd.file(&[0; 12], None),
+        "in rows of 3 pixels is not supported",
+    );
 }

@@ -1,5 +1,5 @@
-//! DICOM (PS3.3, PS3.5, PS3.10), read: grey and RGB of 8, 16 and 32 bits, uncompressed or in RLE, baseline
-//! or lossless JPEG. Each frame is a page.
+//! DICOM (PS3.3, PS3.5, PS3.10), read: grey and RGB of 8, 16 and 32 bits, palettes and YCbCr, uncompressed, deflated or in
+//! RLE, baseline or lossless JPEG. Each frame is a page.
 //!
 //! Samples are the values that the file says they stand for (RescaleSlope and RescaleIntercept),
 //! where these are whole numbers: Hounsfield units are signed 16 bits. A window (WindowCenter,
@@ -7,6 +7,7 @@
 //! patient and of the study, is left out.
 
 mod coded;
+mod colours;
 mod header;
 mod pixels;
 mod values;
@@ -18,8 +19,9 @@ use super::raster;
 use crate::files::Source;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::metadata::{Diagnostics, Metadata, Resolution, Unit};
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use coded::{Coding, Fragments};
+use colours::{Colours, Palette};
 use header::Header;
 use pixels::Stored;
 
@@ -37,7 +39,7 @@ impl Format for Dicom {
     }
 
     fn title(&self) -> &'static str {
-        "DICOM, uncompressed, RLE, baseline and lossless JPEG"
+        "DICOM, uncompressed, deflated, RLE, baseline and lossless JPEG"
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -66,9 +68,13 @@ impl Format for Dicom {
 
 struct DicomDecoder<'a> {
     source: &'a Source,
+    /// The data set, if it was deflated.
+    inflated: Option<Source>,
     /// The samples in the file.
     stored: Stored,
-    /// Their values in memory.
+    /// The colours of samples that are numbers of them.
+    palette: Option<Palette>,
+    /// Their values in memory, without the palette.
     shape: Shape,
     metadata: Metadata,
     diagnostics: Diagnostics,
@@ -78,7 +84,9 @@ struct DicomDecoder<'a> {
 
 impl<'a> DicomDecoder<'a> {
     fn open(source: &'a Source, damaged: bool) -> Result<DicomDecoder<'a>> {
-        let header = Header::read(source)?;
+        let file = source;
+        let (header, inflated) = Header::read(file)?;
+        let source = inflated.as_ref().unwrap_or(file);
         let (start, length) = header.pixels.context(
             "it has no pixel data (7FE0,0010): a report, a list of files, or cut off before them",
         )?;
@@ -109,7 +117,12 @@ impl<'a> DicomDecoder<'a> {
             check_length(source, &shape, 8 * 64)?;
             stored.fragments = Some(Fragments::read(source, start)?);
         }
-        let rescaled = stored.rescale(&header, source, pages, &mut diagnostics)?;
+        let palette = match stored.colours {
+            Colours::Palette => Some(Palette::read(&header, stored.signed)?),
+            _ => None,
+        };
+        let rescaled =
+            palette.is_none() && stored.rescale(&header, source, pages, &mut diagnostics)?;
         let values = stored.values;
         let shape = Shape {
             depth: values.depth,
@@ -122,18 +135,23 @@ impl<'a> DicomDecoder<'a> {
             ));
         }
         let narrow = stored.bits < shape.depth.bits().min(16) && !shape.depth.is_wide();
-        let narrow = narrow && !values.signed && !rescaled;
+        let narrow = narrow && !values.signed && !rescaled && palette.is_none();
+        let white_is_zero = Colours::Grey {
+            white_is_zero: true,
+        };
         let metadata = Metadata {
-            signed: values.signed,
-            white_is_zero: stored.white_is_zero,
+            signed: values.signed && palette.is_none(),
+            white_is_zero: stored.colours == white_is_zero,
             maxval: narrow.then(|| ((1u32 << stored.bits) - 1) as u16),
             resolution: header.decimals((0x28, 0x30)).and_then(resolution),
-            window: stored.window(&header),
+            window: stored.window(&header).filter(|_| palette.is_none()),
             ..Metadata::default()
         };
         Ok(DicomDecoder {
-            source,
+            source: file,
+            inflated,
             stored,
+            palette,
             shape,
             metadata,
             diagnostics,
@@ -167,13 +185,18 @@ impl Decoder for DicomDecoder<'_> {
         self.pages
     }
 
-    /// A compressed frame is unpacked in memory, which so counts as metadata.
+    /// What is unpacked in memory counts as metadata: a deflated data set, a compressed frame, and samples that are not yet
+    /// colours.
     fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
-        let unpacked = match self.stored.fragments {
-            Some(_) => 2 * self.stored.frame_bytes() as u64,
-            None => 0,
-        };
-        Ok((self.shape, unpacked))
+        let frame = self.stored.frame_bytes() as u64;
+        let mut unpacked = self.inflated.as_ref().map_or(0, Source::len);
+        if self.stored.fragments.is_some() {
+            unpacked += 2 * frame;
+        }
+        if self.palette.is_some() || self.stored.colours == Colours::YbrPairs {
+            unpacked += frame;
+        }
+        Ok((self.shape(), unpacked))
     }
 
     fn turn_to(&mut self, page: usize) -> Result<()> {
@@ -182,7 +205,8 @@ impl Decoder for DicomDecoder<'_> {
     }
 
     fn shape(&self) -> Shape {
-        self.shape
+        let palette = self.palette.as_ref();
+        palette.map_or(self.shape, |palette| palette.shape(self.shape))
     }
 
     fn metadata(&self, diagnostics: &mut Diagnostics) -> Result<Metadata> {
@@ -197,30 +221,23 @@ impl Decoder for DicomDecoder<'_> {
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {
         let mut samples = Samples::zeroed(&self.shape)?;
         let out = samples.as_bytes_mut();
+        let source = self.inflated.as_ref().unwrap_or(self.source);
         let read = match &self.stored.fragments {
-            None => self.stored.fill(self.source, self.page, out),
+            None => self.stored.fill(source, self.page, out),
             Some(fragments) => {
-                let packed = fragments.frame(self.source, self.page, self.pages)?;
+                let packed = fragments.frame(source, self.page, self.pages)?;
                 let unpacked = self.stored.unpack(&packed);
                 unpacked.and_then(|frame| self.stored.convert(&frame, out))
             }
         };
         policy.take(read.map_err(|error| anyhow!("frame {}: {error}", self.page + 1)))?;
-        Ok(Image::new(self.shape, samples))
+        if self.stored.colours.are_ybr() {
+            colours::to_rgb(samples.as_bytes_mut());
+        }
+        let image = Image::new(self.shape, samples);
+        match &self.palette {
+            Some(palette) => palette.expand(&image, self.stored.signed),
+            None => Ok(image),
+        }
     }
-}
-
-/// Refuses a photometric interpretation by name; whether 0 is white, and whether it is colours.
-fn photometric(name: &str, coding: Coding) -> Result<(bool, bool)> {
-    Ok(match (name, coding) {
-        ("MONOCHROME1", _) => (true, false),
-        ("MONOCHROME2", _) => (false, false),
-        ("RGB", _) => (false, true),
-        // The JPEG decoder makes them RGB.
-        ("YBR_FULL" | "YBR_FULL_422", Coding::Jpeg) => (false, true),
-        _ => bail!(
-            "the photometric interpretation {name} is not supported (grey and RGB are): convert it \
-             first, with dcmtk's dcmconv or gdcmconv"
-        ),
-    })
 }

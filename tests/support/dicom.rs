@@ -20,6 +20,8 @@ pub struct Build {
     pub planar: bool,
     /// Further elements of texts.
     pub texts: Vec<((u16, u16), &'static str)>,
+    /// Further elements of numbers of 16 bits, and the type of their values.
+    pub numbers: Vec<((u16, u16), &'static [u8; 2], Vec<u16>)>,
 }
 
 impl Default for Build {
@@ -34,6 +36,7 @@ impl Default for Build {
             signed: false,
             planar: false,
             texts: Vec::new(),
+            numbers: Vec::new(),
         }
     }
 }
@@ -44,6 +47,11 @@ type Element = ((u16, u16), &'static [u8; 2], Vec<u8>);
 impl Build {
     pub fn text(mut self, tag: (u16, u16), value: &'static str) -> Build {
         self.texts.push((tag, value));
+        self
+    }
+
+    pub fn numbers(mut self, tag: (u16, u16), kind: &'static [u8; 2], values: &[u16]) -> Build {
+        self.numbers.push((tag, kind, values.to_vec()));
         self
     }
 
@@ -119,6 +127,10 @@ impl Build {
         elements.push(((0x28, 4), b"CS", padded(self.photometric)));
         for (tag, text) in &self.texts {
             elements.push((*tag, b"DS", padded(text)));
+        }
+        for (tag, kind, values) in &self.numbers {
+            let values = values.iter().flat_map(|&value| self.number(value));
+            elements.push((*tag, kind, values.collect()));
         }
         elements.sort();
         for (tag, kind, value) in elements {

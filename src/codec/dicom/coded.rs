@@ -1,5 +1,6 @@
 //! Compressed pixel data of a DICOM file (PS3.5, annex A.4): fragments, and what is in them.
 
+use super::colours::Colours;
 use super::header::MOST;
 use super::pixels::Stored;
 use crate::codec::jpeg::{self, lossless, scans};
@@ -29,7 +30,10 @@ impl Coding {
     /// The compression of a transfer syntax; refuses others by name.
     pub fn of(syntax: &str) -> Result<Coding> {
         let name = match syntax {
-            "1.2.840.10008.1.2" | "1.2.840.10008.1.2.1" | "1.2.840.10008.1.2.2" => {
+            "1.2.840.10008.1.2"
+            | "1.2.840.10008.1.2.1"
+            | "1.2.840.10008.1.2.1.99"
+            | "1.2.840.10008.1.2.2" => {
                 return Ok(Coding::None);
             }
             "1.2.840.10008.1.2.5" => return Ok(Coding::Rle),
@@ -110,7 +114,7 @@ impl Stored {
         );
         // What the image itself says of its colours comes before what the header says of them, but a JPEG without Adobe's
         // segment says nothing, and its decoder would take it for YCbCr.
-        let as_stored = self.rgb && !jpeg::has_adobe(packed);
+        let as_stored = self.colours == Colours::Rgb && !jpeg::has_adobe(packed);
         let frame = if scans::are_separate(packed) {
             scans::decode(packed, as_stored, self.samples() / self.channels)?.samples
         } else {

@@ -3,7 +3,9 @@
 
 use crate::codec::raw::Order;
 use crate::files::Source;
+use crate::limits;
 use anyhow::{Result, bail, ensure};
+use libdeflater::{DecompressionError, Decompressor};
 use std::collections::{HashMap, HashSet};
 
 /// A tag: group and element.
@@ -25,6 +27,12 @@ const UNDEFINED: u32 = u32::MAX;
 pub(super) const MOST: usize = 1 << 20;
 const DEEPEST: usize = 16;
 const LONGEST: u32 = 1024;
+/// The longest table of colours: 65536 of 16 bits.
+const LONGEST_TABLE: u32 = 1 << 17;
+/// The most bytes that a byte of deflate data stands for.
+const EXPANSION: u64 = 1032;
+/// The transfer syntax of deflated data sets.
+const DEFLATED: &str = "1.2.840.10008.1.2.1.99";
 
 /// A data set.
 #[derive(Debug, Default)]
@@ -55,11 +63,11 @@ struct Element {
 }
 
 impl Header {
-    /// Reads a file's elements up to its pixel data.
+    /// Reads a file's elements up to its pixel data; also returns the data set, in which offsets count, if it was deflated.
     ///
     /// # Errors
-    /// A damaged file, and a transfer syntax whose elements cannot be read.
-    pub fn read(source: &Source) -> Result<Header> {
+    /// A damaged file.
+    pub fn read(source: &Source) -> Result<(Header, Option<Source>)> {
         let mut header = Header {
             explicit: true,
             order: Some(Order::Little),
@@ -76,19 +84,22 @@ impl Header {
             let element = header.element(source, at)?;
             at = header.take(source, &element, &[])?;
         }
+        let mut inflated = None;
         match &*header.syntax() {
             "1.2.840.10008.1.2" => header.explicit = false,
             "1.2.840.10008.1.2.2" => header.order = Some(Order::Big),
-            "1.2.840.10008.1.2.1.99" => {
-                bail!("a deflated data set is not supported (dcmtk's dcmconv +te unpacks it)")
+            DEFLATED => {
+                inflated = Some(inflate(source, at)?);
+                at = 0;
             }
             _ => {}
         }
+        let source = inflated.as_ref().unwrap_or(source);
         while at + 8 <= source.len() && header.pixels.is_none() {
             let element = header.element(source, at)?;
             at = header.take(source, &element, &[])?;
         }
-        Ok(header)
+        Ok((header, inflated))
     }
 
     /// The transfer syntax (PS3.5, section 10); implicit little endian where none is named.
@@ -126,13 +137,17 @@ impl Header {
 
     /// A number of 16 bits.
     pub fn number(&self, tag: Tag) -> Option<u16> {
-        let &[a, b, ..] = &self.values.get(&tag)?[..] else {
-            return None;
+        self.numbers(tag)?.first().copied()
+    }
+
+    /// Numbers of 16 bits.
+    pub fn numbers(&self, tag: Tag) -> Option<Vec<u16>> {
+        let words = self.values.get(&tag)?.as_chunks().0.iter();
+        let number = |&word| match self.order() {
+            Order::Little => u16::from_le_bytes(word),
+            Order::Big => u16::from_be_bytes(word),
         };
-        Some(match self.order() {
-            Order::Little => u16::from_le_bytes([a, b]),
-            Order::Big => u16::from_be_bytes([a, b]),
-        })
+        Some(words.map(number).collect())
     }
 
     fn word(&self, bytes: &[u8]) -> u32 {
@@ -219,7 +234,11 @@ impl Header {
         if of_frames && is_sequence {
             return self.sequence(source, at, Some(end), &within);
         }
-        let kept = matches!(tag, (0x28, _) | (2, 0x0010)) && length <= LONGEST;
+        let longest = match tag {
+            (0x28, 0x1201..=0x1203) => LONGEST_TABLE,
+            _ => LONGEST,
+        };
+        let kept = matches!(tag, (0x28, _) | (2, 0x0010)) && length <= longest;
         if kept && (inside.is_empty() || of_frames && (0x1050..=0x1056).contains(&tag.1)) {
             let mut value = vec![0; length as usize];
             source.read_at(&mut value, at)?;
@@ -270,6 +289,39 @@ impl Header {
             }
         }
         Ok(at)
+    }
+}
+
+/// A deflated data set (PS3.5, section A.5), from `at` on: deflate data without a head or a checksum.
+fn inflate(source: &Source, at: u64) -> Result<Source> {
+    let free = limits::free_memory();
+    let length = source.len() - at;
+    ensure!(
+        length <= free,
+        "{length} bytes of deflate data do not fit in half of the memory that is free"
+    );
+    let mut packed = vec![0; length as usize];
+    source.read_at(&mut packed, at)?;
+    let most = length.saturating_mul(EXPANSION).min(free) as usize;
+    let mut size = (4 * packed.len() + 4096).min(most);
+    let mut inflate = Decompressor::new();
+    loop {
+        let mut bytes = vec![0; size];
+        match inflate.deflate_decompress(&packed, &mut bytes) {
+            Ok(filled) => {
+                bytes.truncate(filled);
+                return Ok(Source::memory(bytes));
+            }
+            Err(DecompressionError::InsufficientSpace) if size < most => {
+                size = size.saturating_mul(4).min(most);
+            }
+            Err(DecompressionError::InsufficientSpace) => bail!(
+                "its deflated data set has more than {most} bytes, half of the memory that is free"
+            ),
+            Err(DecompressionError::BadData) => {
+                bail!("its deflated data set is damaged, or ends too early")
+            }
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Samples of a DICOM file: how they lie in words.
 
 use super::coded::{Coding, Fragments};
+use super::colours::Colours;
 use super::header::Header;
-use super::photometric;
 use crate::codec::raw::{self, Order};
 use crate::files::Source;
 use crate::image::{Depth, Shape, Values};
@@ -20,9 +20,7 @@ pub struct Stored {
     pub(super) channels: usize,
     /// Whether the samples of each channel lie together.
     pub(super) planar: bool,
-    pub white_is_zero: bool,
-    /// Whether pixels are RGB, and not YCbCr that a decoder makes RGB.
-    pub(super) rgb: bool,
+    pub colours: Colours,
     /// Bits of a word, and those of the sample in it, of which the highest has this number.
     pub(super) allocated: u32,
     pub bits: u32,
@@ -55,10 +53,10 @@ impl Stored {
             number.with_context(|| format!("its {name} (0028,{element:04X}) is missing"))
         };
         let name = header.text((0x28, 4)).unwrap_or_default();
-        let (white_is_zero, colours) = photometric(&name, coding)?;
+        let colours = Colours::of(&name, coding)?;
         let channels = usize::from(number(2, "SamplesPerPixel")?);
         ensure!(
-            channels == if colours { 3 } else { 1 },
+            channels == colours.channels(),
             "{channels} samples a pixel are not those of {name}"
         );
         let allocated = u32::from(number(0x100, "BitsAllocated")?);
@@ -79,13 +77,26 @@ impl Stored {
             "it is damaged: {bits} bits up to bit {high} of {allocated}"
         );
         let signed = number(0x103, "PixelRepresentation")? == 1;
+        ensure!(
+            !colours.are_ybr() || (allocated, bits, signed) == (8, 8, false),
+            "{name} of other samples than 8 bits without sign is not supported"
+        );
+        ensure!(
+            colours != Colours::Palette || allocated <= 16,
+            "a palette for samples of {allocated} bits is not supported (8 and 16 are)"
+        );
+        let width = number(0x11, "Columns")?;
+        let planar = channels > 1 && header.number((0x28, 6)) == Some(1);
+        ensure!(
+            colours != Colours::YbrPairs || width.is_multiple_of(2) && !planar,
+            "{name} in planes or in rows of {width} pixels is not supported"
+        );
         Ok(Stored {
-            width: number(0x11, "Columns")?,
+            width,
             height: number(0x10, "Rows")?,
             channels,
-            planar: channels > 1 && header.number((0x28, 6)) == Some(1),
-            white_is_zero,
-            rgb: name == "RGB",
+            planar,
+            colours,
             allocated,
             bits,
             high,
@@ -117,7 +128,11 @@ impl Stored {
 
     /// Bytes of an uncompressed frame.
     pub fn frame_bytes(&self) -> usize {
-        self.samples() * self.word()
+        let samples = match self.colours {
+            Colours::YbrPairs => self.samples() / 3 * 2,
+            _ => self.samples(),
+        };
+        samples * self.word()
     }
 
     /// The number in a word of the file.
@@ -149,10 +164,15 @@ impl Stored {
     /// A truncated file.
     pub fn fill(&self, source: &Source, page: usize, out: &mut [u8]) -> Result<()> {
         let first = page as u64 * self.frame_bytes() as u64;
-        if self.planar {
+        if self.planar || self.colours == Colours::YbrPairs {
             let mut frame = vec![0; self.frame_bytes()];
             self.read_words(source, &mut frame, first)?;
-            return self.convert(&frame, out);
+            if self.planar {
+                return self.convert(&frame, out);
+            }
+            let pairs = frame.as_chunks().0.iter().zip(out.as_chunks_mut().0);
+            pairs.for_each(|(&[left, right, cb, cr], out)| *out = [left, cb, cr, right, cb, cr]);
+            return Ok(());
         }
         let depth = self.values.depth;
         if self.is_plain() {
