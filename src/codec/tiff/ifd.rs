@@ -453,15 +453,14 @@ impl<'a> Ifd<'a> {
         Ok(self.bytes(entry)?.map(|bytes| (entry.kind, bytes)))
     }
 
-    /// The first value of a tag; `None` if the tag is missing, empty or no unsigned integer, as other
-    /// programs see it.
+    /// The first value of a tag; `None` if the tag is missing, empty or no integer, as other programs see it.
     ///
     /// # Errors
-    /// Values that are not all in the file.
+    /// A negative value, and values that are not all in the file.
     pub fn number(&self, tag: u16) -> Result<Option<u64>> {
         let entry = self.entries.iter().find(|entry| entry.tag == tag);
         match entry.map(|entry| entry.kind) {
-            Some(1 | 3 | 4 | 13 | 16 | 18) => self.value(tag),
+            Some(1 | 3 | 4 | 6 | 8 | 9 | 13 | 16..=18) => self.value(tag),
             _ => Ok(None),
         }
     }
