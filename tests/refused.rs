@@ -219,6 +219,16 @@ fn compressed_samples_of_metaimage() {
     }
 }
 
+/// A TIFF of the shape of an image, with this strip.
+fn with_strip(image: &Image, build: Build, strip: &[u8]) -> Vec<u8> {
+    let build = |at: usize| {
+        let build = build.clone().tag(273, 4, &[at as u64]);
+        build.tag(279, 4, &[strip.len() as u64]).file(image)
+    };
+    let at = build(0).len();
+    [&build(at), strip].concat()
+}
+
 /// A JPEG whose header tells of no components, and one that is cut off, in DICOM and TIFF.
 #[test]
 fn messages_of_jpeg_libraries_in_other_formats() {
@@ -235,15 +245,7 @@ fn messages_of_jpeg_libraries_in_other_formats() {
     ] {
         crate::formats::refused(&build.file(b"", Some(&[b"", jpeg])), words);
         let grey = image(3, 2, 1, Depth::Eight, Kind::Noise);
-        let mut tiff = Build::default().tag(259, 3, &[7]).file(&grey);
-        let strip = tiff.len() as u64;
-        let tagged = Build::default()
-            .tag(259, 3, &[7])
-            .tag(273, 4, &[strip])
-            .tag(279, 4, &[jpeg.len() as u64]);
-        tiff = tagged.file(&grey);
-        assert_eq!(tiff.len() as u64, strip);
-        tiff.extend_from_slice(jpeg);
+        let tiff = with_strip(&grey, Build::default().tag(259, 3, &[7]), jpeg);
         crate::formats::refused(&tiff, words);
     }
 }
@@ -403,4 +405,51 @@ fn luma_and_chroma_in_dicom() {
         &odd.file(&[0; 12], None),
         "in rows of 3 pixels is not supported",
     );
+}
+
+/// Written by libtiff: modified Huffman, and Group 3 of two dimensions without and with filled bytes.
+#[test]
+fn faxes_of_huffman_codes_and_of_two_dimensions() {
+    let mut expected = vec![[255u8; 40]; 6];
+    expected[0] = [0; 40];
+    expected[1][3..36].fill(0);
+    expected[2][2..20].fill(0);
+    expected[2][23..36].fill(0);
+    expected[3][10..12].fill(0);
+    expected[3][30] = 0;
+    expected[4][9..14].fill(0);
+    expected[4][25..].fill(0);
+    expected[5].iter_mut().step_by(3).for_each(|bit| *bit = 0);
+    let expected = expected.concat();
+    let huffman = [
+        0x29, 0x35, 0x84, 0x98, 0x35, 0xD3, 0xC1, 0xB0, 0x35, 0x08, 0xE0, 0x40, 0xE2, 0x00, 0x35,
+        0x13, 0x02, 0xEA, 0x1F, 0x1F, 0x1F, 0x1F, 0x1F, 0x1F, 0x1F, 0x1F, 0x1F, 0x1F, 0x1F, 0x1F,
+        0x1F, 0x1C,
+    ];
+    let two = [
+        0x00, 0x19, 0x48, 0x00, 0x89, 0xAC, 0x44, 0x98, 0x00, 0xCD, 0x74, 0xF0, 0x6C, 0x00, 0x52,
+        0x11, 0xC8, 0x10, 0x3C, 0x00, 0x66, 0xA2, 0x60, 0x5D, 0x40, 0x04, 0xCE, 0x38, 0x22, 0x3E,
+        0x47, 0xD1, 0xC7, 0x38, 0xE7, 0x1D, 0x11, 0xF2, 0x3E, 0x47, 0xC8, 0xF8, 0x25,
+    ];
+    let filled = [
+        0x00, 0x01, 0x94, 0x80, 0x01, 0x13, 0x58, 0x89, 0x30, 0x01, 0x9A, 0xE9, 0xE0, 0xD8, 0x00,
+        0x01, 0x48, 0x47, 0x20, 0x40, 0xF0, 0x01, 0x9A, 0x89, 0x81, 0x75, 0x00, 0x01, 0x33, 0x8E,
+        0x08, 0x8F, 0x91, 0xF4, 0x71, 0xCE, 0x39, 0xC7, 0x44, 0x7C, 0x8F, 0x91, 0xF2, 0x3E, 0x09,
+        0x40,
+    ];
+    let shape = image(40, 6, 1, Depth::Eight, Kind::Noise);
+    for (compression, options, strip) in [(2, 0, &huffman[..]), (3, 1, &two), (3, 5, &filled)] {
+        let build = Build::default()
+            .tag(258, 3, &[1])
+            .tag(259, 3, &[compression]);
+        let build = build.tag(292, 4, &[options]);
+        let file = with_strip(&shape, build.clone(), strip);
+        assert_eq!(
+            bytes(&file),
+            (1, expected.clone()),
+            "{compression}, {options}"
+        );
+        let cut = with_strip(&shape, build, &strip[..strip.len() / 2]);
+        crate::formats::refused(&cut, "its fax data are damaged");
+    }
 }

@@ -29,12 +29,11 @@ pub enum Coded {
         /// Samples a pixel.
         channels: usize,
     },
-    /// Rows of bits, each by itself (Group 3) or by the one before (Group 4).
+    /// Rows of runs of bits.
     Fax {
         /// Pixels of a row.
         width: u32,
-        /// Whether it is Group 4.
-        four: bool,
+        coding: fax::Coding,
     },
 }
 
@@ -58,7 +57,7 @@ impl Coded {
                     channels: form.channels(),
                 })
             }
-            Method::Fax3 | Method::Fax4 => {
+            Method::Huffman | Method::Fax3 | Method::Fax4 => {
                 ensure!(
                     form.bits == 1 && form.stored == 1,
                     "CCITT fax compression of {} samples of {} bits a pixel is not supported",
@@ -72,14 +71,17 @@ impl Coded {
                 );
                 let options = ifd.value(tag::T4_OPTIONS)?.unwrap_or(0);
                 ensure!(
-                    method == Method::Fax4 || options & 0b11 == 0,
-                    "CCITT Group 3 compression of two dimensions or with uncompressed rows is not \
-                     supported (libtiff's tiffcp -c g4 makes it Group 4)"
+                    method != Method::Fax3 || options & 0b10 == 0,
+                    "CCITT Group 3 compression with uncompressed rows is not supported"
                 );
-                Some(Coded::Fax {
-                    width: grid.width as u32,
-                    four: method == Method::Fax4,
-                })
+                let coding = match method {
+                    Method::Huffman => fax::Coding::Huffman,
+                    Method::Fax4 => fax::Coding::Group4,
+                    _ if options & 0b01 == 0 => fax::Coding::Group3,
+                    _ => fax::Coding::Group3ByTwo,
+                };
+                let width = grid.width as u32;
+                Some(Coded::Fax { width, coding })
             }
             _ => None,
         })
@@ -97,7 +99,7 @@ impl Coded {
                 size,
                 channels,
             } => jpeg((tables, packed), *ycbcr, *size, *channels, out),
-            Coded::Fax { width, four } => fax::unpack(packed, *width, *four, out, row),
+            Coded::Fax { width, coding } => fax::unpack(packed, *width, *coding, out, row),
         }
     }
 }

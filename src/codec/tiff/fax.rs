@@ -1,27 +1,44 @@
-//! Bitmaps of fax machines (TIFF 6.0, section 11): rows of runs of white and black, each by itself (ITU-T T.4, Group 3) or by
-//! the one before (T.6, Group 4). The `fax` crate has the codes, and decodes Group 4.
+//! Bitmaps of fax machines (TIFF 6.0, section 11): rows of runs of white and black, each by itself (modified Huffman; ITU-T T.4,
+//! Group 3) or by the one before (Group 3 of two dimensions; T.6, Group 4). The `fax` crate has the codes, and decodes Group 4.
 
 use anyhow::{Result, ensure};
 use fax::BitReader;
 use fax::decoder::{DecodeStatus, Group4Decoder};
-use fax::maps::{black, white};
+use fax::maps::{Mode, black, mode, white};
 use std::convert::Infallible;
 use std::ops::Range;
 
 /// Two ends of line. They end the last row, after which writers of TIFF write none, and whatever follows it.
 const END: &[u8] = b"\x00\x10\x01";
 
+/// How rows are coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// Each by itself, from a byte on (compression 2).
+    Huffman,
+    /// Each by itself, after an end of line.
+    Group3,
+    /// After an end of line and a bit, which tells whether by itself or by the one before.
+    Group3ByTwo,
+    /// Each by the one before.
+    Group4,
+}
+
+/// Where the pixels of a row change their colour: to black, to white and so on.
+type Changes = Vec<u32>;
+
 /// Fills rows of `row` bytes with bits that are 1 where it is black.
 ///
 /// # Errors
 /// Damaged data.
-pub fn unpack(packed: &[u8], width: u32, four: bool, out: &mut [u8], row: usize) -> Result<()> {
+pub fn unpack(packed: &[u8], width: u32, coding: Coding, out: &mut [u8], row: usize) -> Result<()> {
     out.fill(0);
     let height = out.len() / row;
     let rows = out.chunks_exact_mut(row);
-    let done = match four {
-        true => group4(packed, width, rows)?,
-        false => group3(packed, width, rows),
+    let done = match coding {
+        Coding::Group4 => group4(packed, width, rows)?,
+        Coding::Huffman => huffman(packed, width, rows),
+        _ => group3(packed, width, coding == Coding::Group3ByTwo, rows),
     };
     ensure!(
         done == height,
@@ -43,19 +60,44 @@ fn group4<'a>(
         let Ok(DecodeStatus::Incomplete) = decoder.advance() else {
             break;
         };
-        // White up to the first change, black up to the second.
-        for run in decoder.transition().chunks(2) {
-            blacken(row, run[0]..run.get(1).copied().unwrap_or(width), width);
-        }
+        paint(row, decoder.transition(), width);
         done += 1;
     }
     Ok(done)
+}
+
+/// Decodes rows that each begin with a byte, and returns how many there are.
+fn huffman<'a>(packed: &[u8], width: u32, rows: impl Iterator<Item = &'a mut [u8]>) -> usize {
+    // The codes of the last row are looked up in more bits than they have.
+    let data = [packed, &[0; 2]].concat();
+    let mut bits = fax::slice_reader(&data);
+    let mut done = 0;
+    for row in rows {
+        let (mut changes, mut at, mut is_black) = (Changes::new(), 0, false);
+        while at < width {
+            let Some(run) = run(&mut bits, is_black) else {
+                return done;
+            };
+            let end = width.min(at + run);
+            add_run(&mut changes, at..end, is_black);
+            at = end;
+            is_black = !is_black;
+        }
+        paint(row, &changes, width);
+        done += 1;
+        let rest = bits.bits_to_byte_boundary();
+        if bits.consume(rest).is_err() {
+            break;
+        }
+    }
+    done
 }
 
 /// Decodes rows of Group 3, and returns how many there are, up to the first damaged one; the rest is decoded all the same.
 fn group3<'a>(
     packed: &[u8],
     width: u32,
+    by_two: bool,
     rows: impl ExactSizeIterator<Item = &'a mut [u8]>,
 ) -> usize {
     let data = [packed, END].concat();
@@ -65,13 +107,32 @@ fn group3<'a>(
     // row less, and a white one at the end.
     let late = bits.peek(11) != Some(0);
     let (mut done, mut damaged) = (0, None);
+    let mut above = Changes::new();
     for row in rows {
         if !skip_end_of_line(&mut bits) || bits.peek(11) == Some(0) {
             break;
         }
-        if !group3_row(&mut bits, row, width) {
+        let mut by_itself = true;
+        if by_two {
+            // Another end of line follows: there are no more rows.
+            if bits.peek(12) == Some(1 << 11) {
+                break;
+            }
+            by_itself = bits.peek(1) == Some(1);
+            if bits.consume(1).is_err() {
+                break;
+            }
+        }
+        let mut changes = Changes::new();
+        let whole = match by_itself {
+            true => row_by_itself(&mut bits, &mut changes, width),
+            false => row_by_another(&mut bits, &above, &mut changes, width),
+        };
+        paint(row, &changes, width);
+        if whole.is_none() {
             damaged = damaged.or(Some(done));
         }
+        above = changes;
         done += 1;
     }
     if late && done + 1 == height {
@@ -96,33 +157,106 @@ fn skip_end_of_line(bits: &mut impl BitReader) -> bool {
     }
 }
 
-/// Decodes a row, white and black runs in turn up to an end of line; what is left of the row is white. Whether all codes are
-/// known.
-fn group3_row(bits: &mut impl BitReader, row: &mut [u8], width: u32) -> bool {
+/// Decodes a row, white and black runs in turn up to an end of line; what is left of the row is white. `None` if a code is
+/// unknown.
+fn row_by_itself(bits: &mut impl BitReader, changes: &mut Changes, width: u32) -> Option<()> {
     let (mut at, mut is_black) = (0u32, false);
     // No code begins with nine zeros, but an end of line does, and so do zeros that fill a byte before it.
     while bits.peek(9) != Some(0) {
-        let run = match is_black {
-            true => black::decode(bits),
-            false => white::decode(bits),
-        };
-        let Some(run) = run.map(u32::from) else {
-            return false;
-        };
-        let end = at.saturating_add(run);
-        if is_black {
-            blacken(row, at..end, width);
-        }
+        let run = part(bits, is_black)?;
+        let end = width.min(at + run);
+        add_run(changes, at..end, is_black);
         at = end;
         // Longer runs go on with the next code, of the same colour.
         is_black ^= run < 64;
     }
-    true
+    Some(())
 }
 
-/// Sets the bits of a run in a row of this width.
-fn blacken(row: &mut [u8], run: Range<u32>, width: u32) {
-    for x in run.start.min(width)..run.end.min(width) {
-        row[x as usize / 8] |= 0x80 >> (x % 8);
+/// Decodes a row by the changes of the one above it (T.4, section 4.2). `None` if it is damaged.
+fn row_by_another(
+    bits: &mut impl BitReader,
+    above: &[u32],
+    changes: &mut Changes,
+    width: u32,
+) -> Option<()> {
+    let (mut at, mut is_black) = (0u32, false);
+    let mut begins = true;
+    while at < width {
+        // The next change above to the other colour, and the one after it. Changes to black have even places.
+        let ahead = |&i: &usize| above[i] > at || begins && above[i] == at;
+        let next = (usize::from(is_black)..above.len()).step_by(2).find(ahead);
+        let change = |i: usize| above.get(i).copied().unwrap_or(width);
+        let (first, second) = next.map_or((width, width), |i| (change(i), change(i + 1)));
+        match mode::decode(bits)? {
+            Mode::Pass => {
+                add_run(changes, at..second, is_black);
+                at = second;
+            }
+            Mode::Vertical(more) => {
+                let end = first.checked_add_signed(more.into())?;
+                if end < at || end > width {
+                    return None;
+                }
+                add_run(changes, at..end, is_black);
+                at = end;
+                is_black = !is_black;
+            }
+            Mode::Horizontal => {
+                for is_black in [is_black, !is_black] {
+                    let end = width.min(at + run(bits, is_black)?);
+                    add_run(changes, at..end, is_black);
+                    at = end;
+                }
+            }
+            Mode::Extension | Mode::EOF => return None,
+        }
+        begins = false;
+    }
+    Some(())
+}
+
+/// The length of a run: codes of 64 and more go on with the next one.
+fn run(bits: &mut impl BitReader, is_black: bool) -> Option<u32> {
+    let mut sum = 0u32;
+    loop {
+        let part = part(bits, is_black)?;
+        sum = sum.saturating_add(part).min(u16::MAX.into());
+        if part < 64 {
+            return Some(sum);
+        }
+    }
+}
+
+fn part(bits: &mut impl BitReader, is_black: bool) -> Option<u32> {
+    let part = if is_black {
+        black::decode(bits)
+    } else {
+        white::decode(bits)
+    };
+    part.map(u32::from)
+}
+
+/// Adds a run to the changes of a row, which it ends.
+fn add_run(changes: &mut Changes, run: Range<u32>, is_black: bool) {
+    if !is_black || run.is_empty() {
+        return;
+    }
+    // It goes on where the last one ended.
+    if changes.last() == Some(&run.start) {
+        changes.pop();
+    } else {
+        changes.push(run.start);
+    }
+    changes.push(run.end);
+}
+
+/// Sets the bits of a row of this width that are black: from the first change to the second, and so on.
+fn paint(row: &mut [u8], changes: &[u32], width: u32) {
+    for run in changes.chunks(2) {
+        let end = run.get(1).copied().unwrap_or(width);
+        for x in run[0].min(width)..end.min(width) {
+            row[x as usize / 8] |= 0x80 >> (x % 8);
+        }
     }
 }

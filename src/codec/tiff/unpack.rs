@@ -24,7 +24,9 @@ pub enum Method {
     Zstd,
     /// A JPEG image, with tables in the directory (TIFF Technical Note 2).
     Jpeg,
-    /// Group 3 of ITU-T T.4, each row by itself.
+    /// Runs of modified Huffman codes, TIFF 6.0, section 10.
+    Huffman,
+    /// Group 3 of ITU-T T.4.
     Fax3,
     /// Group 4 of ITU-T T.6.
     Fax4,
@@ -39,7 +41,7 @@ impl Method {
             8 | 32946 => return Ok(Method::Deflate),
             32773 => return Ok(Method::PackBits),
             50000 => return Ok(Method::Zstd),
-            2 => "CCITT modified Huffman",
+            2 => return Ok(Method::Huffman),
             3 => return Ok(Method::Fax3),
             4 => return Ok(Method::Fax4),
             6 => "old-style JPEG (6; libtiff's tiffcp -c lzw unpacks it)",
@@ -69,7 +71,7 @@ impl Method {
             // A block of 64 pixels of up to 4 samples takes a bit at least.
             Method::Jpeg => 8 * 64 * 4,
             // A row of up to 65535 pixels takes a bit at least.
-            Method::Fax3 | Method::Fax4 => 65536,
+            Method::Huffman | Method::Fax3 | Method::Fax4 => 65536,
         }
     }
 }
@@ -104,7 +106,9 @@ impl Unpacker {
             }
             Method::PackBits => unpack_bits(packed, out),
             Method::Lzw => lzw::unpack(packed, out)?,
-            Method::Jpeg | Method::Fax3 | Method::Fax4 => bail!("it is unpacked as an image"),
+            Method::Jpeg | Method::Huffman | Method::Fax3 | Method::Fax4 => {
+                bail!("it is unpacked as an image")
+            }
             Method::Deflate | Method::Zstd => match self.block(packed, out)? {
                 Some(filled) => filled,
                 None if whole > out.len() => {
