@@ -390,7 +390,10 @@ fn refusals_say_what_to_do() {
             build().tag(258, 3, &[64]).tag(339, 3, &[2]).file(&image),
             "64-bit samples",
         ),
-        (build().tag(262, 3, &[6]).file(&colour), "YCbCr"),
+        (
+            build().tag(262, 3, &[6]).file(&colour),
+            "photometric interpretation 6",
+        ),
         (build().tag(262, 3, &[8]).file(&colour), "Lab"),
         (build().tag(262, 3, &[3]).file(&image), "palette"),
     ] {

@@ -6,7 +6,7 @@ use crate::formats::{read, read_pages};
 use crate::support::dicom;
 use crate::support::tiff::Build;
 use crate::support::{Kind, folder, image, png, repository, run};
-use gpuimg::image::{Depth, Image, Samples};
+use gpuimg::image::{Depth, Image, Samples, Shape};
 use std::fs;
 use std::io::Write;
 
@@ -452,4 +452,84 @@ fn faxes_of_huffman_codes_and_of_two_dimensions() {
         let cut = with_strip(&shape, build, &strip[..strip.len() / 2]);
         crate::formats::refused(&cut, "its fax data are damaged");
     }
+}
+
+/// Uncompressed, and in LZW with differences; the values are those of the equations of TIFF 6.0, section 21.
+#[test]
+fn luma_and_chroma_in_tiff() {
+    let shape = image(3, 2, 3, Depth::Eight, Kind::Noise);
+    let units = [10, 20, 30, 40, 90, 200, 50, 0, 60, 0, 128, 128];
+    // Two rows and two columns of pixels share chroma where nothing is said.
+    let build = Build::default().tag(262, 3, &[6]);
+    let expected = [
+        [111, 0, 0],
+        [121, 0, 0],
+        [50, 50, 50],
+        [131, 0, 0],
+        [141, 2, 0],
+        [60, 60, 60],
+    ];
+    let file = with_strip(&shape, build.clone(), &units);
+    assert_eq!(bytes(&file), (3, expected.concat()));
+    crate::formats::refused(
+        &with_strip(&shape, build.clone(), &units[..11]),
+        "it unpacks to 11 of 12 bytes",
+    );
+    let differences = build.clone().tag(317, 3, &[2]).tag(259, 3, &[5]);
+    crate::formats::refused(
+        &with_strip(&shape, differences, &units),
+        "a predictor of subsampled YCbCr colours is not supported",
+    );
+    // Each pixel has its own.
+    let three = vec![16u8, 128, 128, 235, 128, 128, 100, 90, 200];
+    let grid = Shape {
+        height: 1,
+        ..shape.shape()
+    };
+    let samples = Image::new(grid, Samples::from(three));
+    // As they lie in memory with the least significant byte first.
+    let fraction = |(n, d): (u64, u64)| d << 32 | n;
+    let codes = [16, 235, 128, 240, 128, 240].map(|code| fraction((code, 1)));
+    for (compression, predictor) in [(1, false), (5, false), (5, true), (8, true)] {
+        let build = Build {
+            compression,
+            predictor,
+            ..build.clone()
+        };
+        let file = build
+            .tag(530, 3, &[1, 1])
+            .tag(532, 5, &codes)
+            .file(&samples);
+        let expected = [[0, 0, 0], [255, 255, 255], [212, 54, 21]];
+        assert_eq!(
+            bytes(&file),
+            (3, expected.concat()),
+            "{compression}, {predictor}"
+        );
+    }
+    let shares = [2126, 7152, 722].map(|share| fraction((share, 10_000)));
+    let one = Image::new(
+        Shape { width: 1, ..grid },
+        Samples::from(vec![10u8, 90, 200]),
+    );
+    let file = build.tag(530, 3, &[1, 1]).tag(529, 5, &shares).file(&one);
+    assert_eq!(bytes(&file), (3, vec![123, 0, 0]));
+}
+
+/// As other bands that are no RGB.
+#[test]
+fn channels_beside_inks() {
+    let grey = image(2, 1, 1, Depth::Eight, Kind::Noise);
+    let build = Build::default().tag(277, 3, &[5]).tag(262, 3, &[5]);
+    let build = build.tag(258, 3, &[8; 5]);
+    let file = with_strip(&grey, build, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    let (pages, _, said) = read_pages(&file).expect("readable");
+    let second = Samples::from(vec![2u8, 7]);
+    assert_eq!((pages.len(), pages[1].samples()), (5, &second));
+    let warning = "its 5 samples a pixel are no RGB: each is a grey page";
+    assert!(
+        said.warnings.iter().any(|line| line == warning),
+        "{:?}",
+        said.warnings
+    );
 }

@@ -35,6 +35,7 @@ mod predictor;
 mod shape;
 mod streams;
 mod unpack;
+mod ycbcr;
 
 pub use encode::{TiffEncoder, encode};
 pub use pack::Compression;

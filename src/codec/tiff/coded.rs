@@ -6,9 +6,10 @@ use super::ifd::{Ifd, tag};
 use super::page::Grid;
 use super::shape::Form;
 use super::unpack::Method;
+use super::ycbcr::Ycbcr;
 use crate::codec::jpeg::scans;
 use crate::codec::said;
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
@@ -29,6 +30,8 @@ pub enum Coded {
         /// Samples a pixel.
         channels: usize,
     },
+    /// Luma and chroma, which are compressed as other samples are.
+    Ycbcr(Ycbcr),
     /// Rows of runs of bits.
     Fax {
         /// Pixels of a row.
@@ -83,8 +86,19 @@ impl Coded {
                 let width = grid.width as u32;
                 Some(Coded::Fax { width, coding })
             }
+            _ if ifd.value(tag::PHOTOMETRIC)? == Some(6) => {
+                Some(Coded::Ycbcr(Ycbcr::read(ifd, grid.width)?))
+            }
             _ => None,
         })
+    }
+
+    /// How its luma and chroma become RGB, unless a JPEG's decoder does that.
+    pub fn ycbcr(&self) -> Option<&Ycbcr> {
+        match self {
+            Coded::Ycbcr(ycbcr) => Some(ycbcr),
+            _ => None,
+        }
     }
 
     /// Fills the rows of `out`, of `row` bytes each, from the bytes of a chunk.
@@ -99,6 +113,7 @@ impl Coded {
                 size,
                 channels,
             } => jpeg((tables, packed), *ycbcr, *size, *channels, out),
+            Coded::Ycbcr(_) => bail!("it is unpacked as samples"),
             Coded::Fax { width, coding } => fax::unpack(packed, *width, *coding, out, row),
         }
     }

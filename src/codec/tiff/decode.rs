@@ -1,6 +1,7 @@
 //! Decodes strips and tiles into the image's memory, in parallel; full-width strips are unpacked in
 //! place.
 
+use super::coded::Coded;
 use super::packed;
 use super::page::{Page, Span};
 use super::predictor::{self, Predictor};
@@ -145,7 +146,8 @@ impl<'a> Worker<'a> {
 
     /// Reads and unpacks chunk `i` into `out`, and converts it to native-endian samples.
     pub fn chunk(&mut self, i: usize, out: &mut [u8]) -> Result<()> {
-        let Span { offset, len } = self.page.spans[i];
+        let page = self.page;
+        let Span { offset, len } = page.spans[i];
         let form = &self.page.form;
         if self.page.spans[i].is_absent() {
             let (sample, whole) = (&self.page.absent, form.has_whole_samples());
@@ -170,14 +172,24 @@ impl<'a> Worker<'a> {
             (self.packed.iter_mut()).for_each(|byte| *byte = byte.reverse_bits());
         }
         let unpacked = read
-            .and_then(|()| match &self.page.coded {
+            .and_then(|()| match &page.coded {
+                Some(Coded::Ycbcr(ycbcr)) => {
+                    let mut units = vec![0; ycbcr.bytes(out.len() / page.row())];
+                    let whole = ycbcr.bytes(page.grid.height);
+                    self.unpacker.unpack(&self.packed, &mut units, whole)?;
+                    if let Some(predictor) = page.predictor {
+                        page.undo(predictor, &mut units);
+                    }
+                    ycbcr.convert(&units, out);
+                    Ok(())
+                }
                 Some(coded) => coded.unpack(&self.packed, out, self.page.row()),
                 None => self.unpacker.unpack(&self.packed, out, chunk_bytes),
             })
             .map_err(|error| anyhow!("{} {i}: {error}", self.page.grid.noun()));
         self.policy.take(unpacked)?;
-        if let Some(predictor) = self.page.predictor {
-            self.page.undo(predictor, out);
+        if let Some(predictor) = page.predictor.filter(|_| page.coded.is_none()) {
+            page.undo(predictor, out);
         } else if form.has_whole_samples() {
             // Packed samples are a stream of bits, independent of the byte order.
             raw::reorder(out, form.shape.depth, self.page.order);
@@ -225,7 +237,8 @@ impl Page {
     /// Whether these rows lie in the file uncompressed.
     pub fn is_stored(&self) -> bool {
         let is_whole = !self.spans.iter().any(Span::is_absent);
-        self.is_straight() && self.method == Method::None && !self.reversed && is_whole
+        let is_plain = self.method == Method::None && self.coded.is_none();
+        self.is_straight() && is_plain && !self.reversed && is_whole
     }
 
     fn undo(&self, predictor: Predictor, rows: &mut [u8]) {

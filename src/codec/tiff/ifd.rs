@@ -42,6 +42,9 @@ pub mod tag {
     pub const EXTRA_SAMPLES: u16 = 338;
     pub const SAMPLE_FORMAT: u16 = 339;
     pub const JPEG_TABLES: u16 = 347;
+    pub const YCBCR_COEFFICIENTS: u16 = 529;
+    pub const YCBCR_SUBSAMPLING: u16 = 530;
+    pub const REFERENCE_BLACK_WHITE: u16 = 532;
     pub const EXIF: u16 = 34665;
     pub const GPS: u16 = 34853;
     pub const INTEROPERABILITY: u16 = 40965;
@@ -443,6 +446,21 @@ impl<'a> Ifd<'a> {
             let half = |from| Some(self.format.number(bytes.get(from..from + 4)?) as u32);
             Some((half(0)?, half(4)?))
         }))
+    }
+
+    /// The first `most` values of a tag of fractions or integers; `None` if there is no such tag.
+    ///
+    /// # Errors
+    /// Values that are not all in the file, and of another type.
+    pub fn fractions(&self, tag: u16, most: usize) -> Result<Option<Vec<f64>>> {
+        let Some((5, bytes)) = self.entry_bytes(tag)? else {
+            let values = self.values(tag, most as u64)?;
+            return Ok(values.map(|values| values.iter().map(|&value| value as f64).collect()));
+        };
+        let number = |bytes: &[u8]| self.format.number(bytes) as f64;
+        let fractions = bytes.chunks_exact(8).take(most);
+        let fractions = fractions.map(|bytes| number(&bytes[..4]) / number(&bytes[4..]));
+        Ok(Some(fractions.collect()))
     }
 
     /// The type and the bytes of a tag; `None` if the tag is missing or of an unknown type.

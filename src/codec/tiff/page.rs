@@ -8,6 +8,7 @@ use super::palette::Palette;
 use super::predictor::Predictor;
 use super::shape::{Form, form};
 use super::unpack::Method;
+use super::ycbcr::Ycbcr;
 use crate::codec::raw::{self, Order};
 use crate::image::{Depth, Shape};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -108,10 +109,26 @@ impl Page {
             grid,
             spans,
         };
+        ensure!(
+            page.predictor.is_none() || page.ycbcr().is_none_or(|ycbcr| !ycbcr.is_subsampled()),
+            "a predictor of subsampled YCbCr colours is not supported (convert it to RGB first)"
+        );
         if !damaged {
             page.check(len)?;
         }
         Ok(page)
+    }
+
+    /// How its luma and chroma become RGB, unless a JPEG's decoder does that.
+    pub fn ycbcr(&self) -> Option<&Ycbcr> {
+        self.coded.as_ref().and_then(Coded::ycbcr)
+    }
+
+    /// The most bytes that one packed byte can expand to.
+    fn expansion(&self) -> u64 {
+        // Of luma of many pixels and one chroma, less than three bytes are made of each.
+        let colours = if self.ycbcr().is_some() { 3 } else { 1 };
+        colours * self.method.expansion()
     }
 
     /// Bytes in a row of a chunk.
@@ -153,7 +170,7 @@ impl Page {
                 continue;
             }
             ensure!(span.len > 0, "{noun} {i} is missing");
-            let most = span.len.saturating_mul(self.method.expansion());
+            let most = span.len.saturating_mul(self.expansion());
             let needed = self.unpacked(i);
             ensure!(
                 needed as u64 <= most,
@@ -164,7 +181,7 @@ impl Page {
             promised = promised.saturating_add(needed as u64);
         }
         ensure!(
-            promised <= packed.saturating_mul(self.method.expansion()),
+            promised <= packed.saturating_mul(self.expansion()),
             "it promises {promised} bytes of samples, more than its {len} bytes can hold"
         );
         Ok(())
@@ -179,6 +196,7 @@ impl Page {
     pub fn is_contiguous(&self) -> bool {
         let mut end = self.spans[0].offset;
         self.method == Method::None
+            && self.coded.is_none()
             && !self.grid.tiled
             && self.spans.iter().enumerate().all(|(i, span)| {
                 let follows = span.offset == end && !span.is_absent();

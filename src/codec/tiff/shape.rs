@@ -79,11 +79,8 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         2 => 3,
         4 => bail!("transparency masks are not supported"),
         5 => 4,
-        // The JPEG decoder makes them RGB.
-        6 if is_jpeg => 3,
-        6 => {
-            bail!("YCbCr colours are only supported in JPEG compression (convert it to RGB first)")
-        }
+        // They are made RGB where they are decoded.
+        6 => 3,
         8..=10 => bail!("Lab colours are not supported (convert it to RGB first)"),
         other => bail!("photometric interpretation {other} is not supported"),
     };
@@ -143,6 +140,10 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         !is_jpeg || depth == Depth::Eight && bits == 8 && !signed,
         "JPEG compression of samples of {bits} bits is not supported (8 bits without sign are)"
     );
+    ensure!(
+        photometric != 6 || bits == 8 && kind == Kind::Unsigned,
+        "YCbCr colours of {bits} bits are not supported (8 bits without sign are)"
+    );
     let in_memory = channels as usize / bands;
     Ok(Form {
         shape: Shape::checked(width, height, in_memory, depth)?,
@@ -162,10 +163,11 @@ fn bands(ifd: &Ifd, photometric: u64, (channels, colours): (u64, u64)) -> Result
     let alpha = match channels - colours {
         0 if photometric == 5 => Alpha::Black,
         0 => Alpha::Independent,
-        more if matches!(photometric, 3 | 5 | 6) => bail!(
+        more if matches!(photometric, 3 | 6) => bail!(
             "{more} more channels beside its colours (photometric interpretation {photometric}) are not \
              supported: write them as a file of their own"
         ),
+        _ if photometric == 5 => return Ok((channels as usize, Alpha::Independent)),
         1 => match ifd.value(tag::EXTRA_SAMPLES)?.unwrap_or(0) {
             0 => Alpha::Unspecified,
             1 => Alpha::Associated,

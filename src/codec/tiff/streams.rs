@@ -24,6 +24,7 @@ pub fn are_all(page: &Page) -> bool {
     page.method == Method::Deflate
         && page.form.is_plain()
         && page.palette.is_none()
+        && page.coded.is_none()
         && !page.reversed
         && page.predictor != Some(Predictor::Bytes)
         && !page.spans.iter().any(Span::is_absent)
