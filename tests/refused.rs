@@ -4,6 +4,7 @@
 use crate::formats::volumes::metaimage;
 use crate::formats::{read, read_pages};
 use crate::support::dicom;
+use crate::support::lossless::Coder;
 use crate::support::tiff::Build;
 use crate::support::{Kind, folder, image, png, repository, run};
 use gpuimg::image::{Depth, Image, Samples, Shape};
@@ -532,4 +533,57 @@ fn channels_beside_inks() {
         "{:?}",
         said.warnings
     );
+}
+
+/// Of 2 to 16 bits, as in DICOM; colours are RGB.
+#[test]
+fn lossless_jpeg_by_itself() {
+    let coder = Coder {
+        width: 3,
+        channels: 1,
+        precision: 8,
+        predictor: 4,
+        shift: 0,
+        restart: 0,
+        long: false,
+        apart: false,
+    };
+    for (precision, channels, maxval) in [
+        (8, 1, None),
+        (16, 1, None),
+        (16, 3, None),
+        (8, 3, None),
+        (12, 1, Some(4095)),
+        (2, 1, Some(3)),
+    ] {
+        let coder = Coder {
+            precision,
+            channels,
+            ..coder
+        };
+        let most = (1u32 << precision) - 1;
+        let samples: Vec<u16> = (0..6 * channels as u32)
+            .map(|i| ((i * 40503) & most) as u16)
+            .collect();
+        let jpeg = coder.file(&samples);
+        let (found, metadata, _) = read(&jpeg).expect("readable");
+        assert_eq!(found.shape().channels, channels);
+        let expected = match precision {
+            ..=8 => Samples::from(
+                samples
+                    .iter()
+                    .map(|&sample| sample as u8)
+                    .collect::<Vec<u8>>(),
+            ),
+            _ => Samples::from(samples),
+        };
+        assert_eq!(*found.samples(), expected, "{precision}, {channels}");
+        assert_eq!(metadata.maxval, maxval, "{precision}");
+        assert!(read(&jpeg[..jpeg.len() - 4]).is_err(), "{precision}");
+        if channels == 3 {
+            let adobe = b"\xFF\xEE\0\x0EAdobe\0\x64\0\0\0\0\x01";
+            let ycbcr = [&jpeg[..2], adobe, &jpeg[2..]].concat();
+            crate::formats::refused(&ycbcr, "lossless JPEG of YCbCr colours is not supported");
+        }
+    }
 }

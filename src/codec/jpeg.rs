@@ -1,5 +1,5 @@
 //! JPEG of 8 bits (ITU-T T.81; JFIF 1.02), grey and RGB. `zune-jpeg` decodes, `jpeg-decoder` what
-//! that crate gets wrong, and the `image` crate encodes; the markers before the image data are read here, so that the shape is known before
+//! that crate gets wrong, `lossless` the lossless process of up to 16 bits, and the `image` crate encodes; the markers before the image data are read here, so that the shape is known before
 //! memory is taken, and damage is not passed over.
 
 pub(super) mod lossless;
@@ -12,6 +12,7 @@ use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, Encoder, Field, Format};
 use super::item::Item;
 use super::library::check_length;
+use super::raw::{self, Order};
 use super::{Options, metadata as conversion, said};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
@@ -114,8 +115,13 @@ impl Format for Jpeg {
 
     fn decoder<'a>(&self, source: &'a Source, _damaged: bool) -> Result<Box<dyn Decoder + 'a>> {
         let markers = Markers::read(source)?;
-        // Every block of 64 pixels takes a bit at least, the code of its mean.
-        check_length(source, &markers.shape, 64 * 8)?;
+        // Every block of 64 pixels takes a bit at least, the code of its mean; a pixel of the lossless process does, too.
+        let pixels = if markers.lossless.is_some() {
+            8
+        } else {
+            64 * 8
+        };
+        check_length(source, &markers.shape, pixels)?;
         Ok(Box::new(JpegDecoder { source, markers }))
     }
 
@@ -185,7 +191,12 @@ impl Decoder for JpegDecoder<'_> {
     }
 
     fn metadata(&self, _: &mut Diagnostics) -> Result<Metadata> {
+        let Markers {
+            shape, lossless, ..
+        } = self.markers;
+        let narrow = lossless.filter(|&bits| u32::from(bits) < shape.depth.bits());
         Ok(Metadata {
+            maxval: narrow.map(|bits| (1 << bits) - 1),
             resolution: self.markers.resolution,
             ..embedded::metadata(self.markers.embedded.clone())
         })
@@ -202,6 +213,14 @@ impl Decoder for JpegDecoder<'_> {
             policy.take(Err(anyhow!("truncated at byte {len}")))?;
         }
         let mut samples = Samples::zeroed(&shape)?;
+        if self.markers.lossless.is_some() {
+            let read = lossless::decode(&file, &shape).map(|mut words| {
+                raw::reorder(&mut words, shape.depth, Order::Little);
+                samples.as_bytes_mut().copy_from_slice(&words);
+            });
+            policy.take(read)?;
+            return Ok(Image::new(shape, samples));
+        }
         if scans::are_separate(&file) {
             let pixels = scans::decode(&file, false, shape.pixels());
             let read = pixels.and_then(|pixels| {

@@ -205,7 +205,8 @@ fn kinds_of_jpeg_that_are_not_supported() {
         .position(|pair| pair == b"\xFF\xC0")
         .unwrap();
     for (at, value, why) in [
-        (1, 0xC3, "lossless JPEG is not supported"),
+        (1, 0xC3, "lossless JPEG of YCbCr colours is not supported"),
+        (1, 0xCB, "arithmetically coded JPEG is not supported"),
         (1, 0xC9, "arithmetically coded JPEG is not supported"),
         (1, 0xC5, "hierarchical JPEG is not supported"),
         (4, 12, "JPEG of 12 bits is not supported"),

@@ -21,7 +21,7 @@ pub struct Build {
     /// Further elements of texts.
     pub texts: Vec<((u16, u16), &'static str)>,
     /// Further elements of numbers of 16 bits, and the type of their values.
-    pub numbers: Vec<((u16, u16), &'static [u8; 2], Vec<u16>)>,
+    pub numbers: Vec<Numbers>,
 }
 
 impl Default for Build {
@@ -40,6 +40,9 @@ impl Default for Build {
         }
     }
 }
+
+/// A tag, the type of its values, and numbers of 16 bits.
+pub type Numbers = ((u16, u16), &'static [u8; 2], Vec<u16>);
 
 /// A tag, the type of its value, and the value.
 type Element = ((u16, u16), &'static [u8; 2], Vec<u8>);

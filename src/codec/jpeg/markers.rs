@@ -12,6 +12,8 @@ const ICC: &[u8] = b"ICC_PROFILE\0";
 /// What the markers tell.
 pub struct Markers {
     pub shape: Shape,
+    /// Bits of a sample of the lossless process, if it is that.
+    pub lossless: Option<u8>,
     pub resolution: Option<Resolution>,
     pub embedded: Embedded,
     /// Offset of the first scan's marker.
@@ -24,7 +26,9 @@ impl Markers {
     /// # Errors
     /// A file that ends before it, and kinds of JPEG that are not supported.
     pub fn read(source: &Source) -> Result<Markers> {
-        let (mut shape, mut resolution) = (None, None);
+        let (mut header, mut resolution) = (None, None);
+        // Whether colours are luma and chroma (JFIF 1.02; T.872, section 6.5.3).
+        let (mut is_jfif, mut transform) = (false, None);
         let (mut embedded, mut profile) = (Embedded::default(), Vec::new());
         let mut at = 2;
         loop {
@@ -58,8 +62,18 @@ impl Markers {
             };
             match marker[1] {
                 0xC4 | 0xC8 | 0xCC => {}
-                kind @ 0xC0..=0xCF => shape = Some(frame(kind, &segment()?)?),
-                0xE0 => resolution = density(&segment()?).or(resolution),
+                kind @ 0xC0..=0xCF => header = Some(frame(kind, &segment()?)?),
+                0xE0 => {
+                    let segment = segment()?;
+                    is_jfif |= segment.starts_with(b"JFIF\0");
+                    resolution = density(&segment).or(resolution);
+                }
+                0xEE => {
+                    transform = segment()?
+                        .strip_prefix(b"Adobe")
+                        .and_then(|rest| rest.get(6).copied())
+                        .or(transform)
+                }
                 0xE1 => {
                     let segment = segment()?;
                     if let Some(exif) = segment.strip_prefix(EXIF) {
@@ -82,8 +96,15 @@ impl Markers {
         profile.sort_by_key(|(number, _)| *number);
         let profile: Vec<u8> = profile.into_iter().flat_map(|(_, part)| part).collect();
         embedded.profile = Some(profile).filter(|profile| !profile.is_empty());
+        let (shape, lossless) = header.context("no frame before the image data")?;
+        let is_ycbcr = transform.map_or(is_jfif, |transform| transform != 0);
+        ensure!(
+            lossless.is_none() || shape.channels == 1 || !is_ycbcr,
+            "lossless JPEG of YCbCr colours is not supported (grey and RGB are)"
+        );
         Ok(Markers {
-            shape: shape.context("no frame before the image data")?,
+            shape,
+            lossless,
             resolution,
             embedded,
             scan: at as usize,
@@ -133,32 +154,36 @@ pub fn has_adobe(file: &[u8]) -> bool {
     false
 }
 
-/// The shape that a frame header gives (section B.2.2).
-fn frame(kind: u8, segment: &[u8]) -> Result<Shape> {
+/// The shape that a frame header gives (section B.2.2), and the bits of a sample if it is of the lossless process.
+fn frame(kind: u8, segment: &[u8]) -> Result<(Shape, Option<u8>)> {
     let &[precision, h0, h1, w0, w1, components, ..] = segment else {
         bail!("a frame header of {} bytes", segment.len());
     };
     let process = match kind {
-        0xC0..=0xC2 => "",
-        0xC3 | 0xC7 | 0xCB | 0xCF => "lossless",
-        0xC5 | 0xC6 | 0xCD | 0xCE => "hierarchical",
+        0xC0..=0xC3 => "",
+        0xC5..=0xC7 | 0xCD..=0xCF => "hierarchical",
         _ => "arithmetically coded",
     };
     ensure!(
         process.is_empty(),
-        "{process} JPEG is not supported (baseline and progressive are)"
+        "{process} JPEG is not supported (baseline, progressive and lossless are)"
     );
-    ensure!(
-        precision == 8,
-        "JPEG of {precision} bits is not supported (8 bits are)"
-    );
+    let lossless = (kind == 0xC3).then_some(precision);
+    let depth = match (precision, lossless) {
+        (2..=8, Some(_)) | (8, None) => Depth::Eight,
+        (9..=16, Some(_)) => Depth::Sixteen,
+        _ => bail!(
+            "JPEG of {precision} bits is not supported (8 bits are, and 2 to 16 of lossless JPEG)"
+        ),
+    };
     let channels = match components {
         1 | 3 => usize::from(components),
         4 => bail!("CMYK is not supported: convert it to RGB first"),
         other => bail!("{other} components are not supported (1 and 3 are)"),
     };
     let side = |a, b| u64::from(u16::from_be_bytes([a, b]));
-    Shape::checked(side(w0, w1), side(h0, h1), channels, Depth::Eight)
+    let shape = Shape::checked(side(w0, w1), side(h0, h1), channels, depth)?;
+    Ok((shape, lossless))
 }
 
 /// The resolution in a JFIF segment (JFIF 1.02, APP0).
