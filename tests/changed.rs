@@ -90,6 +90,9 @@ fn inputs() -> (tempfile::TempDir, Vec<u8>, Vec<u8>) {
         ("in/1.pgm", &dark[1]),
         ("in/2.pgm", &dark[2]),
         ("bright.pgm", &image(64, 9, true)),
+        ("large/0.pgm", &image(512, 0, false)),
+        ("large/1.pgm", &image(512, 1, false)),
+        ("large/2.pgm", &image(512, 2, false)),
     ]);
     let stack = |second: &str, name: &str| {
         let args = [
@@ -195,9 +198,9 @@ fn cases(bright: &[u8], stack: &[u8]) -> Vec<Case> {
         ),
         case(&["project", "mean", "in", "o.pgm"], "in/1.pgm", bright),
         case(
-            &["project", "median", "in", "o.pgm", "--mem-limit", "24K"],
-            "in/1.pgm",
-            bright,
+            &["project", "median", "large", "o.pgm", "--mem-limit", "1M"],
+            "large/1.pgm",
+            &image(512, 9, true),
         ),
         case(
             &["calibrate", "--dark", "dark", "in/0.pgm", "o.pgm"],

@@ -79,7 +79,7 @@ pub fn collect(
         found.items.extend(listed);
     }
     if let Some(shard) = &selection.shard {
-        found.set = Some(WholeSet::new(&found.items));
+        found.set = Some(WholeSet::new(&found.items)?);
         found.items.retain(|item| shard.has(&item.key));
     }
     Ok(found)

@@ -170,7 +170,7 @@ impl Batch<'_> {
             Verdict::Refused(why) => return Err(self.refused(item, why)),
         };
         // Before the input is read, and in the one form that can be counted.
-        if sight.output.is_some() && !replaced.something() {
+        if sight.output.is_some() && path.is_file() && !replaced.something() {
             return Err(Exists).with_context(|| format!("cannot write {}", path.shown()));
         }
         let destination = Destination {

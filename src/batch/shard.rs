@@ -2,9 +2,11 @@
 //! not on the machine or on their order.
 
 use super::count::counted;
+use super::folder::is_absence;
 use super::item::Item;
-use crate::files::{Digest, fault};
-use anyhow::{Context, Result, bail, ensure};
+use crate::files::{Digest, fault, reason};
+use crate::name::Shown;
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -109,13 +111,21 @@ pub struct WholeSet {
 }
 
 impl WholeSet {
-    /// Of all files of a set, in any order.
-    pub fn new(items: &[Item]) -> WholeSet {
-        let length = |item: &Item| fault::metadata(&item.input).map_or(0, |about| about.len());
+    /// Describes all files of a set, in any order. A file that is not there has no length.
+    ///
+    /// # Errors
+    /// The length of a file cannot be found out.
+    pub fn new(items: &[Item]) -> Result<WholeSet> {
+        let length = |item: &Item| match fault::metadata(&item.input) {
+            Ok(about) => Ok(about.len()),
+            Err(error) if is_absence(&error) => Ok(0),
+            Err(error) => Err(anyhow!(reason(&error)))
+                .with_context(|| format!("cannot read {}", item.input.shown())),
+        };
         let mut files: Vec<(&[u8], u64)> = items
             .par_iter()
-            .map(|item| (item.key.as_os_str().as_bytes(), length(item)))
-            .collect();
+            .map(|item| Ok((item.key.as_os_str().as_bytes(), length(item)?)))
+            .collect::<Result<_>>()?;
         files.sort_unstable();
         let mut text = Vec::new();
         for (name, length) in &files {
@@ -123,10 +133,10 @@ impl WholeSet {
             text.push(0);
             text.extend_from_slice(&length.to_be_bytes());
         }
-        WholeSet {
+        Ok(WholeSet {
             files: files.len() as u64,
             digest: Digest::of(&text),
-        }
+        })
     }
 }
 

@@ -32,7 +32,7 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     let others: Vec<&Path> = files.files_from.iter().map(PathBuf::as_path).collect();
     places::keep_off("the projection", output, &items.items, &others).map_err(usage)?;
     let places = match files.shard {
-        Some(shard) => part(&mut items, shard),
+        Some(shard) => part(&mut items, shard)?,
         None => (0..items.items.len() as u64).collect(),
     };
     if files.partial {
@@ -77,12 +77,12 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
 }
 
 /// Leaves of the items those of a shard; returns their places in the whole set.
-fn part(items: &mut Items, shard: Shard) -> Vec<u64> {
-    items.set = Some(WholeSet::new(&items.items));
+fn part(items: &mut Items, shard: Shard) -> Result<Vec<u64>> {
+    items.set = Some(WholeSet::new(&items.items)?);
     let all = std::mem::take(&mut items.items).into_iter().zip(0..);
     let (mine, places) = all.filter(|(item, _)| shard.has(&item.key)).unzip();
     items.items = mine;
-    places
+    Ok(places)
 }
 
 /// Writes the result, and tells what its metadata do not keep.

@@ -13,7 +13,10 @@ rm -rf bundle
 mkdir bundle
 cp -r samples docs bundle/
 cp target/release/gpuimg bundle/gpuimg
-cp "$tests" bundle/tests
+cp "$tests" bundle/gpuimg-tests
+# What the tests read of the repository, at the same paths.
+mkdir bundle/tests
+cp -r tests/files bundle/tests/files
 cp tests/gpu/run.sh bundle/run.sh
-strip bundle/gpuimg bundle/tests
+strip bundle/gpuimg bundle/gpuimg-tests
 du -sh bundle

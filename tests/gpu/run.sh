@@ -5,12 +5,12 @@ set -euo pipefail
 cd "$(dirname "$0")"
 export GPUIMG_REQUIRE_GPU=1 GPUIMG_BIN=$PWD/gpuimg GPUIMG_ROOT=$PWD
 # The tests with a stand-in driver are for machines without one of their own.
-./tests --include-ignored --skip full_gpu --skip driver::
+./gpuimg-tests --include-ignored --skip full_gpu --skip driver::
 # It takes all of the GPU's memory from whoever runs beside it.
-./tests --ignored full_gpu
+./gpuimg-tests --ignored full_gpu
 if command -v compute-sanitizer > /dev/null; then
     for tool in memcheck racecheck; do
-        compute-sanitizer --tool $tool --error-exitcode 1 ./tests --test-threads 1 every_kernel_on_small_images
+        compute-sanitizer --tool $tool --error-exitcode 1 ./gpuimg-tests --test-threads 1 every_kernel_on_small_images
     done
 else
     echo "SKIPPED compute-sanitizer: it is not installed"
