@@ -626,6 +626,129 @@ fn metadata_are_those_of_the_first() {
     assert!(!told.contains("min=") && !told.contains("max="), "{told}");
 }
 
+/// A FITS file of so many pages of 2×1 samples, with records of its own.
+fn fits(pages: usize, records: &[&str]) -> Vec<u8> {
+    let axes = if pages > 1 { 3 } else { 2 };
+    let layout = [
+        "SIMPLE  =                    T".to_string(),
+        "BITPIX  =                   16".into(),
+        format!("NAXIS   = {axes:>20}"),
+        "NAXIS1  =                    2".into(),
+        "NAXIS2  =                    1".into(),
+    ];
+    let third = (pages > 1).then(|| format!("NAXIS3  = {pages:>20}"));
+    let records = records.iter().map(|record| record.to_string());
+    let all = (layout.into_iter().chain(third).chain(records)).chain(["END".into()]);
+    let mut file: Vec<u8> = all
+        .flat_map(|record| format!("{record:<80}").into_bytes())
+        .collect();
+    file.resize(2880, b' ');
+    file.extend([0, 1, 0, 2].repeat(pages));
+    file.resize(2 * 2880, 0);
+    file
+}
+
+/// The records of a FITS file whose keyword is that of a time of exposure.
+fn times(file: &[u8]) -> Vec<String> {
+    let records = file[..2880].chunks(80).map(String::from_utf8_lossy);
+    let records = records.map(|record| record.trim_end().to_string());
+    records.filter(|record| record.starts_with("EXP")).collect()
+}
+
+/// The sum of 15 images of 120 s said that it was exposed for 120 s.
+#[test]
+fn a_sum_had_the_exposure_of_one_image() {
+    let time = "EXPTIME =                120.0 / seconds";
+    let long = fits(1, &[time, "EXPOSURE=                  0.1"]);
+    let short = fits(1, &["EXPTIME =               1.2E+2", "EXPOSURE= 0.2"]);
+    let other = fits(1, &["EXPTIME =                   60"]);
+    let text = fits(1, &["EXPTIME = 'long    '"]);
+    let cube = fits(2, &[time]);
+    let files: &[(&str, &[u8])] = &[
+        ("long.fits", &long),
+        ("short.fits", &short),
+        ("other.fits", &other),
+        ("text.fits", &text),
+        ("cube.fits", &cube),
+        ("none.fits", &fits(1, &[])),
+    ];
+    let place = folder(files);
+    fs::create_dir(place.path().join("in")).unwrap();
+    for number in 0..15 {
+        let path = place.path().join(format!("in/{number:02}.fits"));
+        fs::write(path, if number == 3 { &short } else { &long }).unwrap();
+    }
+    let total = "EXPTIME =               1800.0 / seconds";
+    let unknown = "EXPTIME of the header is left out: its total is not known";
+    let differs = "EXPTIME of the header is left out: it is not the same number in every image";
+    for (how, inputs, expected, said) in [
+        (
+            "sum",
+            &["in"][..],
+            &[total, "EXPOSURE=                  1.6"][..],
+            "",
+        ),
+        (
+            "sum",
+            &["other.fits", "long.fits"],
+            &["EXPTIME =                180.0"],
+            "",
+        ),
+        (
+            "sum",
+            &["other.fits"],
+            &["EXPTIME =                   60"],
+            "",
+        ),
+        ("sum", &["other.fits", "none.fits"], &[], unknown),
+        ("sum", &["other.fits", "text.fits"], &[], unknown),
+        ("sum", &["text.fits", "other.fits"], &[], unknown),
+        ("sum", &["cube.fits"], &[], unknown),
+        ("sum", &["none.fits", "other.fits"], &[], ""),
+        ("mean", &["in"], &[time], "EXPOSURE of the header"),
+        ("max", &["cube.fits"], &[time], ""),
+        ("median", &["other.fits", "long.fits"], &[], differs),
+        ("min", &["other.fits", "none.fits"], &[], differs),
+    ] {
+        let args = [&["project", how], inputs, &["out.fits", "--overwrite"]].concat();
+        let done = run(place.path(), &args, &[]);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+        let found = times(&fs::read(place.path().join("out.fits")).unwrap());
+        assert_eq!(found, expected, "{args:?}");
+        assert!(done.stderr.contains(said), "{args:?}: {}", done.stderr);
+        let is_left_out = done.stderr.contains("is left out: ");
+        assert_eq!(is_left_out, !said.is_empty(), "{args:?}: {}", done.stderr);
+    }
+}
+
+/// Parts of a set know the times of their images.
+#[test]
+fn a_merged_sum_had_the_exposure_of_one_image() {
+    let place = folder(&[]);
+    fs::create_dir(place.path().join("in")).unwrap();
+    for number in 1..8 {
+        let time = format!("EXPTIME = {:>20} / s", f64::from(number) / 10.0);
+        let path = place.path().join(format!("in/{number}.fits"));
+        fs::write(path, fits(1, &[&time])).unwrap();
+    }
+    let go = |args: &[&str]| {
+        let done = run(place.path(), args, &[]);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+    };
+    let read = |name: &str| fs::read(place.path().join(name)).unwrap();
+    for part in ["1/3", "2/3", "3/3"] {
+        let name = format!("parts/{}.partial", &part[..1]);
+        go(&["project", "sum", "in", &name, "--partial", "--shard", part]);
+    }
+    go(&["merge", "parts", "-o", "merged.fits"]);
+    go(&["project", "sum", "in", "whole.fits"]);
+    assert_eq!(
+        times(&read("merged.fits")),
+        ["EXPTIME =                  2.8 / s"]
+    );
+    assert_eq!(read("merged.fits"), read("whole.fits"));
+}
+
 /// The devices by the verb.
 #[test]
 fn the_verb_gives_the_same_on_a_gpu() {

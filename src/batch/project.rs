@@ -17,6 +17,7 @@ use super::shard::Shard;
 use super::tally::Screen;
 use super::workers::Workers;
 use crate::codec::Format;
+use crate::codec::fits::exposure::Exposures;
 use crate::device::{Choice, Failed, Work};
 use crate::image::Image;
 use crate::metadata::{Axis, Diagnostics, Effect, Metadata, Transform};
@@ -54,8 +55,12 @@ pub struct First {
 }
 
 impl First {
-    /// The projection of `pages` images, with the metadata of this one.
-    fn made(&self, image: Image, maxval: Option<u16>, pages: usize) -> Made {
+    /// The projection of `pages` images, with the metadata of this one as far as they are true of all.
+    fn made(&self, how: Projection, image: Image, facts: &Facts, pages: usize) -> Made {
+        let is_sum = how == Projection::Sum;
+        let mut metadata = self.metadata.clone();
+        let mut diagnostics = Diagnostics::default();
+        (facts.exposures).follow(&mut metadata, is_sum, &mut diagnostics);
         Made {
             transform: Transform {
                 effect: Effect::Arithmetic,
@@ -65,10 +70,37 @@ impl First {
                 whole: pages == 1,
             },
             image,
-            metadata: self.metadata.clone(),
+            metadata,
+            diagnostics,
             bytes: self.bytes,
-            maxval,
+            maxval: facts.maxval.filter(|_| !is_sum),
             format: self.format,
+        }
+    }
+}
+
+/// What the metadata of all images of a set say.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// The largest value of the samples, if each image has one.
+    maxval: Option<u16>,
+    /// How long they were exposed.
+    exposures: Exposures,
+}
+
+impl Facts {
+    /// What those of a page say, which may be the only one of its file.
+    fn new(metadata: &Metadata, is_only_page: bool) -> Facts {
+        Facts {
+            maxval: metadata.maxval,
+            exposures: Exposures::new(metadata, is_only_page),
+        }
+    }
+
+    fn join(&self, other: &Facts) -> Facts {
+        Facts {
+            maxval: self.maxval.zip(other.maxval).map(|(a, b)| a.max(b)),
+            exposures: self.exposures.join(&other.exposures),
         }
     }
 }
@@ -81,9 +113,9 @@ enum Gathered {
     Numbers(Accumulator),
 }
 
-/// What was gathered of a set, the largest value of its samples if each image has one, the first of
-/// its images, and how many there are.
-type Found = (Gathered, Option<u16>, First, usize);
+/// What was gathered of a set, what the metadata of its images say, the first of them, and how many there
+/// are.
+type Found = (Gathered, Facts, First, usize);
 
 /// The image that an accumulator's numbers make.
 ///
@@ -130,13 +162,12 @@ impl Projecting<'_> {
         check: impl FnOnce(&First) -> Result<()>,
     ) -> Result<(Vec<Made>, Outcome)> {
         let mut all = Vec::new();
-        let mut take = |(gathered, maxval, first, pages): Found| {
+        let mut take = |(gathered, facts, first, pages): Found| {
             let image = match gathered {
                 Gathered::Image(image) => image,
                 Gathered::Numbers(numbers) => finished(self.op.how, numbers)?,
             };
-            let maxval = maxval.filter(|_| self.op.how != Projection::Sum);
-            all.push(first.made(image, maxval, pages));
+            all.push(first.made(self.op.how, image, &facts, pages));
             Ok(())
         };
         let (failed, outcome) = self.gather(axis, check, &mut take)?;
@@ -175,7 +206,7 @@ impl Projecting<'_> {
             Ok(())
         };
         let (failed, outcome) = self.gather(None, |_| Ok(()), &mut take)?;
-        let Some((gathered, maxval, first, pages)) = found else {
+        let Some((gathered, facts, first, pages)) = found else {
             return Ok((None, outcome));
         };
         let Gathered::Numbers(numbers) = gathered else {
@@ -185,7 +216,7 @@ impl Projecting<'_> {
             first: (place(first.index), std::path::absolute(&first.path)?),
             kind: first.kind,
             pages: pages as u64,
-            maxval,
+            facts,
             numbers,
         };
         let mut partial = Partial::new(*self.op, shard, self.items.set, Some(known));
@@ -229,10 +260,10 @@ impl Projecting<'_> {
                 Projection::Median => self.median(&set, &mut progress, &mut times, &mut failed),
                 _ => self.accumulate(&set, &mut progress, &mut times, &mut failed),
             };
-            let Some((gathered, maxval)) = made?.filter(|_| failed == 0 || goes_on) else {
+            let Some((gathered, facts)) = made?.filter(|_| failed == 0 || goes_on) else {
                 break;
             };
-            take((gathered, maxval, set.first, pages))?;
+            take((gathered, facts, set.first, pages))?;
         }
         progress.finish(0);
         if let Some(form) = &self.common.stats {
@@ -276,7 +307,7 @@ impl Projecting<'_> {
         progress: &mut Progress,
         times: &mut Times,
         failed: &mut usize,
-    ) -> Result<Option<(Gathered, Option<u16>)>> {
+    ) -> Result<Option<(Gathered, Facts)>> {
         let Kind { shape, signed, .. } = set.first.kind;
         let known = Accumulator::new(*self.op, shape, signed)?;
         let memory = self.options.memory();
@@ -307,10 +338,7 @@ impl Projecting<'_> {
             progress,
             &device.into_inner().unwrap_or_else(PoisonError::into_inner),
         );
-        if known.images() == 0 {
-            return Ok(None);
-        }
-        Ok(Some((Gathered::Numbers(known), read.maxval)))
+        Ok((read.facts).map(|facts| (Gathered::Numbers(known), facts)))
     }
 
     fn tell_fallback(&self, progress: &Progress, error: &Error) {

@@ -5,6 +5,7 @@
 //! the file, in which NumPy and astropy see them too (viewers show the first row at the bottom). The
 //! other records of the header are kept in FITS files, but for those that an operation makes untrue.
 
+pub mod exposure;
 mod header;
 mod records;
 

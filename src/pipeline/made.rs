@@ -13,8 +13,10 @@ use anyhow::{Context, Result};
 pub struct Made {
     /// The image.
     pub image: Image,
-    /// The metadata of the image that gives its own, as they were read.
+    /// The metadata of the image that gives its own, as far as they are true of all.
     pub metadata: Metadata,
+    /// What these metadata do not keep of what was read.
+    pub diagnostics: Diagnostics,
     /// Bytes of these metadata in their file.
     pub bytes: u64,
     /// What became of that image.
@@ -46,6 +48,7 @@ impl Made {
                     transform,
                     ..
                 } = made;
+                diagnostics.warnings.extend(made.diagnostics.warnings);
                 codec::metadata::follow(&mut metadata, &transform, &mut diagnostics);
                 metadata.maxval = made.maxval;
                 metadata.check_maxval(image.samples());

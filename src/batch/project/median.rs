@@ -2,7 +2,7 @@
 //! of a range of samples after the other, and every input is read once for each range.
 
 use super::set::{Read, Set};
-use super::{Gathered, Projecting};
+use super::{Facts, Gathered, Projecting};
 use crate::batch::count::{counted, size};
 use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
@@ -23,7 +23,7 @@ impl Projecting<'_> {
         progress: &mut Progress,
         times: &mut Times,
         failed: &mut usize,
-    ) -> Result<Option<(Gathered, Option<u16>)>> {
+    ) -> Result<Option<(Gathered, Facts)>> {
         let shape = set.first.kind.shape;
         let (samples, memory) = (shape.samples(), self.options.memory());
         let each = (set.pages() * shape.depth.bytes()) as u64;
@@ -94,8 +94,8 @@ impl Projecting<'_> {
             }
         }
         let image = Image::new(shape, out);
-        let maxval = first.and_then(|read| read.maxval);
-        Ok(Some((Gathered::Image(image), maxval)))
+        let facts = first.and_then(|read| read.facts);
+        Ok(facts.map(|facts| (Gathered::Image(image), facts)))
     }
 }
 

@@ -6,13 +6,14 @@
 //! and little-endian: of a sum or a mean 4 bytes, else as many as a sample has.
 
 use super::kind::{Kind, KindRecord};
-use super::{First, finished, set};
+use super::{Facts, First, finished, set};
 use crate::batch::item::Item;
 use crate::batch::journal::{escaped, unescaped};
 use crate::batch::shard::{Parts, Shard, WholeSet};
 use crate::codec::Reading;
+use crate::codec::fits::exposure::Exposures;
 use crate::files::{Passes, Source, Target};
-use crate::ops::project::{Accumulator, Project, Projection};
+use crate::ops::project::{Accumulator, Project};
 use crate::pipeline::Made;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -49,8 +50,8 @@ pub(super) struct Known {
     pub first: (u64, PathBuf),
     /// How many pages were looked at; those that could be read are counted by the accumulator.
     pub pages: u64,
-    /// The largest value of the samples, if each image has one.
-    pub maxval: Option<u16>,
+    /// What the metadata of all of them say.
+    pub facts: Facts,
     /// Their numbers.
     pub numbers: Accumulator,
 }
@@ -101,7 +102,7 @@ impl Partial {
             known.first = more.first;
         }
         known.pages = known.pages.saturating_add(more.pages);
-        known.maxval = known.maxval.zip(more.maxval).map(|(a, b)| a.max(b));
+        known.facts = known.facts.join(&more.facts);
         let images = more.numbers.images();
         known.numbers.join(more.numbers.numbers()?, images)
     }
@@ -121,9 +122,8 @@ impl Partial {
             )
         })?;
         let pages = usize::try_from(known.pages)?;
-        let maxval = known.maxval.filter(|_| self.op.how != Projection::Sum);
         let image = finished(self.op.how, known.numbers)?;
-        Ok((first.made(image, maxval, pages), first))
+        Ok((first.made(self.op.how, image, &known.facts, pages), first))
     }
 
     /// Reads a `.partial` file. No more memory is taken than the file has bytes.
@@ -196,7 +196,10 @@ impl Partial {
                         .context("it is damaged: its first image has no name")?,
                 ),
                 pages: images.pages,
-                maxval: images.maxval,
+                facts: Facts {
+                    maxval: images.maxval,
+                    exposures: images.exposures,
+                },
                 numbers: accumulator,
             })
         });
@@ -224,7 +227,8 @@ impl Partial {
                     place: known.first.0,
                     count: known.numbers.images() as u64,
                     pages: known.pages,
-                    maxval: known.maxval,
+                    maxval: known.facts.maxval,
+                    exposures: known.facts.exposures,
                     crc32: crc32fast::hash(&bytes),
                 })
             }
@@ -302,6 +306,9 @@ struct Images {
     /// How many were looked at.
     pages: u64,
     maxval: Option<u16>,
+    /// Not in parts of version 0.2.
+    #[serde(default)]
+    exposures: Exposures,
     /// Of the numbers behind the line.
     crc32: u32,
 }

@@ -1,6 +1,6 @@
 //! The images of a projection: looked at first, and then read by the workers.
 
-use super::{First, Kind};
+use super::{Facts, First, Kind};
 use crate::batch::item::{Item, Items};
 use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
@@ -42,8 +42,8 @@ pub type Take<'a> = &'a (dyn Fn(Image, &Resources, &mut Timeline) -> Result<()> 
 pub struct Read {
     /// The files and pages that could not be read, by their places.
     pub failed: BTreeSet<(usize, usize)>,
-    /// The largest value of the samples, if each image has one.
-    pub maxval: Option<u16>,
+    /// What the metadata of all images say; `None` without an image.
+    pub facts: Option<Facts>,
 }
 
 /// Some pages of a file.
@@ -199,8 +199,7 @@ impl<'a> Set<'a> {
                 })
             })
             .collect();
-        // None: no image yet.
-        let maxval = Mutex::new(None::<Option<u16>>);
+        let facts = Mutex::new(None::<Facts>);
         let mut left: Vec<usize> = self.files.iter().map(|(_, pages)| *pages).collect();
         let (mut read, mut fatal) = (Read::default(), None);
         let next = numbers(parts.len());
@@ -209,7 +208,7 @@ impl<'a> Set<'a> {
             |_| next(),
             |index, resources| {
                 let part = &parts[index];
-                (part, self.part(part, resources, &maxval, take))
+                (part, self.part(part, resources, &facts, take))
             },
             |(part, done)| {
                 times.totals.add(&done.timeline);
@@ -231,8 +230,7 @@ impl<'a> Set<'a> {
                 }
             },
         )?;
-        let maxval = maxval.into_inner().unwrap_or_else(PoisonError::into_inner);
-        read.maxval = maxval.flatten();
+        read.facts = facts.into_inner().unwrap_or_else(PoisonError::into_inner);
         match fatal {
             Some(error) => Err(error),
             None => Ok(read),
@@ -244,7 +242,7 @@ impl<'a> Set<'a> {
         &self,
         part: &Part,
         resources: &Resources,
-        maxval: &Mutex<Option<Option<u16>>>,
+        facts: &Mutex<Option<Facts>>,
         take: Take,
     ) -> PartRead {
         let (index, pages) = self.files[part.file];
@@ -290,11 +288,9 @@ impl<'a> Set<'a> {
             let bytes = image.shape().bytes() as u64;
             let traffic = source.traffic.take();
             done.timeline.decoded(since, bytes, &traffic);
-            let mut known = maxval.lock().unwrap_or_else(PoisonError::into_inner);
-            *known = Some(match *known {
-                None => metadata.maxval,
-                Some(known) => known.zip(metadata.maxval).map(|(a, b)| a.max(b)),
-            });
+            let its = Facts::new(&metadata, reader.pages().len() == 1);
+            let mut known = facts.lock().unwrap_or_else(PoisonError::into_inner);
+            *known = Some((*known).map_or(its, |known| known.join(&its)));
             drop(known);
             if let Err(error) = take(image, resources, &mut done.timeline) {
                 let failed = || format!("cannot project {}", item.input.display());

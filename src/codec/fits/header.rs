@@ -102,8 +102,7 @@ impl Header {
     /// The value of the first record with a keyword, without a comment.
     fn value(&self, name: &str) -> Option<&str> {
         let record = self.records.iter().find(|record| keyword(record) == name)?;
-        let value = str::from_utf8(record).ok()?.get(8..)?.strip_prefix("= ")?;
-        Some(value.trim_start())
+        value_of(record)
     }
 
     /// A number without fraction.
@@ -128,12 +127,11 @@ impl Header {
         let Some(value) = self.value(name) else {
             return Ok(None);
         };
-        let value = value.split('/').next().unwrap_or_default().trim();
-        let number: Option<f64> = value.replace(['D', 'd'], "E").parse().ok();
-        let number = number.filter(|number| number.is_finite());
+        let number = number(value);
         ensure!(
             number.is_some(),
-            "the header's {name} is no number: {value:?}"
+            "the header's {name} is no number: {:?}",
+            without_comment(value)
         );
         Ok(number)
     }
@@ -142,6 +140,22 @@ impl Header {
     fn text(&self, name: &str) -> Option<&str> {
         self.value(name)?.strip_prefix('\'')?.split('\'').next()
     }
+}
+
+/// The value of a record, and its comment.
+pub fn value_of(record: &Record) -> Option<&str> {
+    let value = str::from_utf8(record).ok()?.get(8..)?.strip_prefix("= ")?;
+    Some(value.trim_start())
+}
+
+/// The number that a value is, with E or D before its exponent.
+pub fn number(value: &str) -> Option<f64> {
+    let value = without_comment(value).replace(['D', 'd'], "E");
+    value.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+fn without_comment(value: &str) -> &str {
+    value.split('/').next().unwrap_or_default().trim()
 }
 
 /// The keyword of a record.
