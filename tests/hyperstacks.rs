@@ -196,6 +196,57 @@ fn channels_that_are_pages_have_ranges_of_their_own() {
     }
 }
 
+/// `project max` of a hyperstack made one image of all its channels, slices and frames without a word.
+#[test]
+fn a_projection_mixed_channels_with_slices_and_frames() {
+    let lines = |lines: &str| format!("ImageJ=1.54f\nimages=12\n{lines}hyperstack=true\n");
+    let all = "its pages are 2 c × 3 z × 2 t, and one image of all would mix them: --axis c or --axis z or --axis t projects";
+    for (description, refused) in [
+        (HYPERSTACK, all),
+        (OME, all),
+        (&lines("channels=12\n"), "its pages are 12 c"),
+        (&lines("slices=3\nframes=4\n"), "its pages are 3 z × 4 t"),
+        (&lines("slices=12\n"), ""),
+        (&lines("frames=12\n"), ""),
+        ("no axes", ""),
+    ] {
+        let (file, plain) = (file(12, description), file(12, "no axes"));
+        let place = folder(&[("in/a.tif", &file), ("in/b.tif", &plain)]);
+        for how in ["max", "mean", "median"] {
+            for input in ["in/a.tif", "in"] {
+                let args = ["project", how, input, "out.tif", "--overwrite", "-q"];
+                let done = run(place.path(), &args, &[]);
+                let (code, there) = (done.code, place.path().join("out.tif").exists());
+                assert_eq!(code != 0, !refused.is_empty(), "{args:?}: {}", done.stderr);
+                assert_eq!(there, refused.is_empty(), "{args:?}");
+                assert!(done.stderr.contains(refused), "{args:?}: {}", done.stderr);
+            }
+        }
+        // Frames of `calibrate` are projected, too.
+        let args = [
+            "calibrate",
+            "--dark",
+            "in/a.tif",
+            "in/b.tif",
+            "out.tif",
+            "--overwrite",
+            "-q",
+        ];
+        let done = run(place.path(), &args, &[]);
+        assert_eq!(done.code != 0, !refused.is_empty(), "{}", done.stderr);
+        assert!(done.stderr.contains(refused), "{}", done.stderr);
+        // Places on all axes but one, and all pages, where that is meant.
+        for options in [&["--pages", "1-12"][..], &["--axes", "C=1,T=1"]] {
+            if options[0] == "--axes" && refused != all {
+                continue;
+            }
+            let args = ["project", "max", "in/a.tif", "some.tif", "--overwrite"];
+            let done = run(place.path(), &[&args, options].concat(), &[]);
+            assert_eq!(done.code, 0, "{options:?}: {}", done.stderr);
+        }
+    }
+}
+
 /// A resumed run knows the places.
 #[test]
 fn places_belong_to_what_was_done() {

@@ -239,7 +239,8 @@ impl Projecting<'_> {
         };
         let mut progress = Progress::new(items.items.len(), verbosity, false);
         let goes_on = self.common.reading.keep_going;
-        let (set, mut failed) = Set::look(self.op.how, items, &self.common.reading, &progress);
+        let (set, mut failed) =
+            Set::look((self.op.how, axis), items, &self.common.reading, &progress);
         let Some(set) = set.filter(|_| failed == 0 || goes_on) else {
             return Ok((failed, Outcome::SomeFailed));
         };

@@ -221,6 +221,11 @@ impl<'a> Reader<'a> {
         first + self.axes.map_or(0, |axes| axes.place(index, axis))
     }
 
+    /// The axes along which the selected pages lie, if the metadata name any.
+    pub fn axes(&self) -> Option<Axes> {
+        self.axes
+    }
+
     /// The place on the axis of channels of page `index` of the selected pages, from 0.
     pub fn channel(&self, index: usize) -> usize {
         self.on(Axis::C, index)

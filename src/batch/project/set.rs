@@ -61,9 +61,10 @@ struct PartRead {
 
 impl<'a> Set<'a> {
     /// Looks at every input, and names those that cannot be read or are of another kind than the
-    /// first. Returns the others, if there are any, and how many were named.
+    /// first. Returns the others, if there are any, and how many were named. Without an `axis` to project
+    /// along, an input is named whose pages lie along several.
     pub fn look(
-        how: Projection,
+        (how, axis): (Projection, Option<Axis>),
         items: &'a Items,
         reading: &Reading,
         progress: &Progress,
@@ -77,7 +78,7 @@ impl<'a> Set<'a> {
         let looked: Vec<Result<(Kind, usize)>> = items
             .items
             .par_iter()
-            .map(|item| look(item, &reading, &passes).with_context(|| unread(item)))
+            .map(|item| look(item, axis, &reading, &passes).with_context(|| unread(item)))
             .collect();
         let (mut set, mut failed) = (None::<Set>, items.unread.len());
         for unread in &items.unread {
@@ -336,13 +337,21 @@ fn open(item: &Item) -> Result<Source> {
 }
 
 /// The kind of all pages of a file, and how many there are.
-fn look(item: &Item, reading: &Reading, passes: &Passes) -> Result<(Kind, usize)> {
+fn look(
+    item: &Item,
+    axis: Option<Axis>,
+    reading: &Reading,
+    passes: &Passes,
+) -> Result<(Kind, usize)> {
     ensure!(
         !item.is_stream(),
         "every input is looked at before it is read, and this one can be read only once"
     );
     let source = open(item)?;
     let mut reader = Reader::open(&source, reading)?;
+    if axis.is_none() && reading.pages.is_none() {
+        check_axes(&reader)?;
+    }
     let mut known = None;
     let pages = reader.pages().to_vec();
     for (index, page) in pages.iter().enumerate() {
@@ -371,6 +380,22 @@ fn look(item: &Item, reading: &Reading, passes: &Passes) -> Result<(Kind, usize)
     }
     passes.check(&item.input, &source)?;
     Ok((known.context("it has no page")?, pages.len()))
+}
+
+/// An error for pages of which one image would mix channels, or depth and time.
+fn check_axes(reader: &Reader) -> Result<()> {
+    let Some(axes) = reader.axes() else {
+        return Ok(());
+    };
+    let named = axes.0.iter().filter(|(_, size)| *size > 1);
+    let named: Vec<String> = named.map(|(axis, _)| format!("--axis {axis}")).collect();
+    ensure!(
+        named.len() < 2 && axes.size(Axis::C) == 1,
+        "its pages are {axes}, and one image of all would mix them: {} projects along one of these axes \
+         (--axes takes some places of them, --pages all pages)",
+        named.join(" or ")
+    );
+    Ok(())
 }
 
 /// The kind of an image's first page.
