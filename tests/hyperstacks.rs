@@ -184,7 +184,7 @@ fn channels_that_are_pages_have_ranges_of_their_own() {
         assert_ne!(ranges[0], ranges[1]);
         // Only with that option.
         let all: Vec<u16> = images.iter().flat_map(words).collect();
-        let found = pages(&made("in.tif", &file, &["normalize"], "out.tif"));
+        let found = pages(&made("in.tif", &file, &["normalize", "-q"], "out.tif"));
         assert_eq!(
             found[3].1,
             stretched(&words(&images[3]), range(&all), 65535)

@@ -108,6 +108,41 @@ fn every_page_is_done_and_shares_the_range() {
     }
 }
 
+/// Channels that are pages were stretched from one range without a word, so that a faint one stays dark.
+#[test]
+fn channels_shared_a_range_without_a_word() {
+    let hyperstack = crate::axes::file(12, crate::axes::HYPERSTACK);
+    let slices = crate::axes::file(12, "ImageJ=1.54f\nimages=12\nslices=12\n");
+    let place = folder(&[("in/a.tif", &hyperstack), ("s.tif", &slices)]);
+    let said =
+        "in/a.tif: its 2 channels are stretched from one range (--per-channel gives each its own)";
+    for (args, is_said) in [
+        (&["in/a.tif", "out.tif"][..], true),
+        (&["in/a.tif", "out.tif", "--clip", "1:99"], true),
+        (&["in", "out"], true),
+        (&["in/a.tif", "out.tif", "-q"], false),
+        (&["in/a.tif", "out.tif", "--per-channel"], false),
+        (&["in/a.tif", "out.tif", "--scope", "page"], false),
+        (&["in/a.tif", "out.tif", "--range", "0:9000"], false),
+        (&["in/a.tif", "out.tif", "--axes", "C=2"], false),
+        (&["s.tif", "out.tif"], false),
+    ] {
+        let args = [&["normalize"], args, &["--overwrite"]].concat();
+        let done = run(place.path(), &args, &[]);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+        let found = done.stderr.matches(said).count();
+        assert_eq!(found, usize::from(is_said), "{args:?}: {}", done.stderr);
+    }
+    let args = ["normalize", "--stack", "in", "all.tif"];
+    let done = run(place.path(), &args, &[]);
+    assert!(
+        done.stderr
+            .contains("its 2 channels are stretched from one range"),
+        "{}",
+        done.stderr
+    );
+}
+
 #[test]
 fn geometry_of_every_page() {
     let file = fs::read(sample("nuclei-stack.tif")).unwrap();

@@ -20,6 +20,13 @@ impl FileDiagnostics {
         }
     }
 
+    /// Adds a warning about the whole file, once.
+    pub fn add_of_file(&mut self, warning: String) {
+        if self.sentences.iter().all(|(known, ..)| *known != warning) {
+            self.sentences.push((warning, true, Vec::new()));
+        }
+    }
+
     /// Adds the diagnostics of one page.
     pub fn add(&mut self, page: usize, diagnostics: Diagnostics) {
         let warnings = diagnostics.warnings.into_iter().map(|text| (text, true));

@@ -3,6 +3,7 @@
 
 use super::page::PageProcessor;
 use crate::image::Values;
+use crate::metadata::Axis;
 use crate::ops::{Join, Operation, SampleTypes, Scope, Statistic, Statistics};
 use anyhow::Result;
 use std::time::Instant;
@@ -72,6 +73,12 @@ impl StackStatistics {
             processor.since = Instant::now();
         }
         processor.executor.timeline.measuring = false;
+        let channels = (processor.reader.axes()).map_or(1, |axes| axes.size(Axis::C));
+        if channels > 1 && !ops[step].per_channel() {
+            processor.diagnostics.add_of_file(format!(
+                "its {channels} channels are stretched from one range (--per-channel gives each its own)"
+            ));
+        }
         for (kind, statistics) in found {
             match self.0.iter_mut().find(|(known, _)| *known == kind) {
                 None => self.0.push((kind, statistics)),
