@@ -25,6 +25,6 @@ pub use identity::{Identity, same_file};
 pub use leftovers::remove_leftovers;
 pub use source::Source;
 pub use state::{CHANGED, Compared, FileRecord, FileState, InputRecord, Passes, Samples};
-pub use target::{Target, open_stream};
+pub use target::{Target, check_regular, open_stream};
 pub use traffic::Traffic;
 pub use unfinished::forget_unfinished;

@@ -134,6 +134,43 @@ fn a_fifo_in_the_output_folder_was_waited_for() {
 }
 
 #[test]
+fn a_dry_run_called_a_fifo_in_the_output_folder_writable() {
+    let root = outset();
+    fs::create_dir(root.path().join("out")).expect("folder");
+    fifo(&root.path().join("out/a.pgm"));
+    let args = ["normalize", "in", "out", "--overwrite", "--dry-run"];
+    let Run { code, stdout, .. } = run(root.path(), &args, &[]);
+    assert_eq!(code, 1, "{stdout}");
+    let sentence = "cannot write out/a.pgm: it is a FIFO, and not a regular file: remove it";
+    assert!(stdout.contains(sentence), "{stdout}");
+}
+
+/// An error of the disk counted as "no file there": a link was replaced instead of what it leads to.
+#[test]
+fn a_link_that_could_not_be_looked_at_was_replaced() {
+    for args in [
+        &["flip", "vertical", "in/a.pgm", "out/a.pgm", "--overwrite"][..],
+        &["flip", "vertical", "in", "out", "--overwrite"],
+    ] {
+        let mut failed = 0;
+        for number in 1..=8 {
+            let root = outset();
+            fs::create_dir(root.path().join("out")).expect("folder");
+            let (link, led_to) = (root.path().join("out/a.pgm"), root.path().join("out/b.pgm"));
+            fs::write(&led_to, b"old").expect("file");
+            symlink("b.pgm", &link).expect("link");
+            let fault = format!("stat:out/a.pgm:{number}=EIO");
+            let Run { code, stderr, .. } = run(root.path(), args, &[("GPUIMG_FAULT", &fault)]);
+            assert!(link.is_symlink(), "{fault} {args:?}: {code} {stderr}");
+            let is_old = fs::read(&led_to).expect("file") == b"old";
+            assert_eq!(is_old, code != 0, "{fault} {args:?}: {stderr}");
+            failed += usize::from(code != 0);
+        }
+        assert!(failed > 0, "{args:?}");
+    }
+}
+
+#[test]
 fn a_fifo_exchanged_for_a_link_overwrote_what_the_link_led_to() {
     let root = outset();
     let at = |name: &str| root.path().join(name);

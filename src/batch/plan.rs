@@ -9,7 +9,7 @@ use super::report::is_report;
 use super::{Batch, Item, format_of};
 use crate::codec::{Reader, format};
 use crate::console;
-use crate::files::{fault, reason};
+use crate::files::{check_regular, fault, reason};
 use crate::image::Shape;
 use crate::name::Shown;
 use crate::ops::chain;
@@ -103,8 +103,12 @@ impl Batch<'_> {
         let mut replaces = false;
         if let Some((_, output)) = result {
             let makes_folders = matches!(self.naming, Some(Naming::Folder { .. }));
+            let unwritten = || format!("cannot write {}", output.shown());
+            if makes_folders {
+                check_regular(output).with_context(unwritten)?;
+            }
             replaces = can_be_written(output, replaced.something(), makes_folders)
-                .with_context(|| format!("cannot write {}", output.shown()))?;
+                .with_context(unwritten)?;
         }
         if item.is_stream() {
             let pages = Vec::new();

@@ -12,7 +12,7 @@ use super::{Batch, format_of};
 use crate::codec::Reader;
 use crate::console;
 use crate::device::visible;
-use crate::files::{self, fault, reason};
+use crate::files::{self, check_regular, fault, reason};
 use crate::interrupt;
 use crate::name::Shown;
 use crate::ops::{Operation, chain};
@@ -170,7 +170,11 @@ impl Batch<'_> {
             Verdict::Refused(why) => return Err(self.refused(item, why)),
         };
         // Before the input is read, and in the one form that can be counted.
-        if sight.output.is_some() && path.is_file() && !replaced.something() {
+        if sight.output.is_some() && !replaced.something() {
+            // Which --overwrite would not replace.
+            if template.folder.is_some() {
+                check_regular(path).with_context(|| format!("cannot write {}", path.shown()))?;
+            }
             return Err(Exists).with_context(|| format!("cannot write {}", path.shown()));
         }
         let destination = Destination {

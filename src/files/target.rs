@@ -10,12 +10,12 @@ use super::unfinished::Unfinished;
 use crate::console;
 use crate::reason::{plain, reason};
 use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, IoSlice, Write};
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
@@ -64,10 +64,12 @@ impl Target {
             return Ok(Target::to(stream_to(path, None)));
         }
         // What the name is now decides how it is opened, and what is open then decides again.
-        if let Ok(about) = fault::metadata(path)
-            && is_stream(&about)
-        {
-            return Ok(Target::to(stream_to(path, Some(open_stream(path)?))));
+        match fault::metadata(path) {
+            Ok(about) if is_stream(&about) => {
+                return Ok(Target::to(stream_to(path, Some(open_stream(path)?))));
+            }
+            Ok(_) => {}
+            Err(error) => absent(error)?,
         }
         let folder = open_folder(parent(path), Folder::open)?;
         let (mut folder, mut name) = (folder, name_of(path)?);
@@ -76,7 +78,11 @@ impl Target {
             ensure!(overwrite, "{EXISTS}");
             // The link remains and its target is replaced: from the root down without a link, in case
             // that somebody makes one now. A link to nothing is replaced itself.
-            if let Ok(real) = fault::canonicalize(path) {
+            let real = match fault::canonicalize(path) {
+                Ok(real) => Some(real),
+                Err(error) => absent(error).map(|()| None)?,
+            };
+            if let Some(real) = real {
                 let names = parent(&real).strip_prefix("/")?;
                 let below = |root: &Path| Folder::open(root)?.below(names);
                 folder = open_folder(Path::new("/"), below)?;
@@ -104,7 +110,11 @@ impl Target {
         let mut there = folder.look(&name).map_err(plain)?;
         if there.as_ref().is_some_and(is_link) {
             ensure!(overwrite, "{EXISTS}");
-            if fault::metadata(path).is_ok() {
+            let leads_to_something = match fault::metadata(path) {
+                Ok(_) => true,
+                Err(error) => absent(error).map(|()| false)?,
+            };
+            if leads_to_something {
                 names = top.resolved(&names).map_err(plain)?;
                 folder = folder_of(&names)?;
                 name = name_of(&names)?;
@@ -143,10 +153,7 @@ impl Target {
                 FileType::RegularFile if overwrite => Mode::from_raw_mode(about.st_mode & 0o777),
                 FileType::RegularFile => bail!("{EXISTS}"),
                 FileType::Directory => bail!("it is a directory"),
-                other => bail!(
-                    "it is {}, and not a regular file: remove it",
-                    held::named(other)
-                ),
+                other => bail!(not_regular(other)),
             },
         };
         let unfinished = open_folder(parent(path), |_| {
@@ -407,6 +414,35 @@ fn open_folder<T>(path: &Path, open: impl FnOnce(&Path) -> io::Result<T>) -> Res
 fn name_of(path: &Path) -> Result<OsString> {
     let name = path.file_name().context("it is a directory")?;
     Ok(name.into())
+}
+
+/// Foresees what `create_below` refuses of what has the name of a result in a folder.
+///
+/// # Errors
+/// A FIFO, a socket or a device.
+pub fn check_regular(path: &Path) -> Result<()> {
+    let Ok(about) = fault::metadata(path) else {
+        return Ok(());
+    };
+    let kind = FileType::from_raw_mode(about.mode() as RawMode);
+    ensure!(
+        matches!(kind, FileType::RegularFile | FileType::Directory),
+        not_regular(kind)
+    );
+    Ok(())
+}
+
+fn not_regular(kind: FileType) -> String {
+    let kind = held::named(kind);
+    format!("it is {kind}, and not a regular file: remove it")
+}
+
+/// Nothing where there is no such file; any other error does not say what is there.
+fn absent(error: io::Error) -> Result<()> {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(()),
+        _ => Err(plain(error)),
+    }
 }
 
 fn is_link(about: &Stat) -> bool {
