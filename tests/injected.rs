@@ -313,6 +313,7 @@ fn scenarios() -> Vec<Scenario> {
     for verb in [
         "normalize in out --format png",
         "normalize --stack in out.tif",
+        "normalize --across in out --format png",
         "flip vertical in in --overwrite",
         "rotate 90 in new/out --sync --report r.jsonl",
         "rotate 90 --files-from list out --report r.jsonl --overwrite",
