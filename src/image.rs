@@ -30,6 +30,16 @@ impl Shape {
         self.width * self.height
     }
 
+    /// The indices of the pixels at the points of a lattice, at most 16,384, and at most a 256th of a large image: they
+    /// tell what most of it is like at next to no cost. Steps are odd: even ones see one colour of a Bayer mosaic.
+    pub fn lattice(&self) -> impl Iterator<Item = usize> + use<> {
+        let side = (self.pixels().isqrt() / 16).clamp(32, 128);
+        let width = self.width;
+        let columns = (0..width).step_by(width.div_ceil(side) | 1);
+        let rows = (0..self.height).step_by(self.height.div_ceil(side) | 1);
+        rows.flat_map(move |row| columns.clone().map(move |column| row * width + column))
+    }
+
     /// Samples in a row.
     pub fn row(&self) -> usize {
         self.width * self.channels
@@ -201,6 +211,16 @@ impl Samples {
             Samples::U16(samples) => samples.len(),
             Samples::U32(samples) => samples.len(),
             Samples::U64(samples) => samples.len(),
+        }
+    }
+
+    /// The sample at `index`: as an unsigned number, or the key of floating point.
+    pub fn at(&self, index: usize) -> u64 {
+        match self {
+            Samples::U8(samples) => samples[index].into(),
+            Samples::U16(samples) => samples[index].into(),
+            Samples::U32(samples) => samples[index].into(),
+            Samples::U64(samples) => samples[index],
         }
     }
 

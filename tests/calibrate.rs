@@ -496,3 +496,36 @@ fn the_verb_gives_the_same_on_a_gpu() {
         assert!(read("cpu") == read("gpu"), "{index}");
     }
 }
+
+#[test]
+fn half_of_the_samples_were_clamped_without_a_word() {
+    let pgm = |value: &dyn Fn(usize) -> u8| {
+        let samples: Vec<u8> = (0..1600).map(value).collect();
+        [&b"P5\n40 40\n255\n"[..], &samples].concat()
+    };
+    let folder = folder(&[
+        ("dark.pgm", &pgm(&|_| 10)),
+        ("in/a.pgm", &pgm(&|i| if i % 2 == 0 { 8 } else { 12 })),
+        ("in/b.pgm", &pgm(&|i| if i % 2 == 0 { 8 } else { 12 })),
+        ("bright.pgm", &pgm(&|_| 10)),
+    ]);
+    let told = |args: &[&str]| {
+        let args = [&["calibrate", "--dark", "dark.pgm", "-f"], args].concat();
+        let done = run(folder.path(), &args, &[]);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+        done.stderr
+    };
+    let one = told(&["in/a.pgm", "o.pgm"]);
+    let expected = "about 50 %: samples below the dark frame are clamped (--offset keeps them)";
+    assert!(one.contains(expected), "{one}");
+    for args in [
+        &["in/a.pgm", "o.pgm", "--offset", "2"][..],
+        &["bright.pgm", "o.pgm"],
+        &["in/a.pgm", "o.pgm", "-q"],
+    ] {
+        assert_eq!(told(args), "", "{args:?}");
+    }
+    let batch = told(&["in", "out"]);
+    assert_eq!(batch.matches("--offset keeps them").count(), 2, "{batch}");
+    assert!(batch.contains("warning: 2 images in all"), "{batch}");
+}

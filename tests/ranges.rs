@@ -231,3 +231,54 @@ fn a_range_was_said_to_miss_the_values_of_nan() {
     let missed = "none of its values in it: they are from 1 to 2";
     assert!(stderr("2").contains(missed), "{}", stderr("2"));
 }
+
+/// A dim image with noise, and one pixel at the top of the range.
+fn with_a_hot_pixel(hot: u16) -> Vec<u8> {
+    let mut samples: Vec<u16> = (0..64 * 64u32)
+        .map(|i| 100 + (i * 7919 % 50) as u16)
+        .collect();
+    samples[2017] = hot;
+    let samples: Vec<u8> = samples.iter().flat_map(|v| v.to_be_bytes()).collect();
+    [&b"P5\n64 64\n65535\n"[..], &samples].concat()
+}
+
+#[test]
+fn a_hot_pixel_left_an_image_black_without_a_word() {
+    let hot = with_a_hot_pixel(65535);
+    let folder = folder(&[
+        ("hot.pgm", &hot),
+        ("fine.pgm", &with_a_hot_pixel(160)),
+        ("in/a.pgm", &hot),
+        ("in/b.pgm", &hot),
+        ("in/c.pgm", &with_a_hot_pixel(160)),
+    ]);
+    let told = |args: &[&str]| {
+        let done = run(folder.path(), &[&["normalize", "-f"], args].concat(), &[]);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+        done.stderr
+    };
+    let advice = "--clip 0.1:99.9 leaves them out";
+    let hint = told(&["hot.pgm", "o.pgm"]);
+    assert_eq!(hint.matches(advice).count(), 1, "{hint}");
+    let verbose = told(&["hot.pgm", "o.pgm", "-v"]);
+    assert!(
+        verbose.contains("scaled from the range 100:65535"),
+        "{verbose}"
+    );
+    // Nothing where it is not so, where the user has chosen a range, and with --quiet.
+    for args in [
+        &["fine.pgm", "o.pgm"][..],
+        &["hot.pgm", "o.pgm", "-q"],
+        &["hot.pgm", "o.pgm", "--clip", "0.1:99.9"],
+        &["hot.pgm", "o.pgm", "--range", "0:65535"],
+    ] {
+        assert_eq!(told(args), "", "{args:?}");
+    }
+    // A batch names the first, and counts.
+    let batch = told(&["in", "out"]);
+    assert_eq!(batch.matches(advice).count(), 2, "{batch}");
+    assert!(
+        batch.contains("warning: 2 images in all: a few samples"),
+        "{batch}"
+    );
+}

@@ -4,6 +4,8 @@ use super::item::Item;
 use super::report::{FileOutcome, FileTime, Report};
 use crate::device;
 use crate::name::Shown;
+use crate::ops::calibrate::CLAMPED;
+use crate::ops::normalize::OUTLIERS;
 use crate::outcome::Outcome;
 use crate::pipeline::Done;
 use crate::timing::Report as Times;
@@ -44,7 +46,12 @@ pub struct Tally<'a, S> {
     pub existing_advice: Option<&'static str>,
     /// The number of such outputs, and the first.
     existing: Option<(usize, String)>,
+    /// How many images each of `HINTS` was about.
+    hints: [usize; HINTS.len()],
 }
+
+/// The ends of warnings that the images of a batch may have in common.
+const HINTS: [&str; 2] = [OUTLIERS, CLAMPED];
 
 impl<'a, S: Screen> Tally<'a, S> {
     /// Starts at 0.
@@ -63,6 +70,7 @@ impl<'a, S: Screen> Tally<'a, S> {
             draws,
             existing_advice: None,
             existing: None,
+            hints: [0; HINTS.len()],
         }
     }
 
@@ -126,9 +134,17 @@ impl<'a, S: Screen> Tally<'a, S> {
         }
     }
 
-    fn mention(&self, item: &Item, done: &Done) {
+    fn mention(&mut self, item: &Item, done: &Done) {
         let input = item.input.shown().into_owned();
         for sentence in done.sentences(self.verbose) {
+            // What may be said of every image of a batch is said of the first.
+            let hint = HINTS.iter().position(|hint| sentence.ends_with(hint));
+            if let Some(hint) = hint {
+                self.hints[hint] += 1;
+                if self.hints[hint] > 1 && !self.verbose {
+                    continue;
+                }
+            }
             let sentence = sentence.replace("{file}", &input);
             self.screen.mention(&format!("gpuimg: {sentence}"));
         }
@@ -138,8 +154,14 @@ impl<'a, S: Screen> Tally<'a, S> {
         }
     }
 
-    /// Prints how many outputs existed already, in one line.
+    /// Prints how many outputs existed already, in one line, and how many images a warning was about.
     pub fn finish(&self) {
+        for (hint, count) in HINTS.iter().zip(self.hints) {
+            if count > 1 && !self.verbose {
+                self.screen
+                    .mention(&format!("gpuimg: warning: {count} images in all: {hint}"));
+            }
+        }
         match &self.existing {
             Some((1, output)) => {
                 self.screen

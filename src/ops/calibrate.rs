@@ -22,7 +22,6 @@ mod factors;
 mod hot;
 mod resident;
 
-use super::never_wide;
 use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, with_samples,
 };
@@ -37,6 +36,9 @@ use factors::{Factor, Lanes};
 use resident::frames;
 use serde::{Serialize, Serializer};
 use std::fmt;
+
+/// What a warning about samples that are clamped to 0 ends with.
+pub const CLAMPED: &str = "samples below the dark frame are clamped (--offset keeps them)";
 
 /// A dark frame or a flat field.
 #[derive(Clone, Debug)]
@@ -125,6 +127,18 @@ impl Calibrate {
         })
     }
 
+    /// The result for a sample of a colour before it is clamped, by the definition.
+    fn unclamped(&self, image: &Image, i: usize) -> i128 {
+        let at = |image: &Image| i128::from(image.samples().at(i));
+        let zero = i128::from(self.values.zero());
+        let p = at(image);
+        let d = self.dark.as_ref().map_or(zero, at);
+        let q = self.flat.as_ref().map_or(1, at);
+        let Factor { sum, pixels } = self.factors[i % self.shape.channels];
+        let (sum, n) = (i128::from(sum), i128::from(pixels));
+        (2 * (p - d) * sum + n * q).div_euclid(2 * n * q) + i128::from(self.shift())
+    }
+
     /// The whole number that is added at the end: the offset, and the sample that stands for 0.
     fn shift(&self) -> i32 {
         self.offset + i32::from(self.values.zero())
@@ -200,6 +214,26 @@ impl Operation for Calibrate {
         }
     }
 
+    /// Counts the samples that are clamped at the points of a lattice: to look at all would cost a pass.
+    fn warning(&self, image: &Image, _: &SampleTypes) -> Option<String> {
+        let shape = image.shape();
+        if shape != self.shape || self.dark.is_none() {
+            return None;
+        }
+        let colours = shape.lattice().flat_map(|pixel| {
+            let first = pixel * shape.channels;
+            first..first + shape.colours()
+        });
+        let (mut all, mut clamped) = (0, 0);
+        for i in colours {
+            all += 1;
+            clamped += usize::from(self.unclamped(image, i) < 0);
+        }
+        // Noise alone puts single samples below a dark frame.
+        let percent = 100 * clamped / all;
+        (percent >= 1).then(|| format!("about {percent} %: {CLAMPED}"))
+    }
+
     fn check(&self, shape: &Shape) -> Result<()> {
         self.same_shape(*shape)
     }
@@ -229,22 +263,11 @@ impl Bound for &Calibrate {
     fn naive(&self, image: &Image) -> Result<OpResult> {
         let shape = image.shape();
         self.same_shape(shape)?;
-        let at = |image: &Image, i: usize| match image.samples() {
-            Samples::U8(samples) => i128::from(samples[i]),
-            Samples::U16(samples) => i128::from(samples[i]),
-            Samples::U32(_) | Samples::U64(_) => never_wide!(),
-        };
         let exact = |i: usize| {
-            let (p, channel) = (at(image, i), i % shape.channels);
-            if channel >= shape.colours() {
-                return p as u16;
+            if i % shape.channels >= shape.colours() {
+                return image.samples().at(i) as u16;
             }
-            let zero = i128::from(self.values.zero());
-            let d = self.dark.as_ref().map_or(zero, |dark| at(dark, i));
-            let q = self.flat.as_ref().map_or(1, |flat| at(flat, i));
-            let Factor { sum, pixels } = self.factors[channel];
-            let (sum, n) = (i128::from(sum), i128::from(pixels));
-            let out = (2 * (p - d) * sum + n * q).div_euclid(2 * n * q) + i128::from(self.shift());
+            let out = self.unclamped(image, i);
             out.clamp(0, shape.depth.full().into()) as u16
         };
         let out: Vec<u16> = (0..shape.samples()).map(exact).collect();

@@ -7,6 +7,7 @@ mod fit;
 mod metadata;
 mod note;
 mod operate;
+mod outliers;
 mod pieces;
 mod read;
 mod upright;
@@ -26,6 +27,7 @@ use crate::metadata::{Diagnostics, Effect, Metadata, Stretch};
 use crate::ops::sum::Totals;
 use crate::ops::{Executed, OpResult, Operation, SampleTypes, Statistics};
 use anyhow::{Context, Result};
+use outliers::Spread;
 use std::time::Instant;
 
 /// A page between decoder and encoder.
@@ -151,8 +153,11 @@ impl PageProcessor<'_, '_> {
         diagnostics
             .warnings
             .extend(operate::unsuited(&tasks, &pixels));
+        let spread = Spread::measure(&tasks, &pixels);
         let Executed { result, summary } = operate::run(self, &tasks, pixels)?;
         diagnostics.warnings.extend(summary.warnings);
+        let outliers = spread.and_then(|spread| spread.warning(&summary.ranges));
+        diagnostics.warnings.extend(outliers);
         self.since = Instant::now();
         if let Some(pixels) = self.keep(result, index, counted_signed)? {
             let from = metadata::pass(
@@ -253,7 +258,13 @@ impl PageProcessor<'_, '_> {
     }
 
     /// Keeps what there is to say of a page that is done.
-    fn finish(&mut self, page: FoundPage, diagnostics: Diagnostics) {
+    fn finish(&mut self, page: FoundPage, mut diagnostics: Diagnostics) {
+        let ranges = page.ranges.iter();
+        let ranges: Vec<String> = ranges.map(|(min, max)| format!("{min}:{max}")).collect();
+        if !ranges.is_empty() {
+            let note = format!("scaled from the range {}", ranges.join(", "));
+            diagnostics.notes.push(note);
+        }
         self.diagnostics.add(page.page, diagnostics);
         self.found.pages.push(page);
     }
