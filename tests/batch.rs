@@ -1,5 +1,6 @@
 //! Many files: what is taken, where it goes, what becomes of bad ones, and runs that are stopped.
 
+use crate::support::png::Plain;
 use crate::support::{Kind, Numbers, Run, binary, folder, image, listing, run, sample};
 use gpuimg::image::Depth;
 use serde_json::Value;
@@ -290,6 +291,30 @@ fn a_plan_changes_nothing() {
         "{stdout}"
     );
     assert_eq!(listing(root.path()), ["expected", "in"]);
+}
+
+#[test]
+fn a_plan_named_the_time_of_other_work() {
+    let png = Plain::noisy(64, 64, 16, 0).encoded(0);
+    let root = folder(&[
+        ("png/a.png", &png),
+        ("mixed/a.png", &png),
+        ("mixed/b.pgm", &pgm(64, 64, 1)),
+    ]);
+    let named_a_time = |args: &[&str]| {
+        let Run { code, stdout, .. } = run(root.path(), &[args, &["--dry-run"]].concat(), &[]);
+        assert_eq!(code, 0, "{args:?}: {stdout}");
+        stdout.contains(" s if the disk keeps up")
+    };
+    assert!(named_a_time(&["normalize", "png", "out"]));
+    for args in [
+        &["normalize", "png", "out", "--png", "small"][..],
+        &["normalize", "png", "out", "--format", "tiff"],
+        &["normalize", "mixed", "out", "--format", "png"],
+        &["sum", "png"],
+    ] {
+        assert!(!named_a_time(args), "{args:?}");
+    }
 }
 
 #[test]

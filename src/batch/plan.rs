@@ -7,7 +7,8 @@ use super::naming::Naming;
 use super::progress::Progress;
 use super::report::is_report;
 use super::{Batch, Item, format_of};
-use crate::codec::{Reader, format};
+use crate::codec::png::Mode;
+use crate::codec::{Format, Reader, format};
 use crate::console;
 use crate::files::{check_regular, fault, reason};
 use crate::image::Shape;
@@ -22,16 +23,18 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-/// Bytes of samples a second that one core processes from PNG to PNG; other formats are faster.
+/// Bytes of samples a second that one core processes from PNG to PNG with `--png fast`, on a disk that keeps up. No
+/// time is printed for other work, which may take twenty times as long.
 const CORE_RATE: f64 = 170e6;
 
 /// The planned treatment of a file without errors.
 enum Foreseen {
     /// It would be processed: the shapes and metadata sizes of its pages (none for a stream, which
-    /// only the run can read), and whether the result replaces a file.
+    /// only the run can read), whether the result replaces a file, and whether `CORE_RATE` is that of the work.
     Done {
         pages: Vec<(Shape, u64)>,
         replaces: bool,
+        has_rate: bool,
     },
     /// An earlier run processed it.
     Before,
@@ -112,7 +115,12 @@ impl Batch<'_> {
         }
         if item.is_stream() {
             let pages = Vec::new();
-            return Ok(Foreseen::Done { pages, replaces });
+            let has_rate = false;
+            return Ok(Foreseen::Done {
+                pages,
+                replaces,
+                has_rate,
+            });
         }
         let source = item.source().with_context(unread)?;
         let reader = Reader::open(&source, &self.common.reading).with_context(unread)?;
@@ -132,8 +140,12 @@ impl Batch<'_> {
                 fits.with_context(|| undone(chain::verb(self.ops)))?;
             }
         }
+        let mut has_rate = false;
         if let Some((template, output)) = result {
             let format = format_of(template, output).unwrap_or(reader.format());
+            let is_png = |format: &dyn Format| format.id() == "png";
+            has_rate =
+                is_png(reader.format()) && is_png(format) && template.options.png == Mode::Fast;
             let shapes: Vec<Shape> = (pages.iter())
                 .map(|(shape, _)| template.grown(*shape, chain::made(ops, shape.depth)))
                 .collect();
@@ -144,7 +156,11 @@ impl Batch<'_> {
             format::check_output(format, &shapes)
                 .with_context(|| format!("cannot write {}", output.shown()))?;
         }
-        Ok(Foreseen::Done { pages, replaces })
+        Ok(Foreseen::Done {
+            pages,
+            replaces,
+            has_rate,
+        })
     }
 
     /// Whether the report could be created.
@@ -193,15 +209,28 @@ impl Batch<'_> {
         let at_once: u64 = each.iter().take(threads).sum();
         let limit = self.options.memory();
         let largest = each.first().copied().unwrap_or(0);
-        line + &format!(
-            "; {}, {:.3} Gpx, {:.2} GB of samples; {}, at most {} of memory; about {:.0} s if all were PNG",
+        line += &format!(
+            "; {}, {:.3} Gpx, {:.2} GB of samples; {}, at most {} of memory",
             counted(pages().count(), "page"),
             pixels as f64 / 1e9,
             bytes as f64 / 1e9,
             counted(threads, "thread"),
-            size(at_once.min(limit.max(largest))),
-            bytes as f64 / CORE_RATE / threads as f64
-        )
+            size(at_once.min(limit.max(largest)))
+        );
+        let unrated = |foreseen: &Result<Foreseen>| {
+            matches!(
+                foreseen,
+                Ok(Foreseen::Done {
+                    has_rate: false,
+                    ..
+                })
+            )
+        };
+        if !todo.is_empty() && !foreseen.iter().any(unrated) {
+            let seconds = bytes as f64 / CORE_RATE / threads as f64;
+            line += &format!("; about {seconds:.0} s if the disk keeps up");
+        }
+        line
     }
 }
 
@@ -209,7 +238,9 @@ impl fmt::Display for Foreseen {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Foreseen::Before => f.write_str("done before, --resume skips it"),
-            Foreseen::Done { pages, replaces } => {
+            Foreseen::Done {
+                pages, replaces, ..
+            } => {
                 let first = pages.first().map(|(shape, _)| shape.to_string());
                 f.write_str(first.as_deref().unwrap_or("a stream, not looked at"))?;
                 if pages.len() > 1 {

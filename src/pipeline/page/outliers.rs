@@ -31,10 +31,10 @@ impl Spread {
             return None;
         }
         let colours = image.shape().colours();
-        let groups = if task.op.per_channel() {
+        let groups: Vec<Range<usize>> = if task.op.per_channel() {
             (0..colours).map(|colour| colour..colour + 1).collect()
         } else {
-            Vec::from_iter([0..colours])
+            std::iter::once(0..colours).collect()
         };
         let spreads = groups.into_iter().map(|channels| {
             let mut values = lattice(image, &task.types, channels);
