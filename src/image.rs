@@ -30,10 +30,10 @@ impl Shape {
         self.width * self.height
     }
 
-    /// The indices of the pixels at the points of a lattice, at most 16,384, and at most a 256th of a large image: they
+    /// The indices of the pixels at the points of a lattice, at most 4,096, and at most a 256th of a large image: they
     /// tell what most of it is like at next to no cost. Steps are odd: even ones see one colour of a Bayer mosaic.
     pub fn lattice(&self) -> impl Iterator<Item = usize> + use<> {
-        let side = (self.pixels().isqrt() / 16).clamp(32, 128);
+        let side = (self.pixels().isqrt() / 16).clamp(32, 64);
         let width = self.width;
         let columns = (0..width).step_by(width.div_ceil(side) | 1);
         let rows = (0..self.height).step_by(self.height.div_ceil(side) | 1);

@@ -64,7 +64,6 @@ def arrays():
         image = picture(shape, np.dtype(dtype)).astype(order + dtype)
         np.save(path, image)
         flip(path, out)
-        dtype = "f4" if dtype == "f8" else dtype
         rows = 0 if len(shape) == 2 or (len(shape) == 3 and shape[-1] <= 4) else 1
         expected = np.flip(image, rows).astype(dtype)
         check("NumPy → gpuimg → NumPy", np.load(out), expected, (dtype, order, shape))
@@ -93,8 +92,6 @@ def fits_files():
             parts[-1].header[f"KEY{number}"] = (number, "a comment")
         fits.HDUList(parts).writeto(path, overwrite=True, checksum=place == 0)
         flip(path, out)
-        dtype = "f4" if dtype == "f8" else dtype
-        image = image.astype(dtype)
         check("astropy → gpuimg", np.load(out), np.flip(image, len(shape) - 2), (dtype, shape, place))
         flip(path, folder / "out.fits")
         with fits.open(folder / "out.fits") as opened:
@@ -178,7 +175,6 @@ def volumes():
         image = picture(shape, np.dtype(dtype))
         SimpleITK.WriteImage(SimpleITK.GetImageFromArray(image), str(folder / name), useCompression=False)
         flip(folder / name, out)
-        image = image.astype("f4" if dtype == "f8" else dtype)
         check("ITK → gpuimg", np.load(out), np.flip(image, len(shape) - 2), (dtype, shape, name))
     for dtype, name in itertools.product(("u1", "u2"), ("a.mha", "a.nrrd")):
         image = picture((67, 53, 3), np.dtype(dtype))
