@@ -92,7 +92,7 @@ PLANTED = [
         "a line is written outside the lock, perhaps to a journal that has been replaced",
         "src/batch/journal.rs",
         """        let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
-        let start =""",
+        self.keep_in_place(&mut pen)""",
         """        let mut file = {
             let pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
             pen.file.try_clone()?
@@ -100,7 +100,7 @@ PLANTED = [
         file.write_all(format!("{line}\\n").as_bytes())?;
         let line = "";
         let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
-        let start =""",
+        self.keep_in_place(&mut pen)""",
         "batch::journal::schedules::no_line_is_lost_while_the_journal_is_shortened",
     ),
     (
