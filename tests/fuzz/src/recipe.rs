@@ -81,6 +81,11 @@ pub fn image(input: &[u8]) -> Option<(Image, u8)> {
                 .map(|value| u32::from(value).wrapping_mul(0x1_0003))
                 .collect(),
         ),
+        Depth::Double => Samples::U64(
+            values
+                .map(|value| u64::from(value).wrapping_mul(0x1_0003_0005_0007))
+                .collect(),
+        ),
     };
     Some((Image::new(shape, samples), choice))
 }

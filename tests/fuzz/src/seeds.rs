@@ -53,7 +53,8 @@ fn image(channels: usize, depth: Depth, width: u8, height: u8, noise: u8) -> Ima
         Depth::Sixteen => 0,
         Depth::Eight => 4,
         Depth::ThirtyTwo => 8,
-        Depth::Float => 12,
+        // No recipe makes samples of 64 bits.
+        Depth::Float | Depth::Double => 12,
     };
     let form = (channels - 1) as u8 | kind;
     let head = [

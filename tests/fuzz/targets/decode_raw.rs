@@ -46,15 +46,16 @@ fuzz_target!(init: seeds::write(seeds::of_raw), |input: &[u8]| {
             let shape = image.shape();
             let start = skip + page * shape.samples() * bytes;
             for (index, stored) in file[start..][..shape.samples() * bytes].chunks(bytes).enumerate() {
-                let ours = match image.samples() {
+                let ours: u64 = match image.samples() {
                     Samples::U8(samples) => samples[index].into(),
                     Samples::U16(samples) => samples[index].into(),
-                    Samples::U32(samples) => samples[index],
+                    Samples::U32(samples) => samples[index].into(),
+                    Samples::U64(samples) => samples[index],
                 };
                 assert_eq!(ours, expected(stored, kind), "sample {index} of page {page} of {line}");
             }
             let float = kind.starts_with('f');
-            assert_eq!(float, shape.depth == Depth::Float);
+            assert_eq!(float, matches!(shape.depth, Depth::Float | Depth::Double));
         }
     }
 });
@@ -66,7 +67,7 @@ fn kind(line: &str) -> (&str, &str) {
 }
 
 /// A sample as it is in memory: signed integers from the least on, floating point as its key.
-fn expected(stored: &[u8], kind: &str) -> u32 {
+fn expected(stored: &[u8], kind: &str) -> u64 {
     let mut bytes = stored.to_vec();
     if !kind.ends_with("be") {
         bytes.reverse();
@@ -75,9 +76,9 @@ fn expected(stored: &[u8], kind: &str) -> u32 {
         .iter()
         .fold(0u64, |value, &byte| value << 8 | u64::from(byte));
     match (kind.as_bytes()[0], bytes.len()) {
-        (b'f', 4) => number::key(value as u32),
-        (b'f', _) => number::key((f64::from_bits(value) as f32).to_bits()),
-        (b'i', bytes) => value as u32 ^ 1 << (8 * bytes - 1),
-        _ => value as u32,
+        (b'f', 4) => number::key(value as u32).into(),
+        (b'f', _) => number::key64(value),
+        (b'i', bytes) => value ^ 1 << (8 * bytes - 1),
+        _ => value,
     }
 }

@@ -57,6 +57,7 @@ fuzz_target!(init: seeds::write(seeds::of_runs), |input: &[u8]| {
         let path = folder.path().join("out");
         let destination = Destination {
             path: path.clone(),
+            folder: None,
             format: Some(format),
             options: Default::default(),
             overwrite: true,
