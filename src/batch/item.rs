@@ -45,7 +45,7 @@ pub struct Items {
     pub passed_over: Vec<PassedOver>,
     /// Inputs that failed before the batch began.
     pub unread: Vec<Unread>,
-    /// All inputs of the set of which these are a part.
+    /// All inputs of the set that these are part of.
     pub set: Option<WholeSet>,
     /// The inputs as the first pass saw them, if all are read several times.
     pub passes: Option<Passes>,

@@ -302,7 +302,7 @@ impl<'a> Set<'a> {
         done
     }
 
-    /// The error for inputs of which other pages could be read in a later pass than in the first.
+    /// The error for inputs whose readable pages differ between the first pass and a later one.
     pub fn changed(&self, first: &Read, later: &Read) -> Option<Error> {
         let (file, _) = first.failed.symmetric_difference(&later.failed).next()?;
         let item = &self.items.items[self.files[*file].0];
@@ -382,7 +382,7 @@ fn look(
     Ok((known.context("it has no page")?, pages.len()))
 }
 
-/// An error for pages of which one image would mix channels, or depth and time.
+/// The error for pages that one image would mix: of several channels, or of depth and time.
 fn check_axes(reader: &Reader) -> Result<()> {
     let Some(axes) = reader.axes() else {
         return Ok(());
