@@ -94,6 +94,8 @@ mod project;
 mod races;
 /// Ranges of values: signed ones, and such as go with another depth.
 mod ranges;
+/// The bytes of every output, compared with recorded digests.
+mod recorded;
 /// Reports, statistics and sums as programs read them.
 mod records;
 /// Memory that one image leaves to the next.
