@@ -45,7 +45,7 @@ use anyhow::Result;
 use std::borrow::Cow;
 
 pub use bands::each_band;
-pub use format::{Bands, Decoder, Encoder, Format, TakePiece};
+pub use format::{Bands, Decoder, Encoder, Format, TakeBlock};
 pub use headerless::Headerless;
 pub use reader::{Pages, Places, Reader};
 pub use writer::Writer;

@@ -106,6 +106,11 @@ impl Devices {
         Devices::in_set(choice, gpus.clone(), Some(worker))
     }
 
+    /// Devices that are never started: they say where work would be done.
+    pub fn idle(choice: Choice) -> Devices {
+        Devices::in_set(choice, Arc::new(GpuSet::idle(choice)), None)
+    }
+
     fn in_set(choice: Choice, gpus: Arc<GpuSet>, worker: Option<usize>) -> Devices {
         Devices {
             choice,
@@ -119,14 +124,7 @@ impl Devices {
     /// The GPU that runs `work`, or `None` for the CPU, and a line with the choice and its reason.
     /// If `auto` takes the CPU by its estimate, CUDA is not initialised.
     pub fn choose(&self, work: &Work, timeline: &mut Timeline) -> Result<(Option<&Gpu>, String)> {
-        let worker = self.worker.is_some();
-        let situation = Situation {
-            threads: rayon::current_num_threads(),
-            broken: self.broken.load(Ordering::Relaxed),
-            starting: self.choice == Choice::Auto && worker && !self.gpus.ready(),
-            started: worker || self.gpu.get().is_some(),
-            driver: self.choice == Choice::Auto && has_driver(),
-        };
+        let situation = self.situation();
         if situation.starting {
             self.gpus.consider(work);
         }
@@ -134,6 +132,29 @@ impl Devices {
             let gpu = self.open(timeline)?;
             Ok((gpu, gpu.name.clone()))
         })
+    }
+
+    /// What is known of the devices now.
+    fn situation(&self) -> Situation {
+        let worker = self.worker.is_some();
+        Situation {
+            threads: rayon::current_num_threads(),
+            broken: self.broken.load(Ordering::Relaxed),
+            starting: self.choice == Choice::Auto && worker && !self.gpus.ready(),
+            started: worker || self.gpu.get().is_some(),
+            driver: self.choice == Choice::Auto && has_driver(),
+        }
+    }
+
+    /// The device that would run `work`, and why, as a line of a plan; no GPU is started.
+    pub fn foresee(&self, work: &Work) -> String {
+        let name = self.opened().map_or("not started yet", |gpu| &gpu.name);
+        match choice::choose(self.choice, work, &self.situation(), || {
+            Ok(((), name.into()))
+        }) {
+            Ok((_, line)) => line,
+            Err(error) => error.to_string(),
+        }
     }
 
     /// The line that names the CPU, for work that a GPU cannot do, and `why`.

@@ -35,7 +35,6 @@ use anyhow::{Context, Result, bail};
 use on_gpu::measure_on_gpu;
 use pixels::Delivered;
 use std::slice;
-use std::time::Instant;
 
 /// An operation, and what it needs to know about one image.
 #[derive(Clone, Copy, Debug)]
@@ -241,8 +240,14 @@ impl<'a> Executor<'a> {
     }
 
     /// Takes the time into account that the host took for a page that a GPU could have decoded.
-    pub fn decoded_on_host(&self, shape: &Shape, since: Instant) {
-        self.devices.learn(shape.bytes(), since.elapsed());
+    pub fn decoded_on_host(&self, shape: &Shape) {
+        self.devices
+            .learn(shape.bytes(), self.timeline.codec_time());
+    }
+
+    /// The devices to choose from.
+    pub fn devices(&self) -> &'a Devices {
+        self.devices
     }
 
     /// Decodes a page on a GPU, where its pixels stay; or says why the host must decode it.
@@ -349,6 +354,11 @@ impl<'a> Executor<'a> {
         let image = self.on_host(pixels)?;
         Ok(Pixels::Host(on_host(image, &mut self.timeline)))
     }
+}
+
+/// What running the steps on an image of this shape makes a device move.
+pub fn step_work(tasks: &[Task], shape: &Shape, form: Form) -> Work {
+    work(steps(tasks), shape, form)
 }
 
 /// Each operation, and the statistic that is still to be measured for it.

@@ -99,7 +99,7 @@ pub trait Operation: Options + Sync + fmt::Debug {
 
     /// Whether it gives numbers, and those of many small pieces are joined at little cost: the image need not be in
     /// memory as a whole then.
-    fn takes_pieces(&self) -> bool {
+    fn takes_blocks(&self) -> bool {
         false
     }
 

@@ -1,20 +1,22 @@
-//! Processes one image from file to file: opens it, measures the statistics that its pages share, if
-//! an operation asks for one, and runs each page through the page processor (`page.rs`).
+//! Processes images from file to file. A job (`job.rs`) has a source of pages and a sink: one file (here), many files into one
+//! stack (`many.rs`), or the pages of a stack to a file each (`split.rs`). Statistics that pages share are measured in a pass of
+//! their own (`stack.rs`). Each page is planned from its header (`plan.rs`), and processed as its plan says (`page.rs`).
 
 mod destination;
 mod diagnostics;
 mod done;
 mod errors;
+mod job;
 mod made;
 mod many;
 mod page;
+mod plan;
 mod split;
 mod stack;
 
-use crate::codec::{Reader, Reading, Writer};
+use crate::codec::{Format, Reader, Reading, Writer};
 use crate::device::{Devices, Failed};
-use crate::exec::Executor;
-use crate::files::{Identity, InputRecord, Passes, Source};
+use crate::files::{Identity, InputRecord, Passes, Source, Target};
 use crate::image::Shape;
 use crate::limits;
 use crate::memory_budget::MemoryBudget;
@@ -24,10 +26,9 @@ use crate::timing::Timeline;
 use anyhow::{Context, Result};
 use diagnostics::FileDiagnostics;
 use errors::{Sentences, unwritten};
-use page::PageProcessor;
+use job::{Input, Job, Output};
 use stack::StackStatistics;
 use std::path::Path;
-use std::time::Instant;
 
 pub use destination::Destination;
 pub use done::{Done, Found, FoundPage};
@@ -161,33 +162,133 @@ pub fn with_fallback(
     })
 }
 
-/// The operation for a file, where its metadata decide of what type its result is.
+/// A file whose header has been read, and that the operations and the output fit.
+struct OpenFile<'a> {
+    reader: Reader<'a>,
+    /// The operation for this file, where its metadata decide the type of the result.
+    own_op: Option<Box<dyn Operation>>,
+    /// The shape of each selected page, and the bytes of its metadata.
+    surveys: Vec<(Shape, u64)>,
+}
+
+impl<'a> OpenFile<'a> {
+    fn open(
+        ops: &[&dyn Operation],
+        source: &'a Source,
+        output: Option<&Destination>,
+        reading: &Reading,
+        sentences: Sentences,
+    ) -> Result<OpenFile<'a>> {
+        let unread = || sentences.unread();
+        let reader = Reader::open(source, reading).with_context(unread)?;
+        let own_op = match ops {
+            [op] => op.of_file(&|| reader.metadata(&mut Diagnostics::default())),
+            _ => Ok(None),
+        };
+        let file = OpenFile {
+            own_op: own_op.with_context(|| sentences.undone())?,
+            surveys: reader.surveys().with_context(unread)?,
+            reader,
+        };
+        let own = file.own_op.as_deref().map(|op| [op]);
+        let ops = own.as_ref().map_or(ops, |op| &op[..]);
+        for (shape, _) in &file.surveys {
+            check_page(ops, *shape, output, sentences)?;
+        }
+        Ok(file)
+    }
+
+    /// The output of `ops`, and an encoder for its pages.
+    fn encoder<'t>(
+        &self,
+        ops: &[&dyn Operation],
+        destination: &'t Destination,
+        target: &'t Target,
+    ) -> Result<Output<'t>> {
+        let unwritten = || unwritten(&destination.path);
+        let format = destination.format.unwrap_or(self.reader.format());
+        let pages = self.surveys.iter().map(|(shape, bytes)| {
+            format.check_name(&destination.path, shape)?;
+            let largest = destination.grown(*shape, chain::made(ops, shape.depth));
+            Ok((largest, *bytes))
+        });
+        let pages: Result<Vec<_>> = pages.collect();
+        let pages = pages.with_context(unwritten)?;
+        let writer = Writer::new(format, &destination.options, target, &pages);
+        Ok(Output {
+            destination,
+            file: Some((target, writer.with_context(unwritten)?)),
+            first_stretch: None,
+        })
+    }
+}
+
+/// What a run would do with a file, from its header alone.
+#[derive(Debug)]
+pub struct Foreseen {
+    /// The shape of each page, and the bytes of its metadata.
+    pub pages: Vec<(Shape, u64)>,
+    /// The format of the file, and that of the output, if there is one.
+    pub formats: (&'static dyn Format, Option<&'static dyn Format>),
+    /// The plans of the pages, as text.
+    pub plans: Vec<String>,
+}
+
+/// Plans what `one_image` would do with the file `input`, whose bytes are `source`. Nothing is written.
 ///
 /// # Errors
-/// Metadata that do not say it.
-pub fn of_file(ops: &[&dyn Operation], reader: &Reader) -> Result<Option<Box<dyn Operation>>> {
-    match ops {
-        [op] => op.of_file(&|| reader.metadata(&mut Diagnostics::default())),
-        _ => Ok(None),
-    }
+/// What `one_image` would refuse before it decodes a page.
+pub fn foresee(
+    ops: &[&dyn Operation],
+    (input, source): (&Path, &Source),
+    destination: Option<&Destination>,
+    resources: &Resources,
+) -> Result<Foreseen> {
+    let sentences = Sentences {
+        verb: chain::verb(ops),
+        input,
+    };
+    let file = OpenFile::open(ops, source, destination, &resources.reading, sentences)?;
+    let own = file.own_op.as_deref().map(|op| [op]);
+    let ops = own.as_ref().map_or(ops, |op| &op[..]);
+    let target = Target::in_memory();
+    let output = destination.map(|destination| file.encoder(ops, destination, &target));
+    let output = output.transpose()?;
+    let written = destination.map(|to| to.format.unwrap_or(file.reader.format()));
+    let (formats, pages) = ((file.reader.format(), written), file.surveys);
+    let diagnostics = FileDiagnostics::new(None, pages.len());
+    let job = Job::new(ops, output, resources, Timeline::default(), diagnostics);
+    let mut input = Input {
+        sentences,
+        source,
+        reader: file.reader,
+        joined: None,
+    };
+    let shared = StackStatistics::default();
+    let plans = (0..pages.len()).map(|index| Ok(job.plan(&mut input, &shared, index)?.to_string()));
+    Ok(Foreseen {
+        plans: plans.collect::<Result<_>>()?,
+        formats,
+        pages,
+    })
 }
 
 /// One attempt: opens the input, prepares the shared statistics, and processes each page.
 fn attempt(
     ops: &[&dyn Operation],
     (input, known, shared): (&Path, Option<&Source>, Option<&StackStatistics>),
-    output: Option<&Destination>,
+    destination: Option<&Destination>,
     resources: &Resources,
     account: Account,
 ) -> Result<Done> {
-    let (since, mut timeline) = (Instant::now(), Timeline::default());
+    let mut timeline = Timeline::default();
     timeline.gpu_times = resources.gpu_times;
     let sentences = Sentences {
         verb: chain::verb(ops),
         input,
     };
     let unread = || sentences.unread();
-    let target = output.map(Destination::create).transpose()?;
+    let target = destination.map(Destination::create).transpose()?;
     let opened = match (known, resources.only_files) {
         (Some(_), _) => None,
         (None, true) => Some(Source::open_file(input)),
@@ -198,107 +299,69 @@ fn attempt(
         opened.iter_mut().for_each(Source::keep_digest);
     }
     let source = known.or(opened.as_ref()).with_context(unread)?;
-    let reader = Reader::open(source, &resources.reading).with_context(unread)?;
-    let own = of_file(ops, &reader).with_context(|| sentences.undone())?;
-    let own = own.as_deref().map(|op| [op]);
+    let file = OpenFile::open(ops, source, destination, &resources.reading, sentences)?;
+    let own = file.own_op.as_deref().map(|op| [op]);
     let ops = own.as_ref().map_or(ops, |op| &op[..]);
-    let surveys = reader.surveys().with_context(unread)?;
-    let wanted = output.map_or((None, false), |output| (output.depth, output.auto_orient));
-    for (shape, _) in &surveys {
-        chain::check(ops, *shape, wanted, |verb| sentences.not(verb))?;
-        if let Some(output) = output {
-            let made = chain::made(ops, shape.depth);
-            let fits = output.check_fit(shape, made);
-            fits.with_context(|| sentences.undone())?;
-        }
-    }
-    let largest = surveys.iter().map(memory).max().unwrap_or(0);
+    let largest = file.surveys.iter().map(memory).max().unwrap_or(0);
     let is_too_large = largest > MANY
         && resources.devices.may_avoid_waiting()
         && largest > (resources.budget).map_or_else(limits::free_memory, MemoryBudget::most);
     let _reservation = resources.budget.map(|budget| budget.reserve(largest));
-    let (shape, pages) = (surveys[0].0, surveys.len());
-    let writer = output.zip(target.as_ref()).map(|(output, target)| {
-        let format = output.format.unwrap_or(reader.format());
-        for (shape, _) in &surveys {
-            (format.check_name(&output.path, shape)).with_context(|| unwritten(&output.path))?;
-        }
-        let grown = |shape: Shape| output.grown(shape, chain::made(ops, shape.depth));
-        let surveys = surveys.into_iter();
-        let pages = surveys.map(|(shape, bytes)| (grown(shape), bytes));
-        let pages: Vec<_> = pages.collect();
-        Writer::new(format, &output.options, target, &pages)
-            .with_context(|| unwritten(&output.path))
-    });
-    let writer = writer.transpose()?;
-    let executor = Executor::new(resources.devices, timeline);
-
-    let record;
-    // A scope of its own: at its end nothing borrows the target any more.
-    let (length, reader, mut executor, diagnostics, found, since, last) = {
-        let mut processor = PageProcessor {
-            sentences,
-            output: output.map(|output| (output, target.as_ref())),
-            source,
-            diagnostics: FileDiagnostics::new(reader.left_out(), pages),
-            reader,
-            writer,
-            channel: 0,
-            in_bands: output.is_some_and(|output| output.low_memory) || is_too_large,
-            note: None,
-            joined: None,
-            executor,
-            found: Found::default(),
-            since,
-            last: 0,
-        };
-        let own = match shared {
-            Some(_) => StackStatistics::default(),
-            None => StackStatistics::measure(ops, &mut processor)?,
-        };
-        for index in 0..pages {
-            processor.page(ops, shared.unwrap_or(&own), index)?;
-        }
-        record = source.record().with_context(unread)?;
-        let unchanged = match account.passes {
-            Some(passes) => passes.check(input, source),
-            None => source.check_unchanged(),
-        };
-        unchanged.with_context(unread)?;
-        let length = processor.writer.map(|writer| writer.length());
-        (
-            length,
-            processor.reader,
-            processor.executor,
-            processor.diagnostics,
-            processor.found,
-            processor.since,
-            processor.last,
-        )
+    let (shape, pages) = (file.surveys[0].0, file.surveys.len());
+    let output = destination.zip(target.as_ref());
+    let output = output.map(|(destination, target)| file.encoder(ops, destination, target));
+    let diagnostics = FileDiagnostics::new(file.reader.left_out(), pages);
+    let mut job = Job::new(ops, output.transpose()?, resources, timeline, diagnostics);
+    job.row_bands |= is_too_large;
+    let mut input = Input {
+        sentences,
+        source,
+        reader: file.reader,
+        joined: None,
     };
-    if let Some(((output, target), length)) = output.zip(target).zip(length) {
+    let own = match shared {
+        Some(_) => StackStatistics::default(),
+        None => StackStatistics::measure(&mut job, &mut input)?,
+    };
+    for index in 0..pages {
+        job.run_page(&mut input, shared.unwrap_or(&own), index)?;
+    }
+    let record = source.record().with_context(unread)?;
+    let unchanged = match account.passes {
+        Some(passes) => passes.check(sentences.input, source),
+        None => source.check_unchanged(),
+    };
+    unchanged.with_context(unread)?;
+    let damage = input.reader.damage();
+    let (mut done, length) = job.finish(shape, damage);
+    if let Some(((destination, target), length)) = destination.zip(target).zip(length) {
         let announce = |output| {
             (account.announce)(&Finished {
                 output,
                 input: record,
-                damaged: reader.damage().is_some(),
+                damaged: done.damage.is_some(),
             })
         };
         let traffic = target
             .commit_announced(length, announce)
-            .with_context(|| unwritten(&output.path))?;
-        executor.timeline.encoded(since, last, &traffic);
+            .with_context(|| unwritten(&destination.path))?;
+        done.timeline.encoded(&traffic);
     }
-    let Diagnostics {
-        warnings, notes, ..
-    } = diagnostics.finish();
-    Ok(Done {
-        shape,
-        found,
-        warnings,
-        notes,
-        damage: reader.damage(),
-        device: executor.device,
-        timeline: executor.timeline,
-    })
+    Ok(done)
+}
+
+/// Refuses operations and an output that do not fit a page of this shape.
+fn check_page(
+    ops: &[&dyn Operation],
+    shape: Shape,
+    output: Option<&Destination>,
+    sentences: Sentences,
+) -> Result<()> {
+    let wanted = output.map_or((None, false), |output| (output.depth, output.auto_orient));
+    chain::check(ops, shape, wanted, |verb| sentences.not(verb))?;
+    if let Some(output) = output {
+        let fits = output.check_fit(&shape, chain::made(ops, shape.depth));
+        fits.with_context(|| sentences.undone())?;
+    }
+    Ok(())
 }

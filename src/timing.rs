@@ -115,6 +115,10 @@ pub struct Timeline {
     pub page: Option<usize>,
     /// Whether the range of a stack is being measured.
     pub measuring: bool,
+    /// Bytes of samples of the page that was encoded last, until the time of writing it is recorded.
+    pub unwritten: u64,
+    /// When the decoder or encoder that is at work began.
+    codec_began: Instant,
 }
 
 impl Default for Timeline {
@@ -132,7 +136,25 @@ impl Timeline {
             gpu_times: true,
             page: None,
             measuring: false,
+            unwritten: 0,
+            codec_began: origin,
         }
+    }
+
+    /// Starts the clock of a decoder or encoder.
+    pub fn begin_codec(&mut self) {
+        self.codec_began = Instant::now();
+    }
+
+    /// As `begin_codec`, for an encoder that has taken some `time` already.
+    pub fn begin_codec_after(&mut self, time: Duration) {
+        let now = Instant::now();
+        self.codec_began = now.checked_sub(time).unwrap_or(now);
+    }
+
+    /// Time since the decoder or encoder began.
+    pub fn codec_time(&self) -> Duration {
+        self.codec_began.elapsed()
     }
 
     /// Runs `work` on the host and records it as a span that moves `bytes`.
@@ -166,39 +188,38 @@ impl Timeline {
         }
     }
 
-    /// Adds the spans of a decoder that read a file from `start` until now and made `bytes` of
-    /// samples. Reading and decoding alternate: `read` gets the time of the system calls, `decode`
-    /// the rest.
-    pub fn decoded(&mut self, start: Instant, bytes: u64, file: &Traffic) {
-        let calls = file.time().min(start.elapsed());
-        self.push("read", start, calls, file.bytes(), Limit::Host);
-        self.codec("decode", start, bytes, calls);
+    /// Records the decoder that began last, which read a file and made `bytes` of samples. Reading and decoding alternate:
+    /// `read` gets the time of the system calls, `decode` the rest.
+    pub fn decoded(&mut self, bytes: u64, file: &Traffic) {
+        self.record_reading("decode", bytes, file);
     }
 
-    /// Records the reading of a file's compressed data, of `bytes`, and the check of its chunks,
-    /// which ended now and began at `start`; a GPU decodes them.
-    pub fn packed(&mut self, start: Instant, bytes: u64, file: &Traffic) {
-        let calls = file.time().min(start.elapsed());
-        self.push("read", start, calls, file.bytes(), Limit::Host);
-        self.codec("check", start, bytes, calls);
+    /// Records the reading and checking of `bytes` of a file's compressed data, which a GPU decodes.
+    pub fn packed(&mut self, bytes: u64, file: &Traffic) {
+        self.record_reading("check", bytes, file);
     }
 
-    /// Adds the spans of an encoder likewise: `encode` and `write`.
-    pub fn encoded(&mut self, start: Instant, bytes: u64, file: &Traffic) {
-        let calls = file.time().min(start.elapsed());
-        self.codec("encode", start, bytes, calls);
+    fn record_reading(&mut self, name: &str, bytes: u64, file: &Traffic) {
+        let (start, elapsed) = (self.codec_began, self.codec_time());
+        let calls = file.time().min(elapsed);
+        self.push("read", start, calls, file.bytes(), Limit::Host);
+        self.codec(name, bytes, elapsed, calls);
+        self.begin_codec();
+    }
+
+    /// Records the encoder that began last likewise: `encode`, of the samples that are `unwritten`, and `write`.
+    pub fn encoded(&mut self, file: &Traffic) {
+        let (start, elapsed) = (self.codec_began, self.codec_time());
+        let calls = file.time().min(elapsed);
+        let bytes = std::mem::take(&mut self.unwritten);
+        self.codec("encode", bytes, elapsed, calls);
         self.push("write", start, calls, file.bytes(), Limit::Host);
+        self.begin_codec();
     }
 
-    fn codec(&mut self, name: &str, start: Instant, bytes: u64, beside: Duration) {
-        let elapsed = start.elapsed();
-        self.push(
-            name,
-            start,
-            elapsed.saturating_sub(beside),
-            bytes,
-            Limit::Host,
-        );
+    fn codec(&mut self, name: &str, bytes: u64, elapsed: Duration, beside: Duration) {
+        let own = elapsed.saturating_sub(beside);
+        self.push(name, self.codec_began, own, bytes, Limit::Host);
         if let Some(span) = self.spans.last_mut() {
             span.beside = beside;
         }
@@ -254,6 +275,32 @@ impl Timeline {
     /// Time since the timeline's origin.
     pub fn wall(&self) -> Duration {
         self.origin.elapsed()
+    }
+}
+
+/// The time of work on bands of an image, which passes while the image is decoded.
+#[derive(Default)]
+pub struct BandClock {
+    time: Duration,
+    timelines: Vec<Timeline>,
+}
+
+impl BandClock {
+    /// Does work on a band.
+    pub fn time<R>(&mut self, work: impl FnOnce(&mut Timeline) -> R) -> R {
+        let (since, mut timeline) = (Instant::now(), Timeline::default());
+        let result = work(&mut timeline);
+        self.time += since.elapsed();
+        self.timelines.push(timeline);
+        result
+    }
+
+    /// Records the time since the decoder began: that of the work on bands, and the rest as that of decoding `bytes` of
+    /// samples.
+    pub fn record(self, timeline: &mut Timeline, bytes: u64, file: &Traffic) {
+        timeline.codec_began += self.time;
+        timeline.decoded(bytes, file);
+        timeline.join(&self.timelines);
     }
 }
 

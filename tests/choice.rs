@@ -121,6 +121,7 @@ fn done() -> Done {
         warnings: Vec::new(),
         notes: Vec::new(),
         damage: None,
+        plan: String::new(),
         device: "CPU".into(),
         timeline: Timeline::default(),
     }

@@ -69,6 +69,8 @@ mod names;
 mod partial;
 /// Pages that are summed up piece by piece.
 mod pieces;
+/// The plan of a page, printed.
+mod plans;
 /// PNG read: every colour type, depth and filter, and hostile files.
 mod png_decode;
 /// PNG written, and read back by other decoders.

@@ -31,16 +31,18 @@ fn pieces(file: &[u8]) -> Option<Vec<Vec<u8>>> {
     let source = Source::memory(file.to_vec());
     let reader = Reader::open(&source, &Reading::default()).unwrap();
     let (all, width) = (Mutex::new(Vec::new()), reader.shape().width);
-    let taken = reader.pieces(&|piece| {
+    if !reader.gives_blocks() {
+        return None;
+    }
+    let taken = reader.blocks(&|piece| {
         assert_eq!(piece.shape().width, width);
         all.lock().unwrap().extend(rows(&piece));
         Ok(())
     });
-    taken.unwrap().then(|| {
-        let mut all = all.into_inner().unwrap();
-        all.sort();
-        all
-    })
+    taken.unwrap();
+    let mut all = all.into_inner().unwrap();
+    all.sort();
+    Some(all)
 }
 
 fn tiffs(image: &Image) -> Vec<Vec<u8>> {

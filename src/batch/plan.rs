@@ -7,15 +7,15 @@ use super::naming::Naming;
 use super::progress::Progress;
 use super::report::is_report;
 use super::{Batch, Item, format_of};
+use crate::codec::Format;
 use crate::codec::png::Mode;
-use crate::codec::{Format, Reader, format};
 use crate::console;
+use crate::device::Devices;
 use crate::files::{check_regular, fault, reason};
 use crate::image::Shape;
 use crate::name::Shown;
-use crate::ops::chain;
 use crate::outcome::Outcome;
-use crate::pipeline::{memory, of_file};
+use crate::pipeline::{Destination, Resources, foresee, memory};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
 use rustix::fs::{Access, access};
@@ -35,6 +35,7 @@ enum Foreseen {
         pages: Vec<(Shape, u64)>,
         replaces: bool,
         has_rate: bool,
+        plans: Vec<String>,
     },
     /// An earlier run processed it.
     Before,
@@ -45,9 +46,10 @@ impl Batch<'_> {
     pub(super) fn tell_plan(&self, earlier: Option<&Past>) -> Result<Outcome> {
         let items = &self.items.items;
         self.tell_passed_over(&Progress::new(0, self.options.verbosity, true));
+        let devices = Devices::idle(self.common.device.choice);
         let foreseen: Vec<Result<Foreseen>> = items
             .par_iter()
-            .map(|item| self.foresee(item, earlier))
+            .map(|item| self.foresee(item, earlier, &devices))
             .collect();
         for (item, foreseen) in items.iter().zip(&foreseen) {
             let arrow = item
@@ -57,7 +59,12 @@ impl Batch<'_> {
             let (input, arrow) = (item.input.shown(), arrow.unwrap_or_default());
             match foreseen {
                 Ok(_) if self.options.verbosity.quiet => {}
-                Ok(foreseen) => console::print(&format!("{input}{arrow}: {foreseen}"))?,
+                Ok(foreseen) => {
+                    console::print(&format!("{input}{arrow}: {foreseen}"))?;
+                    if self.common.verbose {
+                        foreseen.print_plans()?;
+                    }
+                }
                 Err(error) => console::print(&format!("{error:#}"))?,
             }
         }
@@ -89,7 +96,7 @@ impl Batch<'_> {
     }
 
     /// Plans one file; files are planned in the order in which they would be processed.
-    fn foresee(&self, item: &Item, earlier: Option<&Past>) -> Result<Foreseen> {
+    fn foresee(&self, item: &Item, earlier: Option<&Past>, devices: &Devices) -> Result<Foreseen> {
         let overwrite = self.template.is_some_and(|template| template.overwrite);
         let sight = Sight::of(item);
         let verdict = match earlier {
@@ -114,52 +121,36 @@ impl Batch<'_> {
                 .with_context(unwritten)?;
         }
         if item.is_stream() {
-            let pages = Vec::new();
-            let has_rate = false;
             return Ok(Foreseen::Done {
-                pages,
+                pages: Vec::new(),
+                plans: Vec::new(),
                 replaces,
-                has_rate,
+                has_rate: false,
             });
         }
         let source = item.source().with_context(unread)?;
-        let reader = Reader::open(&source, &self.common.reading).with_context(unread)?;
-        let pages = reader.surveys().with_context(unread)?;
-        let undone = |verb: &str| format!("cannot {verb} {}", item.input.shown());
-        let own = of_file(self.ops, &reader).with_context(|| undone(chain::verb(self.ops)))?;
-        let own = own.as_deref().map(|op| [op]);
-        let ops = own.as_ref().map_or(self.ops, |op| &op[..]);
-        for (shape, _) in &pages {
-            let wanted = self.template.map_or((None, false), |template| {
-                (template.depth, template.auto_orient)
-            });
-            chain::check(ops, *shape, wanted, undone)?;
-            if let Some(template) = self.template {
-                let made = chain::made(ops, shape.depth);
-                let fits = template.check_fit(shape, made);
-                fits.with_context(|| undone(chain::verb(self.ops)))?;
-            }
-        }
-        let mut has_rate = false;
-        if let Some((template, output)) = result {
-            let format = format_of(template, output).unwrap_or(reader.format());
-            let is_png = |format: &dyn Format| format.id() == "png";
-            has_rate =
-                is_png(reader.format()) && is_png(format) && template.options.png == Mode::Fast;
-            let shapes: Vec<Shape> = (pages.iter())
-                .map(|(shape, _)| template.grown(*shape, chain::made(ops, shape.depth)))
-                .collect();
-            for shape in &shapes {
-                (format.check_name(output, shape))
-                    .with_context(|| format!("cannot write {}", output.shown()))?;
-            }
-            format::check_output(format, &shapes)
-                .with_context(|| format!("cannot write {}", output.shown()))?;
-        }
+        let destination = result.map(|(template, output)| Destination {
+            path: output.into(),
+            format: format_of(template, output),
+            ..template.clone()
+        });
+        let resources = Resources {
+            devices,
+            budget: None,
+            reading: self.common.reading,
+            only_files: false,
+            gpu_times: false,
+        };
+        let (input, output) = ((&*item.input, &source), destination.as_ref());
+        let foreseen = foresee(self.ops, input, output, &resources)?;
+        let is_png = |format: &dyn Format| format.id() == "png";
+        let (from, to) = foreseen.formats;
+        let is_fast = destination.is_some_and(|it| it.options.png == Mode::Fast);
         Ok(Foreseen::Done {
-            pages,
+            has_rate: is_fast && is_png(from) && to.is_some_and(is_png),
+            pages: foreseen.pages,
+            plans: foreseen.plans,
             replaces,
-            has_rate,
         })
     }
 
@@ -231,6 +222,19 @@ impl Batch<'_> {
             line += &format!("; about {seconds:.0} s if the disk keeps up");
         }
         line
+    }
+}
+
+impl Foreseen {
+    /// Prints the plan of each page.
+    fn print_plans(&self) -> Result<()> {
+        let Foreseen::Done { plans, .. } = self else {
+            return Ok(());
+        };
+        for line in plans.iter().flat_map(|plan| plan.lines()) {
+            console::print(&format!("  {line}"))?;
+        }
+        Ok(())
     }
 }
 

@@ -7,24 +7,23 @@ use anyhow::{Result, ensure};
 /// What takes a band, and the row of the page with which it begins.
 pub type TakeBand<'a> = dyn FnMut(usize, Image) -> Result<()> + 'a;
 
-/// Decodes the selected page, and hands it over in bands of `rows` rows, of which the last may have fewer; false if its format does not
-/// decode it so. With `plainly` by the method that fails on damage alone.
+/// Decodes the selected page, and hands it over in bands of `rows` rows, of which the last may have fewer. With `plainly` by the method that fails on damage alone.
 ///
 /// # Errors
 /// Damage, which `Reader::decode` tells better, and errors of `take`.
-pub fn each_band(reader: &Reader, rows: usize, plainly: bool, take: &mut TakeBand) -> Result<bool> {
+pub fn each_band(reader: &Reader, rows: usize, plainly: bool, take: &mut TakeBand) -> Result<()> {
     let mut filling = Filling {
         page: reader.shape(),
         rows,
         top: 0,
         band: None,
     };
-    let given = reader.rows(plainly, &mut |bytes| filling.push(bytes, take))?;
+    reader.rows(plainly, &mut |bytes| filling.push(bytes, take))?;
     ensure!(
-        !given || filling.top == filling.page.height,
+        filling.top == filling.page.height,
         "its rows are not the image"
     );
-    Ok(given)
+    Ok(())
 }
 
 /// A band that is being filled.

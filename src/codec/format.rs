@@ -178,7 +178,7 @@ pub enum Field {
 pub const PIECE: usize = 512 << 10;
 
 /// What takes the pieces of a page, on any thread.
-pub type TakePiece<'a> = dyn Fn(Image) -> Result<()> + Sync + 'a;
+pub type TakeBlock<'a> = dyn Fn(Image) -> Result<()> + Sync + 'a;
 
 /// What takes the rows of a page: the bytes of their samples, as in memory.
 pub type TakeRows<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
@@ -253,23 +253,33 @@ pub trait Decoder {
         Err(Unsuited::new("its format is decoded on the CPU alone"))
     }
 
-    /// Decodes the selected page in pieces of whole rows, in any order, so that the page is never in memory as a whole;
-    /// false if it is not decoded so. The page can still be decoded afterwards.
-    ///
-    /// # Errors
-    /// Damage, which `decode` tells better, and errors of `take`.
-    fn pieces(&self, _take: &TakePiece) -> Result<bool> {
-        Ok(false)
+    /// Whether the selected page can be given in blocks.
+    fn gives_blocks(&self) -> bool {
+        false
     }
 
-    /// Decodes the selected page from top to bottom, some whole rows at a time, so that it is never in memory as a whole; false if it
-    /// is not decoded so. The page can still be decoded afterwards. With `plainly` by the method that fails on damage
-    /// alone; the other is faster, and may fail on a file that is right.
+    /// Decodes the selected page in blocks of whole rows, in any order and on any thread, so that the page is never in
+    /// memory as a whole. The page can still be decoded afterwards.
     ///
     /// # Errors
-    /// Damage, which `decode` tells better, and errors of `take`.
-    fn rows(&self, _plainly: bool, _take: &mut TakeRows) -> Result<bool> {
-        Ok(false)
+    /// Damage, which `decode` reports better, and errors of `take`.
+    fn blocks(&self, _take: &TakeBlock) -> Result<()> {
+        bail!("its format has no blocks")
+    }
+
+    /// Whether the selected page can be given in rows from top to bottom.
+    fn gives_rows(&self) -> bool {
+        false
+    }
+
+    /// Decodes the selected page from top to bottom, some whole rows at a time, so that it is never in memory as a whole.
+    /// The page can still be decoded afterwards. With `plainly` by the method that fails on damage alone; the other is
+    /// faster, and may fail on a valid file.
+    ///
+    /// # Errors
+    /// Damage, which `decode` reports better, and errors of `take`.
+    fn rows(&self, _plainly: bool, _take: &mut TakeRows) -> Result<()> {
+        bail!("its format has no rows in order")
     }
 
     /// Decodes the selected page; called once for each page.

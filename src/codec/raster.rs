@@ -6,7 +6,7 @@ mod encode;
 pub use encode::{Form, Header, RasterEncoder};
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, TakePiece, TakeRows};
+use super::format::{Capabilities, Decoder, TakeBlock, TakeRows};
 use super::raw::{self, Order};
 use crate::deflate::zlib;
 use crate::files::Source;
@@ -299,16 +299,17 @@ impl Decoder for RasterDecoder<'_> {
         Ok(self.layout.metadata.clone())
     }
 
-    fn pieces(&self, take: &TakePiece) -> Result<bool> {
+    fn gives_blocks(&self) -> bool {
+        !self.layout.shape.depth.is_wide()
+    }
+
+    fn blocks(&self, take: &TakeBlock) -> Result<()> {
         let Layout {
             shape,
             order,
             toggled,
             ..
         } = self.layout;
-        if shape.depth.is_wide() {
-            return Ok(false);
-        }
         let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
         let (source, row) = (self.source.source()?, shape.row() * shape.depth.bytes());
         let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
@@ -326,20 +327,20 @@ impl Decoder for RasterDecoder<'_> {
                 (order, toggled),
                 |bytes| check(bytes, shape.depth, maxval),
             )?)
-        })?;
-        Ok(true)
+        })
     }
 
-    fn rows(&self, _plainly: bool, take: &mut TakeRows) -> Result<bool> {
+    fn gives_rows(&self) -> bool {
+        !self.layout.bottom_up
+    }
+
+    fn rows(&self, _plainly: bool, take: &mut TakeRows) -> Result<()> {
         let Layout {
             shape,
             order,
             toggled,
             ..
         } = self.layout;
-        if self.layout.bottom_up {
-            return Ok(false);
-        }
         let maxval = self.layout.metadata.maxval.unwrap_or(shape.depth.full());
         let (source, row) = (self.source.source()?, shape.row() * shape.depth.bytes());
         let start = self.layout.start + self.page as u64 * self.layout.page_bytes();
@@ -355,7 +356,7 @@ impl Decoder for RasterDecoder<'_> {
             })?;
             take(rows)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     fn decode(&mut self, policy: &ErrorPolicy) -> Result<Image> {

@@ -1,7 +1,7 @@
 //! Reads a file of any format, page by page.
 
 use super::error_policy::ErrorPolicy;
-use super::format::{self, Decoder, Format, TakePiece, TakeRows};
+use super::format::{self, Decoder, Format, TakeBlock, TakeRows};
 use super::headerless::Raw;
 use super::packed::{Packed, Unsuited};
 use super::{Reading, metadata};
@@ -333,22 +333,31 @@ impl<'a> Reader<'a> {
         self.decoder.packed()
     }
 
-    /// Decodes the page in pieces of whole rows, in any order and on any thread; false if it is not decoded so, as
-    /// where damage is accepted. `decode` still works afterwards.
-    ///
-    /// # Errors
-    /// Damage, which `decode` tells better, and errors of `take`.
-    pub fn pieces(&self, take: &TakePiece) -> Result<bool> {
-        Ok(!self.policy.goes_on() && self.checked(self.decoder.pieces(take))?)
+    /// Whether the page can be given in blocks: not if damage is accepted.
+    pub fn gives_blocks(&self) -> bool {
+        self.decoder.gives_blocks() && !self.policy.goes_on()
     }
 
-    /// Decodes the page from top to bottom, some whole rows at a time; false if it is not decoded so, as where damage is accepted.
-    /// `decode` still works afterwards. With `plainly` by the method that fails on damage alone.
+    /// Decodes the page in blocks of whole rows, in any order and on any thread. `decode` still works afterwards.
     ///
     /// # Errors
-    /// Damage, which `decode` tells better, and errors of `take`.
-    pub fn rows(&self, plainly: bool, take: &mut TakeRows) -> Result<bool> {
-        Ok(!self.policy.goes_on() && self.checked(self.decoder.rows(plainly, take))?)
+    /// Damage, which `decode` reports better, and errors of `take`.
+    pub fn blocks(&self, take: &TakeBlock) -> Result<()> {
+        self.checked(self.decoder.blocks(take))
+    }
+
+    /// Whether the page can be given in rows from top to bottom: not if damage is accepted.
+    pub fn gives_rows(&self) -> bool {
+        self.decoder.gives_rows() && !self.policy.goes_on()
+    }
+
+    /// Decodes the page from top to bottom, some whole rows at a time. `decode` still works afterwards. With `plainly` by the
+    /// method that fails on damage alone.
+    ///
+    /// # Errors
+    /// Damage, which `decode` reports better, and errors of `take`.
+    pub fn rows(&self, plainly: bool, take: &mut TakeRows) -> Result<()> {
+        self.checked(self.decoder.rows(plainly, take))
     }
 
     /// Decodes the page.

@@ -42,7 +42,7 @@ pub use pack::Compression;
 pub(super) use unpack::unpack_bits;
 
 use super::error_policy::ErrorPolicy;
-use super::format::{Capabilities, Decoder, Encoder, Field, Format, TakePiece, TakeRows};
+use super::format::{Capabilities, Decoder, Encoder, Field, Format, TakeBlock, TakeRows};
 use super::item::Item;
 use super::packed::{Packed, Unsuited};
 use super::raw::Order;
@@ -421,11 +421,19 @@ impl Decoder for TiffDecoder<'_> {
         streams::read(self.source, &self.page)
     }
 
-    fn pieces(&self, take: &TakePiece) -> Result<bool> {
-        parts::pieces(self.source, &self.page, take)
+    fn gives_blocks(&self) -> bool {
+        parts::has_blocks(&self.page)
     }
 
-    fn rows(&self, _plainly: bool, take: &mut TakeRows) -> Result<bool> {
+    fn blocks(&self, take: &TakeBlock) -> Result<()> {
+        parts::blocks(self.source, &self.page, take)
+    }
+
+    fn gives_rows(&self) -> bool {
+        parts::has_rows(&self.page)
+    }
+
+    fn rows(&self, _plainly: bool, take: &mut TakeRows) -> Result<()> {
         parts::rows(self.source, &self.page, take)
     }
 

@@ -72,7 +72,12 @@ pub fn describe(done: &Done, file: &str, common: &Common, quiet: bool) {
         console::tell(&format!("gpuimg: {}", sentence.replace("{file}", file)));
     }
     if common.verbose && common.stats.is_none() {
-        console::tell(&format!("gpuimg: {file}: {}", done.device));
+        for (index, line) in done.plan.lines().enumerate() {
+            match index {
+                0 => console::tell(&format!("gpuimg: {file}, {line}")),
+                _ => console::tell(line),
+            }
+        }
     }
 }
 

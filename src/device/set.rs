@@ -32,13 +32,9 @@ impl GpuSet {
     pub fn new(choice: Choice, most: usize, prepare: fn(&Gpu)) -> GpuSet {
         visible::connect(choice, true);
         let gpus = GpuSet {
-            choice,
             first: visible::show_only(choice, most),
             prepare,
-            worth: AtomicU64::new(f64::INFINITY.to_bits()),
-            rate: AtomicU64::default(),
-            starting: Mutex::default(),
-            gpus: OnceLock::new(),
+            ..GpuSet::idle(choice)
         };
         if let Choice::Gpu(_) = choice {
             gpus.start();
@@ -46,16 +42,25 @@ impl GpuSet {
         gpus
     }
 
-    /// The same GPUs, not started yet, and no images expected.
-    pub fn again(&self) -> GpuSet {
+    /// The GPUs for `choice`, none of which is started: for a plan.
+    pub fn idle(choice: Choice) -> GpuSet {
         GpuSet {
-            choice: self.choice,
-            first: self.first,
-            prepare: self.prepare,
+            choice,
+            first: choice.ordinal(),
+            prepare: |_| (),
             worth: AtomicU64::new(f64::INFINITY.to_bits()),
             rate: AtomicU64::default(),
             starting: Mutex::default(),
             gpus: OnceLock::new(),
+        }
+    }
+
+    /// The same GPUs, not started yet, and no images expected.
+    pub fn again(&self) -> GpuSet {
+        GpuSet {
+            first: self.first,
+            prepare: self.prepare,
+            ..GpuSet::idle(self.choice)
         }
     }
 

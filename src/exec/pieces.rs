@@ -1,7 +1,7 @@
-//! Runs an operation on an image that is never in memory as a whole: on each piece of it, as it is decoded.
+//! Runs an operation on an image that is never in memory as a whole: on each block of rows, as it is decoded.
 
 use super::{Executor, Form, Pixels, Task, check, steps, work};
-use crate::codec::TakePiece;
+use crate::codec::TakeBlock;
 use crate::image::{Image, Shape};
 use crate::ops::{Executed, Join, OpResult, Statistics, only_on_cpu};
 use crate::timing::Timeline;
@@ -9,25 +9,25 @@ use anyhow::{Context, Result, ensure};
 use std::slice;
 use std::sync::{Mutex, PoisonError};
 
-/// What the pieces gave so far.
+/// What the blocks gave so far.
 #[derive(Default)]
-struct Found {
+struct BlockResults {
     numbers: Option<OpResult>,
     samples: usize,
     timelines: Vec<Timeline>,
 }
 
 impl Executor<'_> {
-    /// Runs an operation on the pieces of an image of this shape on the CPU, which `give` hands over in any order and on
-    /// any thread. `None`: a GPU is to run it on the whole image, or `give` gives no pieces.
+    /// Runs an operation on the blocks of an image of this shape on the CPU, which `give` hands over in any order and on
+    /// any thread. `None`: a GPU is to run it on the whole image.
     ///
     /// # Errors
-    /// Those of `give`, pieces that are not the image, and options that do not fit the samples.
-    pub fn run_on_pieces(
+    /// Those of `give`, blocks that are not the image, and options that do not fit the samples.
+    pub fn run_on_blocks(
         &mut self,
         task: &Task,
         shape: &Shape,
-        give: impl FnOnce(&TakePiece) -> Result<bool>,
+        give: impl FnOnce(&TakeBlock) -> Result<()>,
     ) -> Result<Option<Executed<Pixels>>> {
         let tasks = slice::from_ref(task);
         check(tasks)?;
@@ -36,29 +36,27 @@ impl Executor<'_> {
             return Ok(None);
         }
         let bound = task.op.bind(task.types, &Statistics::None)?;
-        let found = Mutex::new(Found::default());
-        let take = |piece: Image| {
-            let (samples, mut timeline) = (piece.shape().samples(), Timeline::default());
-            let part = bound.cpu(piece, &mut timeline)?;
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            match &mut found.numbers {
-                Some(known) => known.join(&part)?,
-                none => *none = Some(part),
+        let results = Mutex::new(BlockResults::default());
+        let take = |block: Image| {
+            let (samples, mut timeline) = (block.shape().samples(), Timeline::default());
+            let numbers = bound.cpu(block, &mut timeline)?;
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            match &mut results.numbers {
+                Some(known) => known.join(&numbers)?,
+                none => *none = Some(numbers),
             }
-            found.samples += samples;
-            found.timelines.push(timeline);
+            results.samples += samples;
+            results.timelines.push(timeline);
             Ok(())
         };
-        if !give(&take)? {
-            return Ok(None);
-        }
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        give(&take)?;
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         ensure!(
-            found.samples == shape.samples(),
-            "its pieces are not the image"
+            results.samples == shape.samples(),
+            "its blocks are not the image"
         );
-        self.timeline.join(&found.timelines);
-        let mut result = found.numbers.context("an image without pieces")?;
+        self.timeline.join(&results.timelines);
+        let mut result = results.numbers.context("an image without blocks")?;
         if let OpResult::Totals(totals) = &mut result {
             totals.shape = *shape;
         }

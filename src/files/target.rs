@@ -179,8 +179,7 @@ impl Target {
         }
     }
 
-    /// An output that is never delivered, for tests.
-    #[cfg(test)]
+    /// An output that is never delivered: for a plan of what would be written, and for tests.
     pub fn in_memory() -> Target {
         Target::to(stream_to(Path::new("memory"), None))
     }

@@ -72,7 +72,7 @@ impl Operation for Sum {
         Ok(())
     }
 
-    fn takes_pieces(&self) -> bool {
+    fn takes_blocks(&self) -> bool {
         true
     }
 

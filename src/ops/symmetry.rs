@@ -75,11 +75,10 @@ impl Symmetry {
 
     /// The symmetry that brings an image of this orientation (TIFF 6.0, section 8, 1 to 8) upright;
     /// `None` if it is upright.
-    pub fn upright(orientation: u16) -> Option<Symmetry> {
+    pub fn upright(orientation: u16) -> Option<&'static Symmetry> {
+        static ALL: [Symmetry; 7] = Symmetry::ALL;
         let turn = PixelMap::of_orientation(orientation)?;
-        Symmetry::ALL
-            .into_iter()
-            .find(|symmetry| symmetry.parts() == turn)
+        ALL.iter().find(|symmetry| symmetry.parts() == turn)
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Done {
     pub damage: Option<String>,
     /// The device that processed the image, and why it was chosen.
     pub device: String,
+    /// The plan of the first page, as text.
+    pub plan: String,
     /// The time that each stage took.
     pub timeline: Timeline,
 }

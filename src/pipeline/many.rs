@@ -1,55 +1,24 @@
-//! Many files into one stack: their pages one behind the other, with the range of all of them.
+//! Many files into one stack: their pages one after the other, with one range for all of them.
 
-use super::Resources;
 use super::destination::Destination;
 use super::diagnostics::FileDiagnostics;
-use super::done::{Done, Found};
+use super::done::Done;
 use super::errors::{Sentences, unwritten};
-use super::page::PageProcessor;
+use super::job::{self, Job, Joined, Output};
 use super::stack::StackStatistics;
+use super::{Resources, check_page};
 use crate::codec::{Reader, Writer};
-use crate::exec::Executor;
-use crate::files::{CHANGED, Passes, Source, Target};
-use crate::metadata::Diagnostics;
+use crate::files::{CHANGED, Passes, Source};
 use crate::ops::{Operation, chain};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
-use std::time::Instant;
-
-/// Where a file's pages come in the stack that many files become.
-#[derive(Clone, Copy, Debug)]
-pub struct Joined {
-    /// Pages of the files before it.
-    pub before: usize,
-    /// Pages of all files.
-    pub pages: usize,
-}
 
 /// An input: its path, and whether it must be a regular file.
 pub type Input<'a> = (&'a Path, bool);
 
-/// What goes from one file to the next.
-struct Passed<'t> {
-    writer: Option<Writer<'t>>,
-    timeline: Timeline,
-    device: String,
-    diagnostics: FileDiagnostics,
-    found: Found,
-    damage: Option<String>,
-}
-
-/// The files, and what is done with their pages.
-struct Many<'a> {
-    ops: &'a [&'a dyn Operation],
-    output: &'a Destination,
-    target: &'a Target,
-    resources: &'a Resources<'a>,
-    passes: Passes,
-}
-
-/// Runs `ops` on every page of all inputs and writes them to `output`, one behind the other. Files are
-/// opened one at a time, three times.
+/// Runs `ops` on every page of all inputs and writes them to `output`, one after the other. Files are opened one at a time:
+/// to survey them, for each statistic that pages share, and to process them.
 ///
 /// # Errors
 /// The first file that cannot be read or processed, and an output that cannot be written; then there is
@@ -61,174 +30,112 @@ pub fn many_images(
     resources: &Resources,
 ) -> Result<Done> {
     let target = output.create()?;
-    let many = Many {
-        ops,
-        output,
-        target: &target,
+    let files = Files {
+        verb: chain::verb(ops),
         resources,
         passes: Passes::default(),
     };
-    let (length, mut done) = many.written(inputs)?;
-    let since = Instant::now();
-    let traffic = target.commit(length);
-    let traffic = traffic.with_context(|| unwritten(&output.path))?;
-    done.timeline.encoded(since, 0, &traffic);
+    let unwritten = || unwritten(&output.path);
+    let mut pages = Vec::new();
+    let mut counts = Vec::with_capacity(inputs.len());
+    let mut format = output.format;
+    for input in inputs {
+        files.visit(input, None, |file| {
+            let sentences = file.sentences;
+            let surveys = file.reader.surveys().with_context(|| sentences.unread())?;
+            let format = *format.get_or_insert(file.reader.format());
+            for (shape, bytes) in &surveys {
+                check_page(ops, *shape, Some(output), sentences)?;
+                (format.check_name(&output.path, shape)).with_context(unwritten)?;
+                pages.push((output.grown(*shape, chain::made(ops, shape.depth)), *bytes));
+            }
+            counts.push(surveys.len());
+            Ok(())
+        })?;
+    }
+    let format = format
+        .context("there is no input")
+        .with_context(unwritten)?;
+    let writer = Writer::new(format, &output.options, &target, &pages).with_context(unwritten)?;
+    let written = Output {
+        destination: output,
+        file: Some((&target, writer)),
+        first_stretch: None,
+    };
+    let mut timeline = Timeline::default();
+    timeline.gpu_times = resources.gpu_times;
+    let diagnostics = FileDiagnostics::new(None, pages.len());
+    let mut job = Job::new(ops, Some(written), resources, timeline, diagnostics);
+    let before = counts.iter().scan(0, |before, count| {
+        let joined = Joined {
+            before: *before,
+            pages: pages.len(),
+        };
+        *before += count;
+        Some(joined)
+    });
+    let joined: Vec<Joined> = before.collect();
+    let mut shared = StackStatistics::default();
+    for step in StackStatistics::steps(ops) {
+        for (input, joined) in inputs.iter().zip(&joined) {
+            files.visit(input, Some(*joined), |file| {
+                shared.add(step, &mut job, file)
+            })?;
+        }
+    }
+    let mut damage = None;
+    for ((input, joined), count) in inputs.iter().zip(&joined).zip(&counts) {
+        files.visit(input, Some(*joined), |file| {
+            let pages = file.reader.pages().len();
+            ensure!(pages == *count, "{}: {CHANGED}", file.sentences.unread());
+            for index in 0..pages {
+                job.run_page(file, &shared, index)?;
+            }
+            damage = damage.take().or(file.reader.damage());
+            Ok(())
+        })?;
+    }
+    job.record_writing();
+    let (mut done, length) = job.finish(pages[0].0, damage);
+    let traffic = target.commit(length.unwrap_or(0)).with_context(unwritten)?;
+    done.timeline.encoded(&traffic);
     Ok(done)
 }
 
-impl<'a> Many<'a> {
-    /// Writes all pages; the length of the file, and what was found.
-    fn written(&self, inputs: &[Input]) -> Result<(u64, Done)> {
-        let Many {
-            ops,
-            output,
-            target,
-            resources,
-            ..
-        } = *self;
-        let mut pages = Vec::new();
-        let mut counts = Vec::with_capacity(inputs.len());
-        let mut format = output.format;
-        for input in inputs {
-            let sentences = self.sentences(input);
-            let source = self.open(input)?;
-            let reader = Reader::open(&source, &resources.reading);
-            let reader = reader.with_context(|| sentences.unread())?;
-            let surveys = reader.surveys().with_context(|| sentences.unread())?;
-            let format = *format.get_or_insert(reader.format());
-            for (shape, bytes) in &surveys {
-                let wanted = (output.depth, output.auto_orient);
-                chain::check(ops, *shape, wanted, |verb| sentences.not(verb))?;
-                let made = chain::made(ops, shape.depth);
-                let fits = output.check_fit(shape, made);
-                fits.with_context(|| sentences.undone())?;
-                (format.check_name(&output.path, shape))
-                    .with_context(|| unwritten(&output.path))?;
-                pages.push((output.grown(*shape, made), *bytes));
-            }
-            counts.push(surveys.len());
-            self.check_unchanged(input, &source)?;
-        }
-        let unwritten = || unwritten(&output.path);
-        let format = format
-            .context("there is no input")
-            .with_context(unwritten)?;
-        let writer =
-            Writer::new(format, &output.options, target, &pages).with_context(unwritten)?;
-        let mut timeline = Timeline::default();
-        timeline.gpu_times = resources.gpu_times;
-        let mut passed = Passed {
-            writer: Some(writer),
-            timeline,
-            device: String::new(),
-            diagnostics: FileDiagnostics::new(None, pages.len()),
-            found: Found::default(),
-            damage: None,
-        };
-        let places: Vec<(&Input, Joined)> = inputs
-            .iter()
-            .zip(counts.iter().scan(0, |before, count| {
-                let joined = Joined {
-                    before: *before,
-                    pages: pages.len(),
-                };
-                *before += count;
-                Some(joined)
-            }))
-            .collect();
-        let mut stack = StackStatistics::default();
-        for step in StackStatistics::steps(ops) {
-            for place in &places {
-                passed = self.with(place, passed, |processor| stack.add(step, ops, processor))?;
-            }
-        }
-        for (place, count) in places.iter().zip(&counts) {
-            passed = self.with(place, passed, |processor| {
-                let pages = processor.reader.pages().len();
-                ensure!(
-                    pages == *count,
-                    "{}: {CHANGED}",
-                    processor.sentences.unread()
-                );
-                (0..*count).try_for_each(|index| processor.page(ops, &stack, index))?;
-                processor.tell_last_written();
-                Ok(())
-            })?;
-        }
-        let length = passed.writer.as_ref().map_or(0, Writer::length);
-        let Diagnostics {
-            warnings, notes, ..
-        } = passed.diagnostics.finish();
-        let done = Done {
-            shape: pages[0].0,
-            found: passed.found,
-            warnings,
-            notes,
-            damage: passed.damage,
-            device: passed.device,
-            timeline: passed.timeline,
-        };
-        Ok((length, done))
-    }
+/// The inputs, which are opened several times and must not change meanwhile.
+struct Files<'a> {
+    verb: &'static str,
+    resources: &'a Resources<'a>,
+    passes: Passes,
+}
 
-    fn sentences<'b>(&self, input: &Input<'b>) -> Sentences<'b> {
-        Sentences {
-            verb: chain::verb(self.ops),
+impl Files<'_> {
+    /// Opens a file, calls `work` with it, and checks that it is the one that an earlier pass saw.
+    fn visit(
+        &self,
+        input: &Input,
+        joined: Option<Joined>,
+        work: impl FnOnce(&mut job::Input) -> Result<()>,
+    ) -> Result<()> {
+        let sentences = Sentences {
+            verb: self.verb,
             input: input.0,
-        }
-    }
-
-    fn open(&self, input: &Input) -> Result<Source> {
+        };
+        let unread = || sentences.unread();
         let source = match input.1 {
             true => Source::open_file(input.0),
             false => Source::open(input.0),
         };
-        source.with_context(|| self.sentences(input).unread())
-    }
-
-    /// Ends a pass over an input.
-    fn check_unchanged(&self, input: &Input, source: &Source) -> Result<()> {
-        let unchanged = self.passes.check(input.0, source);
-        unchanged.with_context(|| self.sentences(input).unread())
-    }
-
-    /// Calls `work` with the processor of a file.
-    fn with(
-        &self,
-        (input, joined): &(&Input, Joined),
-        passed: Passed<'a>,
-        work: impl FnOnce(&mut PageProcessor) -> Result<()>,
-    ) -> Result<Passed<'a>> {
-        let sentences = self.sentences(input);
-        let source = self.open(input)?;
-        let reader = Reader::open(&source, &self.resources.reading);
-        let mut executor = Executor::new(self.resources.devices, passed.timeline);
-        executor.device = passed.device;
-        let mut processor = PageProcessor {
+        let source = source.with_context(unread)?;
+        let reader = Reader::open(&source, &self.resources.reading).with_context(unread)?;
+        let mut file = job::Input {
             sentences,
-            output: Some((self.output, Some(self.target))),
             source: &source,
-            reader: reader.with_context(|| sentences.unread())?,
-            writer: passed.writer,
-            channel: 0,
-            in_bands: self.output.low_memory,
-            note: None,
-            joined: Some(*joined),
-            executor,
-            diagnostics: passed.diagnostics,
-            found: passed.found,
-            since: Instant::now(),
-            last: 0,
+            reader,
+            joined,
         };
-        work(&mut processor)?;
-        self.check_unchanged(input, &source)?;
-        Ok(Passed {
-            damage: passed.damage.or(processor.reader.damage()),
-            writer: processor.writer,
-            timeline: processor.executor.timeline,
-            device: processor.executor.device,
-            diagnostics: processor.diagnostics,
-            found: processor.found,
-        })
+        work(&mut file)?;
+        drop(file);
+        self.passes.check(input.0, &source).with_context(unread)
     }
 }

@@ -1,264 +1,388 @@
-//! The page processor: takes a page from the decoder to the encoder. `PageProcessor::page` has the
-//! steps in their order; each is a file below.
+//! Processes a page as its plan says: the loop from the decoder to the encoder.
 
-mod bands;
-mod depth;
-mod fit;
-mod metadata;
-mod note;
-mod operate;
 mod outliers;
-mod pieces;
-mod read;
-mod upright;
-mod write;
+mod rows;
 
-use super::destination::Destination;
-use super::diagnostics::FileDiagnostics;
-use super::done::{Found, FoundPage};
-use super::errors::Sentences;
-use super::many::Joined;
+use super::done::FoundPage;
+use super::errors::unwritten;
+use super::job::{Input, Job};
+use super::plan::{Bands, InputDepth, Plan};
 use super::stack::StackStatistics;
-use crate::codec::{Reader, Writer};
-use crate::exec::{Executor, Pixels, Task};
-use crate::files::{Source, Target};
-use crate::image::Shape;
-use crate::metadata::{Diagnostics, Effect, Metadata, Stretch};
+use crate::codec;
+use crate::device::NoMemory;
+use crate::exec::{Form, Pixels};
+use crate::metadata::{Metadata, Stretch};
 use crate::ops::sum::Totals;
-use crate::ops::{Executed, OpResult, Operation, SampleTypes, Statistics};
-use anyhow::{Context, Result};
+use crate::ops::{Executed, OpResult, SampleTypes, Statistic, Statistics, Summary};
+use anyhow::{Context, Result, bail, ensure};
 use outliers::Spread;
-use std::time::Instant;
+use rows::FirstPass;
 
-/// A page between decoder and encoder.
-#[derive(Debug)]
-pub struct Page {
-    /// The pixels, in host memory, in GPU memory, or deflated.
-    pub pixels: Pixels,
-    /// The page's metadata.
-    pub metadata: Metadata,
-    /// The page's index in the file, counted from 0.
-    pub index: usize,
+/// Pixels of an image that a GPU compresses rather than the host, where it has made it smaller.
+const WORTH_COMPRESSING: usize = 1 << 20;
+
+/// A page as the steps are given it.
+enum PageInput {
+    /// Decoded, on the host or on a GPU.
+    Whole(Pixels),
+    /// The numbers of its blocks, which were found while it was decoded.
+    Numbers(Executed<Pixels>),
+    /// Checked and measured; its bands of rows come from a second pass.
+    Rows(FirstPass),
 }
 
-/// What was made of a page.
-struct Made {
-    /// Its shape as it was read, and turned upright and widened.
-    read: Shape,
-    prepared: Shape,
-    /// The shape of what the last operation was given, and that of the result, before `--fit`.
-    from: Shape,
-    to: Shape,
-    stretch: Option<Stretch>,
-    /// Whether its file named a largest value.
-    had_maxval: bool,
-}
-
-/// The state that all pages of one file share while they are processed in order.
-pub struct PageProcessor<'a, 't> {
-    /// The sentences about its errors.
-    pub sentences: Sentences<'a>,
-    /// The output, unless the last operation gives numbers; without its file where nothing is written.
-    pub output: Option<(&'t Destination, Option<&'t Target>)>,
-    /// The input's bytes.
-    pub source: &'a Source,
-    /// The input's decoder.
-    pub reader: Reader<'a>,
-    /// The output's encoder.
-    pub writer: Option<Writer<'t>>,
-    /// The place of the current page on the axis of channels, from 0.
-    pub channel: usize,
-    /// Whether pages are processed in bands of rows, where that is possible.
-    pub in_bands: bool,
-    /// What the first page says of how its values were stretched; `None` before it.
-    pub note: Option<Option<Stretch>>,
-    /// Where the pages come in the output, if it has those of other files too.
-    pub joined: Option<Joined>,
-    /// The executor that runs operations.
-    pub executor: Executor<'a>,
-    /// The diagnostics of all pages so far.
-    pub diagnostics: FileDiagnostics,
-    /// The numbers that the pages gave so far.
-    pub found: Found,
-    /// When the current codec step began.
-    pub since: Instant,
-    /// Bytes of the last page's samples; the time of writing them is recorded when the file is
-    /// complete.
-    pub last: u64,
-}
-
-impl PageProcessor<'_, '_> {
-    /// Records the time of writing the last page of a file that others follow.
-    pub fn tell_last_written(&mut self) {
-        write::tell_written(self);
-    }
-
-    /// The number of pages of the output.
-    fn pages(&self) -> usize {
-        let own = self.reader.pages().len();
-        self.joined.map_or(own, |joined| joined.pages)
-    }
-
-    /// Processes the page at `index` among the selected pages, from decoding to encoding.
+impl<'a> Job<'a> {
+    /// Processes the page at `index` among the selected pages of an input, from the decoder to the encoder.
     ///
     /// # Errors
     /// A page that cannot be read, processed or written; the sentence names the file.
-    pub fn page(
+    pub fn run_page(
         &mut self,
-        ops: &[&dyn Operation],
-        stack: &StackStatistics,
+        input: &mut Input,
+        shared: &StackStatistics,
         index: usize,
     ) -> Result<()> {
-        let before = self.joined.map_or(0, |joined| joined.before);
-        if index > 0 {
-            write::tell_written(self);
-        }
-        self.executor.timeline.page = Some(self.reader.pages()[index] + 1);
-        self.channel = self.reader.channel(index);
-        let mut diagnostics = Diagnostics::default();
-        if let Some((done, metadata)) = pieces::run(self, ops, stack, index, &mut diagnostics) {
-            let (shape, index) = (self.reader.shape(), self.reader.pages()[index]);
-            diagnostics.warnings.extend(done.summary.warnings);
-            self.keep(done.result, index, metadata.signed)?;
-            let page = FoundPage {
-                page: before + index + 1,
-                shape,
-                signed: metadata.signed,
-                ranges: done.summary.ranges,
-            };
-            self.finish(page, diagnostics);
-            return Ok(());
-        }
-        if let Some(page) = bands::run(self, ops, stack, index, &mut diagnostics)? {
-            self.finish(page, diagnostics);
-            return Ok(());
-        }
-        let page = read::page(self, ops, index, &mut diagnostics)?;
-        let read = page.pixels.shape();
-        let Page {
-            mut metadata,
-            index,
-            ..
-        } = page;
-        let pixels = upright::turn(self, page.pixels, &metadata)?;
-        let pixels = depth::widen(self, pixels, &metadata, ops)?;
-        let warning = operate::warning(ops, &metadata, &read);
-        let warning = warning.with_context(|| self.sentences.undone())?;
-        diagnostics.warnings.extend(warning);
-        let prepared = pixels.shape();
-        let tasks = operate::tasks(self, ops, stack, &metadata, (read, prepared));
-        let (signed, had_maxval) = (metadata.signed, metadata.maxval.is_some());
-        // The last operation may get other samples than the file has.
-        let counted_signed = (tasks.last()).map_or(signed, |task| task.types.read.signed);
-        diagnostics
-            .warnings
-            .extend(operate::unsuited(&tasks, &pixels));
-        let spread = Spread::measure(&tasks, &pixels);
-        let Executed { result, summary } = operate::run(self, &tasks, pixels)?;
-        diagnostics.warnings.extend(summary.warnings);
-        let outliers = spread.and_then(|spread| spread.warning(&summary.ranges));
-        diagnostics.warnings.extend(outliers);
-        self.since = Instant::now();
-        if let Some(pixels) = self.keep(result, index, counted_signed)? {
-            let from = metadata::pass(
-                self,
-                &mut metadata,
-                &tasks,
-                (read, prepared),
-                &mut diagnostics,
-            );
-            let last = operate::last(&tasks);
-            // Ranges of an earlier operation are none of the samples that are narrowed.
-            let ranges = match last {
-                Effect::Values => &summary.ranges[..],
-                _ => &[],
-            };
-            let pixels = depth::narrow(self, pixels, &metadata, ranges)?;
-            let made = Made {
-                read,
-                prepared,
-                from,
-                to: pixels.shape(),
-                stretch: summary.stretch,
-                had_maxval,
-            };
-            self.follow(&mut metadata, &tasks, &made, &mut diagnostics)?;
-            let pixels = fit::reduce(self, pixels, &mut metadata, &mut diagnostics)?;
-            let page = Page {
-                pixels,
-                metadata,
-                index,
-            };
-            write::encode(self, page, last, &mut diagnostics)?;
-        }
-        let page = FoundPage {
-            page: before + index + 1,
-            shape: read,
-            signed,
-            ranges: summary.ranges,
+        self.record_writing();
+        self.executor.timeline.page = Some(input.reader.pages()[index] + 1);
+        let mut plan = self.plan(input, shared, index)?;
+        let statistic = plan.statistic_of_bands();
+        let summary = match self.load(input, shared, &mut plan, statistic)? {
+            PageInput::Whole(pixels) => self.run_whole(input, &mut plan, pixels)?,
+            PageInput::Numbers(Executed { result, summary }) => {
+                self.keep_numbers(input, &plan, result)?;
+                summary
+            }
+            PageInput::Rows(first) => self.run_rows(input, &mut plan, &first)?,
         };
-        self.finish(page, diagnostics);
+        self.finish_page(input, plan, summary);
         Ok(())
     }
 
-    /// Makes the metadata of a page true of what the last operation made of it.
+    /// Measures the statistic of operation `step` in what the operations before it make of the page at `index` among the
+    /// selected pages; with the types of those samples.
     ///
     /// # Errors
-    /// What `note` refuses.
-    fn follow(
+    /// A page that cannot be read or processed; the sentence names the file.
+    pub fn measure_page(
         &mut self,
-        metadata: &mut Metadata,
-        tasks: &[Task],
-        made: &Made,
-        diagnostics: &mut Diagnostics,
-    ) -> Result<()> {
-        let last = operate::last(tasks);
-        let (effect, shapes) = ((last, tasks.len() == 1), (made.from, made.to));
-        metadata::update(self, metadata, effect, shapes, diagnostics);
-        if let Some(task) = tasks.last()
-            && (last == Effect::Values || task.op.sign().is_some())
-        {
-            metadata.signed = task.types.written.signed;
+        input: &mut Input,
+        shared: &StackStatistics,
+        step: usize,
+        index: usize,
+    ) -> Result<(SampleTypes, Statistics)> {
+        self.executor.timeline.page = Some(input.reader.pages()[index] + 1);
+        let mut plan = self.plan(input, shared, index)?;
+        let (op, types) = (self.ops[step], plan.operations()[step].types);
+        let mut pixels = match self.load(input, shared, &mut plan, op.statistic())? {
+            PageInput::Whole(pixels) => pixels,
+            PageInput::Rows(first) => return Ok((types, first.statistics)),
+            PageInput::Numbers(_) => bail!("numbers have no statistic"),
+        };
+        // Neither turning an image nor converting all of its samples to 16 bits changes what the first operation measures.
+        let before = match step {
+            0 => &[],
+            _ => &plan.steps[..usize::from(plan.upright) + step],
+        };
+        if !before.is_empty() {
+            pixels = self.change_depth(plan.input_depth, pixels)?;
         }
-        let depths = (made.read.depth, made.prepared.depth);
-        let stretch = (tasks, made.stretch);
-        let note = note::of(self, stretch, (depths, made.had_maxval), made.to)?;
-        if let Some(note) = note {
-            metadata.stretch = Some(Ok(note));
-        }
-        let stretch = metadata.stretch.as_ref().and_then(|it| it.as_ref().ok());
-        note::agrees(self, stretch.copied())
+        let measured = self.executor.measure(before, op.statistic(), pixels);
+        let statistics = measured.map_err(|error| input.sentences.failed(error))?;
+        Ok((types, statistics))
     }
 
-    /// Keeps the numbers that an operation gave for the page at `index` of the file; or returns its image.
+    /// Reads a page as its plan says. The plan changes where the pixels contradict the header, and where a faster way to
+    /// read them fails.
+    fn load<'p>(
+        &mut self,
+        input: &mut Input,
+        shared: &'p StackStatistics,
+        plan: &mut Plan<'p>,
+        statistic: Statistic,
+    ) -> Result<PageInput>
+    where
+        'a: 'p,
+    {
+        if let Bands::Rows { .. } = plan.bands {
+            if let Some(first) = self.first_pass(input, shared, plan, statistic)? {
+                return Ok(PageInput::Rows(first));
+            }
+            plan.is_whole_because("its rows cannot be read one after the other");
+        }
+        if let Some(pixels) = self.decode_on_gpu(input, plan)? {
+            return Ok(PageInput::Whole(pixels));
+        }
+        if plan.bands == Bands::Blocks
+            && let Some(numbers) = self.run_on_blocks(input, plan)
+        {
+            return Ok(PageInput::Numbers(numbers));
+        }
+        let image = input.reader.decode();
+        let image = image.with_context(|| input.sentences.unread())?;
+        if plan.header.decoder.packed {
+            self.executor.decoded_on_host(&image.shape());
+        }
+        self.record_decoding(input, plan);
+        if plan.header.metadata.maxval.is_some() {
+            let mut header = plan.header.clone();
+            header.metadata.check_maxval(image.samples());
+            self.plan_again(input, shared, plan, header.metadata.maxval)?;
+        }
+        Ok(PageInput::Whole(Pixels::Host(image)))
+    }
+
+    /// Plans a page again if the largest value of its samples is not the one that its header names.
+    fn plan_again<'p>(
+        &self,
+        input: &Input,
+        shared: &'p StackStatistics,
+        plan: &mut Plan<'p>,
+        maxval: Option<u16>,
+    ) -> Result<()>
+    where
+        'a: 'p,
+    {
+        if plan.header.metadata.maxval == maxval {
+            return Ok(());
+        }
+        let mut header = plan.header.clone();
+        header.metadata.maxval = maxval;
+        let planned = self.plan_of(header, input, shared)?;
+        let before = std::mem::replace(plan, planned);
+        plan.bands = before.bands;
+        Ok(())
+    }
+
+    /// Decodes a page on the GPU that will run the steps. `None`: the host decodes it, since no GPU runs the steps, or for a
+    /// reason that a note gives.
+    fn decode_on_gpu(&mut self, input: &Input, plan: &mut Plan) -> Result<Option<Pixels>> {
+        if !plan.gpu_can_decode {
+            return Ok(None);
+        }
+        let sentences = input.sentences;
+        let gpu = self
+            .executor
+            .decoder(self.ops, &plan.header.shape, plan.form);
+        let Some(gpu) = gpu.map_err(|error| sentences.failed(error))? else {
+            return Ok(None);
+        };
+        let decoded = match input.reader.packed() {
+            Ok(packed) => {
+                let timeline = &mut self.executor.timeline;
+                timeline.packed(packed.len() as u64, &input.source.traffic.take());
+                let decoded = self.executor.decode_packed(packed, gpu);
+                self.executor.timeline.begin_codec();
+                decoded.map_err(|error| sentences.failed(error))?
+            }
+            Err(unsuited) => Err(unsuited),
+        };
+        match decoded {
+            Ok(image) => Ok(Some(Pixels::Device(image))),
+            Err(unsuited) => {
+                let note = format!("decoded on the CPU instead of the GPU: {unsuited}");
+                plan.diagnostics.notes.push(note);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Finds the numbers of a page block by block. `None`: a GPU is to run the operation on the whole page; or a block
+    /// failed, which a note says, and what is wrong with the page is found when it is decoded as a whole.
+    fn run_on_blocks(&mut self, input: &Input, plan: &mut Plan) -> Option<Executed<Pixels>> {
+        let step = plan.steps.first()?;
+        let give = |take: &codec::TakeBlock| input.reader.blocks(take);
+        let numbers = self.executor.run_on_blocks(step, &plan.header.shape, give);
+        match numbers {
+            Ok(Some(numbers)) => {
+                self.record_decoding(input, plan);
+                Some(numbers)
+            }
+            Ok(None) => None,
+            Err(error) => {
+                let note = format!("read as a whole, since a block of rows failed: {error:#}");
+                plan.diagnostics.notes.push(note);
+                None
+            }
+        }
+    }
+
+    /// Records the time since the decoder began as that of decoding a page.
+    fn record_decoding(&mut self, input: &Input, plan: &Plan) {
+        let bytes = plan.header.shape.bytes() as u64;
+        let timeline = &mut self.executor.timeline;
+        timeline.decoded(bytes, &input.source.traffic.take());
+    }
+
+    /// Changes the depth of samples before the first step.
+    fn change_depth(&mut self, change: InputDepth, pixels: Pixels) -> Result<Pixels> {
+        if change == InputDepth::Kept {
+            return Ok(pixels);
+        }
+        let image = self.executor.on_host(pixels)?;
+        Ok(Pixels::Host(
+            change.apply(image, &mut self.executor.timeline),
+        ))
+    }
+
+    /// Runs the steps on a page that is in memory as a whole, and encodes the result or keeps its numbers.
+    fn run_whole(&mut self, input: &mut Input, plan: &mut Plan, pixels: Pixels) -> Result<Summary> {
+        let pixels = self.change_depth(plan.input_depth, pixels)?;
+        if let (Some(first), Pixels::Host(image)) = (plan.operations().first(), &pixels) {
+            let warning = first.op.warning(image, &first.types);
+            plan.diagnostics.warnings.extend(warning);
+        }
+        let spread = Spread::measure(plan.operations(), &pixels);
+        let Executed { result, summary } = self.run_steps(input, plan, pixels)?;
+        plan.diagnostics
+            .warnings
+            .extend(summary.warnings.iter().cloned());
+        let outliers = spread.and_then(|spread| spread.warning(&summary.ranges));
+        plan.diagnostics.warnings.extend(outliers);
+        let OpResult::Image(mut pixels) = result else {
+            self.executor.timeline.begin_codec();
+            self.keep_numbers(input, plan, result)?;
+            return Ok(summary);
+        };
+        if let Some(most) = plan.to_eight_bits {
+            let narrowed = self
+                .executor
+                .narrow(pixels, plan.scaled_ranges(&summary), most);
+            pixels = narrowed.map_err(|error| input.sentences.failed(error))?;
+        }
+        let metadata = self.output_metadata(input, plan, summary.stretch)?;
+        if let Some(fit) = plan.fit {
+            let reduced = self.executor.reduce(fit, pixels);
+            pixels = reduced.map_err(|error| input.sentences.failed(error))?;
+        }
+        self.encode(input, plan, pixels, metadata)?;
+        Ok(summary)
+    }
+
+    /// Runs the steps on a whole page. Where device memory holds the page that a GPU decoded, but not a result beside it, the
+    /// host decodes the page again, and the steps run in bands.
+    fn run_steps(
+        &mut self,
+        input: &mut Input,
+        plan: &Plan,
+        pixels: Pixels,
+    ) -> Result<Executed<Pixels>> {
+        let was_on_gpu = pixels.are_on_gpu();
+        let mut executed = self.executor.run(&plan.steps, pixels, plan.form);
+        if was_on_gpu && executed.as_ref().is_err_and(|error| error.is::<NoMemory>()) {
+            self.executor.timeline.begin_codec();
+            let image = input.reader.decode();
+            let image = image.with_context(|| input.sentences.unread())?;
+            self.record_decoding(input, plan);
+            executed = self
+                .executor
+                .run(&plan.steps, Pixels::Host(image), plan.form);
+        }
+        executed.map_err(|error| input.sentences.failed(error))
+    }
+
+    /// The metadata of the result, whose values were scaled as `stretch` says.
+    ///
+    /// # Errors
+    /// A scaling that the output cannot record.
+    fn output_metadata(
+        &mut self,
+        input: &Input,
+        plan: &mut Plan,
+        stretch: Option<Stretch>,
+    ) -> Result<Metadata> {
+        let stretch = plan.recorded_stretch(stretch);
+        let stretch = stretch.with_context(|| input.sentences.undone())?;
+        let mut diagnostics = std::mem::take(&mut plan.diagnostics);
+        let metadata = plan.output_metadata(stretch, &mut diagnostics);
+        plan.diagnostics = diagnostics;
+        if let Some(output) = &mut self.output {
+            if stretch.is_some() {
+                output.check_stretch_field()?;
+            }
+            let recorded = metadata.stretch.clone().and_then(Result::ok);
+            output.check_same_stretch(recorded, input.joined)?;
+        }
+        Ok(metadata)
+    }
+
+    /// Adds a whole page to the output.
+    fn encode(
+        &mut self,
+        input: &Input,
+        plan: &mut Plan,
+        pixels: Pixels,
+        metadata: Metadata,
+    ) -> Result<()> {
+        let Some(output) = &mut self.output else {
+            return Ok(());
+        };
+        let Some((_, writer)) = &mut output.file else {
+            return Ok(());
+        };
+        let shape = pixels.shape();
+        let planned = plan.output_shape();
+        ensure!(
+            shape == planned,
+            "internal error: the plan gives {planned}, and the result has {shape}"
+        );
+        let form = match writer.is_for_gpu() && shape.pixels() >= WORTH_COMPRESSING {
+            true => Form::Png,
+            false => Form::Samples,
+        };
+        let effect = plan.last_effect();
+        let diagnostics = &mut plan.diagnostics;
+        let pixels = self.executor.delivered(pixels, form);
+        let written = match pixels.map_err(|error| input.sentences.failed(error))? {
+            Pixels::Deflated(deflated) => {
+                self.executor.timeline.begin_codec();
+                writer.deflated(&deflated, metadata, effect, diagnostics)
+            }
+            pixels => {
+                let image = self.executor.on_host(pixels)?;
+                self.executor.timeline.begin_codec();
+                writer.page(image, metadata, effect, diagnostics)
+            }
+        };
+        self.executor.timeline.unwritten = shape.bytes() as u64;
+        written.with_context(|| unwritten(&output.destination.path))
+    }
+
+    /// Keeps the numbers that the operation gave for a page.
     ///
     /// # Errors
     /// Bins that do not fit to those of the pages before.
-    fn keep(
-        &mut self,
-        result: OpResult<Pixels>,
-        index: usize,
-        signed: bool,
-    ) -> Result<Option<Pixels>> {
+    fn keep_numbers(&mut self, input: &Input, plan: &Plan, result: OpResult<Pixels>) -> Result<()> {
+        let signed = plan.last_is_given_signed();
         match result {
-            OpResult::Totals(found) => self.found.totals.push(Totals {
-                page: index + 1,
-                one_of_several: self.reader.pages().len() > 1,
+            OpResult::Totals(totals) => self.found.totals.push(Totals {
+                page: plan.header.page + 1,
+                one_of_several: input.reader.pages().len() > 1,
                 signed,
-                ..found
+                ..totals
             }),
-            OpResult::Counts(mut found) => {
-                found.signed = signed;
-                let joined = self.found.count(found);
-                joined.with_context(|| self.sentences.undone())?;
+            OpResult::Counts(mut counts) => {
+                counts.signed = signed;
+                let joined = self.found.count(counts);
+                joined.with_context(|| input.sentences.undone())?;
             }
-            OpResult::Image(pixels) => return Ok(Some(pixels)),
+            OpResult::Image(_) => bail!("an image is no number"),
         }
-        Ok(None)
+        Ok(())
     }
 
-    /// Keeps what there is to say of a page that is done.
-    fn finish(&mut self, page: FoundPage, mut diagnostics: Diagnostics) {
+    /// Keeps what the user should know of a page that has been processed.
+    fn finish_page(&mut self, input: &Input, mut plan: Plan, summary: Summary) {
+        if self.first_plan.is_empty() {
+            plan.place.clone_from(&self.executor.device);
+            self.first_plan = plan.to_string();
+        }
+        let page = FoundPage {
+            page: input.page_number(&plan.header),
+            shape: plan.header.shape,
+            signed: plan.header.metadata.signed,
+            ranges: summary.ranges,
+        };
+        let mut diagnostics = plan.diagnostics;
         let ranges = page.ranges.iter();
         let ranges: Vec<String> = ranges.map(|(min, max)| format!("{min}:{max}")).collect();
         if !ranges.is_empty() {
@@ -267,34 +391,5 @@ impl PageProcessor<'_, '_> {
         }
         self.diagnostics.add(page.page, diagnostics);
         self.found.pages.push(page);
-    }
-
-    /// Measures the statistic of operation `step` in what the operations before it make of the page at
-    /// `index` among the selected pages; with the types of those samples.
-    ///
-    /// # Errors
-    /// A page that cannot be read or processed; the sentence names the file.
-    pub fn measure(
-        &mut self,
-        ops: &[&dyn Operation],
-        stack: &StackStatistics,
-        (step, index): (usize, usize),
-    ) -> Result<(SampleTypes, Statistics)> {
-        self.channel = self.reader.channel(index);
-        if let Some(measured) = bands::measure(self, ops, stack, index) {
-            return Ok(measured);
-        }
-        let page = read::page(self, ops, index, &mut Diagnostics::default())?;
-        let (read, mut pixels) = (page.pixels.shape(), page.pixels);
-        // Neither turning an image nor widening all of its samples alters what the first one measures.
-        if step > 0 {
-            pixels = upright::turn(self, pixels, &page.metadata)?;
-            pixels = depth::widen(self, pixels, &page.metadata, ops)?;
-        }
-        let shapes = (read, pixels.shape());
-        let tasks = operate::tasks(self, ops, stack, &page.metadata, shapes);
-        let measured = (self.executor).measure(&tasks[..step], ops[step].statistic(), pixels);
-        let statistics = measured.map_err(|error| self.sentences.failed(error))?;
-        Ok((tasks[step].types, statistics))
     }
 }

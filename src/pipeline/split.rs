@@ -2,18 +2,16 @@
 
 use super::diagnostics::FileDiagnostics;
 use super::errors::Sentences;
-use super::page::PageProcessor;
+use super::job::{Input, Job, Output};
 use super::stack::StackStatistics;
-use super::{Account, Destination, Done, Found, Resources, attempt, with_fallback};
+use super::{Account, Destination, Done, Resources, attempt, with_fallback};
 use crate::codec::{Pages, Reader};
-use crate::exec::Executor;
 use crate::files::{Passes, Source};
 use crate::metadata::Place;
 use crate::ops::{Operation, chain};
 use crate::timing::Timeline;
 use anyhow::{Context, Result};
 use std::path::Path;
-use std::time::Instant;
 
 /// An opened file whose pages are processed one by one, with the statistics that they share.
 #[derive(Debug)]
@@ -65,28 +63,25 @@ pub fn open_stack(
         let pages = reader.places();
         let mut timeline = Timeline::default();
         timeline.gpu_times = resources.gpu_times;
-        let mut processor = PageProcessor {
-            sentences,
-            output: Some((template, None)),
-            source: &source,
-            diagnostics: FileDiagnostics::new(None, pages.len()),
-            reader,
-            writer: None,
-            channel: 0,
-            in_bands: template.low_memory,
-            note: None,
-            joined: None,
-            executor: Executor::new(resources.devices, timeline),
-            found: Found::default(),
-            since: Instant::now(),
-            last: 0,
+        let output = Output {
+            destination: template,
+            file: None,
+            first_stretch: None,
         };
-        let statistics = StackStatistics::measure(ops, &mut processor)?;
-        if let Some(passes) = passes {
-            passes.check(input, &source).with_context(unread)?;
-        }
-        (pages, statistics, processor.executor.timeline)
+        let diagnostics = FileDiagnostics::new(None, pages.len());
+        let mut job = Job::new(ops, Some(output), resources, timeline, diagnostics);
+        let mut input = Input {
+            sentences,
+            source: &source,
+            reader,
+            joined: None,
+        };
+        let statistics = StackStatistics::measure(&mut job, &mut input)?;
+        (pages, statistics, job.executor.timeline)
     };
+    if let Some(passes) = passes {
+        passes.check(input, &source).with_context(unread)?;
+    }
     Ok(OpenStack {
         source,
         statistics,

@@ -1,12 +1,11 @@
 //! Measures the statistics that the pages of a stack share, so that all pages are stretched from
 //! the same range.
 
-use super::page::PageProcessor;
+use super::job::{Input, Job};
 use crate::image::Values;
 use crate::metadata::Axis;
 use crate::ops::{Join, Operation, SampleTypes, Scope, Statistic, Statistics};
 use anyhow::Result;
-use std::time::Instant;
 
 /// The statistic of each kind of page, measured over all pages of that kind, for each operation that
 /// shares one among pages.
@@ -24,19 +23,15 @@ fn kind((step, op): (usize, &dyn Operation), types: &SampleTypes, place: usize) 
 }
 
 impl StackStatistics {
-    /// Reads all pages of a stack once for each operation that wants a shared statistic, and measures
-    /// what the operations before it make of them. The pixels are not kept. Its stages are recorded
-    /// under names of their own.
-    pub fn measure(
-        ops: &[&dyn Operation],
-        processor: &mut PageProcessor,
-    ) -> Result<StackStatistics> {
+    /// Reads all pages of a stack once for each operation that wants a shared statistic, and measures the result of the
+    /// operations before it. The pixels are not kept. Its stages are recorded under names of their own.
+    pub fn measure(job: &mut Job, input: &mut Input) -> Result<StackStatistics> {
         let mut stack = StackStatistics::default();
-        if processor.reader.pages().len() == 1 {
+        if input.reader.pages().len() == 1 {
             return Ok(stack);
         }
-        for step in StackStatistics::steps(ops) {
-            stack.add(step, ops, processor)?;
+        for step in StackStatistics::steps(job.ops) {
+            stack.add(step, job, input)?;
         }
         Ok(stack)
     }
@@ -53,29 +48,23 @@ impl StackStatistics {
     ///
     /// # Errors
     /// A page that cannot be read or processed.
-    pub fn add(
-        &mut self,
-        step: usize,
-        ops: &[&dyn Operation],
-        processor: &mut PageProcessor,
-    ) -> Result<()> {
+    pub fn add(&mut self, step: usize, job: &mut Job, input: &mut Input) -> Result<()> {
+        let op = job.ops[step];
         let mut found: Vec<(Kind, Statistics)> = Vec::new();
-        processor.executor.timeline.measuring = true;
-        for index in 0..processor.reader.pages().len() {
-            let page = processor.reader.pages()[index] + 1;
-            processor.executor.timeline.page = Some(page);
-            let (types, statistics) = processor.measure(ops, self, (step, index))?;
-            let kind = kind((step, ops[step]), &types, processor.reader.channel(index));
+        job.executor.timeline.measuring = true;
+        for index in 0..input.reader.pages().len() {
+            let (types, statistics) = job.measure_page(input, self, step, index)?;
+            let kind = kind((step, op), &types, input.reader.channel(index));
             match found.iter_mut().find(|(known, _)| *known == kind) {
                 None => found.push((kind, statistics)),
                 Some((_, known)) => known.join(&statistics)?,
             }
-            processor.since = Instant::now();
+            job.executor.timeline.begin_codec();
         }
-        processor.executor.timeline.measuring = false;
-        let channels = (processor.reader.axes()).map_or(1, |axes| axes.size(Axis::C));
-        if channels > 1 && !ops[step].per_channel() {
-            processor.diagnostics.add_of_file(format!(
+        job.executor.timeline.measuring = false;
+        let channels = (input.reader.axes()).map_or(1, |axes| axes.size(Axis::C));
+        if channels > 1 && !op.per_channel() {
+            job.diagnostics.add_of_file(format!(
                 "its {channels} channels are stretched from one range (--per-channel gives each its own)"
             ));
         }

@@ -17,7 +17,6 @@ use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 /// The images of a projection.
 #[derive(Debug)]
@@ -276,7 +275,7 @@ impl<'a> Set<'a> {
         let needed = memory(&(self.first.kind.shape, self.first.bytes));
         for page in part.pages.clone() {
             let _reservation = resources.budget.map(|budget| budget.reserve(needed));
-            let since = Instant::now();
+            done.timeline.begin_codec();
             let read = self.page(&mut reader, page);
             let unchanged = |read| self.passes.check(&item.input, &source).map(|()| read);
             let (image, metadata) = match read.and_then(unchanged) {
@@ -288,7 +287,7 @@ impl<'a> Set<'a> {
             };
             let bytes = image.shape().bytes() as u64;
             let traffic = source.traffic.take();
-            done.timeline.decoded(since, bytes, &traffic);
+            done.timeline.decoded(bytes, &traffic);
             let its = Facts::new(&metadata, reader.pages().len() == 1);
             let mut known = facts.lock().unwrap_or_else(PoisonError::into_inner);
             *known = Some((*known).map_or(its, |known| known.join(&its)));

@@ -123,15 +123,15 @@ impl Decoder for PngDecoder<'_> {
         packed::read(self)
     }
 
-    fn rows(&self, plainly: bool, take: &mut TakeRows) -> Result<bool> {
+    fn gives_rows(&self) -> bool {
+        self.prelude.is_plain() && !self.prelude.header.interlaced
+    }
+
+    fn rows(&self, plainly: bool, take: &mut TakeRows) -> Result<()> {
         let (header, prelude) = (&self.prelude.header, &self.prelude);
-        if !prelude.is_plain() || header.interlaced {
-            return Ok(false);
-        }
         let layout = Layout::of(&self.shape);
         if let (Some(index), false) = (&prelude.index, plainly) {
-            segments::rows(self.source, prelude, index, layout, take)?;
-            return Ok(true);
+            return segments::rows(self.source, prelude, index, layout, take);
         }
         let mut band = Band::new(layout, BAND);
         band.start(layout.row, self.shape.height);
@@ -144,7 +144,7 @@ impl Decoder for PngDecoder<'_> {
         } else {
             ScanlineInflater::new(data).each(total, push)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Decodes a PNG of any kind into 1–4 channels: 16 bits stay 16, fewer than 8 are scaled to 8

@@ -3,7 +3,7 @@
 use super::decode::{Worker, chunks};
 use super::page::{Page, Span};
 use crate::codec::error_policy::ErrorPolicy;
-use crate::codec::format::{TakePiece, TakeRows};
+use crate::codec::format::{TakeBlock, TakeRows};
 use crate::codec::raw;
 use crate::files::Source;
 use crate::image::{Image, Samples, Shape};
@@ -16,19 +16,26 @@ const LARGE: usize = 4 << 20;
 /// Bytes of samples that are decoded together, on all threads, where rows are wanted in their order.
 const TOGETHER: usize = 2 << 20;
 
-/// Hands over the rows of a page of strips, whose samples lie in the file as in memory but for their byte order and
-/// compression; false where they do not.
-pub fn pieces(source: &Source, page: &Page, take: &TakePiece) -> Result<bool> {
-    let (shape, row) = (page.form.shape, page.row());
+/// Whether a page has blocks: it has strips, whose samples lie in the file as in memory but for their byte order and
+/// compression.
+pub fn has_blocks(page: &Page) -> bool {
     let known = page.coded.is_none() && !page.spans.iter().any(Span::is_absent);
-    if !page.is_straight() || page.palette.is_some() || !known || shape.depth.is_wide() {
-        return Ok(false);
-    }
+    let stored = page.is_stored() && page.predictor.is_none();
+    page.is_straight()
+        && page.palette.is_none()
+        && known
+        && !page.form.shape.depth.is_wide()
+        && (stored || page.grid.height * page.row() <= LARGE)
+}
+
+/// Hands over the rows of a page that has blocks.
+pub fn blocks(source: &Source, page: &Page, take: &TakeBlock) -> Result<()> {
+    let (shape, row) = (page.form.shape, page.row());
     let height = |i: usize| page.grid.height.min(shape.height - i * page.grid.height);
     let of = |height| Shape { height, ..shape };
     if page.is_stored() && page.predictor.is_none() {
         let strips = (0..page.down()).into_par_iter();
-        strips.try_for_each(|i| {
+        return strips.try_for_each(|i| {
             raw::rows(height(i), row)
                 .into_par_iter()
                 .try_for_each(|rows| {
@@ -42,11 +49,7 @@ pub fn pieces(source: &Source, page: &Page, take: &TakePiece) -> Result<bool> {
                         |_| Ok(()),
                     )?)
                 })
-        })?;
-        return Ok(true);
-    }
-    if page.grid.height * row > LARGE {
-        return Ok(false);
+        });
     }
     let policy = ErrorPolicy::default();
     let strips = (0..page.down()).into_par_iter();
@@ -58,26 +61,34 @@ pub fn pieces(source: &Source, page: &Page, take: &TakePiece) -> Result<bool> {
             take(Image::new(of(height(i)), samples))
         },
     );
-    taken.collect::<Result<()>>()?;
-    Ok(true)
+    taken.collect()
 }
 
-/// Hands over the rows of a page from top to bottom; false where a few rows of chunks are the whole page, or samples are to be
-/// changed by a palette.
-pub fn rows(source: &Source, page: &Page, take: &mut TakeRows) -> Result<bool> {
+/// Whether rows of a page can come from top to bottom: not where a few rows of chunks are the whole page, or a palette
+/// changes samples.
+pub fn has_rows(page: &Page) -> bool {
+    let stored = page.is_stored() && page.predictor.is_none();
+    let all = rows_of_chunks(page) == page.down() && page.form.shape.bytes() > TOGETHER;
+    page.palette.is_none() && (stored || !all)
+}
+
+/// Rows of chunks that are decoded together.
+fn rows_of_chunks(page: &Page) -> usize {
     let shape = page.form.shape;
     let row = shape.row() * shape.depth.bytes();
-    if page.palette.is_some() {
-        return Ok(false);
-    }
+    let chunk = page.grid.height.min(shape.height);
+    (TOGETHER / (chunk * row)).clamp(1, page.down())
+}
+
+/// Hands over the rows of a page from top to bottom.
+pub fn rows(source: &Source, page: &Page, take: &mut TakeRows) -> Result<()> {
+    let shape = page.form.shape;
+    let row = shape.row() * shape.depth.bytes();
     if page.is_stored() && page.predictor.is_none() {
-        return stored(source, page, row, take).map(|()| true);
+        return stored(source, page, row, take);
     }
     let chunk = page.grid.height.min(shape.height);
-    let together = (TOGETHER / (chunk * row)).clamp(1, page.down());
-    if together == page.down() && shape.bytes() > TOGETHER {
-        return Ok(false);
-    }
+    let together = rows_of_chunks(page);
     let mut memory = vec![0; together * chunk * row];
     for first in (0..page.down()).step_by(together) {
         let left = shape.bytes() - first * chunk * row;
@@ -85,7 +96,7 @@ pub fn rows(source: &Source, page: &Page, take: &mut TakeRows) -> Result<bool> {
         chunks(source, page, first, rows, &ErrorPolicy::default())?;
         take(rows)?;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// As `rows`, for uncompressed strips, of which one may be the whole page.
