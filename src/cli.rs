@@ -5,6 +5,7 @@ mod examples;
 mod images;
 mod mistakes;
 
+use crate::batch::inputs::Selection;
 use crate::batch::options::{Counted, Files, Gathered, Merged, Options};
 use crate::bench;
 use crate::ops::Verb as _;
@@ -114,6 +115,25 @@ pub enum Verb {
         /// The options of a batch.
         #[command(flatten)]
         batch: Options,
+        /// The options of every verb that reads images.
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print what each image is: size, sample type, pages, axes and metadata
+    #[command(after_help = examples::INFO)]
+    Info {
+        /// Images, or folders of them; - is standard input
+        #[arg(required_unless_present = "files_from", value_name = "INPUT")]
+        inputs: Vec<PathBuf>,
+        /// Print one JSON object for each image
+        #[arg(long)]
+        json: bool,
+        /// Decode each image and print its smallest and largest value
+        #[arg(long)]
+        range: bool,
+        /// The files of folders.
+        #[command(flatten)]
+        selection: Selection,
         /// The options of every verb that reads images.
         #[command(flatten)]
         common: Common,

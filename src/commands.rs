@@ -6,6 +6,7 @@ mod convert;
 mod formats;
 mod frames;
 mod histogram;
+mod info;
 mod man;
 mod merge;
 mod project;
@@ -53,6 +54,13 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
             batch,
             common,
         } => histogram::run(inputs, output, batch, common),
+        Verb::Info {
+            inputs,
+            selection,
+            json,
+            range,
+            common,
+        } => info::run(inputs, selection, *json, *range, common),
         Verb::Merge {
             inputs,
             output,

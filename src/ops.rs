@@ -8,6 +8,7 @@
 
 pub mod calibrate;
 pub mod chain;
+pub mod convert;
 pub mod depth;
 mod extremes;
 pub mod fit;
@@ -48,6 +49,8 @@ pub use verb::{Entry, Verb};
 /// The operations, in the order in which `--help` names them.
 pub const OPS: &[Entry] = &[
     Entry::of::<normalize::Normalize>(),
+    Entry::of::<normalize::Preview>(),
+    Entry::of::<convert::Convert>(),
     Entry::of::<transpose::Transpose>(),
     Entry::of::<rotate::Rotate>(),
     Entry::of::<flip::Flip>(),
@@ -275,6 +278,8 @@ pub struct Summary {
     /// from, in the values of the input file; both ends are equal for channels that were left
     /// unchanged.
     pub ranges: Vec<(Number, Number)>,
+    /// Whether the user is to be told the ranges.
+    pub announces: bool,
     /// How values were stretched, if that is to be written into the file.
     pub stretch: Option<Stretch>,
     /// Sentences for the user, without the file's name.
@@ -287,6 +292,7 @@ impl Summary {
         if !later.ranges.is_empty() {
             self.ranges = later.ranges;
             self.stretch = later.stretch;
+            self.announces = later.announces;
         }
         self.warnings.extend(later.warnings);
         self

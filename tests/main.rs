@@ -133,6 +133,8 @@ mod tiff_gpu;
 mod transcript;
 /// Wrong pixels and untrue metadata that once came out.
 mod untrue;
+/// `convert`, `preview` and `info`, and words of other programs.
+mod verbs;
 /// What the program says of itself: its version, its build, its licences.
 mod version;
 /// Watched folders.

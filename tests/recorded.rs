@@ -28,7 +28,7 @@ const FORMATS: [&str; 10] = [
 ];
 
 /// Verbs with options, run on the files of each format.
-const VERBS: [&str; 36] = [
+const VERBS: [&str; 40] = [
     "normalize",
     "normalize --clip 0.1:99.9",
     "normalize --range 3:90",
@@ -64,6 +64,10 @@ const VERBS: [&str; 36] = [
     "sum",
     "sum --all",
     "rotate 180 --format pam",
+    "convert",
+    "convert --format tiff --tiff zstd",
+    "convert --depth 16 --format png",
+    "preview --format png",
     "normalize --to 0:255 --unsigned --format pnm",
 ];
 

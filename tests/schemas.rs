@@ -13,10 +13,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-const SCHEMAS: [&str; 9] = [
+const SCHEMAS: [&str; 10] = [
     "bench",
     "formats",
     "histogram",
+    "info",
     "journal",
     "projection",
     "report",
@@ -133,6 +134,8 @@ fn printed() -> Vec<(&'static str, Value)> {
     go(0, "normalize real.pfm real.png --report -", "report", "");
     go(1, "verify --json real.pfm nan.pfm", "verify", "");
     go(0, "formats --json", "formats", "");
+    go(0, "info --json --range in/a.pgm real.pfm", "info", "");
+    go(0, "info --json two.tif", "info", "");
     go(0, "verify --json in/a.pgm in/a.pgm", "verify", "");
     go(1, "verify --json in/a.pgm other.pgm", "verify", "");
     go(1, "verify --json in/a.pgm tall.pgm", "verify", "");

@@ -8,6 +8,11 @@ pub const ALL: &str = "Examples:\n\
 \x20 gpuimg sum --all in.tif                 sum, minimum, maximum and mean\n\
 gpuimg VERB --help has the options and more examples of each.";
 
+pub const INFO: &str = "Examples:\n\
+\x20 gpuimg info scan.tif                            one line\n\
+\x20 gpuimg info in/ --json                          a JSON object for each image\n\
+\x20 gpuimg info --range dark.fits                   with its smallest and largest value";
+
 pub const MERGE: &str = "Examples:\n\
 \x20 gpuimg merge parts -o all.hist                  every .hist file of a folder\n\
 \x20 gpuimg merge 1.hist 2.hist 3.hist -o all.hist   or each by its name\n\

@@ -34,7 +34,10 @@ fn subcommand(entry: &Entry) -> Command {
             .mut_arg("across", |across| across.conflicts_with("shard")),
         false => own,
     };
-    let whole = Common::augment_args(Files::augment_args(own));
+    let mut whole = Common::augment_args(Files::augment_args(own));
+    for (option, value) in entry.file_defaults {
+        whole = whole.mut_arg(option, |arg| arg.default_value(*value));
+    }
     let inputs = whole
         .get_positionals()
         .filter(|positional| positional.get_id() != "paths")

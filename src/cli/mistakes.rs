@@ -78,10 +78,8 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
 /// Verbs that other programs have, and what does their work here.
 const FOREIGN_VERBS: &[(&[&str], &str)] = &[
     (
-        &[
-            "stats", "stat", "info", "identify", "minmax", "mean", "range",
-        ],
-        "gpuimg sum --all IN tells sum, minimum, maximum and mean",
+        &["stats", "stat", "minmax", "range"],
+        "gpuimg sum --all IN prints sum, minimum, maximum and mean",
     ),
     (
         &[
@@ -97,8 +95,44 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
     (&["mirror", "flop"], "gpuimg flip horizontal IN OUT mirrors"),
     (&["turn", "rot", "rot90"], "gpuimg rotate 90 IN OUT turns"),
     (
-        &["resize", "thumbnail", "shrink", "preview"],
-        "gpuimg normalize IN OUT --fit 1024 --depth 8 makes a preview",
+        &["identify", "describe", "show", "ls"],
+        "gpuimg info IN prints what an image is",
+    ),
+    (
+        &["resize", "shrink", "downscale"],
+        "gpuimg convert IN OUT --fit 1024 makes an image smaller",
+    ),
+    (
+        &["thumbnail", "look", "quicklook", "view"],
+        "gpuimg preview IN OUT.jpg makes a small image to look at",
+    ),
+    (
+        &["brighten", "auto", "enhance"],
+        "gpuimg normalize --auto IN OUT brightens an image",
+    ),
+    (
+        &["mip", "max", "maximum", "zproject"],
+        "gpuimg project max IN... OUT takes the brightest of all images or pages",
+    ),
+    (
+        &["average", "mean", "avg"],
+        "gpuimg project mean IN... OUT averages images or pages",
+    ),
+    (
+        &["median"],
+        "gpuimg project median IN... OUT takes the median of images or pages",
+    ),
+    (
+        &["stack", "concat", "concatenate"],
+        "gpuimg convert IN... OUT.tif --stack puts many files into one stack",
+    ),
+    (
+        &["split", "unstack"],
+        "gpuimg convert IN.tif OUT/ --split writes a file a page",
+    ),
+    (
+        &["copy", "cp", "export", "save", "transcode"],
+        "gpuimg convert IN OUT changes the format",
     ),
     (&["diff", "cmp"], "gpuimg verify A B compares"),
     (&["hist"], "gpuimg histogram IN -o FILE counts values"),

@@ -71,6 +71,16 @@ pub fn describe(done: &Done, file: &str, common: &Common, quiet: bool) {
     for sentence in done.sentences(common.verbose) {
         console::tell(&format!("gpuimg: {}", sentence.replace("{file}", file)));
     }
+    // With --verbose a note has them.
+    let pages = done.found.pages.iter();
+    let mut last = String::new();
+    for page in pages.filter(|page| page.announces && !common.verbose) {
+        let scaled = page.scaled();
+        if scaled != last {
+            console::tell(&format!("gpuimg: {file}: {scaled}"));
+        }
+        last = scaled;
+    }
     if common.verbose && common.stats.is_none() {
         for (index, line) in done.plan.lines().enumerate() {
             match index {

@@ -15,6 +15,15 @@ pub enum Effect {
     Moves(PixelMap),
     /// Makes the image smaller: each pixel is the average of several.
     Reduced,
+    /// Changes nothing.
+    Kept,
+}
+
+impl Effect {
+    /// Whether every sample of the result is a sample of the input, with its value.
+    pub fn keeps_values(self) -> bool {
+        matches!(self, Effect::Moves(_) | Effect::Kept)
+    }
 }
 
 /// The transform applied to a page, by which its metadata are updated.

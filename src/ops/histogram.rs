@@ -141,6 +141,12 @@ impl Clip {
         high: Clip::WHOLE,
     };
 
+    /// Without the outliers: from 0.1 to 99.9 percent.
+    pub const AUTO: Clip = Clip {
+        low: Clip::WHOLE / 1000,
+        high: Clip::WHOLE / 1000 * 999,
+    };
+
     /// From `low` to `high` percent.
     pub fn of_percent(low: u64, high: u64) -> Clip {
         let part = Clip::WHOLE / 100;

@@ -61,6 +61,11 @@ pub struct Normalize {
     #[arg(long, value_name = "LOW:HIGH", conflicts_with_all = ["range", "window"])]
     pub clip: Option<Clip>,
 
+    /// Leave out the outliers, as --clip 0.1:99.9 does, and print the range that was used
+    #[arg(long, conflicts_with_all = ["range", "window", "clip"])]
+    #[serde(skip)]
+    pub auto: bool,
+
     /// Leave out samples of these values when the range is measured, as 0 or 0,65535: they mean that there is no data
     #[arg(long, value_name = "VALUES", value_delimiter = ',', allow_hyphen_values = true, value_parser = range::value, conflicts_with_all = ["range", "window"])]
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -98,6 +103,10 @@ impl Verb for Normalize {
     fn operation(self) -> Box<dyn Operation> {
         Box::new(Normalize {
             range: self.range.or(self.window.map(InputRange::Values)),
+            clip: match self.auto {
+                true => Some(Clip::AUTO),
+                false => self.clip,
+            },
             ..self
         })
     }
@@ -130,6 +139,35 @@ impl Verb for Normalize {
             .into_iter()
             .chain([ignore(None, true), ignore(clip, false)]);
         examples.map(Verb::operation).collect()
+    }
+}
+
+/// Make a small 8-bit image to look at, without the outliers: normalize --auto --fit 1024 --depth 8
+#[derive(clap::Args, Clone, Debug, Default)]
+#[group(skip)]
+pub struct Preview {}
+
+impl Verb for Preview {
+    const NAME: &'static str = "preview";
+    const EXAMPLES: &'static str = "Examples:\n\
+\x20 gpuimg preview in.tif look.jpg                 1024 pixels at most, 8 bits\n\
+\x20 gpuimg preview in/ looks/ --format jpg         of every image below in/\n\
+\x20 gpuimg preview in.fits look.png --fit 4000     larger";
+    const CHAINS: bool = false;
+    const FILE_DEFAULTS: &'static [(&'static str, &'static str)] =
+        &[("fit", "1024"), ("depth", "8")];
+
+    fn operation(self) -> Box<dyn Operation> {
+        let auto = Normalize {
+            auto: true,
+            ..Normalize::default()
+        };
+        auto.operation()
+    }
+
+    /// Those of `normalize` reach every branch.
+    fn examples() -> Vec<Box<dyn Operation>> {
+        Vec::new()
     }
 }
 

@@ -21,6 +21,9 @@ pub trait Verb: Args {
     /// set.
     const MEASURES: bool = false;
 
+    /// Values of the options of files that are not typed: an option's name and its value.
+    const FILE_DEFAULTS: &'static [(&'static str, &'static str)] = &[];
+
     /// The operation with these options.
     fn operation(self) -> Box<dyn Operation>;
 
@@ -43,6 +46,8 @@ pub struct Entry {
     pub chains: bool,
     /// Whether it may need a statistic.
     pub measures: bool,
+    /// Values of the options of files that are not typed.
+    pub file_defaults: &'static [(&'static str, &'static str)],
     augment: fn(Command) -> Command,
     parse: fn(&ArgMatches) -> Result<Box<dyn Operation>, clap::Error>,
     /// Operations with options that between them reach every branch.
@@ -59,6 +64,7 @@ impl Entry {
             makes_images: V::MAKES_IMAGES,
             chains: V::CHAINS,
             measures: V::MEASURES,
+            file_defaults: V::FILE_DEFAULTS,
             augment: V::augment_args,
             parse: |matches| Ok(V::from_arg_matches(matches)?.operation()),
             examples: V::examples,

@@ -53,6 +53,17 @@ pub struct FoundPage {
     /// The input ranges that values were stretched from: one of all colours, or one for each colour
     /// channel; none if nothing was stretched.
     pub ranges: Vec<(Number, Number)>,
+    /// Whether the user is to be told the ranges.
+    pub announces: bool,
+}
+
+impl FoundPage {
+    /// The ranges that values were scaled from, as a sentence.
+    pub fn scaled(&self) -> String {
+        let ranges = self.ranges.iter();
+        let ranges: Vec<String> = ranges.map(|(min, max)| format!("{min}:{max}")).collect();
+        format!("scaled from the range {}", ranges.join(", "))
+    }
 }
 
 impl Found {

@@ -380,14 +380,12 @@ impl<'a> Job<'a> {
             page: input.page_number(&plan.header),
             shape: plan.header.shape,
             signed: plan.header.metadata.signed,
+            announces: summary.announces,
             ranges: summary.ranges,
         };
         let mut diagnostics = plan.diagnostics;
-        let ranges = page.ranges.iter();
-        let ranges: Vec<String> = ranges.map(|(min, max)| format!("{min}:{max}")).collect();
-        if !ranges.is_empty() {
-            let note = format!("scaled from the range {}", ranges.join(", "));
-            diagnostics.notes.push(note);
+        if !page.ranges.is_empty() {
+            diagnostics.notes.push(page.scaled());
         }
         self.diagnostics.add(page.page, diagnostics);
         self.found.pages.push(page);

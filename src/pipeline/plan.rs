@@ -361,7 +361,7 @@ fn steps<'a>(
             window,
             stretch: stretch.take(),
         };
-        if !matches!(op.effect(), Effect::Moves(_)) {
+        if !op.effect().keeps_values() {
             window = None;
         }
         if output_depth != depth {
@@ -426,7 +426,7 @@ fn needs_all_wide_samples(op: &dyn Operation, shape: &Shape) -> bool {
     let measured = op.statistic() == Statistic::MinMax && op.not_on_gpu(shape).is_none();
     shape.depth.is_wide()
         && match op.effect() {
-            Effect::Moves(_) => false,
+            Effect::Moves(_) | Effect::Kept => false,
             Effect::Values => !measured,
             _ => true,
         }
@@ -446,9 +446,8 @@ fn alpha_warning(
         "its last channel, of no stated meaning, has {}, which nothing says how to make 16",
         shape.depth
     );
-    let moves = |op: &&dyn Operation| matches!(op.effect(), Effect::Moves(_));
     ensure!(
-        metadata.alpha != Alpha::Black || ops.iter().all(moves),
+        metadata.alpha != Alpha::Black || ops.iter().all(|op| op.effect().keeps_values()),
         "its colours are CMYK, inks, which are only turned and flipped: convert them to RGB first"
     );
     let warning = match metadata.alpha {

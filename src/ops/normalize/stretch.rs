@@ -158,6 +158,7 @@ impl Bound for Stretch<'_> {
         };
         let mut summary = Summary {
             warnings: warnings.clone(),
+            announces: self.op.auto,
             stretch: self
                 .op
                 .undo

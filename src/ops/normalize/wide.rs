@@ -272,6 +272,7 @@ impl Bound for Stretch<'_> {
     fn summary(&self) -> Summary {
         let (read, written) = (self.types.read, self.types.written.depth);
         let mut summary = Summary {
+            announces: self.op.auto,
             stretch: self.op.undo.then(|| self.stretched()).flatten(),
             ..Summary::default()
         };

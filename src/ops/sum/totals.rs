@@ -130,6 +130,12 @@ impl Totals {
         }
     }
 
+    /// The smallest and the largest value, without alpha.
+    pub fn range(&self) -> Option<(Number, Number)> {
+        let (min, max) = self.together().range?;
+        Some((self.values().number(min), self.values().number(max)))
+    }
+
     /// The total over all colour channels, without alpha.
     pub fn together(&self) -> Total {
         let both = |a: Total, b: Total| a.with(&b);

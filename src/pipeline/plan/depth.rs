@@ -70,8 +70,7 @@ impl InputDepth {
 /// holds then: moving pixels keeps it. Where samples become 8 bits right after they were scaled, alpha is scaled together
 /// with the colours.
 fn fills_alpha(ops: &[&dyn Operation], depth: Option<Depth>) -> bool {
-    let moves = |op: &&dyn Operation| matches!(op.effect(), Effect::Moves(_));
-    match ops.iter().position(|op| !moves(op)) {
+    match ops.iter().position(|op| !op.effect().keeps_values()) {
         Some(index) => {
             let loses_bits = depth == Some(Depth::Eight) && index + 1 == ops.len();
             ops[index].effect() == Effect::Values && !loses_bits

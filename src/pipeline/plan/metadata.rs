@@ -80,7 +80,7 @@ impl Plan<'_> {
     /// A change after the scaling that `restore` could not undo.
     pub fn recorded_stretch(&self, stretch: Option<Stretch>) -> Result<Option<Stretch>> {
         let mut changes = self.steps.iter().rev();
-        let last = changes.find(|step| !matches!(step.op.effect(), Effect::Moves(_)));
+        let last = changes.find(|step| !step.op.effect().keeps_values());
         let is_last = last.is_some_and(|step| step.op.effect() == Effect::Values);
         let Some(mut stretch) = stretch.filter(|_| is_last) else {
             return Ok(None);
