@@ -243,7 +243,7 @@ impl Metadata {
     /// Updates the neutral fields after an operation.
     pub fn follow(&mut self, transform: &Transform) {
         match transform.effect {
-            Effect::Numbers | Effect::Kept => {}
+            Effect::Numbers | Effect::Kept | Effect::Cropped { .. } => {}
             Effect::Values | Effect::Arithmetic => {
                 self.maxval = None;
                 self.significant = None;

@@ -9,6 +9,7 @@
 pub mod calibrate;
 pub mod chain;
 pub mod convert;
+pub mod crop;
 pub mod depth;
 mod extremes;
 pub mod fit;
@@ -51,6 +52,7 @@ pub const OPS: &[Entry] = &[
     Entry::of::<normalize::Normalize>(),
     Entry::of::<normalize::Preview>(),
     Entry::of::<convert::Convert>(),
+    Entry::of::<crop::Crop>(),
     Entry::of::<transpose::Transpose>(),
     Entry::of::<rotate::Rotate>(),
     Entry::of::<flip::Flip>(),
@@ -212,6 +214,8 @@ pub enum Access {
     Reduction,
     /// One sample at another position: rows of the result can be made independently.
     Permutation(PixelMap),
+    /// The samples of a rectangle, each at its place in it.
+    Region(crop::Region),
     /// Samples at any position: the image cannot be cut.
     WholeImage,
 }

@@ -123,9 +123,16 @@ impl PretendedGpu {
     }
 }
 
+/// The operations that a GPU runs in bands: the host crops an image that the GPU does not hold.
+fn cuttable() -> Vec<Box<dyn Operation>> {
+    let mut all = ops::examples();
+    all.retain(|op| !matches!(op.access(), Access::Region(_)));
+    all
+}
+
 #[test]
 fn bands_give_what_the_definition_says() {
-    let (examples, mut cases) = (ops::examples(), 0);
+    let (examples, mut cases) = (cuttable(), 0);
     for (width, height) in SIZES {
         for (channels, depth) in [(1, Depth::Sixteen), (3, Depth::Eight), (4, Depth::Sixteen)] {
             let image = image(width, height, channels, depth, Kind::Noise);
@@ -153,7 +160,7 @@ fn bands_give_what_the_definition_says() {
 #[test]
 fn bands_that_do_not_fit_are_halved() {
     let image = image(1021, 640, 2, Depth::Sixteen, Kind::Noise);
-    for op in ops::examples() {
+    for op in cuttable() {
         let gpu = PretendedGpu::new(100_000, 1 << 20);
         let found = gpu.run(&*op, &image).expect("memory");
         assert!(found == naive(&*op, &image).expect("valid"), "{op:?}");

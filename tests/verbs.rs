@@ -1,8 +1,13 @@
 //! The verbs that people type first: `convert`, `preview` and `info`, and the answers to words that are no verbs.
 
-use crate::support::{Numbers, folder, run, sample};
+use crate::support::{Kind, Numbers, folder, gpu, image, run, sample};
 use gpuimg::codec;
+use gpuimg::exec;
 use gpuimg::files::Source;
+use gpuimg::image::Depth;
+use gpuimg::ops::crop::{Crop, Region};
+use gpuimg::ops::naive;
+use gpuimg::timing::Timeline;
 use std::fs;
 use std::path::Path;
 
@@ -64,6 +69,101 @@ fn convert_keeps_samples_and_metadata() {
         };
         assert_eq!(about(input), about(output), "{name}");
     }
+}
+
+/// The rows of a PGM file of 16 bits after its header, as numbers.
+fn values(file: &[u8]) -> Vec<u16> {
+    let start = file.iter().position(|&byte| byte == b'5').expect("P5");
+    let header_end = file
+        .windows(6)
+        .position(|six| six == b"65535\n")
+        .expect("maxval")
+        + 6;
+    assert!(start < header_end);
+    file[header_end..]
+        .chunks(2)
+        .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+        .collect()
+}
+
+#[test]
+fn a_crop_by_hand() {
+    let pixels: Vec<u8> = (0..12u16).flat_map(u16::to_be_bytes).collect();
+    let file = [b"P5 4 3 65535\n", &pixels[..]].concat();
+    let root = folder(&[("a.pgm", &file)]);
+    for (region, expected) in [
+        ("0,0,1x1", &[0][..]),
+        ("3,2,1x1", &[11]),
+        ("1,1,2x2", &[5, 6, 9, 10]),
+        ("0,1,4x1", &[4, 5, 6, 7]),
+        ("2,0,1x3", &[2, 6, 10]),
+        ("0,0,4x3", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
+    ] {
+        let done = run(
+            root.path(),
+            &["crop", region, "a.pgm", "b.pgm", "--overwrite"],
+            &[],
+        );
+        assert_eq!((done.code, &*done.stderr), (0, ""), "{region}");
+        let found = values(&fs::read(root.path().join("b.pgm")).expect("file"));
+        assert_eq!(found, expected, "{region}");
+    }
+}
+
+#[test]
+fn a_crop_of_a_crop_is_one_crop() {
+    let root = folder(&[("a.pgm", &pgm(61, 47))]);
+    let go = |args: &[&str]| {
+        let done = run(root.path(), args, &[]);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+    };
+    go(&["crop", "7,5,40x30", "a.pgm", "b.tif"]);
+    go(&["crop", "3,11,20x9", "b.tif", "c.tif"]);
+    go(&["crop", "10,16,20x9", "a.pgm", "d.tif"]);
+    go(&["run", "crop 7,5,40x30 + crop 3,11,20x9", "a.pgm", "e.tif"]);
+    // A crop of a turned image is the turned crop.
+    go(&[
+        "run",
+        "rotate 180 + crop 31,22,20x9 + rotate 180",
+        "a.pgm",
+        "f.tif",
+    ]);
+    let all = ["c.tif", "d.tif", "e.tif", "f.tif"].map(|name| samples(&root.path().join(name)));
+    assert!(all.iter().all(|image| *image == all[0]));
+}
+
+#[test]
+fn a_region_beyond_the_edge_is_refused() {
+    let root = folder(&[("a.pgm", &pgm(5, 4))]);
+    for region in [
+        "4,0,2x1",
+        "0,3,1x2",
+        "5,0,1x1",
+        "18446744073709551615,0,1x1",
+    ] {
+        let done = run(root.path(), &["crop", region, "a.pgm", "b.pgm"], &[]);
+        assert_eq!(done.code, 1, "{region}");
+        let reason = "reaches beyond the image, which has 5×4 pixels";
+        assert!(done.stderr.contains(reason), "{region}: {}", done.stderr);
+    }
+    for wrong in ["1,1", "1,1,0x5", "a,b,1x1", "1,1,5"] {
+        let done = run(root.path(), &["crop", wrong, "a.pgm", "b.pgm"], &[]);
+        assert_eq!(done.code, 2, "{wrong}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn metadata_of_a_crop_are_those_of_its_place() {
+    let root = folder(&[]);
+    let input = sample("thermal.tif");
+    let words = ["crop", "5,7,30x20", input.to_str().expect("text"), "a.tif"];
+    let done = run(root.path(), &words, &[]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let text = run(root.path(), &["info", "a.tif"], &[]).stdout;
+    assert!(
+        text.starts_with("a.tif: TIFF, 30×20 grey, 16 bits, "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -162,5 +262,39 @@ fn words_of_other_programs_are_answered_with_the_verb() {
         let done = run(root.path(), &[word, "a.tif", "b.tif"], &[]);
         assert_eq!(done.code, 2, "{word}");
         assert!(done.stderr.contains(verb), "{word}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn crops_on_a_gpu_are_those_of_the_definition() {
+    let regions = [
+        (0, 0, 1, 1),
+        (3, 5, 7, 2),
+        (1, 0, 62, 61),
+        (0, 1, 63, 60),
+        (62, 60, 1, 1),
+    ];
+    let Some(gpu) = gpu(regions.len() * 4) else {
+        return;
+    };
+    for (left, top, width, height) in regions {
+        for (channels, depth) in [
+            (1, Depth::Eight),
+            (1, Depth::Sixteen),
+            (3, Depth::Sixteen),
+            (1, Depth::Float),
+        ] {
+            let region = Region {
+                left,
+                top,
+                width,
+                height,
+            };
+            let image = image(63, 61, channels, depth, Kind::Noise);
+            let op = Crop { region };
+            let timeline = &mut Timeline::default();
+            let found = exec::on_gpu(&op, image.clone(), gpu, timeline).expect("GPU");
+            assert!(found == naive(&op, &image).expect("valid"), "{region}");
+        }
     }
 }

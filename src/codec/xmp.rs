@@ -27,13 +27,14 @@ pub fn follow(packet: &mut Vec<u8>, transform: &Transform, orientation: Option<u
             text = parts.join(y);
         }
     }
-    if transform.effect == Effect::Reduced {
+    if transform.changes_size() {
         let Transform { from, to, .. } = transform;
         let sides = [(from.width, to.width), (from.height, to.height)];
         for (index, names) in SIDES.into_iter().enumerate() {
             for (name, (from, to)) in names.into_iter().zip(sides) {
                 text = with_values(&text, name, |old| match index {
-                    RESOLUTION => reduced(old, to, from),
+                    RESOLUTION if transform.effect == Effect::Reduced => reduced(old, to, from),
+                    RESOLUTION => old.into(),
                     _ => to.to_string(),
                 });
             }

@@ -216,6 +216,24 @@ impl Job<'_, '_> {
         Ok(buffer)
     }
 
+    /// Copies a rectangle of an image whose rows have `pitch` bytes: a range of bytes of each of `height` rows from row `top`
+    /// on, contiguously, to new device memory.
+    pub fn copy_region(
+        &mut self,
+        image: &Buffer,
+        pitch: usize,
+        top: usize,
+        columns: Range<usize>,
+        height: usize,
+    ) -> Result<Buffer> {
+        let bytes = height * columns.len();
+        let mut region = self.alloc(bytes)?;
+        self.timed("crop", 2 * bytes as u64, Limit::DeviceMemory, |job| {
+            job.gpu.copy_region(image, pitch, top, columns, &mut region)
+        })?;
+        Ok(region)
+    }
+
     /// Copies `buffer` over plain memory of the same length, after all queued work.
     pub fn fetch(&mut self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
         self.timed("download", host.len() as u64, Limit::Pcie, |job| {

@@ -15,6 +15,13 @@ pub enum Effect {
     Moves(PixelMap),
     /// Makes the image smaller: each pixel is the average of several.
     Reduced,
+    /// Takes a part of the image, whose first pixel was at this place.
+    Cropped {
+        /// Pixels to the left of it.
+        left: usize,
+        /// Rows above it.
+        top: usize,
+    },
     /// Changes nothing.
     Kept,
 }
@@ -22,7 +29,10 @@ pub enum Effect {
 impl Effect {
     /// Whether every sample of the result is a sample of the input, with its value.
     pub fn keeps_values(self) -> bool {
-        matches!(self, Effect::Moves(_) | Effect::Kept)
+        matches!(
+            self,
+            Effect::Moves(_) | Effect::Cropped { .. } | Effect::Kept
+        )
     }
 }
 
@@ -48,9 +58,22 @@ impl Transform {
             || self.from.depth != self.to.depth
     }
 
-    /// Whether pixels are other ones than before: at another place, or averages of several.
+    /// Whether pixels are other ones than before: at another place, averages of several, or a part of them.
     pub fn changes_places(&self) -> bool {
-        matches!(self.effect, Effect::Moves(_) | Effect::Reduced)
+        matches!(
+            self.effect,
+            Effect::Moves(_) | Effect::Reduced | Effect::Cropped { .. }
+        )
+    }
+
+    /// Whether statistics of the samples, as the smallest and the largest one, are others than before.
+    pub fn changes_statistics(&self) -> bool {
+        self.changes_values() || self.changes_size()
+    }
+
+    /// Whether the image has fewer pixels than before.
+    pub fn changes_size(&self) -> bool {
+        matches!(self.effect, Effect::Reduced | Effect::Cropped { .. })
     }
 
     /// Whether rows became columns.

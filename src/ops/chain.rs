@@ -52,6 +52,7 @@ pub fn output(op: &dyn Operation, shape: Shape) -> Shape {
     };
     match op.access() {
         Access::Permutation(map) => map.of(shape),
+        Access::Region(region) => region.output(shape),
         Access::Pointwise | Access::Reduction | Access::WholeImage => shape,
     }
 }

@@ -417,7 +417,7 @@ fn keeps_rows(op: &dyn Operation) -> bool {
     match op.access() {
         Access::Pointwise => true,
         Access::Permutation(map) => !map.transposed && !map.mirror_y,
-        Access::Reduction | Access::WholeImage => false,
+        Access::Reduction | Access::Region(_) | Access::WholeImage => false,
     }
 }
 
@@ -426,7 +426,7 @@ fn needs_all_wide_samples(op: &dyn Operation, shape: &Shape) -> bool {
     let measured = op.statistic() == Statistic::MinMax && op.not_on_gpu(shape).is_none();
     shape.depth.is_wide()
         && match op.effect() {
-            Effect::Moves(_) | Effect::Kept => false,
+            Effect::Moves(_) | Effect::Cropped { .. } | Effect::Kept => false,
             Effect::Values => !measured,
             _ => true,
         }

@@ -1,7 +1,7 @@
 //! The kinds of records, by what makes them untrue.
 
 use super::header::keyword;
-use crate::metadata::{Diagnostics, Record, Transform};
+use crate::metadata::{Diagnostics, Effect, Record, Transform};
 
 /// What a record describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,13 +84,15 @@ pub fn kind(record: &Record) -> Kind {
 
 /// Leaves out the records that an operation makes untrue, and says which.
 pub fn follow(records: &mut Vec<Record>, transform: &Transform, diagnostics: &mut Diagnostics) {
+    let values = match transform.effect {
+        // Only the smallest and the largest value, and their like, are others.
+        Effect::Cropped { .. } if !transform.changes_values() => &[Kind::Values][..],
+        _ => &[Kind::Scale, Kind::Values],
+    };
+    let untrue = transform.changes_values() || matches!(transform.effect, Effect::Cropped { .. });
     let moves = transform.changes_places();
     for (kinds, untrue, why) in [
-        (
-            &[Kind::Scale, Kind::Values][..],
-            transform.changes_values(),
-            "values as they were",
-        ),
+        (values, untrue, "values as they were"),
         (&[Kind::Places], moves, "places as they were"),
     ] {
         if !untrue {

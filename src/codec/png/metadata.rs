@@ -109,7 +109,7 @@ pub fn follow(
             (b"bKGD" | b"sPLT" | b"pCAL", Effect::Values | Effect::Arithmetic) => {
                 "it tells of values as they were"
             }
-            (b"oFFs" | b"sTER", Effect::Moves(_) | Effect::Reduced) => {
+            (b"oFFs" | b"sTER", _) if transform.changes_places() => {
                 "it tells of places as they were"
             }
             (b"sCAL", Effect::Moves(turn)) if turn.transposed => {

@@ -9,7 +9,7 @@ use super::fields::{LONG, SHORT, field, is_layout};
 use super::ifd::{Chain, tag};
 use crate::codec::raw::Order;
 use crate::files::Source;
-use crate::metadata::{Effect, Field, Transform};
+use crate::metadata::{Field, Transform};
 
 /// Whether the most significant byte comes first, and the fields of the first directory, without
 /// those about sample layout.
@@ -86,7 +86,7 @@ pub fn follow_sides(data: &mut [u8], transform: &Transform) {
     if transform.is_transposed() {
         exchange_sides(data);
     }
-    if transform.effect == Effect::Reduced
+    if transform.changes_size()
         && let Some((order, places)) = sides(data)
     {
         let new = [transform.to.width, transform.to.height];

@@ -2,7 +2,7 @@
 //! of which describe the samples' values.
 
 use super::fields::ASCII;
-use crate::metadata::{Diagnostics, Effect, Field, Transform, Value};
+use crate::metadata::{Diagnostics, Field, Transform, Value};
 
 /// The tag GDAL_METADATA.
 pub const METADATA: u16 = 42112;
@@ -13,10 +13,7 @@ pub const NODATA: u16 = 42113;
 /// Removes the items that are no longer true; returns whether any are left. A field that is not a
 /// list of items is removed if it could be untrue.
 pub fn follow(field: &mut Field, transform: &Transform, diagnostics: &mut Diagnostics) -> bool {
-    let (turns, reduced) = (
-        transform.changes_places(),
-        transform.effect == Effect::Reduced,
-    );
+    let (turns, smaller) = (transform.changes_places(), transform.changes_size());
     let Value::Bytes(bytes) = &mut field.value else {
         return false;
     };
@@ -24,7 +21,7 @@ pub fn follow(field: &mut Field, transform: &Transform, diagnostics: &mut Diagno
     let mut left_out: Vec<String> = Vec::new();
     let untrue = |item: &str| {
         let of_values =
-            (is_of_values(item) && transform.changes_values()) || (is_statistic(item) && reduced);
+            (is_of_values(item) && transform.changes_values()) || (is_statistic(item) && smaller);
         let of_places = turns && is_of_places(item);
         let name = attribute(item, "name").unwrap_or("an item");
         if (of_values || of_places) && !left_out.iter().any(|known| known == name) {

@@ -63,6 +63,7 @@ fn source(transform: &Transform, is_point: bool, (x, y): (f64, f64)) -> (f64, f6
             let y = if turn.mirror_y { height - off - y } else { y };
             if turn.transposed { (y, x) } else { (x, y) }
         }
+        Effect::Cropped { left, top } => (x + left as f64, y + top as f64),
         _ => {
             let off = if is_point { 0.5 } else { 0.0 };
             let (across, down) = steps(transform);
@@ -156,6 +157,11 @@ fn rational_polynomials(
     const POLYNOMIALS: [usize; 2] = [12, 52];
     let turn = match transform.effect {
         Effect::Moves(turn) => turn,
+        Effect::Cropped { left, top } => {
+            coefficients[OFFSET[0]] -= top as f64;
+            coefficients[OFFSET[1]] -= left as f64;
+            PixelMap::NONE
+        }
         _ => {
             let (across, down) = steps(transform);
             for (i, step) in [down, across].into_iter().enumerate() {

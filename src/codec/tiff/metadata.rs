@@ -30,7 +30,7 @@ pub fn follow(
             (280 | 281 | 340 | 341 | 291, _) if transform.changes_values() => {
                 "it tells of values as they were"
             }
-            (280 | 281 | 340 | 341, Effect::Reduced) => "it tells of values as they were",
+            (280 | 281 | 340 | 341, _) if transform.changes_size() => "it tells of values as they were",
             (42113, Effect::Reduced) => {
                 let warning = "its NODATA value (tag 42113) is averaged with its neighbours like any \
                                other, and the tag is left out";
@@ -49,7 +49,7 @@ pub fn follow(
                 exchange_sides(&mut field.value);
                 return true;
             }
-            (tag::EXIF, Effect::Reduced) => {
+            (tag::EXIF, _) if transform.changes_size() => {
                 set_sides(&mut field.value, order, transform);
                 return true;
             }

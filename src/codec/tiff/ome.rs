@@ -64,9 +64,8 @@ fn pixels(element: &BytesStart, transform: &Transform) -> Option<String> {
             },
             _ => value,
         };
-        let reduced = (transform.effect == Effect::Reduced)
-            .then(|| reduced(name, value, transform))
-            .flatten();
+        let smaller = transform.changes_size();
+        let reduced = smaller.then(|| reduced(name, value, transform)).flatten();
         let value = reduced.as_deref().unwrap_or(value);
         // In single quotes the value may have double ones.
         let value = value.replace('"', "&quot;");
@@ -75,7 +74,7 @@ fn pixels(element: &BytesStart, transform: &Transform) -> Option<String> {
     Some(new)
 }
 
-/// The value of an attribute of `Pixels` in an image that was made smaller, if it has another one.
+/// The value of an attribute of `Pixels` in an image that was made smaller or cropped, if it has another one.
 fn reduced(name: &str, value: &str, transform: &Transform) -> Option<String> {
     let Transform { from, to, .. } = transform;
     let larger = |from: usize, to: usize| {
@@ -85,6 +84,7 @@ fn reduced(name: &str, value: &str, transform: &Transform) -> Option<String> {
     match name {
         "SizeX" => Some(to.width.to_string()),
         "SizeY" => Some(to.height.to_string()),
+        _ if transform.effect != Effect::Reduced => None,
         "PhysicalSizeX" => larger(from.width, to.width),
         "PhysicalSizeY" => larger(from.height, to.height),
         _ => None,

@@ -199,6 +199,48 @@ impl Gpu {
         queued.map_err(|error| anyhow!("{}", description(&error)))
     }
 
+    /// Queues a copy of a rectangle of `image`, whose rows have `pitch` bytes: a range of bytes of rows from row `top` on, as
+    /// many as fill `region`.
+    pub fn copy_region(
+        &self,
+        image: &Buffer,
+        pitch: usize,
+        top: usize,
+        columns: Range<usize>,
+        region: &mut Buffer,
+    ) -> Result<()> {
+        let rows = region.len / columns.len().max(1);
+        let end = (top + rows) * pitch;
+        ensure!(
+            columns.end <= pitch && end <= image.len,
+            "a copy past the buffer's end"
+        );
+        bind(&self.context)?;
+        let copy = sys::CUDA_MEMCPY2D {
+            srcXInBytes: columns.start,
+            srcY: top,
+            srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcHost: ptr::null(),
+            srcDevice: image.pointer,
+            srcArray: ptr::null_mut(),
+            srcPitch: pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstHost: ptr::null_mut(),
+            dstDevice: region.pointer,
+            dstArray: ptr::null_mut(),
+            dstPitch: columns.len(),
+            WidthInBytes: columns.len(),
+            Height: rows,
+        };
+        // SAFETY: the rows from `top` on end inside `image`, as was checked, and `region`, which is other memory since it
+        // is borrowed mutably, holds as many rows of the range. Both are freed on this stream, after the copy.
+        unsafe { sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) }
+            .result()
+            .map_err(|error| anyhow!("{}", description(&error)))
+    }
+
     /// Copies the beginning of `buffer` over all of `host`, after all queued work, and waits.
     pub fn fetch(&self, buffer: &Buffer, host: &mut [u8]) -> Result<()> {
         self.fetch_from(buffer, 0, host)

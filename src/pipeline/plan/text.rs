@@ -89,7 +89,7 @@ impl Plan<'_> {
 fn needs_whole(op: &dyn Operation) -> bool {
     match op.access() {
         Access::Permutation(map) => map.transposed || map.mirror_y,
-        Access::WholeImage => true,
+        Access::Region(_) | Access::WholeImage => true,
         Access::Pointwise | Access::Reduction => false,
     }
 }
