@@ -503,3 +503,44 @@ fn samples_that_are_older_than_their_header_were_done_before() {
             .ends_with(b"onm")
     );
 }
+
+/// The journal has a digest of every input. That of a file whose first bytes are not all read, as those after
+/// the directory at the beginning of a TIFF, was made by reading all of it again.
+#[test]
+fn a_file_was_read_twice_for_its_digest() {
+    const SIDE: u32 = 1024;
+    let mut tiff = b"II*\0\x08\0\0\0".to_vec();
+    let entries = [
+        (256, SIDE),
+        (257, SIDE),
+        (258, 16),
+        (259, 1),
+        (262, 1),
+        (273, 4096),
+        (277, 1),
+        (278, SIDE),
+        (279, SIDE * SIDE * 2),
+    ];
+    tiff.extend((entries.len() as u16).to_le_bytes());
+    for (tag, value) in entries {
+        tiff.extend([&(tag as u16).to_le_bytes()[..], &[4, 0, 1, 0, 0, 0]].concat());
+        tiff.extend(value.to_le_bytes());
+    }
+    tiff.resize(4096, 0);
+    tiff.extend((0..SIDE * SIDE).flat_map(|i| (i as u16).to_le_bytes()));
+    let root = folder(&[("in/a.tif", &tiff)]);
+    let reads = |args: &[&str]| {
+        let calls = tempfile::NamedTempFile::new().expect("file");
+        let name = calls.path().to_str().expect("UTF-8");
+        let Run { code, stderr, .. } = run(root.path(), args, &[("GPUIMG_FAULT_COUNT", name)]);
+        assert_eq!(code, 0, "{stderr}");
+        let calls = fs::read_to_string(calls.path()).expect("calls");
+        let reads = |line: &&str| line.starts_with("read ") && line.ends_with("in/a.tif");
+        calls.lines().filter(reads).count()
+    };
+    let alone = reads(&["normalize", "in/a.tif", "o.tif"]);
+    let batch = reads(&["normalize", "in", "out"]);
+    assert!(alone >= 8, "{alone}");
+    // One more for what lies between the header and the samples.
+    assert!(batch <= alone + 1, "{batch} reads instead of {alone}");
+}

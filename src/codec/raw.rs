@@ -11,6 +11,9 @@ use std::ops::Range;
 /// data are still in a core's cache when the byte order is changed.
 const PIECE: usize = 256 << 10;
 
+/// Bytes of the largest sample.
+const LARGEST_SAMPLE: usize = 8;
+
 /// The order of the bytes of a sample in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
@@ -116,14 +119,21 @@ pub fn read<'a>(
     then: impl Fn(&mut [u8]) -> Result<()> + Sync,
 ) -> Result<()> {
     let mut pieces: Vec<(u64, &mut [u8])> = Vec::new();
-    for (offset, bytes) in spans {
-        let at = |piece: usize| offset + (piece * PIECE) as u64;
-        pieces.extend(
-            bytes
-                .chunks_mut(PIECE)
-                .enumerate()
-                .map(|(i, piece)| (at(i), piece)),
-        );
+    for (mut offset, mut rest) in spans {
+        while !rest.is_empty() {
+            // The next piece begins at a multiple of the size of one, so that the digest of the file is
+            // complete when all are read.
+            let beyond = (offset % PIECE as u64) as usize;
+            let is_between_samples = beyond.is_multiple_of(LARGEST_SAMPLE);
+            let size = if is_between_samples {
+                PIECE - beyond
+            } else {
+                PIECE
+            };
+            let (piece, more) = rest.split_at_mut(size.min(rest.len()));
+            pieces.push((offset, piece));
+            (offset, rest) = (offset + size as u64, more);
+        }
     }
     let failure = pieces.into_par_iter().find_map_first(|(offset, piece)| {
         source

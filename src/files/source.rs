@@ -1,6 +1,6 @@
 //! Inputs: a file that is read at any offset, or all of a pipe.
 
-use super::digest::{Digest, Prefix};
+use super::digest::{Blocks, Digest};
 use super::durable::parent;
 use super::fault::{self, Kind, Reads};
 use super::held::Folder;
@@ -43,16 +43,15 @@ struct Opened {
     path: PathBuf,
     file: File,
     state: FileState,
-    /// The digest of what was read, if it is kept.
-    digest: Option<Mutex<Prefix>>,
+    /// The digests of what was read, if they are kept.
+    digest: Option<Blocks>,
 }
 
 impl Opened {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         fault::point(Kind::Read, &self.path)?;
         self.file.read_exact_at(buffer, offset)?;
-        // No thread waits for another one's digest: what is not added now is read once more at the end.
-        if let Some(Ok(mut digest)) = self.digest.as_ref().map(Mutex::try_lock) {
+        if let Some(digest) = &self.digest {
             digest.add(buffer, offset);
         }
         Ok(())
@@ -63,9 +62,7 @@ impl Opened {
         let Some(digest) = &self.digest else {
             return Ok(None);
         };
-        let mut digest = digest.lock().unwrap_or_else(PoisonError::into_inner);
-        let length = self.state.identity.size;
-        let digest = digest.finish(&self.file, &self.path, length)?;
+        let digest = digest.finish(&self.file, &self.path)?;
         Ok(Some(FileRecord::new(&self.state, digest)))
     }
 
@@ -142,7 +139,7 @@ impl Source {
         if let Data::File(opened) = &mut self.data
             && let Some(opened) = Arc::get_mut(opened)
         {
-            opened.digest = Some(Mutex::new(Prefix::new()));
+            opened.digest = Some(Blocks::new(opened.state.identity.size));
         }
     }
 
