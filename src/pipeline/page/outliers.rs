@@ -3,10 +3,10 @@
 //! pages whose own minimum and maximum are the range.
 
 use crate::exec::{Pixels, Task};
-use crate::image::Image;
-use crate::image::number::Number;
+use crate::image::number::{FINITE, FINITE64, Number};
+use crate::image::{Depth, Image, Samples, Shape};
+use crate::ops::Statistic;
 use crate::ops::normalize::OUTLIERS;
-use crate::ops::{SampleTypes, Statistic};
 use std::ops::Range;
 
 /// The part of the range that 99.8 % of the samples fill at least, unless outliers decide it.
@@ -37,15 +37,16 @@ impl Spread {
             std::iter::once(0..colours).collect()
         };
         let spreads = groups.into_iter().map(|channels| {
-            let mut values = lattice(image, &task.types, channels);
+            let mut values = lattice(image, channels);
             if values.len() < FEWEST {
                 return None;
             }
             let cut = values.len() / 1000;
-            let last = values.len() - 1 - cut;
-            let low = *values.select_nth_unstable_by(cut, f64::total_cmp).1;
-            let high = *values.select_nth_unstable_by(last, f64::total_cmp).1;
-            Some((low, high))
+            let (_, &mut low, above) = values.select_nth_unstable(cut);
+            let (_, &mut high, _) = above.select_nth_unstable(above.len() - 1 - cut);
+            let step = u64::from(task.types.read.depth.steps(task.types.depth));
+            let value = |sample: u64| task.types.read.number(sample / step).as_f64();
+            Some((value(low), value(high)))
         });
         spreads.collect::<Option<Vec<_>>>().map(Spread)
     }
@@ -61,21 +62,26 @@ impl Spread {
     }
 }
 
-/// The values of some channels at the points of a lattice, in the units of the file; of floating point the finite
-/// ones.
-fn lattice(image: &Image, types: &SampleTypes, channels: Range<usize>) -> Vec<f64> {
-    let shape = image.shape();
-    let step = u64::from(types.read.depth.steps(types.depth));
-    let indices = shape.lattice().flat_map(|pixel| {
-        let first = pixel * shape.channels;
-        channels.clone().map(move |channel| first + channel)
-    });
-    let value = |index| {
-        let sample = image.samples().at(index) / step;
-        types.read.number(sample).as_f64()
+/// The samples of some channels at the points of a lattice, as in memory, where they sort as their values do; of
+/// floating point those of finite values.
+fn lattice(image: &Image, channels: Range<usize>) -> Vec<u64> {
+    match image.samples() {
+        Samples::U8(samples) => at_points(samples, image.shape(), channels),
+        Samples::U16(samples) => at_points(samples, image.shape(), channels),
+        Samples::U32(samples) => at_points(samples, image.shape(), channels),
+        Samples::U64(samples) => at_points(samples, image.shape(), channels),
+    }
+}
+
+fn at_points<S: Copy + Into<u64>>(samples: &[S], shape: Shape, channels: Range<usize>) -> Vec<u64> {
+    let finite = match shape.depth {
+        Depth::Float => u64::from(*FINITE.start())..=u64::from(*FINITE.end()),
+        Depth::Double => FINITE64,
+        _ => 0..=u64::MAX,
     };
-    indices
-        .map(value)
-        .filter(|value| value.is_finite())
+    let of_pixel = |pixel| &samples[pixel * shape.channels..][channels.clone()];
+    let all = shape.lattice().flat_map(of_pixel);
+    all.map(|&sample| sample.into())
+        .filter(|sample| finite.contains(sample))
         .collect()
 }
