@@ -13,6 +13,7 @@ pub use transform::{Effect, PixelMap, Transform};
 
 use crate::image::{Depth, Samples, Values};
 use rayon::prelude::*;
+use std::fmt;
 
 /// The metadata of one page.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -192,10 +193,44 @@ pub enum Value {
 pub struct Diagnostics {
     /// Sentences about a changed meaning of the output: always printed.
     pub warnings: Vec<String>,
+    /// Warnings that name an option which may suit the image better.
+    pub hints: Vec<Hint>,
     /// Sentences about metadata that were not kept and matter to few: printed with `--verbose`.
     pub notes: Vec<String>,
     /// Sentences about metadata that the file has and that cannot be read, which makes it a damaged file.
     pub lost: Vec<String>,
+}
+
+/// A warning that names an option which may suit the image better. It may be true of every image of a batch, so
+/// that a batch prints it for the first one and then counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// A few samples decide the range of `normalize`.
+    Outliers,
+    /// `calibrate` clamps so many percent of the samples.
+    Clamped(usize),
+}
+
+impl Hint {
+    /// What is the same for all images.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Hint::Outliers => {
+                "a few samples decide the range, and all others come out nearly alike \
+                 (--clip 0.1:99.9 leaves them out)"
+            }
+            Hint::Clamped(_) => "samples below the dark frame are clamped (--offset keeps them)",
+        }
+    }
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Hint::Outliers => f.write_str(self.advice()),
+            Hint::Clamped(percent) => write!(f, "about {percent} %: {}", self.advice()),
+        }
+    }
 }
 
 impl Metadata {

@@ -36,7 +36,7 @@ use crate::device::cuda;
 use crate::device::job::Job;
 use crate::image::number::Number;
 use crate::image::{Depth, Image, Shape};
-use crate::metadata::{Effect, Metadata, PixelMap, Stretch};
+use crate::metadata::{Effect, Hint, Metadata, PixelMap, Stretch};
 use crate::timing::Timeline;
 use anyhow::{Result, bail, ensure};
 use histogram::Counts;
@@ -138,6 +138,11 @@ pub trait Operation: Options + Sync + fmt::Debug {
     /// A warning about an image, in the form in which the operation is given it, that its options do
     /// not suit.
     fn warning(&self, _: &Image, _: &SampleTypes) -> Option<String> {
+        None
+    }
+
+    /// An option that may suit such an image better.
+    fn hint(&self, _: &Image) -> Option<Hint> {
         None
     }
 

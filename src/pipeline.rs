@@ -31,7 +31,7 @@ use stack::StackStatistics;
 use std::path::Path;
 
 pub use destination::Destination;
-pub use done::{Done, Found, FoundPage};
+pub use done::{Done, Found, FoundPage, Sentence, Warning};
 pub use errors::is_unwritten;
 pub use made::Made;
 pub use many::many_images;
@@ -152,8 +152,10 @@ pub fn with_fallback(
         let cause = result.err().map(|error| error.root_cause().to_string());
         let cause = cause.unwrap_or_default();
         let mut done = attempt()?;
-        done.warnings
-            .push(format!("done on the CPU, since the GPU failed: {cause}"));
+        done.warnings.push(Warning {
+            text: format!("done on the CPU, since the GPU failed: {cause}"),
+            hint: None,
+        });
         return Ok(done);
     }
     result.map_err(|error| match failed {

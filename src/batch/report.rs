@@ -7,7 +7,7 @@ use crate::files::fault::{self, Kind, Reads};
 use crate::files::open_stream;
 use crate::image::number::Number;
 use crate::name::{self, Shown};
-use crate::pipeline::{Done, FoundPage};
+use crate::pipeline::{Done, FoundPage, Warning};
 use crate::reason::plain;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::OFlags;
@@ -203,7 +203,7 @@ struct ImageRecord<'a> {
     signed: bool,
     pages: Vec<PageRecord>,
     device: &'a str,
-    warnings: &'a [String],
+    warnings: &'a [Warning],
     stages: Vec<StageRecord<'a>>,
 }
 

@@ -4,13 +4,12 @@ use super::item::Item;
 use super::report::{FileOutcome, FileTime, Report};
 use crate::device;
 use crate::name::Shown;
-use crate::ops::calibrate::CLAMPED;
-use crate::ops::normalize::OUTLIERS;
 use crate::outcome::Outcome;
 use crate::pipeline::Done;
 use crate::timing::Report as Times;
 use crate::timing::page::Track;
 use anyhow::Result;
+use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// The reason why an output is not written that exists already.
@@ -46,12 +45,9 @@ pub struct Tally<'a, S> {
     pub existing_advice: Option<&'static str>,
     /// The number of such outputs, and the first.
     existing: Option<(usize, String)>,
-    /// How many images each of `HINTS` was about.
-    hints: [usize; HINTS.len()],
+    /// How many images each advice was given for.
+    hints: BTreeMap<&'static str, usize>,
 }
-
-/// The ends of warnings that the images of a batch may have in common.
-const HINTS: [&str; 2] = [OUTLIERS, CLAMPED];
 
 impl<'a, S: Screen> Tally<'a, S> {
     /// Starts at 0.
@@ -70,7 +66,7 @@ impl<'a, S: Screen> Tally<'a, S> {
             draws,
             existing_advice: None,
             existing: None,
-            hints: [0; HINTS.len()],
+            hints: BTreeMap::new(),
         }
     }
 
@@ -137,15 +133,15 @@ impl<'a, S: Screen> Tally<'a, S> {
     fn mention(&mut self, item: &Item, done: &Done) {
         let input = item.input.shown().into_owned();
         for sentence in done.sentences(self.verbose) {
-            // What may be said of every image of a batch is said of the first.
-            let hint = HINTS.iter().position(|hint| sentence.ends_with(hint));
-            if let Some(hint) = hint {
-                self.hints[hint] += 1;
-                if self.hints[hint] > 1 && !self.verbose {
+            // A hint that may be given for every image of a batch is given for the first.
+            if let Some(hint) = sentence.hint {
+                let count = self.hints.entry(hint.advice()).or_default();
+                *count += 1;
+                if *count > 1 && !self.verbose {
                     continue;
                 }
             }
-            let sentence = sentence.replace("{file}", &input);
+            let sentence = sentence.text.replace("{file}", &input);
             self.screen.mention(&format!("gpuimg: {sentence}"));
         }
         if self.verbose {
@@ -156,10 +152,10 @@ impl<'a, S: Screen> Tally<'a, S> {
 
     /// Prints how many outputs existed already, in one line, and how many images a warning was about.
     pub fn finish(&self) {
-        for (hint, count) in HINTS.iter().zip(self.hints) {
-            if count > 1 && !self.verbose {
+        for (advice, count) in &self.hints {
+            if *count > 1 && !self.verbose {
                 self.screen
-                    .mention(&format!("gpuimg: warning: {count} images in all: {hint}"));
+                    .mention(&format!("gpuimg: warning: {count} images in all: {advice}"));
             }
         }
         match &self.existing {

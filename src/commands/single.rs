@@ -69,7 +69,10 @@ pub fn describe(done: &Done, file: &str, common: &Common, quiet: bool) {
         return;
     }
     for sentence in done.sentences(common.verbose) {
-        console::tell(&format!("gpuimg: {}", sentence.replace("{file}", file)));
+        console::tell(&format!(
+            "gpuimg: {}",
+            sentence.text.replace("{file}", file)
+        ));
     }
     // With --verbose a note has them.
     let pages = done.found.pages.iter();

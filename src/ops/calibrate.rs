@@ -29,16 +29,13 @@ use crate::device::Work;
 use crate::device::cuda::{Arg, Tenant};
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Samples, Shape, Values};
-use crate::metadata::Effect;
+use crate::metadata::{Effect, Hint};
 use crate::timing::Timeline;
 use anyhow::{Context, Result, ensure};
 use factors::{Factor, Lanes};
 use resident::frames;
 use serde::{Serialize, Serializer};
 use std::fmt;
-
-/// What a warning about samples that are clamped to 0 ends with.
-pub const CLAMPED: &str = "samples below the dark frame are clamped (--offset keeps them)";
 
 /// A dark frame or a flat field.
 #[derive(Clone, Debug)]
@@ -215,7 +212,7 @@ impl Operation for Calibrate {
     }
 
     /// Counts the samples that are clamped at the points of a lattice: to look at all would cost a pass.
-    fn warning(&self, image: &Image, _: &SampleTypes) -> Option<String> {
+    fn hint(&self, image: &Image) -> Option<Hint> {
         let shape = image.shape();
         if shape != self.shape || self.dark.is_none() {
             return None;
@@ -231,7 +228,7 @@ impl Operation for Calibrate {
         }
         // Noise alone puts single samples below a dark frame.
         let percent = 100 * clamped / all;
-        (percent >= 1).then(|| format!("about {percent} %: {CLAMPED}"))
+        (percent >= 1).then_some(Hint::Clamped(percent))
     }
 
     fn check(&self, shape: &Shape) -> Result<()> {

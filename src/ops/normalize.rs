@@ -28,9 +28,6 @@ use anyhow::{Result, anyhow, bail, ensure};
 pub use range::{InputRange, Range};
 use stretch::{Known, Stretch};
 
-/// The warning about an image in which 99.8 % of the samples fill less than a sixteenth of the range.
-pub const OUTLIERS: &str = "a few samples decide the range, and all others come out nearly alike (--clip 0.1:99.9 leaves them out)";
-
 /// Stretch the range of values to the full depth, exactly rounded
 #[derive(clap::Args, Clone, Debug, Default, serde::Serialize)]
 #[group(skip)]

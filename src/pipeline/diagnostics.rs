@@ -1,13 +1,36 @@
 //! Collects warnings and notes about the pages of a file; one sentence about several pages is
 //! printed once.
 
-use crate::metadata::Diagnostics;
+use super::done::Warning;
+use crate::metadata::{Diagnostics, Hint};
 
 /// Warnings and notes, each with the numbers of its pages.
 pub struct FileDiagnostics {
     pages: usize,
-    /// Each sentence, whether it is a warning, and its pages, counted from 1.
-    sentences: Vec<(String, bool, Vec<usize>)>,
+    sentences: Vec<Sentence>,
+}
+
+struct Sentence {
+    text: String,
+    kind: Kind,
+    /// Its pages, counted from 1; none if it is about the whole file.
+    pages: Vec<usize>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Warning(Option<Hint>),
+    Note,
+}
+
+impl Sentence {
+    fn of_file(warning: String) -> Sentence {
+        Sentence {
+            text: warning,
+            kind: Kind::Warning(None),
+            pages: Vec::new(),
+        }
+    }
 }
 
 impl FileDiagnostics {
@@ -16,34 +39,40 @@ impl FileDiagnostics {
     pub fn new(left_out: Option<String>, pages: usize) -> FileDiagnostics {
         FileDiagnostics {
             pages,
-            sentences: Vec::from_iter(left_out.map(|sentence| (sentence, true, Vec::new()))),
+            sentences: left_out.map(Sentence::of_file).into_iter().collect(),
         }
     }
 
     /// Adds a warning about the whole file, once.
     pub fn add_of_file(&mut self, warning: String) {
-        if self.sentences.iter().all(|(known, ..)| *known != warning) {
-            self.sentences.push((warning, true, Vec::new()));
+        if self.sentences.iter().all(|known| known.text != warning) {
+            self.sentences.push(Sentence::of_file(warning));
         }
     }
 
     /// Adds the diagnostics of one page.
     pub fn add(&mut self, page: usize, diagnostics: Diagnostics) {
-        let warnings = diagnostics.warnings.into_iter().map(|text| (text, true));
-        let notes = diagnostics.notes.into_iter().map(|text| (text, false));
-        for (text, warns) in warnings.chain(notes) {
-            let same = |known: &&mut (String, bool, Vec<usize>)| known.0 == text;
-            match self.sentences.iter_mut().find(same) {
-                Some(known) => known.2.push(page),
-                None => self.sentences.push((text, warns, vec![page])),
+        let warnings = diagnostics.warnings.into_iter();
+        let warnings = warnings.map(|text| (text, Kind::Warning(None)));
+        let hints = diagnostics.hints.into_iter();
+        let hints = hints.map(|hint| (hint.to_string(), Kind::Warning(Some(hint))));
+        let notes = diagnostics.notes.into_iter().map(|text| (text, Kind::Note));
+        for (text, kind) in warnings.chain(hints).chain(notes) {
+            match self.sentences.iter_mut().find(|known| known.text == text) {
+                Some(known) => known.pages.push(page),
+                None => self.sentences.push(Sentence {
+                    text,
+                    kind,
+                    pages: vec![page],
+                }),
             }
         }
     }
 
-    /// All sentences; in a file of several pages, each names its pages.
-    pub fn finish(self) -> Diagnostics {
-        let mut diagnostics = Diagnostics::default();
-        for (text, warns, pages) in self.sentences {
+    /// All warnings and all notes; in a file of several pages, each names its pages.
+    pub fn finish(self) -> (Vec<Warning>, Vec<String>) {
+        let (mut warnings, mut notes) = (Vec::new(), Vec::new());
+        for Sentence { text, kind, pages } in self.sentences {
             let text = match pages[..] {
                 _ if self.pages == 1 => text,
                 [] => text,
@@ -51,11 +80,11 @@ impl FileDiagnostics {
                 _ if pages.len() == self.pages => format!("every page: {text}"),
                 [first, ..] => format!("{} pages, the first is {first}: {text}", pages.len()),
             };
-            match warns {
-                true => diagnostics.warnings.push(text),
-                false => diagnostics.notes.push(text),
+            match kind {
+                Kind::Warning(hint) => warnings.push(Warning { text, hint }),
+                Kind::Note => notes.push(text),
             }
         }
-        diagnostics
+        (warnings, notes)
     }
 }

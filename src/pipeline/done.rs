@@ -2,11 +2,13 @@
 
 use crate::image::Shape;
 use crate::image::number::Number;
+use crate::metadata::Hint;
 use crate::ops::histogram::Counts;
 use crate::ops::sum::Totals;
 use crate::outcome::Outcome;
 use crate::timing::Timeline;
 use anyhow::Result;
+use serde::Serialize;
 
 /// The outcome for one image.
 #[derive(Debug)]
@@ -16,7 +18,7 @@ pub struct Done {
     /// The numbers that the operation gave.
     pub found: Found,
     /// Warnings for the user, always printed.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// Notes for the user, printed with `--verbose`.
     pub notes: Vec<String>,
     /// A sentence about the damaged parts, which are 0 in the output, if the error policy was to go
@@ -28,6 +30,25 @@ pub struct Done {
     pub plan: String,
     /// The time that each stage took.
     pub timeline: Timeline,
+}
+
+/// A warning about an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Warning {
+    /// The sentence.
+    pub text: String,
+    /// The hint that it is.
+    #[serde(skip)]
+    pub hint: Option<Hint>,
+}
+
+/// A sentence about an image for the user.
+pub struct Sentence {
+    /// The sentence, with `{file}` in place of the file's name.
+    pub text: String,
+    /// The hint that it is.
+    pub hint: Option<Hint>,
 }
 
 /// The numbers that the pages of one image gave.
@@ -78,19 +99,21 @@ impl Found {
 }
 
 impl Done {
-    /// All sentences about this image for the user, with `{file}` in place of the file's name.
-    pub fn sentences(&self, verbose: bool) -> Vec<String> {
-        let warnings = self.warnings.iter();
-        let mut sentences: Vec<String> = warnings
-            .map(|warning| format!("warning: {{file}}: {warning}"))
-            .collect();
-        if let Some(damage) = &self.damage {
-            sentences.push(format!("{{file}} is damaged, and 0 where it is: {damage}"));
-        }
-        if verbose {
-            sentences.extend(self.notes.iter().map(|note| format!("{{file}}: {note}")));
-        }
-        sentences
+    /// All sentences about this image for the user.
+    pub fn sentences(&self, verbose: bool) -> Vec<Sentence> {
+        let warnings = self.warnings.iter().map(|warning| Sentence {
+            text: format!("warning: {{file}}: {}", warning.text),
+            hint: warning.hint,
+        });
+        let plain = |text| Sentence { text, hint: None };
+        let damage = self.damage.as_ref();
+        let damage =
+            damage.map(|damage| format!("{{file}} is damaged, and 0 where it is: {damage}"));
+        let notes = self.notes.iter().filter(|_| verbose);
+        let notes = notes.map(|note| format!("{{file}}: {note}"));
+        warnings
+            .chain(damage.into_iter().chain(notes).map(plain))
+            .collect()
     }
 
     /// Whether the whole image was processed without damage.

@@ -152,9 +152,7 @@ impl<'a> Job<'a> {
     /// What was done, and the encoder, which has written all pages.
     pub fn finish(self, first: Shape, damage: Option<String>) -> (Done, Option<u64>) {
         let length = self.writer().map(Writer::length);
-        let Diagnostics {
-            warnings, notes, ..
-        } = self.diagnostics.finish();
+        let (warnings, notes) = self.diagnostics.finish();
         let done = Done {
             shape: first,
             found: self.found,

@@ -229,15 +229,17 @@ impl<'a> Job<'a> {
         let pixels = self.change_depth(plan.input_depth, pixels)?;
         if let (Some(first), Pixels::Host(image)) = (plan.operations().first(), &pixels) {
             let warning = first.op.warning(image, &first.types);
+            let hint = first.op.hint(image);
             plan.diagnostics.warnings.extend(warning);
+            plan.diagnostics.hints.extend(hint);
         }
         let spread = Spread::measure(plan.operations(), &pixels);
         let Executed { result, summary } = self.run_steps(input, plan, pixels)?;
         plan.diagnostics
             .warnings
             .extend(summary.warnings.iter().cloned());
-        let outliers = spread.and_then(|spread| spread.warning(&summary.ranges));
-        plan.diagnostics.warnings.extend(outliers);
+        let outliers = spread.and_then(|spread| spread.hint(&summary.ranges));
+        plan.diagnostics.hints.extend(outliers);
         let OpResult::Image(mut pixels) = result else {
             self.executor.timeline.begin_codec();
             self.keep_numbers(input, plan, result)?;

@@ -5,8 +5,8 @@
 use crate::exec::{Pixels, Task};
 use crate::image::number::{FINITE, FINITE64, Number};
 use crate::image::{Depth, Image, Samples, Shape};
+use crate::metadata::Hint;
 use crate::ops::Statistic;
-use crate::ops::normalize::OUTLIERS;
 use std::ops::Range;
 
 /// The part of the range that 99.8 % of the samples fill at least, unless outliers decide it.
@@ -51,14 +51,14 @@ impl Spread {
         spreads.collect::<Option<Vec<_>>>().map(Spread)
     }
 
-    /// The warning about the `ranges` that were used. None where `--clip` would change nothing, since it leaves one
+    /// The hint about the `ranges` that were used. None where `--clip` would change nothing, since it leaves one
     /// value.
-    pub fn warning(&self, ranges: &[(Number, Number)]) -> Option<String> {
+    pub fn hint(&self, ranges: &[(Number, Number)]) -> Option<Hint> {
         let decided = |((low, high), (min, max)): (&(f64, f64), &(Number, Number))| {
             low < high && high - low < LEAST_PART * (max.as_f64() - min.as_f64())
         };
         let any = self.0.len() == ranges.len() && self.0.iter().zip(ranges).any(decided);
-        any.then(|| OUTLIERS.into())
+        any.then_some(Hint::Outliers)
     }
 }
 
