@@ -31,7 +31,11 @@ pub fn run(choice: Choice) -> Result<Outcome> {
     };
     let mut healthy = Ok(());
     if choice == Choice::Cpu {
-        line(&mut out, "GPU", "not looked at: --device cpu was given");
+        line(
+            &mut out,
+            "GPU",
+            "not looked at: --device or GPUIMG_DEVICE says cpu",
+        );
     } else {
         healthy = Gpu::open(ordinal).and_then(|gpu| tell_gpu(&mut out, ordinal, &gpu));
         if let Err(error) = &healthy {

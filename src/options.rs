@@ -4,12 +4,13 @@ use crate::codec;
 use crate::console;
 use crate::device::Choice;
 use crate::timing::{Report, page};
-use clap::Args;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The options of every verb that reads images and works on them.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Common {
     /// The device.
     #[command(flatten)]
@@ -29,8 +30,17 @@ pub struct Common {
 }
 
 /// The device, for every verb that computes.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct DeviceOption {
+    /// Where to work.
+    pub choice: Choice,
+    /// Whether it was typed. A device of the environment is a default, and conflicts with no option.
+    pub typed: bool,
+}
+
+#[derive(Args)]
+#[group(skip)]
+struct DeviceArg {
     /// Where to work: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead); GPUIMG_DEVICE_MEMORY=2G bounds what is taken of its memory
     #[arg(
         id = "device",
@@ -39,7 +49,31 @@ pub struct DeviceOption {
         default_value = "auto",
         value_name = "DEVICE"
     )]
-    pub choice: Choice,
+    choice: Choice,
+}
+
+impl FromArgMatches for DeviceOption {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<DeviceOption, clap::Error> {
+        Ok(DeviceOption {
+            choice: DeviceArg::from_arg_matches(matches)?.choice,
+            typed: matches.value_source("device") == Some(ValueSource::CommandLine),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = DeviceOption::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for DeviceOption {
+    fn augment_args(command: Command) -> Command {
+        DeviceArg::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        DeviceArg::augment_args_for_update(command)
+    }
 }
 
 /// The forms of `--stats`.

@@ -247,6 +247,22 @@ fn a_gpu_that_is_not_there_is_status_3() {
 }
 
 #[test]
+fn a_device_of_the_environment_was_at_odds_with_low_memory() {
+    let folder = folder(&[("in.tif", &tiff())]);
+    let args = ["normalize", "--low-memory", "in.tif", "out.tif"];
+    let env = [("GPUIMG_DEVICE", "gpu"), ("CUDA_VISIBLE_DEVICES", "")];
+    let Run { code, stderr, .. } = run(folder.path(), &args, &env);
+    assert_eq!(
+        code, 0,
+        "a variable is a default, and no conflict: {stderr}"
+    );
+    let typed = [&args[..], &["--overwrite", "--device", "gpu"]].concat();
+    let Run { code, stderr, .. } = run(folder.path(), &typed, &env);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("leave --device gpu out"), "{stderr}");
+}
+
+#[test]
 fn a_gpu_that_this_machine_does_not_have_is_told_in_a_sentence() {
     if gpu(3).is_none() {
         return;

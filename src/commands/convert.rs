@@ -215,11 +215,16 @@ pub(super) fn convert(
     files: &Files,
     common: &Common,
 ) -> Result<Outcome> {
+    let mut common = common.clone();
     if files.low_memory && matches!(common.device.choice, Choice::Gpu(_)) {
-        return Err(usage(anyhow!(
-            "--low-memory takes images in bands of rows, on the CPU: leave --device gpu out"
-        )));
+        if common.device.typed {
+            return Err(usage(anyhow!(
+                "--low-memory takes images in bands of rows, on the CPU: leave --device gpu out"
+            )));
+        }
+        common.device.choice = Choice::Auto;
     }
+    let common = &common;
     let follow = match range {
         Range::Followed(follow) => Some(follow as &dyn Current),
         Range::Fixed | Range::Across => None,
