@@ -970,3 +970,42 @@ fn a_result_replaced_the_histogram_of_its_own_range() {
         "the result would destroy o/all.hist, which the run itself uses",
     );
 }
+
+#[test]
+fn a_result_replaced_a_frame_of_a_folder_that_was_given_as_the_dark_frame() {
+    let root = three();
+    let darks = [
+        ("darks/d1.pgm", &pgm(9, 7, 4)),
+        ("darks/d2.pgm", &pgm(9, 7, 5)),
+    ];
+    for (name, bytes) in darks {
+        fs::create_dir_all(root.path().join("darks")).expect("folder");
+        fs::write(root.path().join(name), bytes).expect("frame");
+    }
+    let convert = ["in/a.pgm", "darks/", "--overwrite", "--format", "pgm"];
+    let convert = [&convert[..], &["--name", "d2.pgm"]].concat();
+    let sentence = "darks/d2.pgm is a frame, and the result darks/d2.pgm would replace it";
+    for verb in [
+        &["calibrate", "--dark", "darks"][..],
+        &["calibrate", "--dark", "darks/d1.pgm", "--flat", "darks"],
+        &["run", "calibrate --dark darks + flip vertical"],
+    ] {
+        refused(root.path(), &[verb, &convert[..]].concat(), sentence);
+    }
+    let one = [
+        "calibrate",
+        "--dark",
+        "darks",
+        "in/a.pgm",
+        "darks/d1.pgm",
+        "--overwrite",
+    ];
+    refused(root.path(), &one, "darks/d1.pgm is a frame");
+    let report = ["calibrate", "--dark", "darks", "in", "out", "--overwrite"];
+    refused(
+        root.path(),
+        &[&report[..], &["--report", "darks/d1.pgm"]].concat(),
+        "the report would destroy darks/d1.pgm",
+    );
+    done(root.path(), &["calibrate", "--dark", "darks", "in", "out"]);
+}

@@ -103,7 +103,7 @@ impl Conversion {
             format,
         };
         if let Some(list) = list {
-            places::keep_results_off("the list of --files-from", list, &conversion, files)?;
+            places::keep_results_off("the list of --files-from", &[list], &conversion, files)?;
         }
         Ok(conversion)
     }

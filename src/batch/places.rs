@@ -13,6 +13,7 @@ use crate::name::Shown;
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -219,24 +220,41 @@ fn ignores_case(folder: &Path) -> bool {
     })
 }
 
-/// The one rule of what no output may replace: finds a path of `reads`, the files that a run reads, that is
-/// the same file as `output`, also under another name, or the same place if there is no file yet. Streams
-/// are not replaced.
-fn clash<'a>(output: &Path, reads: impl ParallelIterator<Item = &'a Path>) -> Option<&'a Path> {
-    if output == Path::new("-") || fault::metadata(output).is_ok_and(|about| !about.is_file()) {
-        return None;
-    }
+/// The one rule of what no output may replace: finds one of `outputs` that is the same file as one of
+/// `reads`, the files that a run reads, also under another name, or the same place if there is no file yet.
+/// Streams are not replaced. The two may change roles: many of one kind are compared with a few of the other.
+fn clash<'o, 'r>(
+    outputs: &[&'o Path],
+    reads: impl ParallelIterator<Item = &'r Path>,
+) -> Option<(&'o Path, &'r Path)> {
     let id = |path: &Path| {
         let about = fault::metadata(path).ok();
         about.map(|about| (about.dev(), about.ino()))
     };
-    let place = |path: &Path| Folders::default().place(path).0;
-    let leads = followed(output);
-    let (own, own_place) = (id(output), place(&leads));
+    let mut files = HashMap::new();
+    let mut places: HashMap<OsString, Vec<(Place, &Path)>> = HashMap::new();
+    let mut folders = Folders::default();
+    for &output in outputs {
+        if output == Path::new("-") || fault::metadata(output).is_ok_and(|about| !about.is_file()) {
+            continue;
+        }
+        if let Some(id) = id(output) {
+            files.insert(id, output);
+        }
+        let leads = followed(output);
+        let name = leads.file_name().unwrap_or_default().to_owned();
+        let place = folders.place(&leads).0;
+        places.entry(name).or_default().push((place, output));
+    }
     reads.find_map_first(|path| {
-        let same_file = own.is_some() && id(path) == own;
-        let same = same_file || path.file_name() == leads.file_name() && place(path) == own_place;
-        same.then_some(path)
+        let same_file = id(path).and_then(|id| files.get(&id).copied());
+        let output = same_file.or_else(|| {
+            let named = places.get(path.file_name().unwrap_or_default())?;
+            let place = Folders::default().place(path).0;
+            let mut named = named.iter();
+            named.find_map(|(other, output)| (*other == place).then_some(*output))
+        });
+        output.map(|output| (output, path))
     })
 }
 
@@ -249,31 +267,36 @@ pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Re
     let inputs = items.par_iter().map(|item| &*item.input);
     let outputs = items.par_iter().filter_map(|item| item.output.as_deref());
     let others = others.par_iter().copied();
-    let (role, other) = if let Some(other) = clash(path, inputs) {
-        ("an input", other)
-    } else if let Some(other) = clash(path, outputs) {
-        ("an output", other)
-    } else if let Some(other) = clash(path, others) {
-        ("which the run itself uses", other)
+    let (role, (_, other)) = if let Some(pair) = clash(&[path], inputs) {
+        ("an input", pair)
+    } else if let Some(pair) = clash(&[path], outputs) {
+        ("an output", pair)
+    } else if let Some(pair) = clash(&[path], others) {
+        ("which the run itself uses", pair)
     } else {
         return Ok(());
     };
     bail!("{what} would destroy {}, {role}", other.shown())
 }
 
-/// Refuses results that would replace `read`, which the run reads beside its images: `what` it is. A
-/// watch does not know its results yet, so with `--overwrite` it may not be in their folder at all.
+/// Refuses results that would replace one of `reads`, which the run reads beside its images: `what` each is. A
+/// watch does not know its results yet, so with `--overwrite` none may be in their folder at all.
 ///
 /// # Errors
 /// Names both files.
-pub fn keep_results_off(what: &str, read: &Path, asked: &Conversion, files: &Files) -> Result<()> {
+pub fn keep_results_off(
+    what: &str,
+    reads: &[&Path],
+    asked: &Conversion,
+    files: &Files,
+) -> Result<()> {
     let outputs = asked.items.items.par_iter();
     let outputs = outputs.filter_map(|item| item.output.as_deref());
     let found = match files.stack {
-        true => clash(read, [asked.naming.path()].into_par_iter()),
-        false => clash(read, outputs),
+        true => clash(reads, [asked.naming.path()].into_par_iter()),
+        false => clash(reads, outputs),
     };
-    if let Some(output) = found {
+    if let Some((read, output)) = found {
         bail!(
             "{} is {what}, and the result {} would replace it",
             read.shown(),
@@ -282,13 +305,16 @@ pub fn keep_results_off(what: &str, read: &Path, asked: &Conversion, files: &Fil
     }
     if files.batch.watching.watch && files.overwrite {
         let real = |path: &Path| fault::canonicalize(path).ok();
-        let inside = real(read).zip(real(asked.naming.folder()));
-        ensure!(
-            !inside.is_some_and(|(read, folder)| read.starts_with(folder)),
-            "{} is {what} and in the folder of the results, of which one may replace it with \
-             --overwrite: put it into another folder",
-            read.shown()
-        );
+        let folder = real(asked.naming.folder());
+        for read in reads {
+            let inside = real(read).zip(folder.as_ref());
+            ensure!(
+                !inside.is_some_and(|(read, folder)| read.starts_with(folder)),
+                "{} is {what} and in the folder of the results, of which one may replace it with \
+                 --overwrite: put it into another folder",
+                read.shown()
+            );
+        }
     }
     Ok(())
 }

@@ -3,9 +3,11 @@
 
 use super::convert::{Range, convert};
 use crate::batch::conversion::Conversion;
+use crate::batch::inputs::{self, Selection};
+use crate::batch::item::Items;
 use crate::batch::options::{Files, Options};
+use crate::batch::places;
 use crate::batch::project::Projecting;
-use crate::batch::{inputs, places};
 use crate::cli::Frames;
 use crate::codec::Reading;
 use crate::image::Depth;
@@ -31,15 +33,30 @@ pub(super) fn operation(
     files: &Files,
     common: &Common,
 ) -> Result<Calibrate> {
-    for path in [&frames.dark, &frames.flat].into_iter().flatten() {
-        places::keep_results_off("a frame", path, conversion, files).map_err(usage)?;
-        if let Some(report) = &files.batch.report {
-            places::keep_report_off(report, &[], &[path]).map_err(usage)?;
-        }
+    let collect = |path: &PathBuf| {
+        // The options for inputs are not for frames.
+        let all = Selection::default();
+        inputs::collect(&[path.clone()], &all, &reading(common), None)
+    };
+    let collect = |path: &Option<PathBuf>| path.as_ref().map(collect).transpose();
+    let dark = collect(&frames.dark).map_err(usage)?;
+    let flat = collect(&frames.flat).map_err(usage)?;
+    let read = [&dark, &flat].into_iter().flatten();
+    let read: Vec<&Path> = read
+        .flat_map(|frames| &frames.items)
+        .map(|frame| frame.input.as_path())
+        .collect();
+    places::keep_results_off("a frame", &read, conversion, files).map_err(usage)?;
+    if let Some(report) = &files.batch.report {
+        places::keep_report_off(report, &[], &read).map_err(usage)?;
     }
-    let read = |path: &PathBuf| frame(path, &files.batch, common);
-    let dark = frames.dark.as_ref().map(read).transpose()?;
-    let flat = frames.flat.as_ref().map(read).transpose()?;
+    let mean = |path: &Option<PathBuf>, frames: Option<Items>| {
+        let frames = path.as_ref().zip(frames);
+        let frame = frames.map(|(path, frames)| frame(path, &frames, &files.batch, common));
+        frame.transpose()
+    };
+    let dark = mean(&frames.dark, dark)?;
+    let flat = mean(&frames.flat, flat)?;
     Calibrate::new(dark, flat, frames.offset, frames.hot)
 }
 
@@ -63,31 +80,33 @@ pub(super) fn check(files: &Files, (first, last): (bool, bool)) -> Result<()> {
     Ok(())
 }
 
+/// How frames are read: `--pages`, `--keep-going` and `--raw` are for the images.
+fn reading(common: &Common) -> Reading {
+    Reading {
+        max_pixels: common.reading.max_pixels,
+        ..Reading::default()
+    }
+}
+
 /// The frame in a file or a folder: the mean of all images there.
-fn frame(path: &Path, batch: &Options, common: &Common) -> Result<Frame> {
+fn frame(path: &Path, items: &Items, batch: &Options, common: &Common) -> Result<Frame> {
     let quiet = Options {
         jobs: batch.jobs,
         mem_limit: batch.mem_limit,
         verbosity: batch.verbosity.silent(),
         ..Options::default()
     };
-    // `--pages` and `--keep-going` are for the images.
     let common = Common {
         device: common.device,
         stats: None,
         verbose: false,
-        reading: Reading {
-            max_pixels: common.reading.max_pixels,
-            ..Reading::default()
-        },
+        reading: reading(common),
     };
-    let items =
-        inputs::collect(&[path.into()], &quiet.selection, &common.reading, None).map_err(usage)?;
     let op = Project::plain(Projection::Mean);
     let mut signed = false;
     let projecting = Projecting {
         op: &op,
-        items: &items,
+        items,
         options: &quiet,
         common: &common,
     };

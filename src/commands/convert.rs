@@ -58,7 +58,7 @@ pub fn run(images: &Images) -> Result<Outcome> {
 pub(super) fn check(set: &WholeSet, conversion: &Conversion, files: &Files) -> Result<()> {
     let batch = &files.batch;
     if let Some(range) = &set.range_from {
-        places::keep_results_off("the histogram of --range-from", range, conversion, files)?;
+        places::keep_results_off("the histogram of --range-from", &[range], conversion, files)?;
     }
     if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {
         places::keep_report_off(report, &[], &[range])?;
