@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 /// A folder with images in `in/`, one of them below, and a file `victim` that no run may touch.
 fn outset() -> tempfile::TempDir {
@@ -268,4 +269,32 @@ fn nothing_was_written_where_there_are_no_hard_links() {
     let Run { code, stderr, .. } = run(root.path(), &["normalize", "in/a.pgm", "a.pgm"], &env);
     assert_eq!(code, 1, "{stderr}");
     assert_eq!(listing(root.path()), ["a.pgm", "in", "victim"]);
+}
+
+#[test]
+fn a_leftover_was_removed_from_the_folder_that_a_name_led_to_by_then() {
+    let name = ".gpuimg-tmp-00000000-aB3dE6";
+    let root = outset();
+    let at = |name: &str| root.path().join(name);
+    for folder in ["out/sub", "elsewhere"] {
+        fs::create_dir_all(at(folder)).expect("folder");
+        fs::write(at(folder).join(name), b"x").expect("file");
+    }
+    // Of another machine, so that it has to be old.
+    let file = fs::File::options()
+        .write(true)
+        .open(at("out/sub").join(name))
+        .expect("file");
+    let hours_ago = SystemTime::now() - Duration::from_secs(7200);
+    file.set_modified(hours_ago).expect("time");
+    let args = ["normalize", "in", "out", "--resume"];
+    exchanged(root.path(), &args, &format!("unlink:{name}:1"), || {
+        fs::rename(at("out/sub"), at("moved")).expect("rename");
+        symlink("../elsewhere", at("out/sub")).expect("link");
+    });
+    assert!(
+        at("elsewhere").join(name).exists(),
+        "a file of another folder"
+    );
+    assert!(!at("moved").join(name).exists());
 }

@@ -10,12 +10,13 @@
 //!   is taken, and then a rename over that file.
 
 use super::fault::{self, Kind};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -158,11 +159,37 @@ impl Folder {
         }
     }
 
+    /// The names in it and what each is, a link being a link; those that cannot be read are left out.
+    pub fn entries(&self) -> io::Result<impl Iterator<Item = (OsString, FileType)>> {
+        fault::point(Kind::Readdir, &self.path)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(&*self.fd, ".", flags, Mode::empty())?;
+        let entries = Dir::new(folder)?.flatten();
+        Ok(entries.map(|entry| {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
+            let kind = match entry.file_type() {
+                // Some file systems do not say it here.
+                FileType::Unknown => self.look(&name).ok().flatten().as_ref().map(kind),
+                known => Some(known),
+            };
+            (name, kind.unwrap_or(FileType::Unknown))
+        }))
+    }
+
     /// Opens a regular file for reading, without following a link and without waiting for the writer of
     /// a FIFO.
     pub fn read(&self, name: &OsStr) -> io::Result<File> {
+        self.open_regular(name, OFlags::RDONLY)
+    }
+
+    /// As `read`, so that the file can be locked: network file systems want it to be open for writing.
+    pub fn open_to_lock(&self, name: &OsStr) -> io::Result<File> {
+        self.open_regular(name, OFlags::RDWR)
+    }
+
+    fn open_regular(&self, name: &OsStr, access: OFlags) -> io::Result<File> {
         let path = self.path.join(name);
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         fault::point(Kind::Open, &path)?;
         let opened = rustix::fs::openat(&*self.fd, name, flags, Mode::empty());
         let opened = opened.map_err(|error| match error {

@@ -5,12 +5,11 @@
 //! a lock on each of its own temporary files. Some network file systems keep locks within one
 //! machine, so another machine's file must also be unchanged for an hour.
 
-use super::fault::{self, Kind};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use super::fault;
+use super::held::Folder;
+use rustix::fs::{FileType, FlockOperation};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,7 +44,7 @@ pub fn remove_leftovers(folders: BTreeSet<PathBuf>) {
     let mut linked = BTreeSet::new();
     for folder in &folders {
         sweep(folder, |link| {
-            let file = fault::canonicalize(link).ok();
+            let file = fault::canonicalize(&folder.join(link)).ok();
             linked.extend(file.and_then(|file| Some(file.parent()?.to_path_buf())));
         });
     }
@@ -54,37 +53,36 @@ pub fn remove_leftovers(folders: BTreeSet<PathBuf>) {
     }
 }
 
-fn sweep(folder: &Path, mut link: impl FnMut(&Path)) {
-    let entries = fault::point(Kind::Readdir, folder).and_then(|()| fs::read_dir(folder));
-    let Ok(entries) = entries else {
+/// The folder is held: nobody can have a file of another folder removed by exchanging a name on the way.
+fn sweep(path: &Path, mut link: impl FnMut(&OsStr)) {
+    let Ok(folder) = Folder::open(path) else {
         return;
     };
-    for entry in entries.flatten() {
-        if let Some(own) = is_temporary(&entry.file_name()) {
-            remove(&entry.path(), own);
-        } else if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-            link(&entry.path());
+    let Ok(entries) = folder.entries() else {
+        return;
+    };
+    for (name, kind) in entries {
+        if let Some(own) = is_temporary(&name) {
+            remove(&folder, &name, own);
+        } else if kind == FileType::Symlink {
+            link(&name);
         }
     }
 }
 
 /// Removes an unfinished file, unless a run holds its lock. Failures are ignored: another run may
 /// just have renamed or removed it.
-fn remove(path: &Path, own: bool) -> Option<()> {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    fault::point(Kind::Open, path).ok()?;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
-    fault::point(Kind::Stat, path).ok()?;
-    let about = file.metadata().ok().filter(fs::Metadata::is_file)?;
-    if !own && about.modified().ok()?.elapsed().ok()? < REST {
+fn remove(folder: &Folder, name: &OsStr, own: bool) -> Option<()> {
+    let file = folder.open_to_lock(name).ok()?;
+    let about = rustix::fs::fstat(&file).ok()?;
+    if !own && file.metadata().ok()?.modified().ok()?.elapsed().ok()? < REST {
         return None;
     }
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     // The name may belong to another file by now.
-    let named = fault::symlink_metadata(path).ok()?;
-    if (named.dev(), named.ino()) == (about.dev(), about.ino()) {
-        fault::point(Kind::Unlink, path).ok()?;
-        fs::remove_file(path).ok()?;
+    let named = folder.look(name).ok()??;
+    if (named.st_dev, named.st_ino) == (about.st_dev, about.st_ino) {
+        folder.unlink(name).ok()?;
     }
     Some(())
 }
@@ -92,6 +90,7 @@ fn remove(path: &Path, own: bool) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::{self, File};
 
     /// Each of these lacks one property of such a name.
     #[test]
