@@ -230,7 +230,8 @@ pub struct MeasuredSet {
 }
 
 /// The joint histogram of what the operations `before` make of all `items`; failures are printed only
-/// if `names_failures`.
+/// if `names_failures`. A damaged image is one of them, with `--keep-going` too: zeros in place of what is
+/// damaged would be counted as pixels.
 pub fn measure_set(
     before: &[&dyn Operation],
     items: &Items,
@@ -240,13 +241,15 @@ pub fn measure_set(
 ) -> Result<MeasuredSet> {
     keep_off_report(options, items)?;
     let ops = [before, &[&Histogram]].concat();
+    let mut common = common.clone();
+    common.reading.keep_going = false;
     let batch = Batch {
         ops: &ops,
         items,
         template: None,
         naming: None,
         options,
-        common,
+        common: &common,
         follow: None,
         prints: false,
         names_failures,

@@ -116,6 +116,29 @@ fn one_range_for_a_whole_set() {
     assert!(!root.path().join("x").exists() && !root.path().join("x.pgm").exists());
 }
 
+#[test]
+fn a_histogram_without_a_bad_image_was_written_as_that_of_the_set() {
+    let files: [(&str, &[u8]); 3] = [
+        ("in/a.pgm", b"P5 2 1 255\n\x07\x64"),
+        ("in/b.pgm", b"P5 2 1 255\n\x03\x60"),
+        ("in/bad.pgm", b"P5 9 9 255\ntoo short"),
+    ];
+    for more in [&[][..], &["--shard", "1/1"]] {
+        let root = folder(&files);
+        let args = [&["histogram", "in", "-o", "new/all.hist"], more].concat();
+        let Run { code, stderr, .. } = run(root.path(), &args, &[]);
+        assert_eq!(code, 1, "{stderr}");
+        for sentence in [
+            "cannot read in/bad.pgm",
+            "nothing is written: the histogram is of all images, and 1 of 3 could not be read \
+             (--keep-going leaves them out)",
+        ] {
+            assert!(stderr.contains(sentence), "{sentence:?} is not in {stderr}");
+        }
+        assert!(!root.path().join("new").exists());
+    }
+}
+
 /// One image that could not be read left a set without any histogram, and the jobs after it without
 /// an end.
 #[test]
@@ -128,7 +151,8 @@ fn a_bad_image_leaves_the_histogram_of_the_others() {
     let go = |args: &[&str]| run(root.path(), args, &[]);
     for part in 1..=2 {
         let (shard, out) = (format!("{part}/2"), format!("new/parts/{part}.hist"));
-        let Run { code, stderr, .. } = go(&["histogram", "in", "--shard", &shard, "-o", &out]);
+        let args = ["histogram", "in", "--shard", &shard, "-o", &out];
+        let Run { code, stderr, .. } = go(&[&args[..], &["--keep-going"]].concat());
         // The bad image's part says so, and whose fault it is; the other part is whole.
         let bad = stderr.contains("in/bad.pgm");
         assert_eq!(code, i32::from(bad), "{stderr}");
@@ -335,4 +359,32 @@ fn a_file_that_was_not_measured_left_the_range_without_a_word() {
         "{stderr}"
     );
     assert!(!root.path().join("out").exists());
+}
+
+#[test]
+fn zeros_of_a_damaged_image_were_counted_in_the_range_of_all() {
+    let damaged = [&b"P5 2 2 255\n"[..], &[150]].concat();
+    let files: [(&str, &[u8]); 3] = [
+        ("in/a.pgm", b"P5 2 1 255\n\x64\x96"),
+        ("in/b.pgm", b"P5 2 1 255\n\x96\xc8"),
+        ("in/c.pgm", &damaged),
+    ];
+    let root = folder(&files);
+    let go = |args: &[&str]| {
+        let Run { code, stderr, .. } = run(root.path(), args, &[]);
+        assert_eq!(code, 1, "{stderr}");
+        assert!(stderr.contains("in/c.pgm"), "{stderr}");
+    };
+    go(&["normalize", "--across", "--keep-going", "in", "across"]);
+    go(&["histogram", "--keep-going", "in", "-o", "h.hist"]);
+    go(&["normalize", "--range-from", "h.hist", "in", "from"]);
+    // 100 to 200 become 0 to 255: 150 is 128.
+    for out in ["across", "from"] {
+        let results = tree(&root.path().join(out));
+        let images = results
+            .iter()
+            .filter(|(name, _)| name.extension() == Some("pgm".as_ref()));
+        let samples: Vec<&[u8]> = images.map(|(_, bytes)| &bytes[bytes.len() - 2..]).collect();
+        assert_eq!(samples, [[0, 128], [128, 255]], "{out}");
+    }
 }

@@ -31,7 +31,7 @@ process COUNT {
 
     script:
     """
-    ${quoted(params.gpuimg)} histogram images --shard ${part}/${params.parts} -j ${task.cpus} -o ${part}.hist --overwrite \
+    ${quoted(params.gpuimg)} histogram images --shard ${part}/${params.parts} -j ${task.cpus} -o ${part}.hist --overwrite --keep-going \
         || { [ \$? = 1 ] && [ -s ${part}.hist ]; }
     """
 }

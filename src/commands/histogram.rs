@@ -5,13 +5,14 @@ use crate::batch::plan::can_be_written;
 use crate::batch::{MeasuredSet, inputs as found, measure_set, places};
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
+use crate::print_error;
 use anyhow::{Context, Result, anyhow};
 use std::path::{Path, PathBuf};
 
-/// Counts all images that `inputs` and the options name, and writes the histogram to `output`. An
-/// unreadable image is named and counted in the outcome, and the histogram covers the others. No
-/// histogram is written for images of different kinds, nor for a whole set without a readable
-/// image; a shard may be empty.
+/// Counts all images that `inputs` and the options name, and writes the histogram to `output`. A range
+/// without some images would give all others other pixels: if one cannot be read, it is named and nothing
+/// is written, unless `--keep-going` leaves it out. No histogram is written for images of different kinds,
+/// nor for a whole set without a readable image; a shard may be empty.
 pub fn run(
     inputs: &[PathBuf],
     output: &Counted,
@@ -37,6 +38,14 @@ pub fn run(
     can_be_written(path, output.overwrite, true)
         .with_context(|| format!("cannot write {}", path.display()))?;
     let MeasuredSet { set, outcome, .. } = measure_set(&[], &items, options, common, true)?;
+    let (failed, files) = (set.failed, items.items.len() + items.unread.len());
+    if failed > 0 && !common.reading.keep_going && !options.dry_run {
+        print_error(&anyhow!(
+            "nothing is written: the histogram is of all images, and {failed} of {files} could not be read \
+             (--keep-going leaves them out)"
+        ));
+        return Ok(outcome);
+    }
     let of_nothing = set.counts.is_none() && options.selection.shard.is_none();
     if options.dry_run || of_nothing {
         return Ok(outcome);
