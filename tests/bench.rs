@@ -1,6 +1,7 @@
 //! The tables of `bench`: every system of the papers, counted; runs, comparisons, and the page in
 //! a real browser.
 
+use crate::support::browser::looked_at;
 use crate::support::{folder, gpu, run, skipped};
 use gpuimg::bench::case::{Ceiling, Measured, Outcome, Row, Work};
 use gpuimg::bench::figure::Time;
@@ -9,7 +10,6 @@ use gpuimg::bench::report::{Machine, Report};
 use gpuimg::bench::{Table, all_cases, compare, html, record};
 use serde_json::Value;
 use std::collections::HashSet;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -376,36 +376,4 @@ fn the_page_is_whole_in_a_browser() {
         assert_eq!(wide("claims") as usize, report.judgements().len(), "{seen}");
         assert!(wide("charts") >= 13, "{seen}");
     }
-}
-
-/// Opens the page in a window so wide; fails on any word on the browser's console.
-pub fn looked_at(browser: &str, folder: &Path, width: u32) -> Value {
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
-        .args(["--enable-logging=stderr", "--virtual-time-budget=2000"])
-        .args([
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-        ])
-        .args(["--disable-component-update", "--disable-sync"])
-        .arg(format!("--window-size={width},900"))
-        .arg(format!(
-            "--user-data-dir={}",
-            folder.join("profile").display()
-        ))
-        .arg(folder.join("page.html"))
-        .output()
-        .expect("the browser runs");
-    let (dom, log) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert!(!log.contains("CONSOLE"), "{log}");
-    let title = dom
-        .split_once("<title>")
-        .and_then(|(_, rest)| rest.split_once("</title>"))
-        .unwrap_or_else(|| panic!("no page: {log}"))
-        .0;
-    serde_json::from_str(title).unwrap_or_else(|_| panic!("the page did not answer: {title}"))
 }

@@ -1,7 +1,7 @@
 //! Calibration: an oracle in whole numbers, naive → rayon → CUDA, laws, and the verb.
 
-use crate::contract::words;
-use crate::stacks::{pages, stack};
+use crate::support::contract::words;
+use crate::support::stacks::{pages, stack};
 use crate::support::tiff::Build;
 use crate::support::{KINDS, Kind, SIZES, folder, gpu, grey, image, listing, on_cpu, run};
 use gpuimg::exec::{self, Task};
@@ -307,7 +307,7 @@ fn words16(file: &[u8]) -> Vec<u16> {
 /// Files, folders and stacks as frames; a batch; a stack; signed images; 8 bits.
 #[test]
 fn the_verb() {
-    let image = |values| crate::contract::grey(2, values);
+    let image = |values| crate::support::contract::grey(2, values);
     let tif = |values| Build::default().file(&image(values));
     let two = stack(&[image([110, 210]), image([10, 12])], &Metadata::default());
     let signed = |values: [i16; 2]| {
@@ -363,7 +363,7 @@ fn the_verb() {
     assert_eq!(words16(&read("out/a.tif")), [101, 200]);
     // Signed: −100 − −90, 50 − −50.
     go(&["--dark", "sd.tif", "s.tif", "sout.tif"]);
-    let found: Vec<i16> = crate::contract::stored(&read("sout.tif"))
+    let found: Vec<i16> = crate::support::contract::stored(&read("sout.tif"))
         .iter()
         .map(|&word| word as i16)
         .collect();
@@ -377,7 +377,7 @@ fn the_verb() {
 
 #[test]
 fn what_is_refused() {
-    let image = |values: [u16; 2]| crate::contract::grey(2, values);
+    let image = |values: [u16; 2]| crate::support::contract::grey(2, values);
     let tif = |values| Build::default().file(&image(values));
     let place = folder(&[
         ("a.tif", &tif([1, 2])),

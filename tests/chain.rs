@@ -1,7 +1,7 @@
 //! Several verbs in one pass. The law is one: the bytes of every output are those of the verbs one after
 //! the other, through files that lose nothing.
 
-use crate::stacks::stack;
+use crate::support::stacks::stack;
 use crate::support::tiff::Build;
 use crate::support::{Kind, Numbers, folder, gpu, image, listing, run, samples};
 use gpuimg::codec::{Options, Pages, Reading};
@@ -265,7 +265,7 @@ fn pam(page: &Image) -> Vec<u8> {
 }
 
 fn png(page: &Image) -> Vec<u8> {
-    crate::png_encode::encoded(page, gpuimg::codec::png::Mode::Fast)
+    crate::support::png_encode::encoded(page, gpuimg::codec::png::Mode::Fast)
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn go(root: &Path, args: &[&str]) -> crate::support::Run {
 /// The files below two folders, byte by byte, without the journals.
 fn same(root: &Path, a: &str, b: &str) {
     let read = |name: &str| {
-        let tree = crate::batch::tree(&root.join(name));
+        let tree = crate::support::batch::tree(&root.join(name));
         let images = tree
             .into_iter()
             .filter(|(name, _)| name.extension().is_some_and(|e| e == "tif"));
@@ -508,7 +508,7 @@ fn a_run_is_resumed_by_all_of_its_verbs() {
         done.stderr
     };
     line(verbs, &[]);
-    let first = crate::batch::tree(&root.join("out"));
+    let first = crate::support::batch::tree(&root.join("out"));
     fs::remove_file(root.join("out/a.tif")).unwrap();
     assert!(line(verbs, &[]).contains("done before"));
     let words = |tree: &std::collections::BTreeMap<_, Vec<u8>>| {
@@ -517,7 +517,7 @@ fn a_run_is_resumed_by_all_of_its_verbs() {
             .filter(|(name, _): &(&std::path::PathBuf, _)| name.extension().is_some());
         images.map(|(_, file)| file.clone()).collect::<Vec<_>>()
     };
-    assert!(words(&crate::batch::tree(&root.join("out"))) == words(&first));
+    assert!(words(&crate::support::batch::tree(&root.join("out"))) == words(&first));
     for other in [
         "calibrate --dark dark.tif --offset 1 + normalize + rotate 90",
         "calibrate --dark dark.tif + normalize + rotate 270",
@@ -526,12 +526,12 @@ fn a_run_is_resumed_by_all_of_its_verbs() {
     ] {
         assert!(!line(other, &[]).contains("done before"), "{other}");
         assert!(
-            words(&crate::batch::tree(&root.join("out"))) != words(&first),
+            words(&crate::support::batch::tree(&root.join("out"))) != words(&first),
             "{other}"
         );
         assert!(!line(verbs, &[]).contains("done before"), "{other}");
         assert!(
-            words(&crate::batch::tree(&root.join("out"))) == words(&first),
+            words(&crate::support::batch::tree(&root.join("out"))) == words(&first),
             "{other}"
         );
     }
@@ -546,7 +546,7 @@ fn a_run_is_resumed_by_all_of_its_verbs() {
             "--overwrite",
         ],
     );
-    let once = crate::batch::tree(&root.join("in"));
+    let once = crate::support::batch::tree(&root.join("in"));
     let again = go(
         root,
         &[
@@ -559,7 +559,7 @@ fn a_run_is_resumed_by_all_of_its_verbs() {
         ],
     );
     assert!(again.stderr.contains("done before"), "{}", again.stderr);
-    assert!(words(&crate::batch::tree(&root.join("in"))) == words(&once));
+    assert!(words(&crate::support::batch::tree(&root.join("in"))) == words(&once));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The types of samples between the steps of `gpuimg run`: those of a file between the two. A chain and its
 //! steps one by one are given the same images of every type, and every output has the same bytes.
 
-use crate::batch::tree;
-use crate::support::{Numbers, counted, folder, run};
+use crate::support::batch::tree;
+use crate::support::formats::{dictionary, npy};
+use crate::support::{Numbers, counted, placed, run_on_cpu};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,23 +56,17 @@ fn numpy((name, bytes): (&str, usize), pages: usize, channels: usize, seed: u64)
     } else {
         String::new()
     };
-    let mut header = format!(
-        "{{'descr': '{name}', 'fortran_order': False, 'shape': ({pages_shape}{SIDE}, {SIDE}{channels_shape}), }}"
-    );
-    header += &" ".repeat(63 - (10 + header.len()) % 64);
-    header.push('\n');
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.as_bytes());
+    let shape = format!("({pages_shape}{SIDE}, {SIDE}{channels_shape})");
+    let mut samples = Vec::new();
     for _ in 0..pages * SIDE * SIDE * channels {
         let random = numbers.next() >> 20;
         if name == "<f4" {
-            file.extend((random as f32 % 30_000.0 - 9_000.5).to_le_bytes());
+            samples.extend((random as f32 % 30_000.0 - 9_000.5).to_le_bytes());
         } else {
-            file.extend(&random.to_le_bytes()[..bytes]);
+            samples.extend(&random.to_le_bytes()[..bytes]);
         }
     }
-    file
+    npy(1, &dictionary(name, &shape), &samples)
 }
 
 /// Images of every type in `in/`, and of three channels; three images of each narrow type in folders of
@@ -92,11 +87,7 @@ fn place() -> tempfile::TempDir {
         let name = &each.0[1..];
         files.push((format!("in/rgb_{name}.npy"), numpy(each, 1, 3, 70)));
     }
-    let files: Vec<(&str, &[u8])> = files
-        .iter()
-        .map(|(name, file)| (name.as_str(), file.as_slice()))
-        .collect();
-    let place = folder(&files);
+    let place = placed(&files);
     for name in ["i2", "u2"] {
         let (image, dark) = (format!("in/{name}.npy"), format!("dark_{name}.tif"));
         step(place.path(), "normalize --to 0:40", &image, &dark, &[]);
@@ -110,7 +101,7 @@ fn step(root: &Path, verb: &str, from: &str, to: &str, more: &[&str]) {
     let mut args: Vec<&str> = verb.split(' ').collect();
     args.extend([from, to, "-q"]);
     args.extend(more);
-    let done = run(root, &args, &[("GPUIMG_DEVICE", "cpu")]);
+    let done = run_on_cpu(root, &args);
     assert!(done.code < 2, "{args:?}: {}", done.stderr);
 }
 

@@ -1,8 +1,8 @@
 //! Inputs that another program replaces or writes to while they are read, or between two runs.
 
-use crate::batch::{pgm, tree};
-use crate::support::{Run, binary, folder, listing, run, told};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use crate::support::batch::{pgm, tree};
+use crate::support::stopped::run_with_change;
+use crate::support::{Run, binary, folder, listing, run, run_on_cpu, told};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,38 +30,6 @@ fn change(path: &Path, bytes: &[u8], how: How) {
     file.set_modified(about.modified().expect("time"))
         .expect("time");
     fs::rename(&new, path).expect("rename");
-}
-
-/// Runs the program and changes `input` immediately before the `number`th call of a `kind` on it; `None`
-/// if there are fewer calls.
-fn run_with_change(
-    root: &Path,
-    args: &[&str],
-    (kind, number): (&str, usize),
-    input: &str,
-    change: impl FnOnce(),
-) -> Option<Run> {
-    let child = Command::new(binary())
-        .args(args)
-        .current_dir(root)
-        .env("GPUIMG_DEVICE", "cpu")
-        .env("GPUIMG_FAULT", format!("{kind}:{input}:{number}=stop"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program runs");
-    let id = Pid::from_child(&child);
-    let until = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    let status = waitid(WaitId::Pid(id), until)
-        .expect("a child")
-        .expect("a status");
-    let stopped = status.stopped();
-    if stopped {
-        change();
-        kill_process(id, Signal::CONT).expect("it goes on");
-    }
-    let result = told(child.wait_with_output().expect("it ends"));
-    stopped.then_some(result)
 }
 
 /// A verb that reads its inputs more than once.
@@ -247,7 +215,7 @@ fn every_call(index: usize, kind: &str, how: How) -> (usize, usize) {
     let whole = |bytes: &[u8]| {
         change(&input, bytes, How::Replaced);
         clear(root);
-        let Run { code, stderr, .. } = run(root, args, &[("GPUIMG_DEVICE", "cpu")]);
+        let Run { code, stderr, .. } = run_on_cpu(root, args);
         assert_eq!(code, 0, "{args:?}: {stderr}");
         results(root)
     };
@@ -257,8 +225,8 @@ fn every_call(index: usize, kind: &str, how: How) -> (usize, usize) {
     loop {
         change(&input, &first, How::Replaced);
         clear(root);
-        let call = (kind, number + 1);
-        let result = run_with_change(root, args, call, case.input, || {
+        let call = format!("{kind}:{}:{}", case.input, number + 1);
+        let result = run_with_change(root, args, &call, || {
             change(&input, &case.other, how);
         });
         let Some(Run { code, stderr, .. }) = result else {

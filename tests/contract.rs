@@ -1,76 +1,14 @@
 //! The contract for awkward images (`docs/CONTRACT.md`): a test for each of its rows, through the
 //! program as a user runs it.
 
+use crate::support::contract::{
+    chunk_of, grey, made, outcome, refused, signed, stored, tag, words,
+};
 use crate::support::png::Plain;
 use crate::support::tiff::Build;
-use crate::support::{Run, folder, listing, run};
-use crate::tiff::{picture, read};
-use gpuimg::codec;
-use gpuimg::files::Source;
+use crate::support::tiff_images::{picture, read};
+use crate::support::{folder, run};
 use gpuimg::image::{Depth, Image, Samples, Shape};
-use std::fs;
-
-/// Runs the program on `input` and gives what it says and the output's bytes, if there is one.
-pub fn outcome(name: &str, input: &[u8], args: &[&str], output: &str) -> (Run, Option<Vec<u8>>) {
-    let folder = folder(&[(name, input)]);
-    let mut all = args.to_vec();
-    all.extend([name, output]);
-    let run = run(folder.path(), &all, &[]);
-    let written = fs::read(folder.path().join(output)).ok();
-    // Neither an unfinished nor an unasked file is left.
-    let files = if written.is_some() { 2 } else { 1 };
-    assert_eq!(listing(folder.path()).len(), files, "{}", run.stderr);
-    (run, written)
-}
-
-/// The output of a run that does it without a word.
-pub fn made(name: &str, input: &[u8], args: &[&str], output: &str) -> Vec<u8> {
-    let (run, written) = outcome(name, input, args, output);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    written.expect("an output")
-}
-
-/// That nothing is written, and why.
-pub fn refused(name: &str, input: &[u8], args: &[&str], output: &str, words: &str) {
-    let (run, written) = outcome(name, input, args, output);
-    assert_eq!(run.code, 1, "{}", run.stderr);
-    assert!(
-        run.stderr.contains(words),
-        "{:?} has no {words:?}",
-        run.stderr
-    );
-    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
-    assert!(written.is_none());
-}
-
-/// The values of a tag as the `tiff` crate reads them.
-pub fn tag(file: &[u8], number: u16) -> Option<Vec<u32>> {
-    use tiff::{decoder::Decoder, tags::Tag};
-    let mut decoder = Decoder::new(std::io::Cursor::new(file)).unwrap();
-    let tag = Tag::from_u16_exhaustive(number);
-    decoder.find_tag(tag).unwrap()?.into_u32_vec().ok()
-}
-
-pub fn grey<const N: usize>(width: usize, values: [u16; N]) -> Image {
-    let shape = Shape {
-        width,
-        height: N / width,
-        channels: 1,
-        depth: Depth::Sixteen,
-    };
-    Image::new(shape, Samples::from(values.to_vec()))
-}
-
-pub fn words(file: &[u8]) -> Vec<u16> {
-    match codec::decode(&Source::memory(file.to_vec()))
-        .unwrap()
-        .samples()
-    {
-        Samples::U16(words) => words.to_vec(),
-        Samples::U8(bytes) => bytes.iter().map(|&byte| byte.into()).collect(),
-        Samples::U32(_) | Samples::U64(_) => panic!("8 or 16 bits were expected"),
-    }
-}
 
 const FLIP: [&str; 2] = ["flip", "horizontal"];
 
@@ -101,20 +39,6 @@ fn flat_images_and_hot_pixels() {
         "out.tif",
     ));
     assert_eq!((clipped[0], clipped[999], clipped[1999]), (0, 65535, 65535));
-}
-
-/// −2, 300, −32768, 5 as a file has them: bit patterns.
-pub fn signed() -> Vec<u8> {
-    let image = grey(2, [0xfffe, 300, 0x8000, 5]);
-    Build::default().tag(339, 3, &[2]).file(&image)
-}
-
-/// Bit patterns of the samples of an uncompressed little-endian file that we wrote.
-pub fn stored(file: &[u8]) -> Vec<u16> {
-    let (at, len) = (tag(file, 273).unwrap()[0], tag(file, 279).unwrap()[0]);
-    let bytes = &file[at as usize..(at + len) as usize];
-    let pairs = bytes.as_chunks::<2>().0.iter();
-    pairs.map(|&pair| u16::from_le_bytes(pair)).collect()
 }
 
 #[test]
@@ -230,19 +154,6 @@ fn png_with(width: usize, chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
     let owned = chunks.iter().map(|(kind, data)| (**kind, data.to_vec()));
     plain.before.extend(owned);
     plain.encoded(1)
-}
-
-/// The data of a chunk of a PNG.
-pub fn chunk_of(png: &[u8], kind: &[u8; 4]) -> Option<Vec<u8>> {
-    let mut at = 8;
-    while at < png.len() {
-        let len = u32::from_be_bytes(png[at..at + 4].try_into().unwrap()) as usize;
-        if &png[at + 4..at + 8] == kind {
-            return Some(png[at + 8..at + 8 + len].to_vec());
-        }
-        at += 12 + len;
-    }
-    None
 }
 
 /// (105 − 10)·65535/190 = 32767.5; the bounds are values of the file.

@@ -2,7 +2,7 @@
 //! gpuimg makes, and fails at the call that it is told. Each run is made again and again, so that each of its calls fails
 //! once, in each of the ways that a GPU fails.
 
-use crate::batch::{pgm, tree};
+use crate::support::batch::{pgm, tree};
 use crate::support::{binary, folder, repository, skipped};
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,17 +1,16 @@
 //! Samples of 64-bit floating point that no 32 bits hold: read from each format, never rounded, exact through each
 //! verb; and what is said where that cannot be.
 
-use crate::formats::literals::{dictionary, npy};
-use crate::formats::volumes::{metaimage, nrrd};
-use crate::formats::{read, written};
+use crate::support::formats::{dictionary, npy};
+use crate::support::formats::{metaimage, nrrd};
+use crate::support::formats::{read, written};
 use crate::support::tiff::Build;
-use crate::support::{Run, folder, run};
+use crate::support::{folder, placed, run_on_cpu};
 use gpuimg::codec::tiff::{self, Compression};
 use gpuimg::image::number::{bits64, key64};
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::metadata::Metadata;
 use std::fs;
-use std::path::Path;
 
 /// Six samples of which five are no f32, and the 16 bits that normalize makes of them, by hand: p·65535/(2⁻¹ + 2⁻⁴⁰).
 const VALUES: [f64; 6] = [
@@ -117,19 +116,11 @@ fn files() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-fn told(root: &Path, words: &[&str]) -> Run {
-    run(root, words, &[("GPUIMG_DEVICE", "cpu")])
-}
-
 /// 27 files of other projects were refused, since some value was no f32, and what was read was written as f32.
 #[test]
 fn sixty_four_bits_were_refused_or_became_thirty_two() {
     let files = files();
-    let list: Vec<(&str, &[u8])> = files
-        .iter()
-        .map(|(name, file)| (&**name, &**file))
-        .collect();
-    let root = folder(&list);
+    let root = placed(&files);
     let sum: f64 = 1.150_000_000_001_819;
     for (name, file) in &files {
         let extension = name.rsplit('.').next().expect("a name");
@@ -137,7 +128,7 @@ fn sixty_four_bits_were_refused_or_became_thirty_two() {
         let of_raw = (extension == "raw").then_some(&raw[..]);
         let verb = |words: &[&str]| {
             let words: Vec<&str> = words.iter().copied().chain(of_raw).collect();
-            let told = told(root.path(), &words);
+            let told = run_on_cpu(root.path(), &words);
             assert_eq!((told.code, &*told.stderr), (0, ""), "{name}: {words:?}");
             told.stdout
         };
@@ -183,12 +174,14 @@ fn colours_of_sixty_four_bits() {
             Compression::Lzw,
             Compression::Zstd,
         ] {
-            let file =
-                crate::tiff::written(|target| tiff::encode(&before, compression, target)).unwrap();
+            let file = crate::support::tiff_images::written(|target| {
+                tiff::encode(&before, compression, target)
+            })
+            .unwrap();
             assert_eq!(read(&file).unwrap().0, before, "{channels} {compression:?}");
         }
         let file = written(
-            crate::formats::format("npy"),
+            crate::support::formats::format("npy"),
             std::slice::from_ref(&before),
             &Metadata::default(),
         )
@@ -203,14 +196,14 @@ fn colours_of_sixty_four_bits() {
             &["transpose"],
         ] {
             let there = [words, &["in.npy", "out.npy", "--overwrite"]].concat();
-            assert_eq!(told(root.path(), &there).code, 0);
+            assert_eq!(run_on_cpu(root.path(), &there).code, 0);
             let back: &[&str] = match words {
                 ["rotate", "90"] => &["rotate", "270"],
                 ["rotate", "270"] => &["rotate", "90"],
                 same => same,
             };
             let back = [back, &["out.npy", "back.npy", "--overwrite"]].concat();
-            assert_eq!(told(root.path(), &back).code, 0);
+            assert_eq!(run_on_cpu(root.path(), &back).code, 0);
             assert_eq!(
                 fs::read(root.path().join("back.npy")).unwrap(),
                 file,
@@ -228,7 +221,7 @@ fn options_are_exact_too() {
         .concat();
     let root = folder(&[("in.npy", &npy(1, &dictionary("<f8", "(2, 3)"), &bytes))]);
     let made = |words: &[&str]| {
-        let told = told(
+        let told = run_on_cpu(
             root.path(),
             &[&["normalize", "in.npy", "out.npy", "--overwrite"], words].concat(),
         );
@@ -254,7 +247,7 @@ fn options_are_exact_too() {
         [0, 32768, 32768, 65535, 0, 0]
     );
     let refused = |words: &[&str], what: &str| {
-        let told = told(root.path(), words);
+        let told = run_on_cpu(root.path(), words);
         assert!(
             told.code != 0 && told.stderr.contains(what),
             "{words:?}: {}",
@@ -279,7 +272,7 @@ fn options_are_exact_too() {
         "64-bit floating point",
     );
     assert_eq!(
-        told(root.path(), &["sum", "in.npy", "--nan", "0"]).stdout,
+        run_on_cpu(root.path(), &["sum", "in.npy", "--nan", "0"]).stdout,
         "in.npy: sum -4.3\n"
     );
 }
@@ -289,7 +282,7 @@ fn options_are_exact_too() {
 fn a_range_of_sixty_four_bits_is_refused_for_thirty_two() {
     let bytes = [0.0f32, 1.0].map(f32::to_le_bytes).concat();
     let root = folder(&[("in.npy", &npy(1, &dictionary("<f4", "(1, 2)"), &bytes))]);
-    let told = told(
+    let told = run_on_cpu(
         root.path(),
         &[
             "normalize",
@@ -316,7 +309,7 @@ fn bands_of_sixty_four_bits() {
         .map(|i| f64::from(i * 7919 % 1201).ln_1p())
         .collect();
     let file = written(
-        crate::formats::format("npy"),
+        crate::support::formats::format("npy"),
         &[image(1, &many)],
         &Metadata::default(),
     )
@@ -330,7 +323,7 @@ fn bands_of_sixty_four_bits() {
                 .chain(["in.npy", output, "--overwrite"])
                 .chain(option)
                 .collect();
-            let told = told(root.path(), &args);
+            let told = run_on_cpu(root.path(), &args);
             assert_eq!((told.code, &*told.stderr), (0, ""), "{args:?}");
         }
         let bytes = |name: &str| fs::read(root.path().join(name)).unwrap();

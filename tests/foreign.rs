@@ -1,8 +1,8 @@
 //! Files of other projects that came out wrong (`tests/files/`), and files like them written here. The values are those that
 //! other readers agree on.
 
-use crate::formats::{read, read_pages};
 use crate::support::dicom::{BIG, Build, JPEG};
+use crate::support::formats::{read, read_pages};
 use crate::support::png::{Plain, zlib};
 use crate::support::{folder, repository, run};
 use gpuimg::codec::decode;

@@ -1,9 +1,9 @@
 //! Stacks whose pages lie along axes: places on them that are taken, what the description then says, and
 //! channels that are pages of their own.
 
-use crate::axes::{HYPERSTACK, file, images};
-use crate::contract::{made, outcome};
-use crate::stacks::{pages, range, stretched};
+use crate::support::axes::{HYPERSTACK, file, images};
+use crate::support::contract::{made, outcome};
+use crate::support::stacks::{pages, range, stretched};
 use crate::support::{folder, listing, run};
 use gpuimg::image::{Image, Samples};
 use std::fs;
@@ -123,19 +123,19 @@ fn pages_of_a_hyperstack_became_slices() {
 #[test]
 fn places_that_are_not_there_are_named() {
     let file = file(12, HYPERSTACK);
-    let plain = crate::axes::file(3, "a description");
+    let plain = crate::support::axes::file(3, "a description");
     for (file, places, words) in [
         (&file, "C=3", "it has 2 of c, no c 3"),
         (&file, "Z=2-4", "it has 3 of z, no z 4"),
         (&plain, "C=1", "its metadata name no axes"),
         (
-            &crate::axes::file(11, HYPERSTACK),
+            &crate::support::axes::file(11, HYPERSTACK),
             "C=1",
             "tells of other pages",
         ),
     ] {
         let args = ["rotate", "180", "--axes", places];
-        crate::contract::refused("in.tif", file, &args, "out.tif", words);
+        crate::support::contract::refused("in.tif", file, &args, "out.tif", words);
     }
     for wrong in ["", "C", "X=1", "C=0", "C=1,C=2", "Z=3-2", "C=1;Z=2"] {
         let (done, _) = outcome(
@@ -359,7 +359,7 @@ fn many_files_become_one_stack() {
     let images = images();
     let one = |number: usize| {
         let image = std::slice::from_ref(&images[number]);
-        crate::stacks::stack(image, &gpuimg::metadata::Metadata::default())
+        crate::support::stacks::stack(image, &gpuimg::metadata::Metadata::default())
     };
     let place = folder(&[
         ("in/a.tif", &one(5)),

@@ -2,12 +2,12 @@
 //! renamed and listed, by every format and verb. A run either makes the same bytes as without the
 //! error, or ends with a status and a sentence, and every file is what it was or what it was to become.
 
-use crate::batch::{pgm, tree};
-use crate::formats::hostile::small_files;
-use crate::stacks::stack;
+use crate::support::batch::{pgm, tree};
+use crate::support::formats::small_files;
+use crate::support::stacks::stack;
 use crate::support::tiff::Build;
+use crate::support::tiff_images::picture;
 use crate::support::{binary, counted, skipped};
-use crate::tiff::picture;
 use gpuimg::image::Depth;
 use gpuimg::metadata::Metadata;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! What is taken, where results go, and what is refused before anything is touched. Each test is
 //! called after what went wrong.
 
-use crate::batch::{JOURNAL, names, pgm, tree};
+use crate::support::batch::{JOURNAL, names, pgm, tree};
 use crate::support::{Run, binary, folder, listing, own_copy, run, sample, skipped};
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};

@@ -1,6 +1,6 @@
 //! What `--resume` takes for done, whose files it replaces, and journals that were tampered with.
 
-use crate::batch::{JOURNAL, pgm, series, tree};
+use crate::support::batch::{JOURNAL, pgm, series, tree};
 use crate::support::{Run, binary, folder, listing, run};
 use std::ffi::OsStr;
 use std::fs;

@@ -1,8 +1,8 @@
 //! `kill -9` at random moments, and going on: whatever is made and however, the results are those of a
 //! run that nothing disturbed, and nothing is left behind. 24 kills; `GPUIMG_KILLS=240` has more.
 
-use crate::batch::{pgm, tree};
-use crate::stacks::stack;
+use crate::support::batch::{pgm, tree};
+use crate::support::stacks::stack;
 use crate::support::{Kind, Numbers, Run, binary, image, run};
 use gpuimg::image::Depth;
 use gpuimg::metadata::Metadata;

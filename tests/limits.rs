@@ -1,8 +1,8 @@
 //! What a process may use, and hostile inputs: each test is named after what went wrong.
 
-use crate::batch::pgm;
-use crate::signals::{pipe, shell};
+use crate::support::batch::pgm;
 use crate::support::png::Plain;
+use crate::support::shell::{pipe, shell};
 use crate::support::{Run, binary, folder, listing, run, skipped, told};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;

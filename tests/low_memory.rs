@@ -1,7 +1,7 @@
 //! `--low-memory`: in bands of rows an image becomes the same file as at once, with the same sentences, and in less memory; where that
 //! is not possible, a warning says so.
 
-use crate::formats::{format, written};
+use crate::support::formats::{format, written};
 use crate::support::png::foreign;
 use crate::support::tiff::Build;
 use crate::support::{Kind, Run, folder, image, key, run};

@@ -1,26 +1,12 @@
 //! What files say beside their samples: kept, made true, carried to the other format, or told.
 
-use crate::contract::{chunk_of, made, outcome, refused};
+use crate::support::contract::{chunk_of, made, outcome, refused};
+use crate::support::contract::{doubles, text, value};
 use crate::support::png::Plain;
 use crate::support::tiff::Build;
-use crate::tiff::picture;
+use crate::support::tiff_images::picture;
 use gpuimg::image::Depth;
-use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
-use tiff::tags::Tag;
-
-fn value(file: &[u8], number: u16) -> Option<Value> {
-    let mut decoder = Decoder::new(std::io::Cursor::new(file)).unwrap();
-    decoder.find_tag(Tag::from_u16_exhaustive(number)).unwrap()
-}
-
-pub fn text(file: &[u8], number: u16) -> Option<String> {
-    value(file, number).map(|value| value.into_string().unwrap())
-}
-
-pub fn doubles(file: &[u8], number: u16) -> Option<Vec<f64>> {
-    value(file, number).map(|value| value.into_f64_vec().unwrap())
-}
 
 fn fractions(file: &[u8], number: u16) -> Vec<f64> {
     let one = |value: Value| match value {
@@ -390,9 +376,9 @@ fn fields_beyond_the_end_were_left_out() {
                 "{}",
                 run.stderr
             );
-            let out = crate::formats::read(&out.unwrap()).unwrap();
+            let out = crate::support::formats::read(&out.unwrap()).unwrap();
             let (_, whole) = outcome("in.tif", &whole, &verb, "out.tif");
-            let (whole, ..) = crate::formats::read(&whole.unwrap()).unwrap();
+            let (whole, ..) = crate::support::formats::read(&whole.unwrap()).unwrap();
             assert!(out.0 == whole, "{number}: all pixels are there");
             cases += 1;
         }

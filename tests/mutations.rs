@@ -2,7 +2,7 @@
 //! projection, journals. The JSON stays JSON, and a value, a key or an element is another; or bytes are. Whatever is
 //! read, nothing panics, and no file is damaged.
 
-use crate::batch::{JOURNAL, pgm, tree};
+use crate::support::batch::{JOURNAL, pgm, tree};
 use crate::support::{Numbers, folder, run};
 use gpuimg::batch::histogram::Set;
 use gpuimg::batch::project::Partial;

@@ -1,7 +1,7 @@
 //! Partial projections: the parts of a set, merged, have the bytes of one machine's; what does not belong
 //! together, and files that are not what they should be, are refused by name.
 
-use crate::stacks::stack;
+use crate::support::stacks::stack;
 use crate::support::tiff::Build;
 use crate::support::{Kind, Run, folder, image, listing, run};
 use gpuimg::image::Depth;

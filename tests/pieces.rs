@@ -1,7 +1,7 @@
 //! Sums of pages that are never in memory as a whole: every row comes once, the numbers are those of the definition, and damage is
 //! told as by those who decode the whole.
 
-use crate::formats::{format, written};
+use crate::support::formats::{format, written};
 use crate::support::png::foreign;
 use crate::support::tiff::Build;
 use crate::support::{Kind, folder, image, run};

@@ -1,6 +1,6 @@
 //! What a GPU makes of an image is the file that the CPU writes, byte for byte.
 
-use crate::png_encode::{KINDS, encoded, image, tiled};
+use crate::support::png_encode::{KINDS, encoded, image, tiled};
 use crate::support::{SIZES, gpu};
 use gpuimg::codec::png::Mode;
 use gpuimg::device::cuda::Gpu;

@@ -1,7 +1,7 @@
 //! A GPU joins image data from chunks of any lengths, and checks the CRC of each.
 
-use crate::png_gpu_decode::{compare, on_gpu, plain};
 use crate::support::gpu;
+use crate::support::png_gpu_decode::{compare, on_gpu, plain};
 use std::iter::repeat_n;
 
 /// The file with its image data in chunks of these lengths, the last of which take the rest.

@@ -1,22 +1,21 @@
 //! PNG files that a GPU decodes, processes and writes, against the same on the CPU: the bytes of
 //! every output, and the sentence for every damaged file.
 
-use crate::png_gpu_decode::{damaged, plain};
+use crate::support::gpu_pages::{processed, started};
 use crate::support::png::{Plain, zlib};
+use crate::support::png_gpu_decode::{damaged, plain};
 use crate::support::{Numbers, folder, gpu, listing, run};
 use gpuimg::codec::Decoder;
+use gpuimg::codec::Reading;
 use gpuimg::codec::png::PngDecoder;
-use gpuimg::codec::{Options, Reading};
-use gpuimg::device::{Choice, Devices, Work};
+use gpuimg::device::{Choice, Devices};
 use gpuimg::files::Source;
 use gpuimg::ops::Operation;
 use gpuimg::ops::normalize::Normalize;
 use gpuimg::ops::sum::Sum;
 use gpuimg::ops::symmetry::Symmetry;
-use gpuimg::pipeline::{Destination, Done, Resources, one_image};
-use gpuimg::timing::Timeline;
+use gpuimg::pipeline::{Resources, one_image};
 use std::fs;
-use std::path::Path;
 
 /// A little more than a megapixel, from which on a GPU decodes.
 const SIDES: (usize, usize) = (1103, 1009);
@@ -36,46 +35,6 @@ fn foreign(colour: u8, bits: u8) -> Vec<u8> {
     let plain = plain(SIDES.0, SIDES.1, bits, colour, false);
     let stream = zlib(&plain.scanlines(|y| [1, 2, 4, 3, 0][y % 5]), 6);
     plain.file(stream.chunks(8192))
-}
-
-fn destination(path: &Path) -> Destination {
-    Destination {
-        folder: None,
-        path: path.into(),
-        format: None,
-        options: Options::default(),
-        overwrite: true,
-        sync: false,
-        depth: None,
-        auto_orient: false,
-        fit: None,
-        low_memory: false,
-    }
-}
-
-pub fn processed(
-    op: &dyn Operation,
-    input: &Path,
-    output: &Path,
-    devices: &Devices,
-) -> Result<Done, String> {
-    let resources = Resources {
-        devices,
-        budget: None,
-        reading: Reading::default(),
-        only_files: false,
-        gpu_times: true,
-    };
-    let done = one_image(&[op], input, Some(&destination(output)), &resources);
-    done.map_err(|error| format!("{error:#}"))
-}
-
-/// The devices for `--device gpu` with the GPU started, so that it decodes the first file too.
-pub fn started() -> Devices {
-    let devices = Devices::new(Choice::Gpu(Some(0)));
-    let chosen = devices.choose(&Work::default(), &mut Timeline::default());
-    assert!(chosen.is_ok_and(|(gpu, _)| gpu.is_some()));
-    devices
 }
 
 #[test]

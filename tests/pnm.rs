@@ -1,6 +1,6 @@
 //! PNM: literals, round trips, the `image` crate as second reader and writer, damaged files.
 
-use crate::tiff::{message, sample_images, written};
+use crate::support::tiff_images::{message, sample_images, written};
 use gpuimg::codec::pnm;
 use gpuimg::files::{Source, Target};
 use gpuimg::image::{Depth, Image, Samples, Shape};
@@ -125,7 +125,7 @@ fn round_trips_and_the_image_crate() {
         assert_eq!(other.as_bytes(), image.samples().as_bytes(), "{shape:?}");
         cases += 1;
     }
-    assert_eq!(cases, 2 * 2 * crate::tiff::SIZES.len());
+    assert_eq!(cases, 2 * 2 * crate::support::tiff_images::SIZES.len());
 }
 
 /// Longer than one piece of parallel reading and writing, and of an odd length.

@@ -6,7 +6,7 @@
 mod disk;
 mod trace;
 
-use crate::batch::{JOURNAL, pgm, tree};
+use crate::support::batch::{JOURNAL, pgm, tree};
 use crate::support::{folder, run, skipped};
 use disk::{Disk, State};
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -1,10 +1,10 @@
 //! Smaller images (`--fit`), and what a preview's range is made of: clipping that leaves one value,
 //! values that mean no data, windows, signs, and ranges without a value in them.
 
-use crate::axes::file as hyperstack;
-use crate::contract::{grey, made, outcome, refused, signed, stored, tag, words};
-use crate::formats::{format, written};
-use crate::stacks::{pages, stack};
+use crate::support::axes::file as hyperstack;
+use crate::support::contract::{grey, made, outcome, refused, signed, stored, tag, words};
+use crate::support::formats::{format, written};
+use crate::support::stacks::{pages, stack};
 use crate::support::tiff::Build;
 use crate::support::{KINDS, Kind, SIZES, folder, gpu, image, key, run};
 use anyhow::Result;

@@ -1,7 +1,7 @@
 //! Projections: naive → rayon → CUDA, laws, and the verb as a user meets it.
 
-use crate::contract::words;
-use crate::stacks::{pages, stack};
+use crate::support::contract::words;
+use crate::support::stacks::{pages, stack};
 use crate::support::tiff::Build;
 use crate::support::{KINDS, Kind, SIZES, folder, gpu, grey, image, listing, run, samples};
 use gpuimg::device::cuda::Gpu;
@@ -412,7 +412,7 @@ fn files_folders_and_stacks() {
 /// is written.
 #[test]
 fn what_does_not_belong_to_the_first_is_named() {
-    let grey = crate::contract::grey(3, [1, 2, 3]);
+    let grey = crate::support::contract::grey(3, [1, 2, 3]);
     let signed = Build::default().tag(339, 3, &[2]).file(&grey);
     let turned = Build::default().tag(274, 3, &[6]).file(&grey);
     let plain = Build::default().file(&grey);
@@ -601,7 +601,7 @@ fn metadata_are_those_of_the_first() {
     let description = "ImageJ=1.53t\nmin=3.0\nmax=700.0\nunit=um\n";
     let text: Vec<u64> = description.bytes().map(u64::from).chain([0]).collect();
     let shown = Build::default().tag(270, 2, &text);
-    let image = crate::contract::grey(2, [5, 6]);
+    let image = crate::support::contract::grey(2, [5, 6]);
     let place = folder(&[
         ("a.pgm", &ten(1023)),
         ("b.pgm", &ten(500)),

@@ -1,13 +1,13 @@
 //! Names that another program exchanges while a run is under way, at the very call: the run stops before
 //! it (`GPUIMG_FAULT`), the test exchanges the name, and the run goes on.
 
-use crate::batch::{JOURNAL, pgm};
-use crate::support::{Run, binary, folder, listing, run, told};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use crate::support::batch::{JOURNAL, pgm};
+use crate::support::stopped::run_with_change;
+use crate::support::{Run, folder, listing, run};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 /// A folder with images in `in/`, one of them below, and a file `victim` that no run may touch.
@@ -21,23 +21,8 @@ fn outset() -> tempfile::TempDir {
 
 /// A run that stops before the call that `fault` names, and goes on after `exchange`.
 fn exchanged(root: &Path, args: &[&str], fault: &str, exchange: impl Fn()) -> Run {
-    let child = Command::new(binary())
-        .args(args)
-        .current_dir(root)
-        .env("GPUIMG_DEVICE", "cpu")
-        .env("GPUIMG_FAULT", format!("{fault}=stop"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("gpuimg");
-    let pid = Pid::from_child(&child);
-    let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED)
-        .expect("a child")
-        .expect("a status");
-    assert!(status.stopped(), "{args:?} made no call {fault}");
-    exchange();
-    kill_process(pid, Signal::CONT).expect("signal");
-    let run = told(child.wait_with_output().expect("output"));
+    let run = run_with_change(root, args, fault, exchange);
+    let run = run.unwrap_or_else(|| panic!("{args:?} made no call {fault}"));
     let victim = fs::read(root.join("victim")).expect("victim");
     assert_eq!(victim, b"of value\n", "{args:?} {fault}: {}", run.stderr);
     run

@@ -1,7 +1,7 @@
 //! Ranges as they are typed, told and handed on: in the values that a file's samples stand for.
 
-use crate::contract::{grey, made, outcome, refused, signed, stored, tag, words};
-use crate::stacks::stack;
+use crate::support::contract::{grey, made, outcome, refused, signed, stored, tag, words};
+use crate::support::stacks::stack;
 use crate::support::tiff::Build;
 use crate::support::{folder, run};
 use gpuimg::image::{Depth, Image, Samples, Shape};

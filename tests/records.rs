@@ -1,7 +1,7 @@
 //! Reports, statistics and sums as programs read them.
 
-use crate::batch::pgm;
-use crate::stacks::{range, stack};
+use crate::support::batch::pgm;
+use crate::support::stacks::{range, stack};
 use crate::support::{Kind, Run, folder, image, run, sample, skipped};
 use gpuimg::image::{Depth, Image, Samples};
 use gpuimg::metadata::Metadata;
@@ -162,7 +162,7 @@ fn a_report_on_standard_output_is_alone_there() {
     }
     // A reader that leaves has not had the report: the run has failed.
     let script = "exec 3> >(:); sleep 0.2; \"$0\" normalize in/a.pgm lost/ --report - >&3";
-    assert_eq!(crate::signals::shell(root.path(), script).code, 1);
+    assert_eq!(crate::support::shell::shell(root.path(), script).code, 1);
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn the_page_of_a_run_has_a_lane_for_each_worker_and_needs_no_network() {
             let many = page("many.html").replace("</head>", PROBE);
             fs::write(root.path().join("page.html"), many).expect("page");
             for width in [400, 1200] {
-                let seen = crate::bench::looked_at(browser, root.path(), width);
+                let seen = crate::support::browser::looked_at(browser, root.path(), width);
                 let wide = |key: &str| seen[key].as_u64().unwrap();
                 assert!(wide("wide") <= wide("window"), "scrolls sideways: {seen}");
                 assert_eq!((wide("boxes"), wide("flat")), (36, 0), "{seen}");

@@ -2,11 +2,11 @@
 //! poisoned before it is written (`buffer::POISON`), so that a sample left unwritten shows even where
 //! the memory is new.
 
-use crate::contract::words;
+use crate::support::contract::words;
 use crate::support::png::Plain;
 use crate::support::tiff::Build;
+use crate::support::tiff_images::picture;
 use crate::support::{folder, run};
-use crate::tiff::picture;
 use gpuimg::image::buffer::{Buffer, POISON};
 use gpuimg::image::{Depth, Image, Samples};
 use std::fs;
@@ -69,10 +69,10 @@ fn files() -> Vec<(String, Vec<u8>, Option<Vec<u16>>)> {
                 };
                 let mut file = build.file(&image);
                 let counts = if tile.is_some() { 325 } else { 279 };
-                let number = crate::contract::tag(&file, counts).unwrap().len() as u64;
+                let number = crate::support::contract::tag(&file, counts).unwrap().len() as u64;
                 // Sparse: every chunk but the first is missing.
                 let offsets = if tile.is_some() { 324 } else { 273 };
-                let first = crate::contract::tag(&file, counts).unwrap()[0];
+                let first = crate::support::contract::tag(&file, counts).unwrap()[0];
                 let mut sizes = vec![0; number as usize];
                 sizes[0] = u64::from(first);
                 let mut places = vec![0; number as usize];

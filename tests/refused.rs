@@ -1,9 +1,9 @@
 //! Files that were refused although other programs read them: of other projects (`tests/files/`), and written here. The
 //! values are those that others read.
 
-use crate::formats::volumes::metaimage;
-use crate::formats::{read, read_pages};
 use crate::support::dicom;
+use crate::support::formats::metaimage;
+use crate::support::formats::{read, read_pages};
 use crate::support::lossless::Coder;
 use crate::support::tiff::Build;
 use crate::support::{Kind, folder, image, png, repository, run};
@@ -112,7 +112,7 @@ fn a_wrong_crc_of_a_text() {
         .position(|four| four == b"IDAT")
         .expect("data");
     whole[at + 5] ^= 1;
-    crate::formats::refused(&whole, "bad CRC in chunk IDAT");
+    crate::support::formats::refused(&whole, "bad CRC in chunk IDAT");
 }
 
 /// A BMP of 3 × 2 pixels of grey, with a header of so many bytes.
@@ -153,7 +153,7 @@ fn headers_of_os2_and_none_at_all() {
     // Run lengths of 24 bits, which only OS/2 had.
     let mut header = bmp_header(64);
     header[16] = 4;
-    crate::formats::refused(&bmp(&header), "not supported");
+    crate::support::formats::refused(&bmp(&header), "not supported");
 }
 
 /// Runs of 4 bits whose last one goes on after an odd row, as writers of whole bytes make them.
@@ -216,7 +216,7 @@ fn compressed_samples_of_metaimage() {
         (&zlib(&[1; 7]), "make more than the 6 bytes"),
         (&[], "too few for 6 of samples"),
     ] {
-        crate::formats::refused(&metaimage(fields, samples), words);
+        crate::support::formats::refused(&metaimage(fields, samples), words);
     }
 }
 
@@ -244,10 +244,10 @@ fn messages_of_jpeg_libraries_in_other_formats() {
         (&none[..], "its header tells of no channels"),
         (&cut[..], "truncated at byte 9"),
     ] {
-        crate::formats::refused(&build.file(b"", Some(&[b"", jpeg])), words);
+        crate::support::formats::refused(&build.file(b"", Some(&[b"", jpeg])), words);
         let grey = image(3, 2, 1, Depth::Eight, Kind::Noise);
         let tiff = with_strip(&grey, Build::default().tag(259, 3, &[7]), jpeg);
-        crate::formats::refused(&tiff, words);
+        crate::support::formats::refused(&tiff, words);
     }
 }
 
@@ -283,7 +283,7 @@ fn deflated_data_sets_of_dicom() {
     }
     for damaged in [&packed[..packed.len() / 2], b"", b"\xFF\xFF\xFF"] {
         let words = "its deflated data set is damaged, or ends too early";
-        crate::formats::refused(&[head, damaged].concat(), words);
+        crate::support::formats::refused(&[head, damaged].concat(), words);
     }
 }
 
@@ -329,7 +329,7 @@ fn palettes_of_dicom() {
         let file = palette(&signed, [3, 65535, 8], single).words(&[32768, 65535, 0, 1, 2, 32767]);
         assert_eq!(bytes(&file), (3, [a, a, b, c, c, c].concat()), "{syntax}");
         let few = palette(&build, [4, 0, 16], wide).words(&indices);
-        crate::formats::refused(&few, "its palette has 3 of 4 colours");
+        crate::support::formats::refused(&few, "its palette has 3 of 4 colours");
     }
 }
 
@@ -402,7 +402,7 @@ fn luma_and_chroma_in_dicom() {
         photometric: "YBR_FULL_422",
         ..build
     };
-    crate::formats::refused(
+    crate::support::formats::refused(
         &odd.file(&[0; 12], None),
         "in rows of 3 pixels is not supported",
     );
@@ -451,7 +451,7 @@ fn faxes_of_huffman_codes_and_of_two_dimensions() {
             "{compression}, {options}"
         );
         let cut = with_strip(&shape, build, &strip[..strip.len() / 2]);
-        crate::formats::refused(&cut, "its fax data are damaged");
+        crate::support::formats::refused(&cut, "its fax data are damaged");
     }
 }
 
@@ -472,12 +472,12 @@ fn luma_and_chroma_in_tiff() {
     ];
     let file = with_strip(&shape, build.clone(), &units);
     assert_eq!(bytes(&file), (3, expected.concat()));
-    crate::formats::refused(
+    crate::support::formats::refused(
         &with_strip(&shape, build.clone(), &units[..11]),
         "it unpacks to 11 of 12 bytes",
     );
     let differences = build.clone().tag(317, 3, &[2]).tag(259, 3, &[5]);
-    crate::formats::refused(
+    crate::support::formats::refused(
         &with_strip(&shape, differences, &units),
         "a predictor of subsampled YCbCr colours is not supported",
     );
@@ -583,7 +583,10 @@ fn lossless_jpeg_by_itself() {
         if channels == 3 {
             let adobe = b"\xFF\xEE\0\x0EAdobe\0\x64\0\0\0\0\x01";
             let ycbcr = [&jpeg[..2], adobe, &jpeg[2..]].concat();
-            crate::formats::refused(&ycbcr, "lossless JPEG of YCbCr colours is not supported");
+            crate::support::formats::refused(
+                &ycbcr,
+                "lossless JPEG of YCbCr colours is not supported",
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! `normalize --undo` and `restore`: first values come back, or are refused with the reason; and what
 //! the text in a file says is never believed without a look.
 
-use crate::contract::{chunk_of, grey, made, outcome, refused, words};
-use crate::formats::{format, read, read_pages, written};
+use crate::support::contract::{chunk_of, grey, made, outcome, refused, words};
+use crate::support::formats::{format, read, read_pages, written};
 use crate::support::png::chunk;
 use crate::support::{Numbers, folder, key, run};
 use gpuimg::image::{Depth, Image, Samples, Shape};

@@ -1,6 +1,6 @@
 //! Runs that are stopped, or meet another run or a full disk; and going on where they were.
 
-use crate::batch::{pgm, series, tree};
+use crate::support::batch::{pgm, series, tree};
 use crate::support::{Numbers, Run, binary, on_small_disk, run};
 use std::fs;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! Every JSON that is printed or written, against the schemas in `docs/schemas`; and the document,
 //! `docs/SCHEMAS.md`, against both.
 
-use crate::batch::{JOURNAL, pgm};
-use crate::stacks::stack;
+use crate::support::batch::{JOURNAL, pgm};
 use crate::support::schema::faults;
+use crate::support::stacks::stack;
+use crate::support::watch::Watch;
 use crate::support::{Kind, folder, image, repository, run};
-use crate::watch::Watch;
 use gpuimg::image::Depth;
 use gpuimg::metadata::Metadata;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! One range for many files, so that a series keeps its relative brightness; and percentiles.
 
-use crate::batch::tree;
-use crate::contract::words;
-use crate::stacks::{pages, range, stretched};
+use crate::support::batch::tree;
+use crate::support::contract::words;
+use crate::support::stacks::{pages, range, stretched};
 use crate::support::tiff::Build;
 use crate::support::{Run, folder, run, sample};
 use gpuimg::image::{Depth, Image, Samples, Shape};

@@ -1,31 +1,17 @@
 //! Signals, lost terminals and lost outputs: each test is named after what went wrong.
 
-use crate::batch::pgm;
+use crate::support::batch::pgm;
+use crate::support::shell::{pipe, shell};
 use crate::support::{Run, binary, folder, listing, own_copy, run, told};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Runs a shell's `script` in `folder`, with the program as `$0`.
-pub fn shell(folder: &Path, script: &str) -> Run {
-    let mut command = Command::new("bash");
-    command.args(["-c", script]).arg(binary());
-    told(command.current_dir(folder).output().expect("a shell"))
-}
-
-/// A named pipe in `folder`.
-pub fn pipe(folder: &Path, name: &str) -> PathBuf {
-    let path = folder.join(name);
-    let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo");
-    assert!(made.success());
-    path
-}
 
 /// How a run ended, which must not take for ever.
 fn code(child: &mut Child) -> Option<i32> {

@@ -1,54 +1,16 @@
 //! Files of several pages: every page done, the range shared, descriptions true.
 
-use crate::contract::{made, outcome, refused};
+use crate::support::contract::{made, outcome, refused};
+use crate::support::stacks::{pages, range, stack, stretched};
 use crate::support::tiff::Build;
+use crate::support::tiff_images::{picture, written};
 use crate::support::{folder, run, sample};
-use crate::tiff::{picture, written};
 use gpuimg::codec::Encoder;
 use gpuimg::codec::tiff::{Compression, TiffEncoder};
 use gpuimg::image::{Depth, Image, Samples};
 use gpuimg::metadata::{Field, Metadata, Own, Value};
 use std::borrow::Cow;
 use std::fs;
-use tiff::decoder::{Decoder, DecodingResult};
-use tiff::tags::Tag;
-
-/// A page's size, samples and description.
-pub type Page = ((u32, u32), Vec<u16>, Option<String>);
-
-/// Every page, as the `tiff` crate reads it.
-pub fn pages(file: &[u8]) -> Vec<Page> {
-    let mut decoder = Decoder::new(std::io::Cursor::new(file)).unwrap();
-    let mut pages = Vec::new();
-    loop {
-        let size = decoder.dimensions().unwrap();
-        let told = decoder.find_tag(Tag::ImageDescription).unwrap();
-        let told = told.map(|value| value.into_string().unwrap());
-        let samples = match decoder.read_image().unwrap() {
-            DecodingResult::U16(samples) => samples,
-            DecodingResult::U8(samples) => samples.into_iter().map(u16::from).collect(),
-            _ => panic!("other samples"),
-        };
-        pages.push((size, samples, told));
-        if !decoder.more_images() {
-            return pages;
-        }
-        decoder.next_image().unwrap();
-    }
-}
-
-/// A file of these pages.
-pub fn stack(images: &[Image], metadata: &Metadata) -> Vec<u8> {
-    written(|target| {
-        let shapes = images.iter().map(|image| (image.shape(), 1000));
-        let mut writer = TiffEncoder::new(target, Compression::None, shapes);
-        for image in images {
-            writer.page(Cow::Borrowed(image), metadata)?;
-        }
-        Ok(writer.length())
-    })
-    .unwrap()
-}
 
 fn words(image: &Image) -> Vec<u16> {
     match image.samples() {
@@ -56,16 +18,6 @@ fn words(image: &Image) -> Vec<u16> {
         Samples::U8(bytes) => bytes.iter().map(|&byte| byte.into()).collect(),
         Samples::U32(_) | Samples::U64(_) => panic!("8 or 16 bits were expected"),
     }
-}
-
-pub fn stretched(values: &[u16], (min, max): (u16, u16), full: u32) -> Vec<u16> {
-    let d = u32::from(max - min);
-    let one = |&p: &u16| ((u32::from(p - min) * full + d / 2) / d) as u16;
-    values.iter().map(one).collect()
-}
-
-pub fn range(values: &[u16]) -> (u16, u16) {
-    (*values.iter().min().unwrap(), *values.iter().max().unwrap())
 }
 
 #[test]
@@ -111,8 +63,8 @@ fn every_page_is_done_and_shares_the_range() {
 /// Channels that are pages were stretched from one range without a word, so that a faint one stays dark.
 #[test]
 fn channels_shared_a_range_without_a_word() {
-    let hyperstack = crate::axes::file(12, crate::axes::HYPERSTACK);
-    let slices = crate::axes::file(12, "ImageJ=1.54f\nimages=12\nslices=12\n");
+    let hyperstack = crate::support::axes::file(12, crate::support::axes::HYPERSTACK);
+    let slices = crate::support::axes::file(12, "ImageJ=1.54f\nimages=12\nslices=12\n");
     let place = folder(&[("in/a.tif", &hyperstack), ("s.tif", &slices)]);
     let said =
         "in/a.tif: its 2 channels are stretched from one range (--per-channel gives each its own)";
@@ -346,7 +298,7 @@ fn a_description_of_another_encoding_left_one_image_of_a_stack() {
     let file = build.file(&picture(6, 5 * 4, 1, Depth::Sixteen));
     let (run, out) = outcome("in.tif", &file, &["flip", "vertical"], "out.tif");
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let (images, ..) = crate::formats::read_pages(&out.unwrap()).unwrap();
+    let (images, ..) = crate::support::formats::read_pages(&out.unwrap()).unwrap();
     assert_eq!(images.len(), 4);
 }
 

@@ -1,7 +1,7 @@
 //! `--sync`: in which order the program's calls put an output, its line and its name on the disk, as
 //! strace sees them.
 
-use crate::batch::pgm;
+use crate::support::batch::pgm;
 use crate::support::{binary, folder, skipped};
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! What a terminal shows, on pseudo-terminals of 40, 80 and 200 columns: bars that fit it, and lines that
 //! stay.
 
-use crate::batch::series;
+use crate::support::batch::series;
 use crate::support::binary;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};

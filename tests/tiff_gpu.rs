@@ -1,9 +1,9 @@
 //! What a GPU decodes from deflate strips and tiles of a TIFF is what the CPU decodes, and what the CPU refuses no GPU accepts.
 
-use crate::png_gpu_decode::{compare, compare_or_leave, on_gpu, same_verdict, with_fixed};
-use crate::png_gpu_pages::{processed, started};
-use crate::stacks::stack;
+use crate::support::gpu_pages::{processed, started};
 use crate::support::png::zlib;
+use crate::support::png_gpu_decode::{compare, compare_or_leave, on_gpu, same_verdict, with_fixed};
+use crate::support::stacks::stack;
 use crate::support::tiff::{Build, libdeflate};
 use crate::support::{KINDS, Kind, Numbers, folder, gpu, image, run};
 use gpuimg::device::cuda::Gpu;

@@ -32,7 +32,7 @@ fn fresh() -> tempfile::TempDir {
     for name in SAMPLES {
         fs::copy(sample(name), work.join(name)).expect("sample");
     }
-    fs::write(work.join("ct.tif"), crate::contract::signed()).expect("a signed image");
+    fs::write(work.join("ct.tif"), crate::support::contract::signed()).expect("a signed image");
     folder
 }
 

@@ -1,13 +1,13 @@
 //! Files of which wrong pixels or untrue metadata came, each test named after what went wrong; and
 //! metadata that were lost without a word.
 
-use crate::contract::{chunk_of, grey, made, outcome, refused, tag, words};
-use crate::metadata::{doubles, text};
-use crate::stacks::pages;
+use crate::support::contract::{chunk_of, grey, made, outcome, refused, tag, words};
+use crate::support::contract::{doubles, text};
 use crate::support::png::Plain;
+use crate::support::stacks::pages;
 use crate::support::tiff::Build;
+use crate::support::tiff_images::picture;
 use crate::support::{folder, run};
-use crate::tiff::picture;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 
 const FLIP: [&str; 2] = ["flip", "horizontal"];

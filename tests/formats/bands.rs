@@ -1,8 +1,8 @@
 //! TIFFs as cameras, satellites, scanners and printers write them: samples that are no RGB, samples of
 //! odd sizes, tiles that are not there, and chunks that are JPEGs or faxes.
 
-use super::{read, read_pages, refused};
-use crate::contract::tag;
+use crate::support::contract::tag;
+use crate::support::formats::{read, read_pages, refused};
 use crate::support::{folder, run};
 use gpuimg::image::number::of_key;
 use gpuimg::image::{Depth, Samples};

@@ -2,16 +2,12 @@
 
 pub mod lossless;
 
-use super::{read, read_pages, refused};
 use crate::support::dicom::{BIG, Build, EXPLICIT, IMPLICIT, JPEG, RLE};
+use crate::support::formats::small_dicom;
+use crate::support::formats::{read, read_pages, refused};
 use crate::support::{folder, run};
 use gpuimg::image::{Depth, Samples};
 use gpuimg::metadata::Unit;
-
-/// 3 × 2 pixels for the hostile tests.
-pub fn small() -> Vec<u8> {
-    Build::default().words(&[0, 1, 2, 300, 4000, 65535])
-}
 
 /// A file that promises many frames of many pixels.
 pub fn huge() -> Vec<u8> {
@@ -268,7 +264,7 @@ fn frames_that_differ() {
 /// A small copy of the image in fragments, before the image.
 #[test]
 fn icons_are_passed_over() {
-    let mut whole = small();
+    let mut whole = small_dicom();
     let at = whole
         .windows(4)
         .position(|tag| tag == b"\xE0\x7F\x10\0")
@@ -277,7 +273,7 @@ fn icons_are_passed_over() {
         \xE0\x7F\x10\0OB\0\0\xFF\xFF\xFF\xFF\xFE\xFF\0\xE0\x04\0\0\0\xFF\xD8\xFF\xD9\xFE\xFF\xDD\xE0\0\0\0\0\
         \xFE\xFF\x0D\xE0\0\0\0\0\xFE\xFF\xDD\xE0\0\0\0\0";
     whole.splice(at..at, icon.iter().copied());
-    assert_eq!(read(&whole).unwrap().0, read(&small()).unwrap().0);
+    assert_eq!(read(&whole).unwrap().0, read(&small_dicom()).unwrap().0);
 }
 
 /// 20 of 32 bits, and the largest slope with 32.
@@ -328,7 +324,7 @@ fn what_is_not_supported_is_named() {
         &palette.words(&[0; 6]),
         "the size of its palette (0028,1101) is missing",
     );
-    let whole = small();
+    let whole = small_dicom();
     refused(&whole[..whole.len() - 1], "truncated at byte");
     let at = whole
         .windows(4)
@@ -355,7 +351,7 @@ fn the_window_of_the_file() {
     let build = build.text((0x28, 0x1051), "400\\1500");
     let ct = build.words(&[864, 1263, 0, 4095, 1064, 865]);
     assert_eq!(read(&ct).unwrap().1.window, Some((-160, 239)));
-    let root = folder(&[("ct.dcm", &ct), ("plain.dcm", &small())]);
+    let root = folder(&[("ct.dcm", &ct), ("plain.dcm", &small_dicom())]);
     let window = |name: &str| {
         run(
             root.path(),

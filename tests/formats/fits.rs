@@ -1,6 +1,6 @@
 //! FITS: headers by hand, what becomes of their records.
 
-use super::{format, read, read_pages, refused, written};
+use crate::support::formats::{format, read, read_pages, refused, written};
 use crate::support::{folder, grey, run};
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::metadata::{Metadata, Own};

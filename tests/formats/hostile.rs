@@ -1,85 +1,12 @@
 //! Files that lie, that end early and that are damaged: an error or the image, never a panic, and
 //! never memory for pixels that are not there.
 
-use super::{dicom, format, light, literals, read, refused, volumes, written};
+use super::dicom;
+use crate::support::formats::{dictionary, gif, hdr, npy, small_exr, small_files, webp};
+use crate::support::formats::{format, read, refused, written};
 use crate::support::{Kind, Numbers, folder, image, run};
-use gpuimg::codec::FORMATS;
 use gpuimg::image::{Depth, Image};
 use gpuimg::metadata::Metadata;
-use std::collections::BTreeSet;
-
-/// A WebP of 5 × 4 pixels, from the image crate.
-pub fn webp(channels: usize) -> Vec<u8> {
-    let image = image(5, 4, channels, Depth::Eight, Kind::Noise);
-    let colours = match channels {
-        3 => image::ExtendedColorType::Rgb8,
-        _ => image::ExtendedColorType::Rgba8,
-    };
-    let mut file = Vec::new();
-    let encoder = image::codecs::webp::WebPEncoder::new_lossless(&mut file);
-    encoder
-        .encode(image.samples().as_bytes(), 5, 4, colours)
-        .unwrap();
-    file
-}
-
-/// At least one small file of every format of the list, with the format's id.
-pub fn small_files() -> Vec<(String, Vec<u8>)> {
-    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
-    for format in FORMATS {
-        let can = format.capabilities();
-        if can.written {
-            let page = |channels| {
-                image(
-                    5,
-                    4,
-                    channels,
-                    can.depths[can.depths.len() - 1],
-                    Kind::Noise,
-                )
-            };
-            let channels = can.channels[can.channels.len() - 1];
-            let file = written(*format, &[page(channels)], &Metadata::default()).unwrap();
-            files.push((format.id().into(), file));
-        }
-    }
-    for (id, file) in [
-        ("webp", webp(3)),
-        ("webp-alpha", webp(4)),
-        ("gif", literals::gif(true, 0, 3)),
-        (
-            "tga",
-            b"\0\0\x0A\0\0\0\0\0\0\0\0\0\x03\0\x02\0\x18\x20\x83\x01\x02\x03\x01abcdef".to_vec(),
-        ),
-        (
-            "qoi",
-            b"qoif\0\0\0\x03\0\0\0\x02\x03\0\xFE\x0a\x14\x1e\xC4\0\0\0\0\0\0\0\x01".to_vec(),
-        ),
-        (
-            "nrrd",
-            volumes::nrrd("type: ushort\nendian: big\n", b"abcdefghijkl"),
-        ),
-        (
-            "metaimage",
-            volumes::metaimage("ElementType = MET_SHORT\n", b"abcdefghijkl"),
-        ),
-        ("dicom", dicom::small()),
-        ("dicom-lossless", dicom::lossless::small()),
-        ("exr", light::small_exr()),
-        ("hdr", light::small_hdr()),
-        ("pnm-ascii", b"P3 2 1 300 1 2 300 4 5 6".to_vec()),
-        ("pnm-bitmap", b"P4 9 2 \x01\x02\x03\x04".to_vec()),
-    ] {
-        files.push((id.into(), file));
-    }
-    let ids: BTreeSet<&str> = files
-        .iter()
-        .map(|(id, _)| id.split('-').next().unwrap())
-        .collect();
-    let list: BTreeSet<&str> = FORMATS.iter().map(|format| format.id()).collect();
-    assert_eq!(ids, list, "a small file of every format");
-    files
-}
 
 /// Every prefix is an error, or has lost nothing but what follows the samples.
 #[test]
@@ -206,7 +133,7 @@ fn sizes_that_are_not_there() {
         b"\0\0\x0A\0\0\0\0\0\0\0\0\0\xFF\xFF\xFF\xFF\x18\x20\x83\x01\x02\x03",
         "bytes are too few for 65535×65535 pixels",
     );
-    let mut gif = literals::gif(false, 0, 3);
+    let mut gif = gif(false, 0, 3);
     for place in [6, 24] {
         gif[place..place + 4].copy_from_slice(b"\xFF\xFF\xFF\xFF");
     }
@@ -223,16 +150,16 @@ fn hostile_headers_under_a_limit_of_memory() {
     files.push(("a.webp", webp));
     files.push((
         "a.npy",
-        literals::npy(1, &literals::dictionary("<u2", "(9999999, 9999999)"), b"x"),
+        npy(1, &dictionary("<u2", "(9999999, 9999999)"), b"x"),
     ));
     files.push((
         "a.pam",
         b"P7\nWIDTH 9999999\nHEIGHT 9999999\nDEPTH 4\nMAXVAL 9\nENDHDR\nx".to_vec(),
     ));
     files.push(("a.ff", b"farbfeld\0\xFF\xFF\xFF\0\xFF\xFF\xFFx".to_vec()));
-    files.push(("a.hdr", light::hdr("", "-Y 99999999 +X 99999999", b"abcd")));
+    files.push(("a.hdr", hdr("", "-Y 99999999 +X 99999999", b"abcd")));
     files.push(("a.dcm", dicom::huge()));
-    let mut exr = light::small_exr();
+    let mut exr = small_exr();
     let window = exr.windows(6).position(|name| name == b"dataWi").unwrap();
     exr[window + 29..window + 37].copy_from_slice(b"\xFF\xFF\xFF\x0F\xFF\xFF\xFF\x0F");
     files.push(("a.exr", exr));

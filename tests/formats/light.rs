@@ -1,6 +1,7 @@
 //! OpenEXR and Radiance HDR: files written by hand, and by the `exr` crate in its lossless compressions.
 
-use super::{read, read_pages, refused};
+use crate::support::formats::{exr, floats, hdr, small_exr, small_hdr};
+use crate::support::formats::{read, read_pages, refused};
 use crate::support::{folder, run};
 use exr::prelude::*;
 use gpuimg::image::{Depth, Samples};
@@ -16,69 +17,6 @@ fn numbers(image: &gpuimg::image::Image) -> Vec<f32> {
     samples
         .map(|&key| gpuimg::image::number::of_key(key))
         .collect()
-}
-
-fn attribute(file: &mut Vec<u8>, name: &str, kind: &str, value: &[u8]) {
-    file.extend(format!("{name}\0{kind}\0").bytes());
-    file.extend((value.len() as i32).to_le_bytes());
-    file.extend(value);
-}
-
-/// Types of channels: 0 of 32-bit integers, 1 of half precision, 2 of floating point.
-const BYTES: [usize; 3] = [4, 2, 4];
-
-/// An uncompressed file of scan lines, as the format's description has it. Each row of `rows` has all
-/// samples of the first channel, then those of the second.
-pub fn exr(width: i32, channels: &[(&str, usize)], rows: &[&[u8]]) -> Vec<u8> {
-    let mut file = b"\x76\x2f\x31\x01\x02\0\0\0".to_vec();
-    let mut list = Vec::new();
-    for &(name, kind) in channels {
-        list.extend(format!("{name}\0").bytes());
-        list.extend((kind as i32).to_le_bytes());
-        list.extend([0; 4]);
-        list.extend([1, 0, 0, 0, 1, 0, 0, 0]);
-    }
-    list.push(0);
-    let mut window = vec![0; 8];
-    window.extend((width - 1).to_le_bytes());
-    window.extend((rows.len() as i32 - 1).to_le_bytes());
-    attribute(&mut file, "channels", "chlist", &list);
-    attribute(&mut file, "compression", "compression", &[0]);
-    attribute(&mut file, "dataWindow", "box2i", &window);
-    attribute(&mut file, "displayWindow", "box2i", &window);
-    attribute(&mut file, "lineOrder", "lineOrder", &[0]);
-    attribute(&mut file, "pixelAspectRatio", "float", &1f32.to_le_bytes());
-    attribute(&mut file, "screenWindowCenter", "v2f", &[0; 8]);
-    attribute(&mut file, "screenWindowWidth", "float", &1f32.to_le_bytes());
-    file.push(0);
-    let row: usize = channels
-        .iter()
-        .map(|(_, kind)| width as usize * BYTES[*kind])
-        .sum();
-    let start = file.len() + 8 * rows.len();
-    for y in 0..rows.len() {
-        file.extend(((start + y * (8 + row)) as u64).to_le_bytes());
-    }
-    for (y, bytes) in rows.iter().enumerate() {
-        assert_eq!(bytes.len(), row);
-        file.extend((y as i32).to_le_bytes());
-        file.extend((row as i32).to_le_bytes());
-        file.extend(*bytes);
-    }
-    file
-}
-
-fn floats(values: &[f32]) -> Vec<u8> {
-    values
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect()
-}
-
-/// A file of 3 × 2 grey pixels for the hostile tests.
-pub fn small_exr() -> Vec<u8> {
-    let rows = [floats(&[0.5, -1.0, 2.0]), floats(&[3.0, 4e9, 1e-9])];
-    exr(3, &[("Y", 2)], &[&rows[0], &rows[1]])
 }
 
 #[test]
@@ -225,18 +163,6 @@ fn parts_of_exr_are_pages() {
         said.warnings,
         ["the pixels that the file has are taken, a window of the 5×3 of its display"]
     );
-}
-
-/// A file of Radiance HDR with these bytes behind the header.
-pub fn hdr(lines: &str, sides: &str, rows: &[u8]) -> Vec<u8> {
-    let header = format!("#?RADIANCE\n# by hand\nFORMAT=32-bit_rle_rgbe\n{lines}\n{sides}\n");
-    [header.as_bytes(), rows].concat()
-}
-
-/// A file of 3 × 2 pixels for the hostile tests.
-pub fn small_hdr() -> Vec<u8> {
-    let rows = b"\x80\x40\x20\x81\x01\x02\x03\x80\0\0\0\0\x80\0\0\x01\x01\x01\x01\x02";
-    hdr("", "-Y 2 +X 3", rows)
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Files of 3 × 2 pixels, written by hand from each format's specification.
 
-use super::{format, read, read_pages, refused, written};
+use crate::support::formats::{dictionary, gif, npy};
+use crate::support::formats::{format, read, read_pages, refused, written};
 use crate::support::grey;
 use gpuimg::image::{Depth, Image, Samples, Shape};
 use gpuimg::metadata::Metadata;
@@ -27,27 +28,6 @@ fn shape(image: &Image) -> (usize, usize, usize) {
         ..
     } = image.shape();
     (width, height, channels)
-}
-
-pub fn npy(version: u8, dictionary: &str, samples: &[u8]) -> Vec<u8> {
-    let length = dictionary.len() as u32;
-    let length = match version {
-        1 => (length as u16).to_le_bytes().to_vec(),
-        _ => length.to_le_bytes().to_vec(),
-    };
-    [
-        b"\x93NUMPY",
-        &[version, 0][..],
-        &length,
-        dictionary.as_bytes(),
-        samples,
-    ]
-    .concat()
-}
-
-/// A dictionary as NumPy writes it.
-pub fn dictionary(descr: &str, shape: &str) -> String {
-    format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}   \n")
 }
 
 /// Both byte orders, both signs and bool, in all three versions of the header.
@@ -475,31 +455,6 @@ fn qoi() {
         (shape(&image), bytes(&image)),
         ((3, 2, 3), &expected.concat()[..])
     );
-}
-
-/// Three bits an index, the codes written out by hand: clear, the six indices, end.
-pub fn gif(transparent: bool, left: u8, width: u8) -> Vec<u8> {
-    let mut file = b"GIF89a\x03\0\x02\0\xF0\0\0".to_vec();
-    file.extend([10, 20, 30, 40, 50, 60]);
-    if transparent {
-        file.extend(b"!\xF9\x04\x01\0\0\x01\0");
-    }
-    file.extend([b',', left, 0, 0, 0, width, 0, 2, 0, 0]);
-    // Codes begin with 3 bits; clear (4) before every two keeps them at 3: 4 0 1 4 0 1 4 0 1 5.
-    let pairs = usize::from(width);
-    let mut codes: Vec<u8> = [4, 0, 1].repeat(pairs);
-    codes.push(5);
-    let mut packed = vec![0; (3 * codes.len()).div_ceil(8)];
-    for (i, code) in codes.iter().enumerate() {
-        for bit in 0..3 {
-            let at = 3 * i + bit;
-            packed[at / 8] |= (code >> bit & 1) << (at % 8);
-        }
-    }
-    file.extend([2, packed.len() as u8]);
-    file.extend(packed);
-    file.extend(b"\0;");
-    file
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! JPEG, which is lossy, and what files of libraries say beside their samples.
 
-use super::hostile::webp;
-use super::{format, read, refused, written};
+use crate::support::formats::webp;
+use crate::support::formats::{format, read, refused, written};
 use crate::support::{folder, run};
 use gpuimg::codec::{Options, Writer};
 use gpuimg::files::Target;

@@ -1,7 +1,7 @@
 //! TIFFs and PNGs as they are met: palettes, bits from the other end, animations.
 
-use super::{read, refused};
-use crate::contract::tag;
+use crate::support::contract::tag;
+use crate::support::formats::{read, refused};
 use crate::support::png::{Plain, chunk};
 use crate::support::tiff::Build;
 use gpuimg::image::{Depth, Image, Samples, Shape};

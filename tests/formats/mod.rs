@@ -13,76 +13,13 @@ mod raw;
 mod table;
 pub mod volumes;
 
+use crate::support::formats::small_files;
+use crate::support::formats::{format, read, read_pages, written};
 use crate::support::{Kind, folder, image, run};
+use gpuimg::codec::FORMATS;
 use gpuimg::codec::format::Capabilities;
-use gpuimg::codec::{FORMATS, Format, Options, Reader, Reading, Writer};
-use gpuimg::files::{Source, Target};
 use gpuimg::image::{Depth, Image, Samples, Shape};
-use gpuimg::metadata::{Diagnostics, Effect, Metadata};
-use std::fs;
-
-/// A file's first page, its metadata, and the sentences about it.
-pub fn read(file: &[u8]) -> anyhow::Result<(Image, Metadata, Diagnostics)> {
-    let (mut images, metadata, diagnostics) = read_pages(file)?;
-    Ok((images.remove(0), metadata, diagnostics))
-}
-
-/// All pages of a file, the last one's metadata, and the sentences about all of them. Files of more
-/// than a megapixel are refused.
-pub fn read_pages(file: &[u8]) -> anyhow::Result<(Vec<Image>, Metadata, Diagnostics)> {
-    let source = Source::memory(file.to_vec());
-    let reading = Reading {
-        max_pixels: 1 << 20,
-        ..Reading::default()
-    };
-    let mut reader = Reader::open(&source, &reading)?;
-    let (mut images, mut metadata) = (Vec::new(), Metadata::default());
-    let mut diagnostics = Diagnostics::default();
-    for index in 0..reader.pages().len() {
-        reader.turn_to(index)?;
-        images.push(reader.decode()?);
-        metadata = reader.metadata(&mut diagnostics)?;
-    }
-    Ok((images, metadata, diagnostics))
-}
-
-/// The file that a format writes of pages with the same metadata.
-pub fn written(
-    format: &'static dyn Format,
-    pages: &[Image],
-    metadata: &Metadata,
-) -> anyhow::Result<Vec<u8>> {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("out");
-    let target = Target::create(&path, false)?;
-    let shapes: Vec<(Shape, u64)> = pages.iter().map(|page| (page.shape(), 0)).collect();
-    let mut writer = Writer::new(format, &Options::default(), &target, &shapes)?;
-    for page in pages {
-        let (page, metadata) = (page.clone(), metadata.clone());
-        writer.page(page, metadata, Effect::Numbers, &mut Diagnostics::default())?;
-    }
-    let length = writer.length();
-    drop(writer);
-    target.commit(length)?;
-    let bytes = fs::read(&path)?;
-    assert_eq!(bytes.len() as u64, length, "{}", format.id());
-    Ok(bytes)
-}
-
-pub fn format(id: &str) -> &'static dyn Format {
-    let found = FORMATS.iter().find(|format| format.id() == id);
-    *found.expect("a format of the list")
-}
-
-pub fn refused(file: &[u8], words: &str) {
-    match read(file) {
-        Ok((image, ..)) => panic!("{words:?}: {} was read", image.shape()),
-        Err(error) => {
-            let text = format!("{error:#}");
-            assert!(text.contains(words), "{text:?} has no {words:?}");
-        }
-    }
-}
+use gpuimg::metadata::Metadata;
 
 /// The kinds of images that a format says it can hold.
 fn kinds(can: &Capabilities) -> Vec<(usize, Depth, bool)> {
@@ -260,7 +197,7 @@ fn the_table_is_that_of_the_list() {
 #[test]
 fn a_folder_of_all_formats() {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
-    for (id, file) in hostile::small_files() {
+    for (id, file) in small_files() {
         files.push((format!("in/{id}"), file));
     }
     let images = files.len();

@@ -1,7 +1,8 @@
 //! The contract's tables: formats by sample types, from the list of formats alone, and sample types by
 //! verbs, each tried on a file of every format.
 
-use super::{format, hostile, written};
+use crate::support::formats::small_files;
+use crate::support::formats::{format, written};
 use crate::support::{Kind, folder, image, repository, run};
 use gpuimg::codec::FORMATS;
 use gpuimg::codec::format::Capabilities;
@@ -98,7 +99,7 @@ fn each_verb_takes_each_type_of_each_format_as_the_contract_says() {
             }
         }
     }
-    for (id, file) in hostile::small_files() {
+    for (id, file) in small_files() {
         let format = format(id.split('-').next().unwrap());
         if !format.capabilities().written {
             let depth = super::read(&file).unwrap().0.shape().depth;

@@ -1,22 +1,9 @@
 //! NRRD and MetaImage: samples behind the header, and in a file beside it.
 
-use super::{read, read_pages, refused};
+use crate::support::formats::{metaimage, nrrd};
+use crate::support::formats::{read, read_pages, refused};
 use crate::support::{folder, run};
 use gpuimg::image::{Image, Samples};
-
-/// An NRRD of 3 × 2 pixels with more fields.
-pub fn nrrd(fields: &str, samples: &[u8]) -> Vec<u8> {
-    let head =
-        format!("NRRD0004\n# made by hand\ndimension: 2\nsizes: 3 2\nencoding: raw\n{fields}\n");
-    [head.as_bytes(), samples].concat()
-}
-
-/// A MetaImage of 3 × 2 pixels with more fields.
-pub fn metaimage(fields: &str, samples: &[u8]) -> Vec<u8> {
-    let head =
-        format!("ObjectType = Image\nNDims = 2\nDimSize = 3 2\n{fields}ElementDataFile = LOCAL\n");
-    [head.as_bytes(), samples].concat()
-}
 
 fn values(image: &Image) -> Vec<u16> {
     match image.samples() {

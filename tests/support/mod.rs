@@ -1,10 +1,23 @@
 //! Shared by the tests: images of every shape, runs of the program, and the GPU if there is one.
 
+pub mod axes;
+pub mod batch;
+pub mod browser;
+pub mod contract;
 pub mod dicom;
+pub mod formats;
+pub mod gpu_pages;
 pub mod lossless;
 pub mod png;
+pub mod png_encode;
+pub mod png_gpu_decode;
 pub mod schema;
+pub mod shell;
+pub mod stacks;
+pub mod stopped;
 pub mod tiff;
+pub mod tiff_images;
+pub mod watch;
 
 use gpuimg::device::cuda::Gpu;
 use gpuimg::exec;
@@ -230,6 +243,12 @@ pub fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     folder
 }
 
+/// As `folder`, of files that a test has made.
+pub fn placed(files: &[(String, Vec<u8>)]) -> tempfile::TempDir {
+    let files = files.iter().map(|(name, bytes)| (&**name, &**bytes));
+    folder(&files.collect::<Vec<(&str, &[u8])>>())
+}
+
 /// The names in a folder, including hidden ones, sorted.
 pub fn listing(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("folder");
@@ -262,6 +281,11 @@ pub fn run(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Run {
         .env_remove("GPUIMG_DEVICE")
         .envs(env.iter().copied());
     told(command.output().expect("the program runs"))
+}
+
+/// Runs the program in `folder` on the CPU.
+pub fn run_on_cpu(folder: &Path, args: &[&str]) -> Run {
+    run(folder, args, &[("GPUIMG_DEVICE", "cpu")])
 }
 
 /// Runs a shell's `script`, with the program as `$0`, in `folder`, whose folder `small` is a file system

@@ -1,7 +1,8 @@
 //! Damaged and lying files: an error with its place, no panic, no memory for what is not there.
 
-use super::{ALL, message, picture, read, written};
+use super::ALL;
 use crate::support::tiff::Build;
+use crate::support::tiff_images::{message, picture, read, written};
 use gpuimg::codec::tiff;
 use gpuimg::image::Depth;
 

@@ -1,7 +1,8 @@
 //! Files of every supported layout, and the names of those that are not supported.
 
-use super::{crate_reads, message, picture, read, written};
+use super::crate_reads;
 use crate::support::tiff::Build;
+use crate::support::tiff_images::{message, picture, read, written};
 use gpuimg::codec::tiff::{self, Compression};
 use gpuimg::image::{Depth, Image, Samples, Shape};
 

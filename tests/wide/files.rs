@@ -2,9 +2,9 @@
 //! verb; literals; what is refused.
 
 use super::of;
-use crate::formats::literals::{dictionary, npy};
-use crate::formats::volumes::{metaimage, nrrd};
-use crate::formats::{format, read, read_pages, refused, written};
+use crate::support::formats::{dictionary, npy};
+use crate::support::formats::{format, read, read_pages, refused, written};
+use crate::support::formats::{metaimage, nrrd};
 use crate::support::tiff::Build;
 use crate::support::{folder, key, run};
 use gpuimg::codec::tiff::{self, Compression};
@@ -276,8 +276,10 @@ fn colours_pages_and_another_reader() {
                 Compression::Lzw,
                 Compression::Zstd,
             ] {
-                let file = crate::tiff::written(|target| tiff::encode(&noise, compression, target))
-                    .unwrap();
+                let file = crate::support::tiff_images::written(|target| {
+                    tiff::encode(&noise, compression, target)
+                })
+                .unwrap();
                 assert_eq!(read(&file).unwrap().0, noise);
                 let mut decoder = Decoder::new(std::io::Cursor::new(&file)).unwrap();
                 let found: Vec<u32> = match decoder.read_image().unwrap() {

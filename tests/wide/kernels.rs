@@ -2,7 +2,7 @@
 //! `sums_are_exact` hold against whole numbers of any length.
 
 use super::{KINDS, numbers, of};
-use crate::formats::{format, written};
+use crate::support::formats::{format, written};
 use crate::support::{Kind, folder, gpu, image, run};
 use anyhow::Result;
 use gpuimg::device::cuda::Gpu;

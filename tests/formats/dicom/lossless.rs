@@ -1,35 +1,16 @@
 //! JPEG's lossless process in DICOM files: streams written by hand, and those of a naive encoder.
 
-use crate::formats::{read, read_pages, refused};
 use crate::support::dicom::Build;
+use crate::support::formats::{BY_HAND, FIRST_ORDER, eight_bits_of_lossless, small_lossless};
+use crate::support::formats::{read, read_pages, refused};
 use crate::support::lossless::Coder;
 use gpuimg::image::Samples;
 
-const FIRST_ORDER: &str = "1.2.840.10008.1.2.4.70";
 const ANY_PREDICTOR: &str = "1.2.840.10008.1.2.4.57";
-
-/// 3 × 2 samples of 8 bits by hand: codes 00, 01 and 10 for differences of 0, 1 and 2 bits. The differences
-/// 0, 1, −2 and 2, 0, 1 are 00 01·1 10·01 10·10 00 01·1; ones up to the byte make 0xFF, behind which 0 is stuffed.
-const BY_HAND: &[u8] = b"\xFF\xD8\xFF\xC3\0\x0B\x08\0\x02\0\x03\x01\x01\x11\0\
-    \xFF\xC4\0\x16\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x02\
-    \xFF\xDA\0\x08\x01\x01\0\x01\0\0\x1C\xD0\xFF\0\xFF\xD9";
-
-fn eight() -> Build {
-    Build {
-        syntax: FIRST_ORDER,
-        bits: (8, 8),
-        ..Build::default()
-    }
-}
-
-/// A small file for the hostile tests.
-pub fn small() -> Vec<u8> {
-    eight().file(b"", Some(&[b"", BY_HAND]))
-}
 
 #[test]
 fn a_stream_by_hand() {
-    let (image, metadata, _) = read(&small()).unwrap();
+    let (image, metadata, _) = read(&small_lossless()).unwrap();
     assert_eq!(
         *image.samples(),
         Samples::from(vec![128u8, 129, 127, 130, 130, 131])
@@ -37,9 +18,9 @@ fn a_stream_by_hand() {
     assert_eq!(metadata.maxval, None);
     // The image in two fragments, and two frames in one each.
     let (a, b) = BY_HAND.split_at(40);
-    let (split, ..) = read(&eight().file(b"", Some(&[b"", a, b]))).unwrap();
+    let (split, ..) = read(&eight_bits_of_lossless().file(b"", Some(&[b"", a, b]))).unwrap();
     assert_eq!(split, image);
-    let two = eight().text((0x28, 8), "2");
+    let two = eight_bits_of_lossless().text((0x28, 8), "2");
     let (pages, ..) = read_pages(&two.file(b"", Some(&[b"", BY_HAND, BY_HAND]))).unwrap();
     assert_eq!(pages, [image.clone(), image]);
 }
@@ -193,7 +174,7 @@ fn what_is_wrong_is_said() {
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut stream = BY_HAND.to_vec();
         change(&mut stream);
-        eight().file(b"", Some(&[b"", &stream]))
+        eight_bits_of_lossless().file(b"", Some(&[b"", &stream]))
     };
     let at = |bytes: &[u8]| {
         BY_HAND
@@ -263,12 +244,12 @@ fn what_is_wrong_is_said() {
     let large = Build {
         columns: 999,
         rows: 999,
-        ..eight()
+        ..eight_bits_of_lossless()
     };
     refused(&large.file(b"", Some(&[b"", BY_HAND])), "truncated: ");
     let wide = Build {
         bits: (32, 32),
-        ..eight()
+        ..eight_bits_of_lossless()
     };
     refused(
         &wide.file(b"", Some(&[b"", BY_HAND])),

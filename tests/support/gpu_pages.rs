@@ -1,0 +1,48 @@
+//! Files that a GPU decodes, processes and writes.
+
+use gpuimg::codec::{Options, Reading};
+use gpuimg::device::{Choice, Devices, Work};
+use gpuimg::ops::Operation;
+use gpuimg::pipeline::{Destination, Done, Resources, one_image};
+use gpuimg::timing::Timeline;
+use std::path::Path;
+
+pub fn destination(path: &Path) -> Destination {
+    Destination {
+        folder: None,
+        path: path.into(),
+        format: None,
+        options: Options::default(),
+        overwrite: true,
+        sync: false,
+        depth: None,
+        auto_orient: false,
+        fit: None,
+        low_memory: false,
+    }
+}
+
+pub fn processed(
+    op: &dyn Operation,
+    input: &Path,
+    output: &Path,
+    devices: &Devices,
+) -> Result<Done, String> {
+    let resources = Resources {
+        devices,
+        budget: None,
+        reading: Reading::default(),
+        only_files: false,
+        gpu_times: true,
+    };
+    let done = one_image(&[op], input, Some(&destination(output)), &resources);
+    done.map_err(|error| format!("{error:#}"))
+}
+
+/// The devices for `--device gpu` with the GPU started, so that it decodes the first file too.
+pub fn started() -> Devices {
+    let devices = Devices::new(Choice::Gpu(Some(0)));
+    let chosen = devices.choose(&Work::default(), &mut Timeline::default());
+    assert!(chosen.is_ok_and(|(gpu, _)| gpu.is_some()));
+    devices
+}
