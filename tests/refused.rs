@@ -2,8 +2,7 @@
 //! values are those that others read.
 
 use crate::support::dicom;
-use crate::support::formats::metaimage;
-use crate::support::formats::{read, read_pages};
+use crate::support::formats::{metaimage, nrrd, read, read_pages};
 use crate::support::lossless::Coder;
 use crate::support::tiff::Build;
 use crate::support::{Kind, folder, image, png, repository, run};
@@ -217,6 +216,126 @@ fn compressed_samples_of_metaimage() {
         (&[], "too few for 6 of samples"),
     ] {
         crate::support::formats::refused(&metaimage(fields, samples), words);
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    packed.write_all(bytes).expect("memory");
+    packed.finish().expect("memory")
+}
+
+#[test]
+fn compressed_samples_of_nrrd() {
+    let fields = "type: uchar\nencoding: gzip\n";
+    let expected = [9, 8, 7, 6, 5, 4];
+    let packed = gzip(&expected);
+    assert_eq!(bytes(&nrrd(fields, &packed)).1, expected);
+    // Lines are skipped before the gzip data, bytes in what they make.
+    let skipped = nrrd(
+        &format!("{fields}line skip: 1\nbyte skip: 2\n"),
+        &[b"a line\n", &gzip(&[&[1, 2], &expected[..]].concat())[..]].concat(),
+    );
+    assert_eq!(bytes(&skipped).1, expected);
+    let words = "type: int16\nendian: big\nencoding: GZ\n";
+    let big: Vec<u8> = (-3i16..3).flat_map(i16::to_be_bytes).collect();
+    let (found, metadata, _) = read(&nrrd(words, &gzip(&big))).expect("readable");
+    let keys: Vec<u16> = (0x7FFD..0x8003).collect();
+    assert_eq!(
+        (found.samples(), metadata.signed),
+        (&Samples::from(keys), true)
+    );
+    for (samples, words) in [
+        (&packed[..12], "its gzip data are damaged, or end too early"),
+        (
+            &packed[..packed.len() - 5],
+            "its gzip data are damaged, or end too early",
+        ),
+        (
+            b"no gzip data at all",
+            "its gzip data are damaged, or end too early",
+        ),
+        (&gzip(&[1, 2, 3]), "make less than the 6 bytes"),
+        (&gzip(&[1; 7]), "make more than the 6 bytes"),
+        (b"", "too few for 6 of samples"),
+    ] {
+        crate::formats::refused(&nrrd(fields, samples), words);
+    }
+    let at_end = nrrd(&format!("{fields}byte skip: -1\n"), &packed);
+    crate::formats::refused(
+        &at_end,
+        "gzip samples at the end of the file (byte skip -1)",
+    );
+    for encoding in ["bzip2", "hex"] {
+        let other = nrrd(&format!("type: uchar\nencoding: {encoding}\n"), &packed);
+        crate::formats::refused(
+            &other,
+            "(raw, gzip and ascii are): write them as gzip first",
+        );
+    }
+    // In a file of their own.
+    let head = "NRRD0004\ntype: uint8\nsizes: 3 2\nencoding: gzip\ndata file: ";
+    let root = folder(&[
+        ("a.raw.gz", &packed),
+        ("a.nhdr", format!("{head}a.raw.gz\n").as_bytes()),
+        ("b.nhdr", format!("{head}LIST\na.raw.gz\n").as_bytes()),
+        ("c.nhdr", format!("{head}a%d.raw.gz 0 1 1\n").as_bytes()),
+    ]);
+    let sum = run(root.path(), &["sum", "a.nhdr"], &[]);
+    assert_eq!(sum.stdout, "a.nhdr: sum 39\n", "{}", sum.stderr);
+    for name in ["b.nhdr", "c.nhdr"] {
+        let sum = run(root.path(), &["sum", name], &[]);
+        assert!(
+            sum.stderr.contains("samples in several files"),
+            "{}",
+            sum.stderr
+        );
+    }
+}
+
+#[test]
+fn samples_of_nrrd_as_text() {
+    let text =
+        |kind: &str, text: &str| nrrd(&format!("type: {kind}\nencoding: ascii\n"), text.as_bytes());
+    assert_eq!(
+        bytes(&text("uchar", "0 1 2\n253\t254 255\n")).1,
+        [0, 1, 2, 253, 254, 255]
+    );
+    let (found, metadata, _) = read(&text("short", "-32768 -1 0 1 2 32767")).expect("readable");
+    let keys = vec![0u16, 32767, 32768, 32769, 32770, 65535];
+    assert_eq!(
+        (found.samples(), metadata.signed),
+        (&Samples::from(keys), true)
+    );
+    let numbers = read(&text("float", "1e-3 -0.5 nan inf -inf 7"))
+        .expect("readable")
+        .0;
+    let raw: Vec<u8> = [1e-3, -0.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 7.0]
+        .into_iter()
+        .flat_map(f32::to_le_bytes)
+        .collect();
+    assert_eq!(
+        numbers,
+        read(&nrrd("type: float\nendian: little\n", &raw))
+            .unwrap()
+            .0
+    );
+    for (kind, numbers, words) in [
+        (
+            "uchar",
+            "0 1 2 3 4 256",
+            "\"256\" is not a sample of its type",
+        ),
+        ("uchar", "0 1 2 3 4 x", "\"x\" is not a sample of its type"),
+        ("int", "0 1 2 3 4 5 6", "more numbers than samples"),
+        (
+            "double",
+            "0 1 2 3 4      ",
+            "its text ends after 5 of 6 numbers",
+        ),
+        ("uchar", "0 1 2 3", "truncated"),
+    ] {
+        crate::formats::refused(&text(kind, numbers), words);
     }
 }
 

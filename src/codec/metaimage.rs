@@ -2,7 +2,7 @@
 //! (`.mha`) or in a file beside it (`.mhd`). Axes behind the second make pages.
 
 use super::format::{Capabilities, Decoder, Format};
-use super::raster;
+use super::raster::{self, Coding};
 use super::raw::Order;
 use super::volume::{Lines, Volume, numbers};
 use crate::files::Source;
@@ -67,7 +67,7 @@ impl Format for MetaImage {
                 }
                 "HeaderSize" if value == "-1" => volume.skip = None,
                 "HeaderSize" => volume.skip = numbers(name, value)?.first().copied(),
-                "CompressedData" => volume.packed = is_true(value),
+                "CompressedData" => volume.coding = is_true(value).then_some(Coding::Zlib),
                 "BinaryData" => ensure!(is_true(value), "samples in text are not supported"),
                 "ObjectType" | "NDims" | "CompressedDataSize" => {}
                 "ElementDataFile" => {

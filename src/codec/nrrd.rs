@@ -1,9 +1,9 @@
-//! NRRD (Nearly Raw Raster Data, format definition of versions 1 to 5): raw samples of 8, 16 and
-//! 32 bits behind the header, or in a file beside it. Axes behind the second make pages; a first axis of
-//! colours or of a vector makes channels.
+//! NRRD (Nearly Raw Raster Data, format definition of versions 1 to 5): samples of 8, 16 and 32 bits and floating
+//! point after the header, or in a file beside it, raw, compressed with gzip or as text. Axes after the second make
+//! pages; a first axis of colours or of a vector makes channels.
 
 use super::format::{Capabilities, Decoder, Format};
-use super::raster;
+use super::raster::{self, Coding};
 use super::raw::Order;
 use super::volume::{Lines, Volume, numbers};
 use crate::files::Source;
@@ -24,7 +24,7 @@ impl Format for Nrrd {
     }
 
     fn title(&self) -> &'static str {
-        "Nearly Raw Raster Data, not compressed"
+        "Nearly Raw Raster Data"
     }
 
     fn extensions(&self) -> &'static [&'static str] {
@@ -75,10 +75,15 @@ impl Format for Nrrd {
             }
         }
         let encoding = encoding.context("the header has no encoding")?;
-        ensure!(
-            encoding == "raw",
-            "samples of the encoding {encoding} are not supported (raw ones are)"
-        );
+        volume.coding = match encoding.to_ascii_lowercase().as_str() {
+            "raw" => None,
+            "gzip" | "gz" => Some(Coding::Gzip),
+            "ascii" | "text" | "txt" => Some(Coding::Text),
+            _ => bail!(
+                "samples of the encoding {encoding} are not supported (raw, gzip and ascii are): write \
+                 them as gzip first (unu save -f nrrd -e gzip -i in -o out.nrrd)"
+            ),
+        };
         ensure!(
             ended || volume.file.is_some(),
             "truncated at byte {}, within the header",

@@ -1,21 +1,23 @@
 //! Files whose samples lie uncompressed, one page behind the other: NumPy, FITS, PAM, farbfeld and
 //! their like. Each format parses or writes its header; the samples are copied here.
 
+mod coded;
 mod encode;
+
+pub use coded::Coding;
 
 pub use encode::{Form, Header, RasterEncoder};
 
 use super::error_policy::ErrorPolicy;
 use super::format::{Capabilities, Decoder, TakeBlock, TakeRows};
 use super::raw::{self, Order};
-use crate::deflate::zlib;
 use crate::files::Source;
 use crate::image::buffer::Buffer;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::metadata::{Alpha, Diagnostics, Metadata};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use coded::Coded;
 use rayon::prelude::*;
-use std::sync::OnceLock;
 
 /// The capabilities of formats that are read, and hold samples of any depth.
 pub const READ: Capabilities = Capabilities {
@@ -105,40 +107,8 @@ enum Data<'a> {
     Same(&'a Source),
     /// One beside it, which the header names.
     Other(Source),
-    /// A zlib stream in one of these.
-    Packed(Box<Packed<'a>>),
-}
-
-/// A zlib stream from a byte of a file on, and the bytes that it makes once they are wanted.
-struct Packed<'a> {
-    data: Data<'a>,
-    start: u64,
-    bytes: u64,
-    inflated: OnceLock<Source>,
-}
-
-/// The most bytes that one of deflate data makes.
-const EXPANSION: u64 = 1032;
-
-impl Packed<'_> {
-    fn inflated(&self) -> Result<&Source> {
-        if let Some(known) = self.inflated.get() {
-            return Ok(known);
-        }
-        let source = self.data.source()?;
-        let mut packed = vec![0; source.len().saturating_sub(self.start) as usize];
-        source.read_at(&mut packed, self.start)?;
-        let mut bytes = vec![0; usize::try_from(self.bytes)?];
-        let filled = zlib::Decoder::default().decode(&packed, &mut bytes);
-        let filled = filled.map_err(|fault| anyhow!("its deflate data are damaged: {fault}"))?;
-        ensure!(
-            filled == Some(bytes.len()),
-            "its deflate data make {} than the {} bytes of its samples",
-            if filled.is_some() { "less" } else { "more" },
-            self.bytes
-        );
-        Ok(self.inflated.get_or_init(|| Source::memory(bytes)))
-    }
+    /// Samples in one of these that are stored otherwise.
+    Coded(Box<Coded<'a>>),
 }
 
 impl Data<'_> {
@@ -146,7 +116,7 @@ impl Data<'_> {
         match self {
             Data::Same(source) => Ok(source),
             Data::Other(source) => Ok(source),
-            Data::Packed(packed) => packed.inflated(),
+            Data::Coded(coded) => coded.decoded(),
         }
     }
 }
@@ -168,31 +138,22 @@ impl<'a> RasterDecoder<'a> {
         RasterDecoder::of(Data::Other(source), layout, damaged)
     }
 
-    /// As `new`, or as `detached` where there is a file beside it, for samples that are a zlib stream.
+    /// As `new`, or as `detached` where there is a file beside it, for samples that are coded from the byte `start` on.
+    /// The layout is that of the decoded bytes.
     ///
     /// # Errors
     /// A file that is too short for them.
-    pub fn packed(
+    pub fn coded(
         source: &'a Source,
         beside: Option<Source>,
-        mut layout: Layout,
+        start: u64,
+        coding: Coding,
+        layout: Layout,
     ) -> Result<RasterDecoder<'a>> {
         let data = beside.map_or(Data::Same(source), Data::Other);
-        let start = std::mem::take(&mut layout.start);
-        let (bytes, len) = (layout.end()?, data.source()?.len());
-        ensure!(
-            bytes <= len.saturating_sub(start).saturating_mul(EXPANSION),
-            "truncated: {len} bytes are too few for {bytes} of samples"
-        );
-        let inflated = OnceLock::new();
-        let packed = Packed {
-            data,
-            start,
-            bytes,
-            inflated,
-        };
+        let coded = Coded::new(data, start, coding, &layout)?;
         Ok(RasterDecoder {
-            source: Data::Packed(Box::new(packed)),
+            source: Data::Coded(Box::new(coded)),
             layout,
             page: 0,
         })
@@ -275,7 +236,7 @@ impl Decoder for RasterDecoder<'_> {
     fn survey(&self, _page: usize) -> Result<(Shape, u64)> {
         // All that is inflated is in memory beside the page.
         let beside = match &self.source {
-            Data::Packed(packed) => packed.bytes,
+            Data::Coded(coded) => coded.bytes(),
             _ => 0,
         };
         Ok((self.layout.shape, beside))

@@ -2,7 +2,7 @@
 //! samples behind the header or in a file beside it.
 
 use super::format::Decoder;
-use super::raster::{Layout, RasterDecoder};
+use super::raster::{Coding, Layout, RasterDecoder};
 use super::raw::Order;
 use crate::files::Source;
 use crate::image::{Depth, Shape};
@@ -54,8 +54,8 @@ pub struct Volume {
     pub channels: Option<u64>,
     /// The depth, and whether samples are integers with a sign.
     pub samples: Option<(Depth, bool)>,
-    /// Whether samples are a zlib stream.
-    pub packed: bool,
+    /// How samples are stored, unless as they are in memory.
+    pub coding: Option<Coding>,
     /// The byte order of samples of more than 8 bits.
     pub order: Option<Order>,
     /// Bytes before the samples; `None`: the samples are the last bytes of the file.
@@ -97,10 +97,12 @@ impl Volume {
         let pages = pages.with_context(|| format!("its axes {:?} make no image", self.axes))?;
         let mut layout = Layout::new(shape, 0);
         layout.pages = pages;
-        layout.order = match (self.order, depth) {
-            (Some(order), _) => order,
-            (None, Depth::Eight) => Order::Little,
-            (None, _) => bail!("the header does not say the byte order"),
+        layout.order = match (self.order, depth, self.coding) {
+            // Numbers in text have none, and are made bytes of this order.
+            (_, _, Some(Coding::Text)) => Order::Little,
+            (Some(order), _, _) => order,
+            (None, Depth::Eight, _) => Order::Little,
+            (None, _, _) => bail!("the header does not say the byte order"),
         };
         layout.toggled = signed;
         layout.metadata = Metadata {
@@ -115,6 +117,12 @@ impl Volume {
             };
             layout.diagnostics.notes.push(note);
         }
+        if let Some(name) = &self.file {
+            ensure!(
+                !name.starts_with("LIST") && !name.contains('%'),
+                "samples in several files ({name}) are not supported: write them as one file"
+            );
+        }
         let other = self
             .file
             .as_ref()
@@ -125,13 +133,26 @@ impl Volume {
             None => (source, header),
         };
         let start = behind_lines(data, start, self.line_skip)?;
+        let skipped = |skip: u64| start.checked_add(skip).context("too many bytes to skip");
+        if let Some(coding) = self.coding {
+            let skip = self.skip.with_context(|| {
+                format!("{coding} samples at the end of the file (byte skip -1) are not supported")
+            })?;
+            let start = match coding {
+                // Bytes are skipped once they are unpacked.
+                Coding::Gzip => {
+                    layout.start = skip;
+                    start
+                }
+                Coding::Zlib | Coding::Text => skipped(skip)?,
+            };
+            let decoder = RasterDecoder::coded(source, other, start, coding, layout);
+            return Ok(Box::new(decoder?));
+        }
         layout.start = match self.skip {
-            Some(skip) => start.checked_add(skip).context("too many bytes to skip")?,
+            Some(skip) => skipped(skip)?,
             None => data.len().saturating_sub(layout.end()?),
         };
-        if self.packed {
-            return Ok(Box::new(RasterDecoder::packed(source, other, layout)?));
-        }
         let named = self.file.unwrap_or_default();
         match other {
             Some(other) => {

@@ -196,8 +196,8 @@ fn refusals() {
         ),
         (nrrd("", &[0; 12]), "no type of samples"),
         (
-            nrrd("type: uchar\nencoding: gzip\n", &[0; 12]),
-            "the encoding gzip are not supported",
+            nrrd("type: uchar\nencoding: bzip2\n", &[0; 12]),
+            "the encoding bzip2 are not supported",
         ),
         (
             nrrd("type: uchar\nsizes: 3\n", &[0; 12]),
