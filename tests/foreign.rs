@@ -4,10 +4,10 @@
 use crate::support::dicom::{BIG, Build, JPEG};
 use crate::support::formats::{read, read_pages};
 use crate::support::png::{Plain, zlib};
-use crate::support::{folder, repository, run};
+use crate::support::{Kind, folder, image, repository, run, tiff};
 use gpuimg::codec::decode;
 use gpuimg::files::Source;
-use gpuimg::image::{Image, Samples};
+use gpuimg::image::{Depth, Image, Samples};
 use std::fs;
 
 /// A file of `tests/files/`.
@@ -918,6 +918,58 @@ fn sides_that_are_not_read_were_written() {
                     assert!(!folder.path().join(name).exists());
                 }
             }
+        }
+    }
+}
+
+/// Differences of more than four samples a pixel, each of which is a grey page: those of the fifth and later ones were
+/// taken from other samples, or not added up.
+#[test]
+fn differences_of_many_bands_were_added_up_wrongly() {
+    for (depth, bands, big_endian) in [
+        (Depth::Eight, 5, false),
+        (Depth::Eight, 9, true),
+        (Depth::Sixteen, 5, false),
+        (Depth::Sixteen, 6, true),
+        (Depth::ThirtyTwo, 5, true),
+        (Depth::ThirtyTwo, 9, false),
+    ] {
+        let size = depth.bytes();
+        let value = |i: usize| ((i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20).to_le_bytes();
+        let values: Vec<[u8; 8]> = (0..7 * 3 * bands).map(value).collect();
+        let mut strip = Vec::new();
+        for (i, &value) in values.iter().enumerate() {
+            let is_first = i % (7 * bands) < bands;
+            let left = if is_first { [0; 8] } else { values[i - bands] };
+            let difference = u64::from_le_bytes(value).wrapping_sub(u64::from_le_bytes(left));
+            let mut difference = difference.to_le_bytes()[..size].to_vec();
+            if big_endian {
+                difference.reverse();
+            }
+            strip.extend(difference);
+        }
+        let build = tiff::Build {
+            big_endian,
+            ..tiff::Build::default()
+        };
+        let build = build
+            .tag(277, 3, &[bands as u64])
+            .tag(258, 3, &vec![depth.bits().into(); bands])
+            .tag(317, 3, &[2]);
+        let grey = image(7, 3, 1, depth, Kind::Noise);
+        let (pages, ..) = read_pages(&build.with_strip(&grey, &strip)).expect("readable");
+        assert_eq!(pages.len(), bands);
+        for (band, page) in pages.iter().enumerate() {
+            let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, &b| n << 8 | u32::from(b));
+            let of_band = values.iter().skip(band).step_by(bands);
+            let expected: Vec<u32> = of_band.map(|value| number(&value[..size])).collect();
+            let found: Vec<u32> = match page.samples() {
+                Samples::U8(samples) => samples.iter().map(|&sample| sample.into()).collect(),
+                Samples::U16(samples) => samples.iter().map(|&sample| sample.into()).collect(),
+                Samples::U32(samples) => samples.to_vec(),
+                Samples::U64(_) => Vec::new(),
+            };
+            assert_eq!(found, expected, "{depth}, band {band} of {bands}");
         }
     }
 }

@@ -339,16 +339,6 @@ fn samples_of_nrrd_as_text() {
     }
 }
 
-/// A TIFF of the shape of an image, with this strip.
-fn with_strip(image: &Image, build: Build, strip: &[u8]) -> Vec<u8> {
-    let build = |at: usize| {
-        let build = build.clone().tag(273, 4, &[at as u64]);
-        build.tag(279, 4, &[strip.len() as u64]).file(image)
-    };
-    let at = build(0).len();
-    [&build(at), strip].concat()
-}
-
 /// A JPEG whose header tells of no components, and one that is cut off, in DICOM and TIFF.
 #[test]
 fn messages_of_jpeg_libraries_in_other_formats() {
@@ -365,8 +355,8 @@ fn messages_of_jpeg_libraries_in_other_formats() {
     ] {
         crate::support::formats::refused(&build.file(b"", Some(&[b"", jpeg])), words);
         let grey = image(3, 2, 1, Depth::Eight, Kind::Noise);
-        let tiff = with_strip(&grey, Build::default().tag(259, 3, &[7]), jpeg);
-        crate::support::formats::refused(&tiff, words);
+        let tiff = Build::default().tag(259, 3, &[7]).with_strip(&grey, jpeg);
+        crate::formats::refused(&tiff, words);
     }
 }
 
@@ -563,14 +553,14 @@ fn faxes_of_huffman_codes_and_of_two_dimensions() {
             .tag(258, 3, &[1])
             .tag(259, 3, &[compression]);
         let build = build.tag(292, 4, &[options]);
-        let file = with_strip(&shape, build.clone(), strip);
+        let file = build.with_strip(&shape, strip);
         assert_eq!(
             bytes(&file),
             (1, expected.clone()),
             "{compression}, {options}"
         );
-        let cut = with_strip(&shape, build, &strip[..strip.len() / 2]);
-        crate::support::formats::refused(&cut, "its fax data are damaged");
+        let cut = build.with_strip(&shape, &strip[..strip.len() / 2]);
+        crate::formats::refused(&cut, "its fax data are damaged");
     }
 }
 
@@ -589,15 +579,15 @@ fn luma_and_chroma_in_tiff() {
         [141, 2, 0],
         [60, 60, 60],
     ];
-    let file = with_strip(&shape, build.clone(), &units);
+    let file = build.with_strip(&shape, &units);
     assert_eq!(bytes(&file), (3, expected.concat()));
-    crate::support::formats::refused(
-        &with_strip(&shape, build.clone(), &units[..11]),
+    crate::formats::refused(
+        &build.with_strip(&shape, &units[..11]),
         "it unpacks to 11 of 12 bytes",
     );
     let differences = build.clone().tag(317, 3, &[2]).tag(259, 3, &[5]);
-    crate::support::formats::refused(
-        &with_strip(&shape, differences, &units),
+    crate::formats::refused(
+        &differences.with_strip(&shape, &units),
         "a predictor of subsampled YCbCr colours is not supported",
     );
     // Each pixel has its own.
@@ -642,7 +632,7 @@ fn channels_beside_inks() {
     let grey = image(2, 1, 1, Depth::Eight, Kind::Noise);
     let build = Build::default().tag(277, 3, &[5]).tag(262, 3, &[5]);
     let build = build.tag(258, 3, &[8; 5]);
-    let file = with_strip(&grey, build, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    let file = build.with_strip(&grey, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     let (pages, _, said) = read_pages(&file).expect("readable");
     let second = Samples::from(vec![2u8, 7]);
     assert_eq!((pages.len(), pages[1].samples()), (5, &second));

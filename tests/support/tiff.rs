@@ -139,6 +139,16 @@ impl Build {
             .collect()
     }
 
+    /// A file of the shape of an image with this one strip, whatever its samples are.
+    pub fn with_strip(&self, image: &Image, strip: &[u8]) -> Vec<u8> {
+        let build = |at: usize| {
+            let build = self.clone().tag(273, 4, &[at as u64]);
+            build.tag(279, 4, &[strip.len() as u64]).file(image)
+        };
+        let at = build(0).len();
+        [&build(at), strip].concat()
+    }
+
     pub fn file(&self, image: &Image) -> Vec<u8> {
         let shape = image.shape();
         let wide = if self.big_tiff { 8 } else { 4 };

@@ -41,6 +41,10 @@ pub fn undo(rows: &mut [u8], row: usize, channels: usize, depth: Depth, order: O
     let swap = order != Order::NATIVE;
     for row in rows.chunks_exact_mut(row) {
         match (depth, channels, swap) {
+            (Depth::Eight, 5.., _) => sum_many::<1>(row, channels, order),
+            (Depth::Sixteen, 5.., _) => sum_many::<2>(row, channels, order),
+            (Depth::ThirtyTwo | Depth::Float, 5.., _) => sum_many::<4>(row, channels, order),
+            (Depth::Double, 5.., _) => sum_many::<8>(row, channels, order),
             (Depth::Eight, 1, _) => sum8::<1>(row),
             (Depth::Eight, 2, _) => sum8::<2>(row),
             (Depth::Eight, 3, _) => sum8::<3>(row),
@@ -55,6 +59,30 @@ pub fn undo(rows: &mut [u8], row: usize, channels: usize, depth: Depth, order: O
             (Depth::Sixteen, _, true) => sum16::<4, true>(row),
             (Depth::ThirtyTwo | Depth::Float, channels, swap) => sum32(row, channels, swap),
             (Depth::Double, channels, swap) => sum64(row, channels, swap),
+        }
+    }
+}
+
+/// Of pixels of any number of samples, of `N` bytes each, which are read as several pages.
+fn sum_many<const N: usize>(row: &mut [u8], channels: usize, order: Order) {
+    let number = |mut sample: [u8; N], order| {
+        if order == Order::Big {
+            sample.reverse();
+        }
+        let mut number = [0; 8];
+        number[..N].copy_from_slice(&sample);
+        u64::from_le_bytes(number)
+    };
+    let samples = row.as_chunks_mut::<N>().0;
+    for i in 0..samples.len() {
+        let left = match i.checked_sub(channels) {
+            Some(left) => number(samples[left], Order::NATIVE),
+            None => 0,
+        };
+        let sum = number(samples[i], order).wrapping_add(left);
+        samples[i].copy_from_slice(&sum.to_le_bytes()[..N]);
+        if Order::NATIVE == Order::Big {
+            samples[i].reverse();
         }
     }
 }
