@@ -303,7 +303,7 @@ fn refusals_say_what_to_do() {
         ),
         (
             build().tag(262, 3, &[6]).file(&colour),
-            "photometric interpretation 6",
+            "those of its YCbCr colours",
         ),
         (build().tag(262, 3, &[8]).file(&colour), "Lab"),
         (build().tag(262, 3, &[3]).file(&image), "palette"),

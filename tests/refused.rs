@@ -699,3 +699,206 @@ fn lossless_jpeg_by_itself() {
         }
     }
 }
+
+/// Each plane is one of luma or chroma; with chroma of fewer pixels it is refused by name.
+#[test]
+fn planes_of_luma_and_chroma_in_tiff() {
+    let shape = image(2, 1, 3, Depth::Eight, Kind::Noise);
+    let build = Build::default().tag(262, 3, &[6]).tag(284, 3, &[2]);
+    let planes: [&[u8]; 3] = [&[100, 60], &[90, 128], &[200, 128]];
+    let file = build
+        .clone()
+        .tag(530, 3, &[1, 1])
+        .with_strips(&shape, &planes);
+    assert_eq!(bytes(&file), (3, vec![201, 62, 33, 60, 60, 60]));
+    let words = "planes of chroma that have fewer pixels than that of luma are not supported";
+    crate::formats::refused(&build.with_strips(&shape, &planes), words);
+    // As images of grey, whose size decides.
+    let grey = |level: u8| jpeg(&[level; 2], 1, (2, 1));
+    let planes = [grey(100), grey(90), grey(200)];
+    let planes = planes.each_ref().map(Vec::as_slice);
+    let file = build.tag(259, 3, &[7]).with_strips(&shape, &planes);
+    assert_eq!(bytes(&file), (3, [201, 62, 33].repeat(2)));
+}
+
+#[test]
+fn samples_beside_indices_and_chroma() {
+    let shape = image(2, 1, 1, Depth::Eight, Kind::Noise);
+    for (photometric, channels, words) in [
+        (
+            3,
+            2,
+            "more samples a pixel than an index of its palette are not supported",
+        ),
+        (
+            6,
+            4,
+            "more samples a pixel than those of its YCbCr colours are not supported",
+        ),
+    ] {
+        let build = Build::default()
+            .tag(262, 3, &[photometric])
+            .tag(277, 3, &[channels as u64])
+            .tag(258, 3, &vec![8; channels])
+            .tag(320, 3, &[7; 768]);
+        crate::formats::refused(&build.with_strip(&shape, &vec![0; 2 * channels]), words);
+    }
+}
+
+/// Floating point of 16 bits, as differences of bytes and of samples.
+#[test]
+fn differences_of_halves() {
+    let halves = [0x3C00u16, 0xBC00, 0x7BFF, 0x0001];
+    let floats = [1.0f32, -1.0, 65504.0, 5.960_464_5e-8];
+    let raw: Vec<u8> = floats.into_iter().flat_map(f32::to_le_bytes).collect();
+    let shape = image(4, 1, 1, Depth::Float, Kind::Noise);
+    let build = Build::default().tag(339, 3, &[3]);
+    let expected = read(&build.with_strip(&shape, &raw)).expect("readable").0;
+    let before = |i: usize| if i == 0 { 0 } else { halves[i - 1] };
+    let differences: Vec<u16> = (0..4).map(|i| halves[i].wrapping_sub(before(i))).collect();
+    let planes: Vec<u8> = [8, 0]
+        .iter()
+        .flat_map(|shift| halves.map(|half| (half >> shift) as u8))
+        .collect();
+    let byte_before = |i: usize| if i == 0 { 0 } else { planes[i - 1] };
+    let bytewise: Vec<u8> = (0..8)
+        .map(|i| planes[i].wrapping_sub(byte_before(i)))
+        .collect();
+    for (big_endian, predictor, strip) in [
+        (
+            false,
+            2,
+            differences
+                .iter()
+                .flat_map(|half| half.to_le_bytes())
+                .collect(),
+        ),
+        (
+            true,
+            2,
+            differences
+                .iter()
+                .flat_map(|half| half.to_be_bytes())
+                .collect(),
+        ),
+        (false, 3, bytewise.clone()),
+        (true, 3, bytewise),
+    ] {
+        let build = Build {
+            big_endian,
+            ..build.clone()
+        };
+        let build = build.tag(258, 3, &[16]).tag(317, 3, &[predictor]);
+        let strip: Vec<u8> = strip;
+        let found = read(&build.with_strip(&shape, &strip)).expect("readable").0;
+        assert_eq!(found, expected, "{big_endian} {predictor}");
+    }
+}
+
+/// A baseline JPEG without subsampling.
+fn jpeg(samples: &[u8], channels: usize, (width, height): (u32, u32)) -> Vec<u8> {
+    let mut file = Vec::new();
+    let colours = match channels {
+        1 => ::image::ExtendedColorType::L8,
+        _ => ::image::ExtendedColorType::Rgb8,
+    };
+    let mut encoder = ::image::codecs::jpeg::JpegEncoder::new_with_quality(&mut file, 100);
+    encoder
+        .encode(samples, width, height, colours)
+        .expect("a JPEG");
+    file
+}
+
+/// The segments of a JPEG's head as their markers and contents, and the image data behind it.
+fn segments(jpeg: &[u8]) -> (Vec<(u8, &[u8])>, &[u8]) {
+    let (mut segments, mut rest) = (Vec::new(), &jpeg[2..]);
+    loop {
+        let length = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+        let (segment, more) = rest.split_at(2 + length);
+        segments.push((segment[1], &segment[4..]));
+        rest = more;
+        if segment[1] == 0xDA {
+            return (segments, &rest[..rest.len() - 2]);
+        }
+    }
+}
+
+/// A stream that a field points to, streams in strips, tables that the directory lists, and a head that lies elsewhere.
+#[test]
+fn old_style_jpeg_in_tiff() {
+    for channels in [1, 3] {
+        let whole = image(24, 16, channels, Depth::Eight, Kind::Noise);
+        let Samples::U8(samples) = whole.samples() else {
+            panic!("8 bits");
+        };
+        let strips = samples.chunks(24 * 8 * channels);
+        let strips: Vec<Vec<u8>> = strips.map(|strip| jpeg(strip, channels, (24, 8))).collect();
+        let stream = jpeg(samples, channels, (24, 16));
+        let expected = bytes(&stream);
+        let in_strips = strips.iter().flat_map(|strip| bytes(strip).1).collect();
+        let in_strips: (usize, Vec<u8>) = (channels, in_strips);
+        let photometric = if channels == 3 { 6 } else { 1 };
+        let build = Build::default()
+            .tag(259, 3, &[6])
+            .tag(262, 3, &[photometric])
+            .tag(530, 3, &[1, 1]);
+        // The stream is the strip, and where it begins a field says.
+        let at = build
+            .clone()
+            .tag(513, 4, &[0])
+            .with_strip(&whole, b"")
+            .len() as u64;
+        let file = build.clone().tag(513, 4, &[at]).with_strip(&whole, &stream);
+        assert_eq!(bytes(&file), expected);
+        let two = build.clone().tag(278, 4, &[8]);
+        let parts: Vec<&[u8]> = strips.iter().map(Vec::as_slice).collect();
+        assert_eq!(bytes(&two.with_strips(&whole, &parts)), in_strips);
+        // Data alone, and the tables of the first strip, which are those of all.
+        let (head, _) = segments(&strips[0]);
+        let data: Vec<&[u8]> = strips.iter().map(|strip| segments(strip).1).collect();
+        let (mut lists, mut tables) = ([vec![], vec![], vec![]], Vec::new());
+        let empty = |lists: &[Vec<u64>; 3]| {
+            let build = two.clone().tag(519, 4, &lists[0]).tag(520, 4, &lists[1]);
+            build.tag(521, 4, &lists[2]).with_strips(&whole, &data)
+        };
+        let at = empty(&[0, 1, 2].map(|_| vec![0; channels])).len();
+        for &(marker, content) in &head {
+            if matches!(marker, 0xDB | 0xC4) {
+                assert!(content.len() > 64 || marker == 0xC4);
+                let list = match (marker, content[0] >> 4) {
+                    (0xDB, _) => 0,
+                    (_, 0) => 1,
+                    _ => 2,
+                };
+                lists[list].push((at + tables.len()) as u64);
+                tables.extend(&content[1..]);
+            }
+        }
+        for list in &mut lists {
+            // Both kinds of chroma have the same.
+            list.truncate(channels.min(2));
+            if channels == 3 {
+                list.push(list[1]);
+            }
+        }
+        let file = [empty(&lists), tables.clone()].concat();
+        assert_eq!(bytes(&file), in_strips);
+        crate::formats::refused(&file[..at], "lies beyond the end");
+        crate::formats::refused(
+            &two.with_strips(&whole, &data),
+            "convert it first (libtiff: tiffcp",
+        );
+        // The head after the data.
+        let (_, data) = segments(&stream);
+        let head = &stream[..stream.len() - data.len() - 2];
+        let at = build
+            .clone()
+            .tag(513, 4, &[0])
+            .with_strip(&whole, data)
+            .len() as u64;
+        let file = build.clone().tag(513, 4, &[at]).with_strip(&whole, data);
+        assert_eq!(bytes(&[&file, head].concat()), expected);
+        let lossless = build.tag(512, 3, &[14]).with_strip(&whole, &stream);
+        crate::formats::refused(&lossless, "old-style JPEG (compression 6) of this form");
+    }
+}

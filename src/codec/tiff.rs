@@ -25,6 +25,7 @@ mod imagej;
 mod lzw;
 mod metadata;
 mod neutral;
+mod old_jpeg;
 mod ome;
 mod pack;
 mod packed;

@@ -141,12 +141,23 @@ impl Build {
 
     /// A file of the shape of an image with this one strip, whatever its samples are.
     pub fn with_strip(&self, image: &Image, strip: &[u8]) -> Vec<u8> {
-        let build = |at: usize| {
-            let build = self.clone().tag(273, 4, &[at as u64]);
-            build.tag(279, 4, &[strip.len() as u64]).file(image)
+        self.with_strips(image, &[strip])
+    }
+
+    /// As `with_strip`, of several strips, or of planes of one strip each.
+    pub fn with_strips(&self, image: &Image, strips: &[&[u8]]) -> Vec<u8> {
+        let lengths: Vec<u64> = strips.iter().map(|strip| strip.len() as u64).collect();
+        let build = |start: usize| {
+            let ends = lengths.iter().scan(start as u64, |end, length| {
+                *end += length;
+                Some(*end)
+            });
+            let starts: Vec<u64> = ends.zip(&lengths).map(|(end, len)| end - len).collect();
+            let build = self.clone().tag(273, 4, &starts);
+            build.tag(279, 4, &lengths).file(image)
         };
-        let at = build(0).len();
-        [&build(at), strip].concat()
+        let head = build(build(0).len());
+        [&head[..], &strips.concat()].concat()
     }
 
     pub fn file(&self, image: &Image) -> Vec<u8> {

@@ -196,7 +196,11 @@ fn refusals() {
         (&colour, build().tag(262, 3, &[8]), "Lab"),
         (&grey, build().tag(262, 3, &[32803]), "interpretation 32803"),
         (&grey, build().tag(266, 3, &[3]), "fill order 3"),
-        (&alpha, build().tag(262, 3, &[3]), "3 more channels"),
+        (
+            &alpha,
+            build().tag(262, 3, &[3]),
+            "than an index of its palette",
+        ),
         (&alpha, build().tag(262, 3, &[1]), "it has several pages"),
         (&grey, build().tag(262, 3, &[2]), "1 samples a pixel"),
         (&grey, build().tag(259, 3, &[7]), "JPEG"),

@@ -3,6 +3,7 @@
 
 use super::fax;
 use super::ifd::{Ifd, tag};
+use super::old_jpeg::OldJpeg;
 use super::page::Grid;
 use super::shape::Form;
 use super::unpack::Method;
@@ -30,6 +31,8 @@ pub enum Coded {
         /// Samples a pixel.
         channels: usize,
     },
+    /// JPEG images without their head.
+    OldJpeg(OldJpeg),
     /// Luma and chroma, which are compressed as other samples are.
     Ycbcr(Ycbcr),
     /// Rows of runs of bits.
@@ -86,7 +89,7 @@ impl Coded {
                 let width = grid.width as u32;
                 Some(Coded::Fax { width, coding })
             }
-            _ if ifd.value(tag::PHOTOMETRIC)? == Some(6) => {
+            _ if ifd.value(tag::PHOTOMETRIC)? == Some(6) && !form.planar => {
                 Some(Coded::Ycbcr(Ycbcr::read(ifd, grid.width)?))
             }
             _ => None,
@@ -113,13 +116,15 @@ impl Coded {
                 size,
                 channels,
             } => jpeg((tables, packed), *ycbcr, *size, *channels, out),
+            Coded::OldJpeg(old) => old.unpack(packed, out),
             Coded::Ycbcr(_) => bail!("it is unpacked as samples"),
             Coded::Fax { width, coding } => fax::unpack(packed, *width, *coding, out, row),
         }
     }
 }
 
-fn jpeg(
+/// Fills `out` with the pixels of a JPEG image, of which the tables may lie elsewhere.
+pub fn jpeg(
     (tables, packed): (&[u8], &[u8]),
     ycbcr: bool,
     (width, height): (usize, usize),

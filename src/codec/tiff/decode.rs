@@ -7,7 +7,7 @@ use super::page::{Page, Span};
 use super::predictor::{self, Predictor};
 use super::unpack::{Method, Unpacker};
 use crate::codec::error_policy::ErrorPolicy;
-use crate::codec::raw;
+use crate::codec::raw::{self, Order};
 use crate::files::Source;
 use crate::image::Depth;
 use anyhow::{Result, anyhow};
@@ -121,6 +121,9 @@ fn band(
             },
         )
         .find_map_first(|failure| failure);
+    if let Some(ycbcr) = &page.planes {
+        ycbcr.convert_pixels(band);
+    }
     failure.map_or(Ok(()), Err)
 }
 
@@ -217,11 +220,16 @@ impl<'a> Worker<'a> {
         chunk.resize(size, 0);
         self.chunk(i, chunk)?;
         let form = &self.page.form;
+        // Differences are added up in the machine's order.
+        let order = match self.page.predictor {
+            Some(_) => Order::NATIVE,
+            None => self.page.order,
+        };
         for (out, row) in place.iter_mut().zip(chunk.chunks_exact(self.page.row())) {
             if form.is_plain() {
                 out.copy_from_slice(&row[..out.len()]);
             } else {
-                packed::spread(row, out, form, self.page.order, (plane, self.page.band));
+                packed::spread(row, out, form, order, (plane, self.page.band));
             }
         }
         Ok(())
@@ -245,11 +253,16 @@ impl Page {
         let (row, channels) = (self.row(), self.form.channels());
         match predictor {
             Predictor::Samples => {
-                predictor::undo(rows, row, channels, self.form.shape.depth, self.order);
+                let depth = match self.form.bits {
+                    16 => Depth::Sixteen,
+                    _ => self.form.shape.depth,
+                };
+                predictor::undo(rows, row, channels, depth, self.order);
             }
-            Predictor::Bytes => match self.form.shape.depth {
-                Depth::Double => predictor::undo_bytes::<8>(rows, row, channels),
-                _ => predictor::undo_bytes::<4>(rows, row, channels),
+            Predictor::Bytes => match self.form.bits {
+                64 => predictor::undo_bytes::<8>(rows, row, channels),
+                32 => predictor::undo_bytes::<4>(rows, row, channels),
+                _ => predictor::undo_bytes::<2>(rows, row, channels),
             },
         }
     }

@@ -42,6 +42,14 @@ pub mod tag {
     pub const EXTRA_SAMPLES: u16 = 338;
     pub const SAMPLE_FORMAT: u16 = 339;
     pub const JPEG_TABLES: u16 = 347;
+    /// Of old-style JPEG: offset and length of a JPEG stream, and offsets of tables.
+    pub const JPEG_PROCESS: u16 = 512;
+    pub const JPEG_INTERCHANGE: u16 = 513;
+    pub const JPEG_INTERCHANGE_LENGTH: u16 = 514;
+    pub const JPEG_RESTART_INTERVAL: u16 = 515;
+    pub const JPEG_Q_TABLES: u16 = 519;
+    pub const JPEG_DC_TABLES: u16 = 520;
+    pub const JPEG_AC_TABLES: u16 = 521;
     pub const YCBCR_COEFFICIENTS: u16 = 529;
     pub const YCBCR_SUBSAMPLING: u16 = 530;
     pub const REFERENCE_BLACK_WHITE: u16 = 532;
@@ -280,6 +288,19 @@ impl<'a> Ifd<'a> {
         let negative = signed && values.iter().any(|value| value >> (8 * size - 1) == 1);
         ensure!(!negative, "tag {tag} is negative");
         Ok(Some(values))
+    }
+
+    /// The bytes of the file from an offset on, up to `most`.
+    ///
+    /// # Errors
+    /// An offset beyond the end, and a file that cannot be read.
+    pub fn file_bytes(&self, offset: u64, most: u64) -> Result<Vec<u8>> {
+        let there = self.source.len().saturating_sub(offset);
+        ensure!(
+            there > 0,
+            "byte {offset}, which its directory names, lies beyond the end"
+        );
+        read(self.source, there.min(most) as usize, offset)
     }
 
     /// The bytes of a tag's values, up to `most`; `None` if the tag is missing.

@@ -4,6 +4,7 @@
 use super::coded::Coded;
 use super::gdal;
 use super::ifd::{Ifd, tag};
+use super::old_jpeg;
 use super::palette::Palette;
 use super::predictor::Predictor;
 use super::shape::{Form, form};
@@ -29,6 +30,8 @@ pub struct Page {
     pub method: Method,
     /// The tables and options of a compression that is one of whole images, if it is.
     pub coded: Option<Coded>,
+    /// How planes of luma and chroma become RGB, if they are that.
+    pub planes: Option<Ycbcr>,
     /// The sample that pixels have in a chunk that is not in the file, as it is in memory.
     pub absent: Vec<u8>,
     /// The differences that are stored in place of samples, if any.
@@ -90,16 +93,28 @@ impl Page {
             other => bail!("predictor {other} is not supported (1, 2 and 3 are)"),
         };
         ensure!(
-            predictor.is_none() || form.has_whole_samples(),
+            predictor.is_none() || form.has_whole_samples() || form.bits == 16,
             "predictor {} of {}-bit samples is not supported",
             predictor.map_or(1, Predictor::tag),
             form.bits
         );
-        let (grid, spans) = grid(ifd, &form, method)?;
+        let (grid, spans, coded) = if method == Method::OldJpeg {
+            old_jpeg::read(ifd, &form, len)?
+        } else {
+            let (grid, spans) = grid(ifd, &form, method)?;
+            let coded = Coded::read(ifd, method, &form, &grid)?;
+            (grid, spans, coded)
+        };
+        let planes = if form.planar && ifd.value(tag::PHOTOMETRIC)? == Some(6) {
+            Some(Ycbcr::of_planes(ifd, method)?)
+        } else {
+            None
+        };
         let page = Page {
             palette: Palette::read(ifd, &form)?,
             band,
-            coded: Coded::read(ifd, method, &form, &grid)?,
+            coded,
+            planes,
             absent: absent(ifd, &form, damaged)?,
             form,
             order: ifd.order(),
@@ -249,7 +264,7 @@ fn absent(ifd: &Ifd, form: &Form, damaged: bool) -> Result<Vec<u8>> {
 }
 
 /// The division of the image, and the position of each chunk.
-fn grid(ifd: &Ifd, form: &Form, method: Method) -> Result<(Grid, Vec<Span>)> {
+pub fn grid(ifd: &Ifd, form: &Form, method: Method) -> Result<(Grid, Vec<Span>)> {
     let shape = &form.shape;
     let (width, height) = (shape.width as u64, shape.height as u64);
     let tile = ifd.value(tag::TILE_WIDTH)?;

@@ -36,7 +36,7 @@ impl Predictor {
 }
 
 /// Converts differences in the file's byte order to samples in the machine's, row by row; `row` is
-/// the number of bytes in a row.
+/// the number of bytes in a row. Halves of 16 bits are as samples of 16 bits.
 pub fn undo(rows: &mut [u8], row: usize, channels: usize, depth: Depth, order: Order) {
     let swap = order != Order::NATIVE;
     for row in rows.chunks_exact_mut(row) {

@@ -73,7 +73,8 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
     let width = needed(tag::IMAGE_WIDTH, "ImageWidth")?;
     let height = needed(tag::IMAGE_LENGTH, "ImageLength")?;
     let photometric = needed(tag::PHOTOMETRIC, "PhotometricInterpretation")?;
-    let is_jpeg = ifd.value(tag::COMPRESSION)? == Some(7);
+    let compression = ifd.value(tag::COMPRESSION)?;
+    let (is_jpeg, is_old_jpeg) = (matches!(compression, Some(6 | 7)), compression == Some(6));
     let colours = match photometric {
         0 | 1 | 3 => 1,
         2 => 3,
@@ -84,7 +85,13 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         8..=10 => bail!("Lab colours are not supported (convert it to RGB first)"),
         other => bail!("photometric interpretation {other} is not supported"),
     };
-    let channels = ifd.value(tag::SAMPLES_PER_PIXEL)?.unwrap_or(1);
+    // Some writers of old-style JPEG leave out what its stream says.
+    let (samples, bits) = match photometric {
+        6 if is_old_jpeg => (3, 8),
+        _ if is_old_jpeg => (1, 8),
+        _ => (1, 1),
+    };
+    let channels = ifd.value(tag::SAMPLES_PER_PIXEL)?.unwrap_or(samples);
     ensure!(
         channels <= u16::MAX.into(),
         "{channels} samples a pixel, and 65535 are the most"
@@ -99,18 +106,15 @@ pub fn form(ifd: &Ifd) -> Result<Form> {
         2 => channels > 1,
         other => bail!("planar configuration {other} is not supported"),
     };
-    ensure!(
-        photometric != 6 || !planar,
-        "YCbCr colours in planes are not supported (convert it to RGB first)"
-    );
     let fill = ifd.value(tag::FILL_ORDER)?.unwrap_or(1);
     ensure!(
         matches!(fill, 1 | 2),
         "fill order {fill} is not supported (1 and 2 are)"
     );
 
-    let bits = ifd.values(tag::BITS_PER_SAMPLE, channels)?;
-    let bits = bits.filter(|bits| !bits.is_empty()).unwrap_or(vec![1]);
+    let stated = ifd.values(tag::BITS_PER_SAMPLE, channels)?;
+    let stated = stated.filter(|bits| !bits.is_empty());
+    let bits = stated.unwrap_or(vec![bits]);
     let wanted = "convert it first to 32 bits, or to fewer with a scale of your choice";
     let kind = kind(ifd, channels, wanted)?;
     let depth = match (bits[0], kind) {
@@ -163,9 +167,13 @@ fn bands(ifd: &Ifd, photometric: u64, (channels, colours): (u64, u64)) -> Result
     let alpha = match channels - colours {
         0 if photometric == 5 => Alpha::Black,
         0 => Alpha::Independent,
-        more if matches!(photometric, 3 | 6) => bail!(
-            "{more} more channels beside its colours (photometric interpretation {photometric}) are not \
-             supported: write them as a file of their own"
+        1.. if photometric == 3 => bail!(
+            "more samples a pixel than an index of its palette are not supported: keep the first alone \
+             (gdal_translate -b 1 in.tif out.tif)"
+        ),
+        1.. if photometric == 6 => bail!(
+            "more samples a pixel than those of its YCbCr colours are not supported: convert it to RGB \
+             first"
         ),
         _ if photometric == 5 => return Ok((channels as usize, Alpha::Independent)),
         1 => match ifd.value(tag::EXTRA_SAMPLES)?.unwrap_or(0) {

@@ -24,6 +24,8 @@ pub enum Method {
     Zstd,
     /// A JPEG image, with tables in the directory (TIFF Technical Note 2).
     Jpeg,
+    /// JPEG data of several forms (TIFF 6.0, section 22).
+    OldJpeg,
     /// Runs of modified Huffman codes, TIFF 6.0, section 10.
     Huffman,
     /// Group 3 of ITU-T T.4.
@@ -44,7 +46,7 @@ impl Method {
             2 => return Ok(Method::Huffman),
             3 => return Ok(Method::Fax3),
             4 => return Ok(Method::Fax4),
-            6 => "old-style JPEG (6; libtiff's tiffcp -c lzw unpacks it)",
+            6 => return Ok(Method::OldJpeg),
             7 => return Ok(Method::Jpeg),
             34712 => "JPEG 2000",
             34887 => "LERC",
@@ -69,7 +71,7 @@ impl Method {
             // A block of 4 bytes stands for one byte repeated 128 KiB times.
             Method::Zstd => 32768,
             // A block of 64 pixels of up to 4 samples takes a bit at least.
-            Method::Jpeg => 8 * 64 * 4,
+            Method::Jpeg | Method::OldJpeg => 8 * 64 * 4,
             // A row of up to 65535 pixels takes a bit at least.
             Method::Huffman | Method::Fax3 | Method::Fax4 => 65536,
         }
@@ -106,7 +108,7 @@ impl Unpacker {
             }
             Method::PackBits => unpack_bits(packed, out),
             Method::Lzw => lzw::unpack(packed, out)?,
-            Method::Jpeg | Method::Huffman | Method::Fax3 | Method::Fax4 => {
+            Method::Jpeg | Method::OldJpeg | Method::Huffman | Method::Fax3 | Method::Fax4 => {
                 bail!("it is unpacked as an image")
             }
             Method::Deflate | Method::Zstd => match self.block(packed, out)? {

@@ -1,6 +1,7 @@
 //! Luma and chroma (TIFF 6.0, section 21), made RGB: units of the luma of some pixels and the chroma that they share.
 
 use super::ifd::{Ifd, tag};
+use super::unpack::Method;
 use anyhow::{Context, Result, bail, ensure};
 
 /// How the units of a chunk become RGB.
@@ -60,6 +61,27 @@ impl Ycbcr {
             shares: *shares.first_chunk().context("three numbers")?,
             codes: *codes.first_chunk().context("six numbers")?,
         })
+    }
+
+    /// Reads how planes become RGB.
+    ///
+    /// # Errors
+    /// What is damaged or not supported.
+    pub fn of_planes(ifd: &Ifd, method: Method) -> Result<Ycbcr> {
+        let ycbcr = Ycbcr::read(ifd, 0)?;
+        // The size of a plane of JPEG images is theirs, and is checked where they are decoded.
+        ensure!(
+            method == Method::Jpeg || !ycbcr.is_subsampled(),
+            "planes of chroma that have fewer pixels than that of luma are not supported: convert it to RGB first"
+        );
+        Ok(ycbcr)
+    }
+
+    /// Makes the luma and chroma of pixels RGB.
+    pub fn convert_pixels(&self, pixels: &mut [u8]) {
+        for pixel in pixels.as_chunks_mut::<3>().0 {
+            *pixel = self.pixel(*pixel);
+        }
     }
 
     /// Whether pixels share chroma.
