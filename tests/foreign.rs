@@ -3,6 +3,7 @@
 
 use crate::support::dicom::{BIG, Build, JPEG};
 use crate::support::formats::{read, read_pages};
+use crate::support::jpeg::{ADOBE, JFIF, flat};
 use crate::support::png::{Plain, zlib};
 use crate::support::{Kind, folder, image, repository, run, tiff};
 use gpuimg::codec::decode;
@@ -970,6 +971,45 @@ fn differences_of_many_bands_were_added_up_wrongly() {
                 Samples::U64(_) => Vec::new(),
             };
             assert_eq!(found, expected, "{depth}, band {band} of {bands}");
+        }
+    }
+}
+
+/// The three ways in which a JPEG says its colours contradict one another here. Where libjpeg takes luma and chroma, the
+/// library took RGB for names of components or for Adobe's segment.
+#[test]
+fn luma_and_chroma_of_a_jpeg_were_taken_for_rgb() {
+    let (stored, converted) = ([100, 90, 200], [201, 62, 33]);
+    let [none, ycbcr, ycck] = ADOBE;
+    for (segments, names, expected) in [
+        (&[][..], b"\x01\x02\x03", converted),
+        (&[], b"RGB", stored),
+        (&[], b"rgb", converted),
+        (&[JFIF], b"RGB", converted),
+        (&[none], b"\x01\x02\x03", stored),
+        (&[none], b"RGB", stored),
+        (&[ycbcr], b"RGB", converted),
+        (&[ycck], b"\x01\x02\x03", converted),
+        (&[JFIF, none], b"\x01\x02\x03", converted),
+        (&[none, JFIF], b"RGB", converted),
+    ] {
+        let jpeg = flat(&[100, 90, 200], names, segments);
+        let case = format!("{} {}", segments.len(), names.escape_ascii());
+        let near = |file: &[u8], expected: [u8; 3]| {
+            let found = bytes(&read(file).expect("readable").0)[..3].to_vec();
+            let apart = found.iter().zip(expected).map(|(a, b)| a.abs_diff(b));
+            assert!(
+                apart.max() <= Some(1),
+                "{case}: {found:?}, not {expected:?}"
+            );
+        };
+        near(&jpeg, expected);
+        // In TIFF the directory says it.
+        let shape = image(8, 8, 3, Depth::Eight, Kind::Noise);
+        for (photometric, expected) in [(2, stored), (6, converted)] {
+            let build = tiff::Build::default().tag(259, 3, &[7]);
+            let build = build.tag(262, 3, &[photometric]).tag(530, 3, &[1, 1]);
+            near(&build.with_strip(&shape, &jpeg), expected);
         }
     }
 }

@@ -3,10 +3,12 @@
 
 use crate::support::dicom;
 use crate::support::formats::{metaimage, nrrd, read, read_pages};
+use crate::support::jpeg::{ADOBE, JFIF, flat};
 use crate::support::lossless::Coder;
 use crate::support::tiff::Build;
 use crate::support::{Kind, folder, image, png, repository, run};
 use gpuimg::image::{Depth, Image, Samples, Shape};
+use gpuimg::metadata::Alpha;
 use std::fs;
 use std::io::Write;
 
@@ -900,5 +902,52 @@ fn old_style_jpeg_in_tiff() {
         assert_eq!(bytes(&[&file, head].concat()), expected);
         let lossless = build.tag(512, 3, &[14]).with_strip(&whole, &stream);
         crate::formats::refused(&lossless, "old-style JPEG (compression 6) of this form");
+    }
+}
+
+/// Inks are stored inverted, as Pillow and OpenCV assume, and may be luma and chroma of what they leave.
+#[test]
+fn inks_in_jpeg() {
+    let [none, _, ycck] = ADOBE;
+    let names = b"\x01\x02\x03\x04";
+    for (segments, levels, expected) in [
+        (&[none][..], [5, 100, 200, 250], [250, 155, 55, 5]),
+        (&[], [5, 100, 200, 250], [250, 155, 55, 5]),
+        (&[JFIF], [5, 100, 200, 250], [250, 155, 55, 5]),
+        (&[ycck], [100, 90, 200, 250], [201, 62, 33, 5]),
+    ] {
+        let jpeg = flat(&levels, names, segments);
+        let (channels, found) = bytes(&jpeg);
+        assert_eq!((channels, &found[..4]), (4, &expected[..]));
+        let root = folder(&[("in.jpg", &jpeg)]);
+        let turned = run(root.path(), &["rotate", "90", "in.jpg", "out.tif"], &[]);
+        assert_eq!(turned.code, 0, "{}", turned.stderr);
+        let tiff = fs::read(root.path().join("out.tif")).unwrap();
+        let (written, metadata, _) = read(&tiff).expect("readable");
+        assert_eq!(written.samples().as_bytes()[..4], expected);
+        assert_eq!(metadata.alpha, Alpha::Black);
+        for (verb, output, words) in [
+            (
+                &["rotate", "90"][..],
+                "out.jpg",
+                "JPEG has no CMYK colours (TIFF has; convert them",
+            ),
+            (
+                &["normalize"],
+                "other.tif",
+                "its colours are CMYK, inks, which are only turned",
+            ),
+        ] {
+            let refused = run(root.path(), &[verb, &["in.jpg", output]].concat(), &[]);
+            assert_eq!(refused.code, 1);
+            assert!(refused.stderr.contains(words), "{}", refused.stderr);
+        }
+    }
+    // In TIFF they are not inverted.
+    let shape = image(8, 8, 4, Depth::Eight, Kind::Noise);
+    let build = Build::default().tag(259, 3, &[7]).tag(262, 3, &[5]);
+    for segments in [&[][..], &[none], &[ycck]] {
+        let file = build.with_strip(&shape, &flat(&[5, 100, 200, 250], names, segments));
+        assert_eq!(bytes(&file).1[..4], [5, 100, 200, 250]);
     }
 }

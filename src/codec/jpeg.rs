@@ -1,7 +1,8 @@
-//! JPEG of 8 bits (ITU-T T.81; JFIF 1.02), grey and RGB. `zune-jpeg` decodes, `jpeg-decoder` what
-//! that crate gets wrong, `lossless` the lossless process of up to 16 bits, and the `image` crate encodes; the markers before the image data are read here, so that the shape is known before
-//! memory is taken, and damage is not passed over.
+//! JPEG of 8 bits (ITU-T T.81; JFIF 1.02), grey, RGB and CMYK. `zune-jpeg` decodes, `jpeg-decoder` what that crate gets wrong,
+//! `lossless` the lossless process of up to 16 bits, and the `image` crate encodes; the markers before the image data are read
+//! here, so that the shape is known before memory is taken, and damage is not passed over.
 
+pub(super) mod colours;
 pub(super) mod lossless;
 mod markers;
 pub(super) mod scans;
@@ -17,12 +18,11 @@ use super::{Options, metadata as conversion, said};
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::limits;
-use crate::metadata::{Diagnostics, Embedded, Metadata, Own, Resolution, Transform, Unit};
+use crate::metadata::{Alpha, Diagnostics, Embedded, Metadata, Own, Resolution, Transform, Unit};
 use ::image::codecs::jpeg::{JpegEncoder, PixelDensity, PixelDensityUnit};
 use ::image::{ExtendedColorType, ImageEncoder};
 use anyhow::{Context, Result, anyhow, ensure};
 use markers::Markers;
-pub(super) use markers::has_adobe;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
@@ -195,7 +195,12 @@ impl Decoder for JpegDecoder<'_> {
             shape, lossless, ..
         } = self.markers;
         let narrow = lossless.filter(|&bits| u32::from(bits) < shape.depth.bits());
+        let alpha = match shape.channels {
+            4 => Alpha::Black,
+            _ => Alpha::Independent,
+        };
         Ok(Metadata {
+            alpha,
             maxval: narrow.map(|bits| (1 << bits) - 1),
             resolution: self.markers.resolution,
             ..embedded::metadata(self.markers.embedded.clone())
@@ -221,31 +226,45 @@ impl Decoder for JpegDecoder<'_> {
             policy.take(read)?;
             return Ok(Image::new(shape, samples));
         }
-        if scans::are_separate(&file) {
-            let pixels = scans::decode(&file, false, shape.pixels());
-            let read = pixels.and_then(|pixels| {
+        let colours = self.markers.colours;
+        let whole = if shape.channels == 4 {
+            Some(scans::decode_inks(&file, colours.adobe))
+        } else if scans::are_separate(&file) {
+            let pixels = scans::decode(&file, colours.are_ycbcr(), shape.pixels());
+            Some(pixels.map(|pixels| pixels.samples))
+        } else {
+            None
+        };
+        if let Some(whole) = whole {
+            let read = whole.and_then(|whole| {
                 let out = samples.as_bytes_mut();
-                ensure!(
-                    pixels.samples.len() == out.len(),
-                    "its size is not that of {shape}"
-                );
-                out.copy_from_slice(&pixels.samples);
+                ensure!(whole.len() == out.len(), "its size is not that of {shape}");
+                out.copy_from_slice(&whole);
                 Ok(())
             });
             policy.take(read)?;
             return Ok(Image::new(shape, samples));
         }
-        let colours = match shape.channels {
-            1 => ColorSpace::Luma,
-            _ => ColorSpace::RGB,
-        };
         let options = DecoderOptions::default()
             .set_strict_mode(!policy.goes_on())
             .set_max_width(shape.width)
-            .set_max_height(shape.height)
-            .jpeg_set_out_colorspace(colours);
+            .set_max_height(shape.height);
         let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&file), options);
-        let read = decoder.decode_into(samples.as_bytes_mut());
+        let mut decode = || {
+            decoder.decode_headers()?;
+            let stored = decoder.input_colorspace().unwrap_or(ColorSpace::YCbCr);
+            let (out, then_rgb) = match shape.channels {
+                1 => (ColorSpace::Luma, false),
+                _ => colours::output(stored, colours.are_ycbcr()),
+            };
+            decoder.set_options(options.jpeg_set_out_colorspace(out));
+            let read = decoder.decode_into(samples.as_bytes_mut());
+            if then_rgb {
+                colours::make_rgb(samples.as_bytes_mut());
+            }
+            read
+        };
+        let read = decode();
         policy.take(read.map_err(|error| said::cause(error, len)))?;
         Ok(Image::new(shape, samples))
     }

@@ -7,6 +7,7 @@ pub mod contract;
 pub mod dicom;
 pub mod formats;
 pub mod gpu_pages;
+pub mod jpeg;
 pub mod lossless;
 pub mod png;
 pub mod png_encode;

@@ -3,7 +3,7 @@
 use super::colours::Colours;
 use super::header::MOST;
 use super::pixels::Stored;
-use crate::codec::jpeg::{self, lossless, scans};
+use crate::codec::jpeg::{colours, lossless, scans};
 use crate::codec::said;
 use crate::codec::tiff::unpack_bits;
 use crate::files::Source;
@@ -113,10 +113,13 @@ impl Stored {
             self.allocated
         );
         // What the image itself says of its colours comes before what the header says of them, but a JPEG without Adobe's
-        // segment says nothing, and its decoder would take it for YCbCr.
-        let as_stored = self.colours == Colours::Rgb && !jpeg::has_adobe(packed);
+        // segment says nothing.
+        let are_ycbcr = match colours::Colours::read(packed).adobe {
+            Some(transform) => transform != 0,
+            None => self.colours != Colours::Rgb,
+        };
         let frame = if scans::are_separate(packed) {
-            scans::decode(packed, as_stored, self.samples() / self.channels)?.samples
+            scans::decode(packed, are_ycbcr, self.samples() / self.channels)?.samples
         } else {
             let options = DecoderOptions::default()
                 .set_strict_mode(true)
@@ -127,13 +130,17 @@ impl Stored {
             let length = packed.len() as u64;
             let said = |error| anyhow!("its JPEG image: {}", said::cause(error, length));
             decoder.decode_headers().map_err(said)?;
-            let colours = match (self.channels, decoder.input_colorspace()) {
-                (1, _) => ColorSpace::Luma,
-                (_, Some(stored)) if as_stored => stored,
-                _ => ColorSpace::RGB,
+            let stored = decoder.input_colorspace().unwrap_or(ColorSpace::YCbCr);
+            let (wanted, then_rgb) = match self.channels {
+                1 => (ColorSpace::Luma, false),
+                _ => colours::output(stored, are_ycbcr),
             };
-            decoder.set_options(options.jpeg_set_out_colorspace(colours));
-            decoder.decode().map_err(said)?
+            decoder.set_options(options.jpeg_set_out_colorspace(wanted));
+            let mut pixels = decoder.decode().map_err(said)?;
+            if then_rgb {
+                colours::make_rgb(&mut pixels);
+            }
+            pixels
         };
         ensure!(
             frame.len() == self.frame_bytes(),

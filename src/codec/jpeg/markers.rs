@@ -1,5 +1,6 @@
 //! The marker segments of a JPEG before its image data (ITU-T T.81, annex B).
 
+use super::colours::Colours;
 use crate::files::Source;
 use crate::image::{Depth, Shape};
 use crate::metadata::{Embedded, Resolution, Unit};
@@ -14,6 +15,7 @@ pub struct Markers {
     pub shape: Shape,
     /// Bits of a sample of the lossless process, if it is that.
     pub lossless: Option<u8>,
+    pub colours: Colours,
     pub resolution: Option<Resolution>,
     pub embedded: Embedded,
     /// Offset of the first scan's marker.
@@ -27,8 +29,7 @@ impl Markers {
     /// A file that ends before it, and kinds of JPEG that are not supported.
     pub fn read(source: &Source) -> Result<Markers> {
         let (mut header, mut resolution) = (None, None);
-        // Whether colours are luma and chroma (JFIF 1.02; T.872, section 6.5.3).
-        let (mut is_jfif, mut transform) = (false, None);
+        let mut colours = Colours::default();
         let (mut embedded, mut profile) = (Embedded::default(), Vec::new());
         let mut at = 2;
         loop {
@@ -62,18 +63,17 @@ impl Markers {
             };
             match marker[1] {
                 0xC4 | 0xC8 | 0xCC => {}
-                kind @ 0xC0..=0xCF => header = Some(frame(kind, &segment()?)?),
+                kind @ 0xC0..=0xCF => {
+                    let segment = segment()?;
+                    colours.add(kind, &segment);
+                    header = Some(frame(kind, &segment)?);
+                }
                 0xE0 => {
                     let segment = segment()?;
-                    is_jfif |= segment.starts_with(b"JFIF\0");
+                    colours.add(0xE0, &segment);
                     resolution = density(&segment).or(resolution);
                 }
-                0xEE => {
-                    transform = segment()?
-                        .strip_prefix(b"Adobe")
-                        .and_then(|rest| rest.get(6).copied())
-                        .or(transform)
-                }
+                0xEE => colours.add(0xEE, &segment()?),
                 0xE1 => {
                     let segment = segment()?;
                     if let Some(exif) = segment.strip_prefix(EXIF) {
@@ -97,7 +97,7 @@ impl Markers {
         let profile: Vec<u8> = profile.into_iter().flat_map(|(_, part)| part).collect();
         embedded.profile = Some(profile).filter(|profile| !profile.is_empty());
         let (shape, lossless) = header.context("no frame before the image data")?;
-        let is_ycbcr = transform.map_or(is_jfif, |transform| transform != 0);
+        let is_ycbcr = (colours.adobe).map_or(colours.is_jfif, |transform| transform != 0);
         ensure!(
             lossless.is_none() || shape.channels == 1 || !is_ycbcr,
             "lossless JPEG of YCbCr colours is not supported (grey and RGB are)"
@@ -105,6 +105,7 @@ impl Markers {
         Ok(Markers {
             shape,
             lossless,
+            colours,
             resolution,
             embedded,
             scan: at as usize,
@@ -140,20 +141,6 @@ fn read(source: &Source, buffer: &mut [u8], at: u64) -> Result<()> {
         .with_context(|| "before the image data")
 }
 
-/// Whether a JPEG has Adobe's segment, which says in which colours it is stored (T.872, section 6.5.3).
-pub fn has_adobe(file: &[u8]) -> bool {
-    let mut at = 2;
-    while let Some(&[0xFF, kind, a, b]) = file.get(at..at + 4).and_then(<[u8]>::first_chunk) {
-        match kind {
-            0xDA => break,
-            0xEE if file[at + 4..].starts_with(b"Adobe") => return true,
-            0xFF => at += 1,
-            _ => at += 2 + usize::from(u16::from_be_bytes([a, b])),
-        }
-    }
-    false
-}
-
 /// The shape that a frame header gives (section B.2.2), and the bits of a sample if it is of the lossless process.
 fn frame(kind: u8, segment: &[u8]) -> Result<(Shape, Option<u8>)> {
     let &[precision, h0, h1, w0, w1, components, ..] = segment else {
@@ -178,8 +165,9 @@ fn frame(kind: u8, segment: &[u8]) -> Result<(Shape, Option<u8>)> {
     };
     let channels = match components {
         1 | 3 => usize::from(components),
-        4 => bail!("CMYK is not supported: convert it to RGB first"),
-        other => bail!("{other} components are not supported (1 and 3 are)"),
+        4 if lossless.is_none() => 4,
+        4 => bail!("lossless JPEG of CMYK is not supported: convert it to RGB first"),
+        other => bail!("{other} components are not supported (1, 3 and 4 are)"),
     };
     let side = |a, b| u64::from(u16::from_be_bytes([a, b]));
     let shape = Shape::checked(side(w0, w1), side(h0, h1), channels, depth)?;

@@ -32,11 +32,12 @@ pub fn are_separate(file: &[u8]) -> bool {
     false
 }
 
-/// Decodes such a JPEG of up to this many pixels: colours as they are stored, or RGB.
+/// Decodes such a JPEG of up to this many pixels: three components, which are luma and chroma to be made RGB, or as they are
+/// stored.
 ///
 /// # Errors
 /// Damaged data, and a larger image.
-pub fn decode(file: &[u8], as_stored: bool, most: usize) -> Result<Pixels> {
+pub fn decode(file: &[u8], are_ycbcr: bool, most: usize) -> Result<Pixels> {
     let mut decoder = Decoder::new(file);
     let said = |error| said::cause(error, file.len() as u64);
     decoder.read_info().map_err(said)?;
@@ -50,9 +51,10 @@ pub fn decode(file: &[u8], as_stored: bool, most: usize) -> Result<Pixels> {
         info.pixel_format == PixelFormat::RGB24,
         "components in scans of their own are only supported where there are three"
     );
-    if as_stored {
-        decoder.set_color_transform(ColorTransform::RGB);
-    }
+    decoder.set_color_transform(match are_ycbcr {
+        true => ColorTransform::YCbCr,
+        false => ColorTransform::RGB,
+    });
     let samples = decoder.decode().map_err(said)?;
     Ok(Pixels {
         width,
@@ -60,4 +62,20 @@ pub fn decode(file: &[u8], as_stored: bool, most: usize) -> Result<Pixels> {
         channels: 3,
         samples,
     })
+}
+
+/// Decodes a JPEG of four components as inks, of which 0 is none. They are stored inverted, as Adobe's programs do it and as
+/// Pillow and OpenCV assume, also without Adobe's segment.
+///
+/// # Errors
+/// Damaged data.
+pub fn decode_inks(file: &[u8], adobe: Option<u8>) -> Result<Vec<u8>> {
+    let mut decoder = Decoder::new(file);
+    let said = |error| said::cause(error, file.len() as u64);
+    decoder.read_info().map_err(said)?;
+    decoder.set_color_transform(match adobe {
+        Some(2) => ColorTransform::YCCK,
+        _ => ColorTransform::CMYK,
+    });
+    decoder.decode().map_err(said)
 }

@@ -8,7 +8,7 @@ use super::page::Grid;
 use super::shape::Form;
 use super::unpack::Method;
 use super::ycbcr::Ycbcr;
-use crate::codec::jpeg::scans;
+use crate::codec::jpeg::{colours, scans};
 use crate::codec::said;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use zune_core::bytestream::ZCursor;
@@ -147,7 +147,7 @@ pub fn jpeg(
     // Otherwise as they are: the directory says that they are grey, RGB or CMYK.
     let is_converted = channels == 3 && ycbcr;
     let pixels = if scans::are_separate(&file) {
-        let pixels = scans::decode(&file, !is_converted, width * tallest)?;
+        let pixels = scans::decode(&file, is_converted, width * tallest)?;
         as_wanted(pixels.width, pixels.height, pixels.channels)?;
         pixels.samples
     } else {
@@ -162,10 +162,10 @@ pub fn jpeg(
         let stored = decoder
             .input_colorspace()
             .context("its colours are unknown")?;
-        let wanted = match channels {
-            1 => ColorSpace::Luma,
-            _ if is_converted => ColorSpace::RGB,
-            _ => stored,
+        let (wanted, then_rgb) = match channels {
+            1 => (ColorSpace::Luma, false),
+            3 => colours::output(stored, is_converted),
+            _ => (stored, false),
         };
         decoder.set_options(options.jpeg_set_out_colorspace(wanted));
         let found = decoder.info().context("its size is unknown")?;
@@ -174,7 +174,11 @@ pub fn jpeg(
             false => wanted.num_components(),
         };
         as_wanted(found.width.into(), found.height.into(), components)?;
-        decoder.decode().map_err(said)?
+        let mut pixels = decoder.decode().map_err(said)?;
+        if then_rgb {
+            colours::make_rgb(&mut pixels);
+        }
+        pixels
     };
     let pixels = pixels.get(..out.len());
     out.copy_from_slice(pixels.context("it has too few pixels")?);
