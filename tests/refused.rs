@@ -157,6 +157,53 @@ fn headers_of_os2_and_none_at_all() {
     crate::support::formats::refused(&bmp(&header), "not supported");
 }
 
+/// Masks of red, green, blue and alpha after a header of 40 bytes, with the file's header and without.
+#[test]
+fn masks_of_four_channels_after_a_short_header() {
+    let fields = [
+        40u32,
+        2,
+        1,
+        1 | 32 << 16,
+        6,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0xFF,
+        0xFF00,
+        0xFF_0000,
+        0xFF00_0000,
+    ];
+    let fields: Vec<u8> = fields.into_iter().flat_map(u32::to_le_bytes).collect();
+    let pixels = [1, 2, 3, 4, 5, 6, 7, 8];
+    let begins = (14 + fields.len() as u32).to_le_bytes();
+    let whole = [b"BM", &[0; 8][..], &begins, &fields, &pixels].concat();
+    for file in [&whole[..], &whole[14..]] {
+        assert_eq!(bytes(file), (4, pixels.to_vec()));
+    }
+}
+
+/// More colours than pixels of 8 bits can name, all of which lie before the pixels.
+#[test]
+fn more_colours_than_a_bmp_can_name() {
+    let mut header = bmp_header(40);
+    header[32..36].copy_from_slice(&300u32.to_le_bytes());
+    let colours: Vec<u8> = (0..300u32).flat_map(|i| [i as u8, 0, 9, 0]).collect();
+    let pixels = [3, 4, 5, 0, 0, 1, 2, 0];
+    let file = |begins: usize| {
+        let begins = (begins as u32).to_le_bytes();
+        [b"BM", &[0; 8][..], &begins, &header, &colours, &pixels].concat()
+    };
+    let (channels, found) = bytes(&file(14 + 40 + 4 * 300));
+    assert_eq!((channels, &found[..6]), (3, &[9, 0, 0, 9, 0, 1][..]));
+    crate::formats::refused(
+        &file(14 + 40 + 4 * 256),
+        "more colours than its pixels can have",
+    );
+}
+
 /// Runs of 4 bits whose last one goes on after an odd row, as writers of whole bytes make them.
 #[test]
 fn runs_that_go_on_after_a_row() {

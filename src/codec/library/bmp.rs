@@ -99,8 +99,11 @@ fn is_headless(head: &[u8]) -> bool {
         && number(head, 32) <= 256
 }
 
-/// Opens a file, and one without the file's header or with the second one of OS/2 2.x as the file of Windows
-/// that has the same pixels.
+/// Masks of four channels after a header of 40 bytes (BI_ALPHABITFIELDS), which a header of 56 bytes holds.
+const ALPHA_MASKS: u32 = 6;
+
+/// Opens a file; and one without the file's header, with the second one of OS/2 2.x, with masks of four channels after a short
+/// header or with more colours than its pixels can name as the file of Windows that has the same pixels.
 fn open(mut stream: Stream) -> ImageResult<Opened> {
     let mut head = [0; 78];
     let there = read_up_to(&mut stream, &mut head)?;
@@ -108,7 +111,19 @@ fn open(mut stream: Stream) -> ImageResult<Opened> {
     let start = if headless { 0 } else { FILE_HEADER };
     let size = number(&head, start);
     stream.seek(SeekFrom::Start(0))?;
-    if !headless && !OS2.contains(&size) || there < start + size as usize {
+    let has_alpha_masks = size == 40 && number(&head, start + 16) == ALPHA_MASKS;
+    let most = match number(&head, start + 12) >> 16 {
+        bits @ (1 | 4 | 8) if size >= 40 => 1 << bits,
+        _ => u32::MAX,
+    };
+    // All of them lie before the pixels.
+    let has_more_colours = !headless && {
+        let stated = number(&head, start + 32);
+        stated > most
+            && (start as u64 + u64::from(size) + 4 * u64::from(stated)) <= number(&head, 10).into()
+    };
+    let is_changed = headless || OS2.contains(&size) || has_alpha_masks || has_more_colours;
+    if !is_changed || there < start + size as usize {
         return Ok(Box::new(BmpDecoder::new(stream)?));
     }
     let mut file = Vec::new();
@@ -126,6 +141,9 @@ fn open(mut stream: Stream) -> ImageResult<Opened> {
         header.resize(40, 0);
         header[..4].copy_from_slice(&40u32.to_le_bytes());
         removed = i64::from(size) - 40;
+    }
+    if has_more_colours {
+        header[32..36].copy_from_slice(&most.to_le_bytes());
     }
     let begins = match headless {
         false => i64::from(pixels) - removed,
@@ -145,6 +163,10 @@ fn open(mut stream: Stream) -> ImageResult<Opened> {
         }
     };
     let begins = u32::try_from(begins).unwrap_or(0).to_le_bytes();
+    if has_alpha_masks {
+        header[..4].copy_from_slice(&56u32.to_le_bytes());
+        header[16..20].copy_from_slice(&3u32.to_le_bytes());
+    }
     let rest = &file[start + size as usize..];
     let whole = [b"BM", &[0; 8][..], &begins, &header, rest].concat();
     Ok(Box::new(BmpDecoder::new(Cursor::new(whole))?))
