@@ -409,6 +409,26 @@ fn messages_of_jpeg_libraries_in_other_formats() {
     }
 }
 
+/// What zstd says of damaged data are names of its own.
+#[test]
+fn messages_of_zstd() {
+    let grey = image(16, 16, 1, Depth::Eight, Kind::Noise);
+    let packed = zstd::bulk::compress(grey.samples().as_bytes(), 3).expect("memory");
+    let build = Build::default().tag(259, 3, &[50_000]);
+    for (strip, words) in [
+        (
+            &packed[..packed.len() / 2],
+            "its zstd data are damaged: they end too early",
+        ),
+        (
+            b"no zstd at all",
+            "its zstd data are damaged: not a zstd frame",
+        ),
+    ] {
+        crate::formats::refused(&build.with_strip(&grey, strip), words);
+    }
+}
+
 /// The 128 bytes before the mark of a DICOM file are free, and some writers put the header of a TIFF there.
 #[test]
 fn dicom_with_the_header_of_a_tiff_before_it() {

@@ -33,6 +33,9 @@ use zune_core::options::DecoderOptions;
 /// The most bytes of Exif data: what one segment holds.
 const MOST_EXIF: usize = 65_500;
 
+/// The most bytes of an ICC profile: 255 segments of what remains beside their marks (ICC.1, annex B.4).
+const MOST_PROFILE: usize = 255 * (65_533 - 14);
+
 /// The longest side that is written: the format has 65535, but libjpeg, and with it most programs, reads no more than these.
 const LONGEST_SIDE: usize = 65_500;
 
@@ -171,6 +174,11 @@ impl Format for Jpeg {
             embedded.exif = None;
             leave("Exif data of more than 64 KiB".into());
         }
+        let profile = embedded.profile.as_ref();
+        if profile.is_some_and(|profile| profile.len() > MOST_PROFILE) {
+            embedded.profile = None;
+            leave("an ICC profile of more than 16.7 MB".into());
+        }
         Own::Embedded(embedded)
     }
 }
@@ -291,13 +299,16 @@ fn encode(image: &Image, metadata: &Metadata, quality: u8) -> Result<Vec<u8>> {
     }
     if let Own::Embedded(Embedded { profile, exif, .. }) = &metadata.own {
         if let Some(profile) = profile {
-            encoder.set_icc_profile(profile.clone())?;
+            let set = encoder.set_icc_profile(profile.clone());
+            set.map_err(|_| anyhow!("an ICC profile of this length does not fit in a JPEG"))?;
         }
         if let Some(exif) = exif {
-            encoder.set_exif_metadata(exif.clone())?;
+            let set = encoder.set_exif_metadata(exif.clone());
+            set.map_err(|_| anyhow!("Exif data of this length do not fit in a JPEG"))?;
         }
     }
-    encoder.write_image(image.samples().as_bytes(), width, height, colours)?;
+    let written = encoder.write_image(image.samples().as_bytes(), width, height, colours);
+    written.map_err(|_| anyhow!("{shape} does not fit in a JPEG"))?;
     Ok(file)
 }
 

@@ -249,7 +249,7 @@ fn what_a_jpeg_cannot_hold() {
     let own = Own::Embedded(Embedded {
         exif: Some(vec![0; 70_000]),
         xmp: Some(b"<x:xmpmeta/>".to_vec()),
-        profile: None,
+        profile: Some(vec![0; 255 * 65_519 + 1]),
     });
     let metadata = Metadata { own, ..metadata };
     let mut said = Diagnostics::default();
@@ -260,7 +260,8 @@ fn what_a_jpeg_cannot_hold() {
         said.notes,
         [
             "the XMP packet is left out: JPEG has no place for it",
-            "Exif data of more than 64 KiB is left out: JPEG has no place for it"
+            "Exif data of more than 64 KiB is left out: JPEG has no place for it",
+            "an ICC profile of more than 16.7 MB is left out: JPEG has no place for it"
         ]
     );
 }

@@ -13,7 +13,7 @@ use crate::metadata::Alpha;
 use ::image::codecs::bmp::{BmpDecoder, BmpEncoder};
 use ::image::error::{UnsupportedError, UnsupportedErrorKind};
 use ::image::{ExtendedColorType, ImageError, ImageFormat, ImageResult};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 /// Windows bitmap.
@@ -200,7 +200,7 @@ fn encode(image: &Image) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     let mut encoder = BmpEncoder::new(&mut file);
     let written = encoder.encode(image.samples().as_bytes(), width, height, colours);
-    written.with_context(|| format!("{shape} is more than BMP holds"))?;
+    written.map_err(|_| anyhow!("{shape} is more than BMP holds"))?;
     Ok(file)
 }
 

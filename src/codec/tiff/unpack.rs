@@ -147,10 +147,17 @@ impl Unpacker {
         match zstd.decompress(out, packed) {
             Ok(filled) => Ok(Some(filled)),
             Err(OUT_IS_TOO_SMALL) => Ok(None),
-            Err(code) => Err(anyhow!(
-                "its zstd data are damaged ({})",
-                zstd_safe::get_error_name(code).to_lowercase()
-            )),
+            Err(code) => {
+                let name = zstd_safe::get_error_name(code).to_lowercase();
+                let what = match name.as_str() {
+                    name if name.contains("checksum") => "a checksum is wrong",
+                    name if name.contains("frame descriptor") => "not a zstd frame",
+                    name if name.contains("src size") => "they end too early",
+                    name if name.contains("memory") => "they need more memory than there is",
+                    _ => "an impossible code",
+                };
+                Err(anyhow!("its zstd data are damaged: {what}"))
+            }
         }
     }
 }

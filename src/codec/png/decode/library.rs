@@ -11,6 +11,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 /// Decodes a PNG with the png crate; `shape` is the shape after expansion. The image data must have
 /// been checked: the crate accepts a stream without its end and Adler-32.
 pub fn decode(source: &Source, shape: Shape, policy: &ErrorPolicy) -> Result<Image> {
+    let plain = |error| cause(error, source.len());
     let mut options = DecodeOptions::default();
     options.set_ignore_text_chunk(true);
     options.set_ignore_iccp_chunk(true);
@@ -54,11 +55,12 @@ pub fn decode(source: &Source, shape: Shape, policy: &ErrorPolicy) -> Result<Ima
     Ok(Image::new(shape, samples))
 }
 
-fn plain(error: DecodingError) -> anyhow::Error {
+fn cause(error: DecodingError, len: u64) -> anyhow::Error {
     match error {
-        DecodingError::IoError(error) => anyhow!(error.to_string()),
+        // That of the source is a sentence already.
+        DecodingError::IoError(error) if error.kind() == io::ErrorKind::Other => anyhow!("{error}"),
         DecodingError::LimitsExceeded => anyhow!("the image does not fit in memory"),
-        other => said::cause(other, 0),
+        other => said::cause(other, len),
     }
 }
 
