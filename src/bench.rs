@@ -33,6 +33,7 @@ mod transpose;
 use crate::console;
 use crate::device::cuda::Gpu;
 use crate::device::{Choice, Unusable};
+use crate::name::Shown;
 use crate::outcome::Outcome as Exit;
 use crate::timing::{Limit, Peaks};
 use anyhow::{Context, Result};
@@ -131,7 +132,7 @@ pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
     console::print_lines(&text)?;
     if let Some(path) = &options.html {
         std::fs::write(path, html::page(&report))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .with_context(|| format!("cannot write {}", path.shown()))?;
     }
     let mut exit = if report.failures() > 0 {
         Exit::SomeFailed

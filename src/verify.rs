@@ -8,6 +8,7 @@ use crate::files::Source;
 use crate::image::number::Number;
 use crate::image::{Image, Samples, Shape, Values};
 use crate::metadata::Diagnostics;
+use crate::name::Shown;
 use crate::ops::{self, OpResult};
 use crate::outcome::Outcome;
 use crate::timing::Timeline;
@@ -195,12 +196,12 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
 }
 
 fn open(path: &Path) -> Result<Source> {
-    Source::open(path).with_context(|| format!("cannot read {}", path.display()))
+    Source::open(path).with_context(|| format!("cannot read {}", path.shown()))
 }
 
 fn pages<'a>(path: &Path, source: &'a Source) -> Result<Reader<'a>> {
     Reader::open(source, &Reading::default())
-        .with_context(|| format!("cannot read {}", path.display()))
+        .with_context(|| format!("cannot read {}", path.shown()))
 }
 
 /// Decodes a page; returns it with the type of its samples.
@@ -212,7 +213,7 @@ fn page(path: &Path, reader: &mut Reader, index: usize) -> Result<(Image, Values
         let values = metadata.values(image.shape().depth);
         Ok::<_, Error>((image, values))
     };
-    read().with_context(|| format!("cannot read {}", path.display()))
+    read().with_context(|| format!("cannot read {}", path.shown()))
 }
 
 /// Runs every operation on one image on the CPU and on a GPU, and prints those with different

@@ -5,6 +5,10 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the names are those of the tests"
+)]
 
 mod support;
 

@@ -2,10 +2,13 @@
 
 use crate::support::batch::pgm;
 use crate::support::{Run, folder, run};
+use crate::batch::pgm;
+use crate::support::{Run, binary, folder, run};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
 
 #[test]
 fn two_names_that_are_not_text_were_printed_alike() {
@@ -67,4 +70,31 @@ fn two_names_that_are_not_text_were_printed_alike() {
         stdout.contains("\"file_hex\":\"696e2fe82e70676d\""),
         "{stdout}"
     );
+}
+
+/// Messages of verbs that had names of their own: a replacement character stood for every byte that is not UTF-8, and control
+/// characters reached the terminal.
+#[test]
+fn names_that_are_not_text_were_ambiguous_in_messages_of_some_verbs() {
+    let root = folder(&[("a.pgm", &pgm(3, 2, 1))]);
+    let name = OsStr::from_bytes(b"\xe9\x07.pgm");
+    if fs::write(root.path().join(name), b"P5 ").is_err() {
+        return crate::support::skipped("names that are not UTF-8: refused by this file system");
+    }
+    let verbs: [&[&str]; 5] = [
+        &["verify", "a.pgm"],
+        &["project", "mean", "out.pgm", "a.pgm"],
+        &["calibrate", "a.pgm", "out.pgm", "--dark"],
+        &["normalize", "a.pgm", "out.pgm", "--range-from"],
+        &["bench", "--from"],
+    ];
+    for verb in verbs {
+        let mut command = Command::new(binary());
+        let command = command.args(verb).arg(name).current_dir(root.path());
+        let done = command.output().expect("the program runs");
+        let stderr = String::from_utf8(done.stderr).expect("text");
+        assert!(!done.status.success(), "{verb:?}");
+        assert!(stderr.contains("\\xE9\\x07.pgm"), "{verb:?}: {stderr}");
+        assert!(!stderr.contains('\u{fffd}'), "{verb:?}: {stderr}");
+    }
 }

@@ -11,6 +11,7 @@ use super::shard::{Parts, Shard, WholeSet};
 use crate::console;
 use crate::files::{Source, Target, make_folder, parent};
 use crate::image::Depth;
+use crate::name::Shown;
 use crate::ops::histogram::Counts;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -189,7 +190,7 @@ impl Set {
             ensure!(source.len() <= MOST_BYTES, "it is too long for a histogram");
             Set::parse(&source.read_all()?)
         };
-        read().with_context(|| format!("cannot read {}", path.display()))
+        read().with_context(|| format!("cannot read {}", path.shown()))
     }
 
     /// Prints on standard error how many images the file at `path` lacks, if any.
@@ -197,7 +198,7 @@ impl Set {
         if self.failed > 0 {
             console::tell(&format!(
                 "gpuimg: {} leaves out {} that could not be read",
-                path.display(),
+                path.shown(),
                 counted(self.failed as usize, "image")
             ));
         }
@@ -214,7 +215,7 @@ impl Set {
             target.write_at(text.as_bytes(), 0)?;
             target.commit(text.len() as u64)
         };
-        write().with_context(|| format!("cannot write {}", path.display()))?;
+        write().with_context(|| format!("cannot write {}", path.shown()))?;
         Ok(())
     }
 }

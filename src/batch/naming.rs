@@ -3,6 +3,7 @@
 use super::item::Item;
 use crate::codec::{Format, format};
 use crate::metadata::Place;
+use crate::name::Shown;
 use anyhow::{Result, bail, ensure};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -305,12 +306,12 @@ fn below(
     };
     let name = pattern.fill(key.file_stem().unwrap_or_default(), extension, numbers);
     let name = PathBuf::from(name);
-    let subject = || format!("the result of {}", item.input.display());
+    let subject = || format!("the result of {}", item.input.shown());
     ensure!(
         stays_below(&name) && !name.ends_with(JOURNAL),
         "{} cannot be called {}",
         subject(),
-        name.display()
+        name.shown()
     );
     // Checked for every item, since a stem can contain an extension.
     if let (Some(asked), Ok(named)) = (format, format::of_extension(&name))
@@ -319,7 +320,7 @@ fn below(
         bail!(
             "{} would be called {}, which is {}, and --format says {}",
             subject(),
-            name.display(),
+            name.shown(),
             named.name(),
             asked.name()
         );

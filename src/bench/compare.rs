@@ -3,6 +3,7 @@
 
 use super::record::{Version, check_schema};
 use super::report::{Report, readable};
+use crate::name::Shown;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::fmt::Write;
@@ -36,7 +37,7 @@ pub fn read(path: &Path) -> Result<Earlier> {
         let text = std::fs::read_to_string(path)?;
         parse(&text)
     };
-    load().with_context(|| format!("cannot read {}", path.display()))
+    load().with_context(|| format!("cannot read {}", path.shown()))
 }
 
 /// Parses the JSON object that `--json` printed.

@@ -6,6 +6,7 @@ use super::case::{Measured, Outcome, Row};
 use super::claims::{Judgement, Test, Then};
 use super::figure::Time;
 use super::report::{Machine, Report};
+use crate::name::Shown;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -239,7 +240,7 @@ impl RecordedRow {
 /// Reads what `--json` printed, as a report.
 pub fn read(path: &Path) -> Result<Report> {
     let load = || parse(&std::fs::read_to_string(path)?);
-    load().with_context(|| format!("cannot read {}", path.display()))
+    load().with_context(|| format!("cannot read {}", path.shown()))
 }
 
 /// A report from the JSON object that `--json` printed. Rows that this version does not know are

@@ -17,6 +17,7 @@ use crate::codec::error_policy::ErrorPolicy;
 use crate::files::{Source, Target};
 use crate::image::{Depth, Image, Shape};
 use crate::metadata::Metadata;
+use crate::name::Shown;
 use anyhow::{Context, Result, bail, ensure};
 use header::is_space;
 use plain::{PlainDecoder, Text};
@@ -53,7 +54,7 @@ impl Format for Pnm {
         ensure!(
             !extension.eq_ignore_ascii_case("pgm") || shape.colours() == 1,
             "a .pgm is grey, and the image has colours: call it {}",
-            path.with_extension("ppm").display()
+            path.with_extension("ppm").shown()
         );
         Ok(())
     }

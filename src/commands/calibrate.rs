@@ -11,6 +11,7 @@ use crate::batch::project::Projecting;
 use crate::cli::Frames;
 use crate::codec::Reading;
 use crate::image::Depth;
+use crate::name::Shown;
 use crate::ops::calibrate::{Calibrate, Frame};
 use crate::ops::project::{Project, Projection};
 use crate::options::Common;
@@ -114,9 +115,9 @@ fn frame(path: &Path, items: &Items, batch: &Options, common: &Common) -> Result
         signed = first.kind.signed;
         Ok(())
     })?;
-    let made = made.with_context(|| format!("no frame from {}", path.display()))?;
+    let made = made.with_context(|| format!("no frame from {}", path.shown()))?;
     Ok(Frame {
-        name: path.display().to_string(),
+        name: path.shown().into_owned(),
         image: made.image,
         signed,
     })

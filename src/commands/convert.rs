@@ -17,6 +17,7 @@ use crate::codec::Reader;
 use crate::console;
 use crate::device::Choice;
 use crate::image::Depth;
+use crate::name::Shown;
 use crate::ops::Operation;
 use crate::ops::of_set::OfSet;
 use crate::options::Common;
@@ -120,7 +121,7 @@ pub(super) fn of_set<'a>(
     let of_set = counted
         .into_counts()
         .and_then(|counts| OfSet::new(op, counts));
-    let of_set = of_set.with_context(|| format!("no range from {}", of.display()))?;
+    let of_set = of_set.with_context(|| format!("no range from {}", of.shown()))?;
     Ok(Measured::Set(match set.range_from {
         None => of_set.on_its_images(),
         Some(_) => of_set,

@@ -9,6 +9,7 @@ use crate::codec::Headerless;
 use crate::console;
 use crate::device::Devices;
 use crate::files;
+use crate::name::Shown;
 use crate::ops::Operation;
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
@@ -62,7 +63,7 @@ pub fn frames(
     let mut frames = files::frames_of_stdin(fixed.transpose().map_err(usage)?)?;
     if let Naming::Folder { folder, .. } = &asked.naming {
         files::make_folder(folder, template.sync)
-            .map_err(|error| anyhow!("cannot make the folder {}: {error}", folder.display()))?;
+            .map_err(|error| anyhow!("cannot make the folder {}: {error}", folder.shown()))?;
     }
     let devices = Devices::new(common.device.choice);
     let resources = Resources {

@@ -3,6 +3,7 @@
 use crate::batch::options::{Counted, Options};
 use crate::batch::plan::can_be_written;
 use crate::batch::{MeasuredSet, inputs as found, measure_set, places};
+use crate::name::Shown;
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use crate::print_error;
@@ -36,7 +37,7 @@ pub fn run(
     places::keep_off("the histogram", path, &items.items, &others).map_err(usage)?;
     // Checked here, and not after hours of counting.
     can_be_written(path, output.overwrite, true)
-        .with_context(|| format!("cannot write {}", path.display()))?;
+        .with_context(|| format!("cannot write {}", path.shown()))?;
     let MeasuredSet { set, outcome, .. } = measure_set(&[], &items, options, common, true)?;
     let (failed, files) = (set.failed, items.items.len() + items.unread.len());
     if failed > 0 && !common.reading.keep_going && !options.dry_run {

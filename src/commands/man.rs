@@ -1,6 +1,7 @@
 //! `man`: writes the manual, a page for each subcommand.
 
 use crate::cli::Cli;
+use crate::name::Shown;
 use crate::outcome::Outcome;
 use crate::reason::plain;
 use anyhow::{Context, Result};
@@ -12,7 +13,7 @@ use std::path::Path;
 
 /// Writes the pages to `folder`, which is created if it is missing.
 pub fn run(folder: &Path) -> Result<Outcome> {
-    let unwritten = || format!("cannot write to {}", folder.display());
+    let unwritten = || format!("cannot write to {}", folder.shown());
     fs::create_dir_all(folder)
         .map_err(plain)
         .with_context(unwritten)?;

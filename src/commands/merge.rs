@@ -9,6 +9,7 @@ use crate::batch::project::Partial;
 use crate::codec::format;
 use crate::console;
 use crate::files::fault::{self, Kind};
+use crate::name::Shown;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::Destination;
 use anyhow::{Context, Result};
@@ -34,7 +35,7 @@ fn histograms(first: &Path, others: &[PathBuf], output: &Counted) -> Result<Outc
     let mut all = Set::read(first)?;
     for path in others {
         all.join(&Set::read(path)?)
-            .with_context(|| format!("cannot merge {}", path.display()))?;
+            .with_context(|| format!("cannot merge {}", path.shown()))?;
     }
     let all = all.complete()?;
     all.write(output)?;
@@ -49,7 +50,7 @@ fn projections(
     merged: &Merged,
 ) -> Result<Outcome> {
     let path = &output.output;
-    let unwritten = || format!("cannot write {}", path.display());
+    let unwritten = || format!("cannot write {}", path.shown());
     let format = format::of_extension(path).with_context(unwritten);
     let to = Destination {
         path: path.clone(),
@@ -67,7 +68,7 @@ fn projections(
     let mut all = Partial::read(first)?;
     for path in others {
         all.join(Partial::read(path)?)
-            .with_context(|| format!("cannot merge {}", path.display()))?;
+            .with_context(|| format!("cannot merge {}", path.shown()))?;
     }
     let failed = all.failed;
     let (made, first) = all.finish()?;
@@ -75,7 +76,7 @@ fn projections(
     if failed > 0 {
         console::tell(&format!(
             "gpuimg: {} leaves out {failed} image{} that could not be read",
-            path.display(),
+            path.shown(),
             if failed == 1 { "" } else { "s" }
         ));
     }
@@ -97,7 +98,7 @@ fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
             let entries = fs::read_dir(input)?.map(|entry| Ok(entry?.path()));
             entries.collect()
         };
-        let mut files = list().with_context(|| format!("cannot read {}", input.display()))?;
+        let mut files = list().with_context(|| format!("cannot read {}", input.shown()))?;
         files.retain(|path| {
             let is_part = path
                 .extension()

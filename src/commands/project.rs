@@ -9,6 +9,7 @@ use crate::codec::format;
 use crate::console;
 use crate::files::{Target, make_folder, parent};
 use crate::metadata::Metadata;
+use crate::name::Shown;
 use crate::ops::project::{Project, Projection};
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
@@ -37,7 +38,7 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     };
     if files.partial {
         make_folder(parent(output), files.sync)
-            .with_context(|| format!("cannot write {}", output.display()))?;
+            .with_context(|| format!("cannot write {}", output.shown()))?;
     }
     // Before hours of reading.
     let target = to.create()?;
@@ -53,7 +54,7 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
             return Ok(outcome);
         };
         let written = partial.write(target);
-        written.with_context(|| format!("cannot write {}", output.display()))?;
+        written.with_context(|| format!("cannot write {}", output.shown()))?;
         return Ok(outcome);
     }
     let mut first = None;
@@ -66,7 +67,7 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
         let format = to.format.unwrap_or(of.format);
         first = Some(of.clone());
         format::check(format, &shape, &metadata)
-            .with_context(|| format!("cannot write {}", output.display()))
+            .with_context(|| format!("cannot write {}", output.shown()))
     };
     let (made, outcome) = projecting.along(files.axis, check)?;
     let Some(first) = first.filter(|_| !made.is_empty()) else {
@@ -100,7 +101,7 @@ pub(super) fn tell(
     if quiet {
         return Ok(());
     }
-    let file = to.path.display();
+    let file = to.path.shown();
     for warning in first.diagnostics.warnings.iter().chain(&written.warnings) {
         console::tell(&format!("gpuimg: warning: {file}: {warning}"));
     }
@@ -122,12 +123,12 @@ fn destination(
     ensure!(
         !inputs.is_empty() || files.files_from.is_some(),
         "an input and an output are needed, and only {} is given",
-        output.display()
+        output.shown()
     );
     if output.is_dir() || output.as_os_str().as_bytes().ends_with(b"/") {
         bail!(
             "a projection is one image, and {} is a folder",
-            output.display()
+            output.shown()
         );
     }
     let is_partial = output
@@ -137,7 +138,7 @@ fn destination(
         ensure!(
             is_partial,
             "--partial writes no image: name it as {}",
-            output.with_extension(PARTIAL).display()
+            output.with_extension(PARTIAL).shown()
         );
         ensure!(
             files.format.is_none(),
@@ -154,7 +155,7 @@ fn destination(
         (None, _) if files.partial => None,
         // A stream without a name has the format of the first image.
         (None, _) if output == Path::new("-") => None,
-        (None, named) => Some(named.with_context(|| format!("cannot write {}", output.display()))?),
+        (None, named) => Some(named.with_context(|| format!("cannot write {}", output.shown()))?),
     };
     Ok(Destination {
         path: output.into(),

@@ -3,6 +3,7 @@
 use crate::console;
 use crate::device::Devices;
 use crate::files::Passes;
+use crate::name::Shown;
 use crate::ops::{Operation, chain};
 use crate::options::Common;
 use crate::pipeline::{Account, Destination, Done, Resources, one_image_of};
@@ -37,17 +38,17 @@ pub fn single(
         ..Account::NONE
     };
     let done = one_image_of(ops, input, output, &resources, account)?;
-    describe(&done, &input.display().to_string(), common, quiet);
+    describe(&done, &input.shown(), common, quiet);
     let Some(form) = &common.stats else {
         return Ok(done);
     };
     let arrow = output
-        .map(|output| format!(" → {}", output.path.display()))
+        .map(|output| format!(" → {}", output.path.shown()))
         .unwrap_or_default();
     let title = format!(
         "{} {}{arrow}: {}",
         chain::title(ops),
-        input.display(),
+        input.shown(),
         done.shape
     );
     let mut times = Report {
@@ -57,7 +58,7 @@ pub fn single(
         ..report(ops, &devices)
     };
     times.files.files = 1;
-    record(&mut times, &done, &input.display().to_string(), common);
+    record(&mut times, &done, &input.shown(), common);
     times.peaks = devices.peaks();
     form.deliver(&times)?;
     Ok(done)

@@ -7,6 +7,7 @@ use crate::batch::{format_of, item::Item};
 use crate::console;
 use crate::device::Devices;
 use crate::files;
+use crate::name::Shown;
 use crate::ops::Operation;
 use crate::options::Common;
 use crate::outcome::Outcome;
@@ -106,9 +107,9 @@ fn pages(
             bail!(
                 "cannot split {}: pages {other} and {} would both be called {} ({{page}} in --name tells \
                  them apart)",
-                item.input.display(),
+                item.input.shown(),
                 place.page,
-                path.display()
+                path.shown()
             );
         }
         paths.push(path);
@@ -121,7 +122,7 @@ fn pages(
         };
         destination.make_folder().with_context(|| {
             let folder = files::parent(&destination.path);
-            format!("cannot make the folder {}", folder.display())
+            format!("cannot make the folder {}", folder.shown())
         })?;
         let done = stack_page(
             ops,
@@ -130,10 +131,7 @@ fn pages(
             &destination,
             resources,
         );
-        tell(
-            done,
-            format!("{}, page {}", item.input.display(), place.page),
-        )?;
+        tell(done, format!("{}, page {}", item.input.shown(), place.page))?;
     }
     Ok(())
 }

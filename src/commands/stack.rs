@@ -4,6 +4,7 @@ use super::single::{describe, record, report};
 use crate::batch::conversion::Conversion;
 use crate::console;
 use crate::device::Devices;
+use crate::name::Shown;
 use crate::ops::Operation;
 use crate::options::Common;
 use crate::outcome::Outcome;
@@ -46,7 +47,7 @@ pub fn stack(
         .map(|item| (&*item.input, !item.may_be_stream));
     let inputs: Vec<_> = inputs.collect();
     let done = many_images(ops, &inputs, &output, &resources)?;
-    let name = output.path.display().to_string();
+    let name = output.path.shown().into_owned();
     describe(&done, &name, common, quiet);
     if let Some(form) = &common.stats {
         let mut times = Report {

@@ -11,6 +11,8 @@
 
 use super::fault::{self, Kind};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat};
+use crate::name::Shown;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -89,8 +91,8 @@ impl Folder {
         below.map(Path::to_path_buf).map_err(|_| {
             io::Error::other(format!(
                 "{} is a link that leads out of {}",
-                path.display(),
-                self.path.display()
+                path.shown(),
+                self.path.shown()
             ))
         })
     }

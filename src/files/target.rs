@@ -8,6 +8,7 @@ use super::replaced;
 use super::traffic::Traffic;
 use super::unfinished::Unfinished;
 use crate::console;
+use crate::name::Shown;
 use crate::reason::{plain, reason};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
@@ -405,8 +406,8 @@ pub fn open_stream(path: &Path) -> Result<File> {
 /// Opens what is at `path`, a folder, or in it; the error names the folder.
 fn open_folder<T>(path: &Path, open: impl FnOnce(&Path) -> io::Result<T>) -> Result<T> {
     open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => anyhow::anyhow!("there is no folder {}", path.display()),
-        _ => anyhow::anyhow!("folder {}: {}", path.display(), reason(&error)),
+        io::ErrorKind::NotFound => anyhow::anyhow!("there is no folder {}", path.shown()),
+        _ => anyhow::anyhow!("folder {}: {}", path.shown(), reason(&error)),
     })
 }
 

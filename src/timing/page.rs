@@ -5,6 +5,7 @@
 use super::{Limit, Report, START, Span, Timeline, in_millis, millis};
 use crate::files::fault::{self, Kind};
 use crate::html::escaped;
+use crate::name::Shown;
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
 use std::fs;
@@ -71,7 +72,7 @@ pub fn check(path: &Path) -> Result<()> {
     ensure!(
         !there || head == MARK.as_bytes(),
         "cannot write {}: it exists and is no page of --stats: give another name",
-        path.display()
+        path.shown()
     );
     Ok(())
 }
@@ -85,7 +86,7 @@ pub fn write(report: &Report, path: &Path) -> Result<()> {
     fault::point(Kind::Create, path)
         .and_then(|()| fs::write(path, page(report)))
         .map_err(crate::reason::plain)
-        .with_context(|| format!("cannot write {}", path.display()))
+        .with_context(|| format!("cannot write {}", path.shown()))
 }
 
 fn page(report: &Report) -> String {

@@ -13,6 +13,7 @@ use crate::batch::shard::{Parts, Shard, WholeSet};
 use crate::codec::Reading;
 use crate::codec::fits::exposure::Exposures;
 use crate::files::{Passes, Source, Target};
+use crate::name::Shown;
 use crate::ops::project::{Accumulator, Project};
 use crate::pipeline::Made;
 use anyhow::{Context, Result, ensure};
@@ -118,7 +119,7 @@ impl Partial {
         let first = first(path, &known.kind).with_context(|| {
             format!(
                 "cannot read {}, the first image, from which the result has its metadata",
-                path.display()
+                path.shown()
             )
         })?;
         let pages = usize::try_from(known.pages)?;
@@ -132,7 +133,7 @@ impl Partial {
     /// A file that is none, or is damaged.
     pub fn read(path: &Path) -> Result<Partial> {
         let read = || Partial::of_source(&Source::open(path)?);
-        read().with_context(|| format!("cannot read {}", path.display()))
+        read().with_context(|| format!("cannot read {}", path.shown()))
     }
 
     /// Whether a file is one, by its first bytes; not if it cannot be read.

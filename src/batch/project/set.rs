@@ -9,6 +9,7 @@ use crate::codec::{Reader, Reading};
 use crate::files::{CHANGED, Passes, Source};
 use crate::image::Image;
 use crate::metadata::{Alpha, Axis, Diagnostics, Metadata};
+use crate::name::Shown;
 use crate::ops::project::Projection;
 use crate::pipeline::{Resources, memory};
 use crate::timing::{Report as Times, Timeline};
@@ -88,9 +89,9 @@ impl<'a> Set<'a> {
             let fits = looked.and_then(|(kind, pages)| match &mut set {
                 Some(set) if set.first.kind != kind => Err(anyhow!(
                     "cannot project {} ({}): it is {kind}, and {} is {}",
-                    item.input.display(),
+                    item.input.shown(),
                     how.name(),
-                    set.first.path.display(),
+                    set.first.path.shown(),
                     set.first.kind
                 )),
                 Some(set) => {
@@ -173,7 +174,7 @@ impl<'a> Set<'a> {
             self.passes.check(&item.input, &source)?;
             sets
         };
-        sets().with_context(|| format!("cannot project {} along {axis}", item.input.display()))
+        sets().with_context(|| format!("cannot project {} along {axis}", item.input.shown()))
     }
 
     /// Reads every image once, in any order, and calls `take` with each. What cannot be read is
@@ -293,7 +294,7 @@ impl<'a> Set<'a> {
             *known = Some((*known).map_or(its, |known| known.join(&its)));
             drop(known);
             if let Err(error) = take(image, resources, &mut done.timeline) {
-                let failed = || format!("cannot project {}", item.input.display());
+                let failed = || format!("cannot project {}", item.input.shown());
                 done.fatal = Some(error.context(failed()));
                 return done;
             }
@@ -325,7 +326,7 @@ impl<'a> Set<'a> {
 }
 
 fn unread(item: &Item) -> String {
-    format!("cannot read {}", item.input.display())
+    format!("cannot read {}", item.input.shown())
 }
 
 fn open(item: &Item) -> Result<Source> {
