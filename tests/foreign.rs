@@ -1013,3 +1013,23 @@ fn luma_and_chroma_of_a_jpeg_were_taken_for_rgb() {
         }
     }
 }
+
+/// A file of version 2 says in its extension area that the fourth byte is no alpha, whatever is there; Pillow's
+/// `rgb32rle.tga` is such a file.
+#[test]
+fn what_is_no_alpha_in_a_tga_was_taken_for_it() {
+    let head = [0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0, 32, 0x20];
+    let pixels = [1, 2, 3, 4, 5, 6, 7, 8];
+    let tail = |kind: u8| {
+        let mut area = vec![0; 495];
+        area[494] = kind;
+        let footer = [&26u32.to_le_bytes()[..], &[0; 4], b"TRUEVISION-XFILE.\0"].concat();
+        [&head[..], &pixels, &area, &footer].concat()
+    };
+    for (kind, channels) in [(0, 3), (1, 3), (2, 4), (3, 4)] {
+        let (image, _, said) = read(&tail(kind)).expect("readable");
+        assert_eq!(image.shape().channels, channels, "{kind}");
+        assert_eq!(said.warnings.len(), 4 - channels, "{:?}", said.warnings);
+        assert_eq!(bytes(&image)[..3], [3, 2, 1]);
+    }
+}

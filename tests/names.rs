@@ -1,8 +1,6 @@
 //! Names that are not text, in what is printed.
 
 use crate::support::batch::pgm;
-use crate::support::{Run, folder, run};
-use crate::batch::pgm;
 use crate::support::{Run, binary, folder, run};
 use serde_json::Value;
 use std::ffi::OsStr;

@@ -1,6 +1,6 @@
 //! The plan of a page, as `--dry-run --verbose` and `--verbose` print it.
 
-use crate::formats::{format, written};
+use crate::support::formats::{format, written};
 use crate::support::{Kind, folder, image, run};
 use gpuimg::image::Depth;
 use gpuimg::metadata::Metadata;

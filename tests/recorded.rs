@@ -2,7 +2,7 @@
 //! each run's outputs must be the one in tests/recorded.txt: a change of structure must not change a byte.
 //! `RECORD=write cargo test --test main recorded` records the digests anew, after a change that is meant to alter bytes.
 
-use crate::batch::tree;
+use crate::support::batch::tree;
 use crate::support::{Numbers, counted, folder, repository, run, sample};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -198,7 +198,7 @@ fn more_colours_than_a_bmp_can_name() {
     };
     let (channels, found) = bytes(&file(14 + 40 + 4 * 300));
     assert_eq!((channels, &found[..6]), (3, &[9, 0, 0, 9, 0, 1][..]));
-    crate::formats::refused(
+    crate::support::formats::refused(
         &file(14 + 40 + 4 * 256),
         "more colours than its pixels can have",
     );
@@ -308,16 +308,16 @@ fn compressed_samples_of_nrrd() {
         (&gzip(&[1; 7]), "make more than the 6 bytes"),
         (b"", "too few for 6 of samples"),
     ] {
-        crate::formats::refused(&nrrd(fields, samples), words);
+        crate::support::formats::refused(&nrrd(fields, samples), words);
     }
     let at_end = nrrd(&format!("{fields}byte skip: -1\n"), &packed);
-    crate::formats::refused(
+    crate::support::formats::refused(
         &at_end,
         "gzip samples at the end of the file (byte skip -1)",
     );
     for encoding in ["bzip2", "hex"] {
         let other = nrrd(&format!("type: uchar\nencoding: {encoding}\n"), &packed);
-        crate::formats::refused(
+        crate::support::formats::refused(
             &other,
             "(raw, gzip and ascii are): write them as gzip first",
         );
@@ -384,7 +384,7 @@ fn samples_of_nrrd_as_text() {
         ),
         ("uchar", "0 1 2 3", "truncated"),
     ] {
-        crate::formats::refused(&text(kind, numbers), words);
+        crate::support::formats::refused(&text(kind, numbers), words);
     }
 }
 
@@ -405,7 +405,7 @@ fn messages_of_jpeg_libraries_in_other_formats() {
         crate::support::formats::refused(&build.file(b"", Some(&[b"", jpeg])), words);
         let grey = image(3, 2, 1, Depth::Eight, Kind::Noise);
         let tiff = Build::default().tag(259, 3, &[7]).with_strip(&grey, jpeg);
-        crate::formats::refused(&tiff, words);
+        crate::support::formats::refused(&tiff, words);
     }
 }
 
@@ -425,7 +425,7 @@ fn messages_of_zstd() {
             "its zstd data are damaged: not a zstd frame",
         ),
     ] {
-        crate::formats::refused(&build.with_strip(&grey, strip), words);
+        crate::support::formats::refused(&build.with_strip(&grey, strip), words);
     }
 }
 
@@ -629,7 +629,7 @@ fn faxes_of_huffman_codes_and_of_two_dimensions() {
             "{compression}, {options}"
         );
         let cut = build.with_strip(&shape, &strip[..strip.len() / 2]);
-        crate::formats::refused(&cut, "its fax data are damaged");
+        crate::support::formats::refused(&cut, "its fax data are damaged");
     }
 }
 
@@ -650,12 +650,12 @@ fn luma_and_chroma_in_tiff() {
     ];
     let file = build.with_strip(&shape, &units);
     assert_eq!(bytes(&file), (3, expected.concat()));
-    crate::formats::refused(
+    crate::support::formats::refused(
         &build.with_strip(&shape, &units[..11]),
         "it unpacks to 11 of 12 bytes",
     );
     let differences = build.clone().tag(317, 3, &[2]).tag(259, 3, &[5]);
-    crate::formats::refused(
+    crate::support::formats::refused(
         &differences.with_strip(&shape, &units),
         "a predictor of subsampled YCbCr colours is not supported",
     );
@@ -781,7 +781,7 @@ fn planes_of_luma_and_chroma_in_tiff() {
         .with_strips(&shape, &planes);
     assert_eq!(bytes(&file), (3, vec![201, 62, 33, 60, 60, 60]));
     let words = "planes of chroma that have fewer pixels than that of luma are not supported";
-    crate::formats::refused(&build.with_strips(&shape, &planes), words);
+    crate::support::formats::refused(&build.with_strips(&shape, &planes), words);
     // As images of grey, whose size decides.
     let grey = |level: u8| jpeg(&[level; 2], 1, (2, 1));
     let planes = [grey(100), grey(90), grey(200)];
@@ -796,8 +796,8 @@ fn samples_beside_indices_and_chroma() {
     for (photometric, channels, words) in [
         (
             3,
-            2,
-            "more samples a pixel than an index of its palette are not supported",
+            3,
+            "2 samples a pixel beside the index of its palette are not supported",
         ),
         (
             6,
@@ -810,7 +810,36 @@ fn samples_beside_indices_and_chroma() {
             .tag(277, 3, &[channels as u64])
             .tag(258, 3, &vec![8; channels])
             .tag(320, 3, &[7; 768]);
-        crate::formats::refused(&build.with_strip(&shape, &vec![0; 2 * channels]), words);
+        crate::support::formats::refused(&build.with_strip(&shape, &vec![0; 2 * channels]), words);
+    }
+}
+
+/// A second sample beside an index is alpha, as Pillow reads it.
+#[test]
+fn alpha_beside_indices() {
+    let shape = image(2, 1, 1, Depth::Eight, Kind::Noise);
+    let build = Build::default()
+        .tag(262, 3, &[3])
+        .tag(277, 3, &[2])
+        .tag(258, 3, &[8, 8])
+        .tag(338, 3, &[2]);
+    for (step, expected) in [
+        (257u64, Samples::from(vec![5u8, 15, 25, 0, 9, 19, 29, 200])),
+        (
+            300,
+            Samples::from(vec![1500u16, 4500, 7500, 0, 2700, 5700, 8700, 200 * 257]),
+        ),
+    ] {
+        let colours: Vec<u64> = (0..768)
+            .map(|i| (i % 256 + 10 * (i / 256)) % 218 * step)
+            .collect();
+        let file = build
+            .clone()
+            .tag(320, 3, &colours)
+            .with_strip(&shape, &[5, 0, 9, 200]);
+        let (found, metadata, _) = read(&file).expect("readable");
+        assert_eq!(*found.samples(), expected);
+        assert_eq!(metadata.alpha, Alpha::Independent);
     }
 }
 
@@ -952,8 +981,8 @@ fn old_style_jpeg_in_tiff() {
         }
         let file = [empty(&lists), tables.clone()].concat();
         assert_eq!(bytes(&file), in_strips);
-        crate::formats::refused(&file[..at], "lies beyond the end");
-        crate::formats::refused(
+        crate::support::formats::refused(&file[..at], "lies beyond the end");
+        crate::support::formats::refused(
             &two.with_strips(&whole, &data),
             "convert it first (libtiff: tiffcp",
         );
@@ -968,7 +997,7 @@ fn old_style_jpeg_in_tiff() {
         let file = build.clone().tag(513, 4, &[at]).with_strip(&whole, data);
         assert_eq!(bytes(&[&file, head].concat()), expected);
         let lossless = build.tag(512, 3, &[14]).with_strip(&whole, &stream);
-        crate::formats::refused(&lossless, "old-style JPEG (compression 6) of this form");
+        crate::support::formats::refused(&lossless, "old-style JPEG (compression 6) of this form");
     }
 }
 

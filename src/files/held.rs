@@ -10,9 +10,8 @@
 //!   is taken, and then a rename over that file.
 
 use super::fault::{self, Kind};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat};
 use crate::name::Shown;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -260,16 +260,22 @@ def tiff_bits(files):
 
 @group
 def tiff_palette(files):
-    for bits, order, code, tile, wide in itertools.product((1, 2, 4, 8), "<>", PACK, (None, (16, 32)), (False, True)):
-        indices = rng.integers(0, 1 << bits, (37, 53, 1))
+    """Of every number of bits, with and without alpha."""
+    for bits, order, code, tile, wide, channels, planar in some(
+        200, (1, 2, 4, 8), "<>", PACK, (None, (16, 32)), (False, True), (1, 2), (False, True)
+    ):
+        indices = rng.integers(0, 1 << bits, (37, 53, channels))
         palette = rng.integers(0, 65536, (3, 1 << bits)).astype(np.uint16)
         if not wide:
             palette = palette // 256 * 257
-        path = files.path(("palette", bits, order, code, tile, wide), "tif")
-        tags = {262: ("H", [3]), 320: ("H", palette.ravel().tolist())}
-        path.write_bytes(tiff_by_hand(order, indices, bits, code, tile, tags=tags))
+        path = files.path(("palette", bits, order, code, tile, wide, channels, planar), "tif")
+        tags = {262: ("H", [3]), 320: ("H", palette.ravel().tolist())} | ({338: ("H", [2])} if channels == 2 else {})
+        path.write_bytes(tiff_by_hand(order, indices, bits, code, tile, planar and channels == 2, tags=tags))
         shown = np.moveaxis(palette, 0, -1)[indices[..., 0]]
-        files.add(path, [shown if wide else (shown // 257).astype(np.uint8)])
+        shown = shown if wide else (shown // 257).astype(np.uint8)
+        most = (1 << bits) - 1
+        alpha = (indices[..., 1:] * 255 + most // 2) // most * (257 if wide else 1)
+        files.add(path, [np.concatenate([shown, alpha.astype(shown.dtype)], -1)])
 
 
 def as_libtiff(path):

@@ -199,7 +199,7 @@ fn refusals() {
         (
             &alpha,
             build().tag(262, 3, &[3]),
-            "than an index of its palette",
+            "beside the index of its palette",
         ),
         (&alpha, build().tag(262, 3, &[1]), "it has several pages"),
         (&grey, build().tag(262, 3, &[2]), "1 samples a pixel"),

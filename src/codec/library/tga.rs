@@ -52,7 +52,12 @@ impl Format for Tga {
         // A run has up to 128 pixels.
         let decoder = LibraryDecoder::open(source, open)?.at_most(128)?;
         let decoder = decoder.with_warning(attribute(source)?);
-        Ok(Box::new(decoder.without_alpha(!has_alpha(source)?)))
+        let says_none = matches!(attributes_type(source)?, Some(0 | 1));
+        let warning = "the fourth bytes of its pixels are left out: its extension area says that they are no alpha";
+        let is_left_out = says_none && decoder.shape().channels == 4;
+        let decoder = decoder.with_warning(is_left_out.then(|| warning.into()));
+        let has_alpha = !says_none && has_alpha(source)?;
+        Ok(Box::new(decoder.without_alpha(!has_alpha)))
     }
 }
 
@@ -84,6 +89,24 @@ fn header(source: &Source) -> Result<[u8; 18]> {
 fn has_alpha(source: &Source) -> Result<bool> {
     let head = header(source)?;
     Ok(head[17] & 15 > 0 || is_fourth_used(source, &head).or_else(unless_truncated)?)
+}
+
+/// What the extension area of a file of version 2 says of the fourth byte (field 24): 0 is no alpha, 1 is undefined data, and
+/// larger numbers are alpha.
+fn attributes_type(source: &Source) -> Result<Option<u8>> {
+    let mut footer = [0; 26];
+    let Some(at) = source.len().checked_sub(26) else {
+        return Ok(None);
+    };
+    source.read_at(&mut footer, at)?;
+    let [a, b, c, d, ..] = footer;
+    let area = u64::from(u32::from_le_bytes([a, b, c, d]));
+    let (mut kind, at) = ([0], area + 494);
+    if !footer.ends_with(b"TRUEVISION-XFILE.\0") || area == 0 || at >= source.len() {
+        return Ok(None);
+    }
+    source.read_at(&mut kind, at)?;
+    Ok(Some(kind[0]))
 }
 
 /// The decoder reports a truncated file.

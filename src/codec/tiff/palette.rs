@@ -1,4 +1,4 @@
-//! Palette colours (TIFF 6.0, section 5): one index a pixel, made RGB.
+//! Palette colours (TIFF 6.0, section 5): one index a pixel, made RGB, and alpha where there is a second sample.
 
 use super::ifd::{Ifd, tag};
 use super::shape::Form;
@@ -24,7 +24,7 @@ impl Palette {
             return Ok(None);
         }
         ensure!(
-            form.bits <= 8 && form.stored == 1 && !form.signed,
+            form.bits <= 8 && form.stored <= 2 && !form.signed,
             "a palette for samples of {} bits, {} a pixel, is not supported (1 to 8 bits are)",
             form.bits,
             form.shape.channels
@@ -58,7 +58,7 @@ impl Palette {
     /// The shape of the coloured image, for that of its indices.
     pub fn shape(&self, shape: Shape) -> Shape {
         Shape {
-            channels: 3,
+            channels: shape.channels + 2,
             depth: self.depth,
             ..shape
         }
@@ -71,18 +71,24 @@ impl Palette {
     pub fn expand(&self, indices: &Image) -> Result<Image> {
         let shape = self.shape(indices.shape());
         let mut samples = Samples::any(&shape)?;
-        let indices = indices.samples().as_bytes();
-        let colour = |index: u8| self.colours[usize::from(index)];
+        let pixels = (indices.samples().as_bytes()).par_chunks_exact(indices.shape().channels);
+        let colour = |pixel: &[u8]| self.colours[usize::from(pixel[0])];
         match &mut samples {
             Samples::U8(samples) => {
-                let pixels = samples.par_chunks_exact_mut(3).zip(indices);
-                pixels.for_each(|(pixel, &index)| {
-                    pixel.copy_from_slice(&colour(index).map(|value| value as u8));
+                let places = samples.par_chunks_exact_mut(shape.channels);
+                places.zip(pixels).for_each(|(place, pixel)| {
+                    place[..3].copy_from_slice(&colour(pixel).map(|value| value as u8));
+                    place[3..].copy_from_slice(&pixel[1..]);
                 });
             }
             Samples::U16(samples) => {
-                let pixels = samples.par_chunks_exact_mut(3).zip(indices);
-                pixels.for_each(|(pixel, &index)| pixel.copy_from_slice(&colour(index)));
+                let places = samples.par_chunks_exact_mut(shape.channels);
+                places.zip(pixels).for_each(|(place, pixel)| {
+                    place[..3].copy_from_slice(&colour(pixel));
+                    if let (Some(alpha), Some(&value)) = (place.get_mut(3), pixel.get(1)) {
+                        *alpha = 257 * u16::from(value);
+                    }
+                });
             }
             // `read` gives 8 or 16 bits.
             Samples::U32(_) | Samples::U64(_) => {}

@@ -167,8 +167,8 @@ fn bands(ifd: &Ifd, photometric: u64, (channels, colours): (u64, u64)) -> Result
     let alpha = match channels - colours {
         0 if photometric == 5 => Alpha::Black,
         0 => Alpha::Independent,
-        1.. if photometric == 3 => bail!(
-            "more samples a pixel than an index of its palette are not supported: keep the first alone \
+        more @ 2.. if photometric == 3 => bail!(
+            "{more} samples a pixel beside the index of its palette are not supported: keep the first alone \
              (gdal_translate -b 1 in.tif out.tif)"
         ),
         1.. if photometric == 6 => bail!(
