@@ -10,19 +10,21 @@ lines like
     // forms: SAMPLE=u8,u16 CHANNELS=1,3 named {SAMPLE}_c{CHANNELS}
 is compiled once for each combination of these macros, to x.u8_c1.compute_60.ptx.gz and so on, with FORM defined as
 u8_c1: a driver then loads, and where it must compiles, only what one image needs. compiled/list.rs lists them all for
-src/device/modules.rs, which embeds them as they are, compressed: 4 MB of 18. With --check nothing is written; the exit status
-is 1, and each file is named, where a committed one does not hold what the sources give.
+src/device/modules.rs, which embeds them as they are, compressed: 4 MB of 18. src/device/launch.rs comes from launch.py. With
+--check nothing is written; the exit status is 1, and each file is named, where a committed one does not hold what the sources
+give.
 """
 
 import ctypes
 import gzip
-import itertools
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 import zlib
+
+import launch
 
 HERE = pathlib.Path(__file__).resolve().parent
 COMPILED = HERE / "compiled"
@@ -32,18 +34,6 @@ PTX = ("compute_60", "compute_90")
 BY_NVRTC = ("sm_80", "sm_86", "sm_90")
 BY_PTXAS = ("sm_100", "sm_120")
 MACHINE_CODE = BY_NVRTC + BY_PTXAS
-
-
-def forms(source):
-    """The forms of a source: name and macros, or one form without a name."""
-    lines = re.findall(r"^// forms: (.*) named (\S+)$", source.read_text(encoding="utf-8"), re.M)
-    for macros, name in lines:
-        keys, values = zip(*(m.split("=") for m in macros.split()))
-        for combination in itertools.product(*(v.split(",") for v in values)):
-            chosen = dict(zip(keys, combination))
-            yield name.format(**chosen), chosen
-    if not lines:
-        yield None, {}
 
 
 def compiled(nvrtc, source, target, form, macros):
@@ -118,7 +108,7 @@ def main():
     modules = []
     for source in sorted(HERE.glob("*.cu")) + sorted(HERE.glob("papers/*.cu")):
         targets = PTX if source.parent.name == "papers" else PTX + MACHINE_CODE
-        for form, macros in forms(source):
+        for form, macros in launch.forms_of(source.read_text(encoding="utf-8")):
             name = source.relative_to(HERE).with_suffix(f".{form}" if form else "").as_posix()
             files = {target: f"{name}.{target}.{'cubin' if target in MACHINE_CODE else 'ptx'}.gz" for target in targets}
             modules.append((name, files))
@@ -130,10 +120,13 @@ def main():
     if not expected:
         sys.exit(f"no .cu file under {HERE}")
     expected[COMPILED / "list.rs"] = listed(modules)
+    ptx_of = lambda name: expected[COMPILED / f"{name}.compute_90.ptx.gz"].decode()
+    expected[launch.OUTPUT] = launch.generated(ptx_of).encode()
     present = {path for kind in ("ptx", "cubin", "gz", "rs") for path in HERE.glob(f"**/*.{kind}")}
+    present |= {launch.OUTPUT} if launch.OUTPUT.exists() else set()
     wrong = []
     for path in sorted(present | set(expected)):
-        name = path.relative_to(HERE)
+        name = path.relative_to(HERE.parent)
         if path not in expected:
             wrong.append(f"{name} has no source")
             if not check:

@@ -14,4 +14,4 @@ from_pypi() { # FOLDER REQUIREMENT
 [ -e "$library" ] || from_pypi "$nvrtc" nvidia-cuda-nvrtc-cu12==12.0.76
 [ -x "$ptxas" ] || { from_pypi target/ptxas nvidia-cuda-nvcc-cu12==12.8.93 && chmod +x "$ptxas"; }
 # NVRTC opens its second library, the built-ins, by its bare name.
-LD_LIBRARY_PATH=$(dirname "$library")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec python3 kernels/build.py "$library" "$ptxas" "$@"
+LD_LIBRARY_PATH=$(dirname "$library")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec python3 -B kernels/build.py "$library" "$ptxas" "$@"

@@ -72,6 +72,8 @@ static __device__ __forceinline__ float nearly(float x, float q, float high, flo
     return __fadd_rn(near, more);
 }
 
+// lengths: image[samples], dark[has_dark == 0 ? 0 : samples], flat[has_flat == 0 ? 0 : samples], factors[CHANNELS]
+// requires: samples % CHANNELS == 0
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(calibrate)(T *image, u64 samples, const T *dark, const T *flat, const Factor *factors, u32 has_dark,
                      u32 has_flat, int zero, int offset) {
@@ -128,6 +130,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     for (u64 i = vectors * PER_VECTOR<T> + thread; i < samples; i += threads) one(i);
 }
 
+// lengths: src[width * height * CHANNELS], dst[width * height * CHANNELS]
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(hot)(const T *src, T *dst, u64 width, u64 height, u32 threshold) {
     const u64 samples = width * height * C, threads = (u64)gridDim.x * BLOCK, row = width * C;

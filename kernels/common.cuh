@@ -13,8 +13,8 @@ typedef unsigned long long u64;
 #define ENTRY(name) JOIN(name, FORM)
 
 // Threads of every block of every production kernel; the host launches with exactly this many.
-constexpr u32 BLOCK = 256;
-constexpr u32 WARPS = BLOCK / 32;
+constexpr u32 BLOCK = 256; // host
+constexpr u32 WARPS = BLOCK / 32; // host
 constexpr u32 ALL = 0xffffffffu;
 
 // Samples of type T in one 16-byte vector, and in one 4-byte word.

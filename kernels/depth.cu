@@ -8,6 +8,8 @@
 // Two numbers, for n samples: reads 2 n, writes n; 6 instructions a sample.
 #include "common.cuh"
 
+// lengths: src[samples], dst[samples]
+// requires: channels >= 1
 extern "C" __global__ void __launch_bounds__(BLOCK)
     narrow(const u16 *src, u64 samples, u8 *dst, u32 channels, u32 kept) {
     const u64 thread = (u64)blockIdx.x * BLOCK + threadIdx.x, threads = (u64)gridDim.x * BLOCK;

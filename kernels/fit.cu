@@ -21,6 +21,9 @@ static __device__ __forceinline__ u64 shared_steps(u64 at, u64 width, u64 begin,
     return (last < end ? last : end) - (first > begin ? first : begin);
 }
 
+// lengths: src[width * height * channels], dst[new_width * new_height * channels]
+// requires: channels >= 1, new_width >= 1, new_width <= width, new_height >= 1, new_height <= height, lanes >= 1,
+//     32 % lanes == 0
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(fit)(const T *src, u64 width, u64 height, u64 channels, T *dst, u64 new_width, u64 new_height, u32 lanes) {
     const u64 samples = new_width * new_height * channels, row = width * channels, all = width * height;

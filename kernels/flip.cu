@@ -75,6 +75,7 @@ static __device__ __forceinline__ void flip_pieces(const u8 *src, u8 *dst, u64 w
     }
 }
 
+// lengths: src[width * height * PIXEL], dst[width * height * PIXEL]
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(flip)(const u8 *src, u8 *dst, u64 width, u64 height, u32 reverse_x, u32 reverse_y) {
     constexpr u32 LARGE = 8192 / (WORD * BLOCK), SMALL = LARGE / 4;

@@ -33,6 +33,8 @@ struct Slots {
     }
 };
 
+// lengths: src[samples], bins[CHANNELS * (sizeof(T) == 1 ? 256 : 65536)]
+// requires: samples % CHANNELS == 0
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(histogram)(const T *src, u64 samples, u64 *bins) {
     static_assert(BLOCK % 3 == 1, "the classes of 3 channels rest on it");
     __shared__ Slots slots;

@@ -28,6 +28,9 @@ static __device__ __forceinline__ u32 first_thread(bool yes, u32 *shared) {
     return first;
 }
 
+// lengths: stream[words], codes[..], parts[to], lanes[to * LANES], report[REPORT]
+// trusts: parts, whose codes there are; where `to` is 0, report too,
+//     as inflate_order leaves it: there are so many parts and their lanes
 extern "C" __global__ void __launch_bounds__(LANES)
     inflate_count(const u32 *__restrict__ stream, u32 words, const Codes *__restrict__ codes, Part *parts, Lane *lanes, u32 from,
               u32 to, u32 rounds, const u32 *report) {

@@ -22,10 +22,10 @@
 // of those left is wrong, as a rule.
 #include "inflate.cuh"
 
-constexpr u32 GROUP = 2048;                  // words of a block of threads
-constexpr u32 REGION = 256 << 10, MOST = 64; // bits of a region, and headers kept of it
+constexpr u32 GROUP = 2048;                  // host: words of a block of threads
+constexpr u32 REGION = 256 << 10, MOST = 64; // host: bits of a region, and headers kept of it
 constexpr u32 HITS = 1024;                   // of a group that are gathered; only regular data have more
-constexpr u32 SIEVERS = 64, READERS = 32;    // threads of a block
+constexpr u32 SIEVERS = 64, READERS = 32;    // host: threads of a block
 constexpr u32 SIEVED = 48;                   // code lengths, and runs of them
 
 // A header that was read: of which codes, where it and its symbols begin, and whether it says that its block is the LAST.
@@ -168,6 +168,7 @@ static __device__ bool read_header(Stream stream, u8 *symbols, u32 *lengths, Cod
     return ends && litlen_weight == 32768 && (dist_weight == 32768 || dists == 0 || dists == 1 && dist_weight == 16384);
 }
 
+// lengths: stream[words], hits[most], report[REPORT]
 extern "C" __global__ void __launch_bounds__(BLOCK)
     inflate_find(const u32 *__restrict__ stream, u32 words, u32 bits, u32 first, u32 last, u32 most, u32 *hits, u32 *report) {
     __shared__ u32 group[GROUP + 6];
@@ -227,6 +228,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     for (u32 k = threadIdx.x; k < count; k += BLOCK) keep(place_of_all + k, own_hits[k]);
 }
 
+// lengths: stream[words], hits[most], likely[most_likely], report[REPORT]
 extern "C" __global__ void __launch_bounds__(SIEVERS)
     inflate_sieve(const u32 *__restrict__ stream, u32 words, u32 most, u32 most_likely, const u32 *hits, u32 *likely, u32 *report) {
     __shared__ u8 symbols[32 * SIEVERS];
@@ -240,6 +242,9 @@ extern "C" __global__ void __launch_bounds__(SIEVERS)
     }
 }
 
+// lengths: stream[words], likely[most_likely], counts[ceil(bits, REGION)], heads[ceil(bits, REGION) * MOST],
+//     codes[most_codes], report[REPORT]
+// trusts: likely, as inflate_sieve leaves it: bits of the stream
 extern "C" __global__ void __launch_bounds__(READERS)
     inflate_read(const u32 *__restrict__ stream, u32 words, u32 bits, u32 most_likely, u32 most_codes, const u32 *likely,
              u32 *counts, Head *heads, Codes *codes, u32 *report) {
@@ -265,6 +270,7 @@ extern "C" __global__ void __launch_bounds__(READERS)
     }
 }
 
+// lengths: counts[regions], heads[regions * MOST], order[regions * MOST], parts[most_parts], report[REPORT]
 extern "C" __global__ void __launch_bounds__(1024)
     inflate_order(u32 bits, u32 regions, const u32 *__restrict__ counts, const Head *__restrict__ heads, u32 span, u32 most_parts,
                   Head *order, Part *parts, u32 *report) {

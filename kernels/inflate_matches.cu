@@ -26,6 +26,8 @@ template <class Take> static __device__ __forceinline__ void each(const Match &m
     }
 }
 
+// lengths: parts[..], places[..], matches[..], bytes[..], sources[..], waiting[..], report[REPORT]
+// trusts: all of them, as inflate_write leaves them: a source and a bit that waits for each byte
 extern "C" __global__ void __launch_bounds__(BLOCK)
     inflate_near(const Part *__restrict__ parts, const Place *__restrict__ places, const Match *__restrict__ matches, u8 *bytes,
              u32 *sources, u32 *waiting, const u32 *report) {
@@ -34,7 +36,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     __shared__ uint4 memory[NEAR / 8];
     u16 *window = (u16 *)memory;
     if (report[WRONG] || report[MATCHES] == 0) return;
-    const u32 share = min(max(report[LARGEST] / (4 * NEAR), 1), 64);
+    constexpr int MOST_SHARE = 64; // host: blocks that share the windows of a part
+    const u32 share = min(max(report[LARGEST] / (4 * NEAR), 1), MOST_SHARE);
     for (u32 item = blockIdx.x; item < share * report[USED]; item += gridDim.x) {
         const Place place = places[item / share];
         const u32 turn = item % share;
@@ -88,6 +91,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     }
 }
 
+// lengths: waiting[count], sources[..], bytes[..], report[REPORT]
+// trusts: waiting and sources, as inflate_near leaves them
 extern "C" __global__ void __launch_bounds__(BLOCK)
     inflate_far(const u32 *__restrict__ waiting, u32 count, volatile u32 *sources, u8 *bytes, const u32 *report) {
     if (report[WRONG] || report[MATCHES] == 0) return;

@@ -3,8 +3,8 @@
 #pragma once
 #include "inflate.cuh"
 
-constexpr u32 LANES = 128;
-constexpr u32 SPAN = 96 << 10;    // bits of the longest part
+constexpr u32 LANES = 128; // host
+constexpr u32 SPAN = 96 << 10;    // host: bits of the longest part
 constexpr u32 WARM_PART = 1024;   // bits ahead of a part that are decoded too where its start is not known
 constexpr u32 BEYOND = 6;         // words that a symbol of the last bits and what is read ahead of it reach into
 constexpr u32 STAGE = SPAN / 32 + WARM_PART / 32 + 2 + BEYOND;

@@ -76,6 +76,8 @@ static __device__ __forceinline__ void write_lane(const Tables &tables, Reader r
 }
 
 // Five blocks of threads at once are what shared memory allows.
+// lengths: stream[words], codes[..], parts[..], lanes[..], places[..], bytes[..], matches[..], report[REPORT]
+// trusts: report, parts, lanes and places: their bytes and matches there are
 extern "C" __global__ void __launch_bounds__(LANES, 5)
     inflate_write(const u32 *__restrict__ stream, u32 words, const Codes *__restrict__ codes, const Part *__restrict__ parts,
               const Lane *__restrict__ lanes, const Place *__restrict__ places, u8 *bytes, Match *matches, u32 *report) {
@@ -122,6 +124,8 @@ struct alignas(16) Stored {
     u32 from, at, len, unused;
 };
 
+// lengths: stream[..], pieces[grid.blocks], bytes[..]
+// trusts: pieces, which lie inside the stream and the bytes
 extern "C" __global__ void __launch_bounds__(BLOCK) inflate_stored(const u8 *stream, const Stored *pieces, u8 *bytes) {
     const Stored piece = pieces[blockIdx.x];
     for (u32 i = threadIdx.x; i < piece.len; i += BLOCK) bytes[piece.at + i] = stream[piece.from + i];

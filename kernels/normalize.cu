@@ -29,6 +29,8 @@ constexpr u32 COLOURS = C - (C + 1) % 2; // the last of 2 or 4 is alpha
 // 16-byte vectors in flight for each thread in pass 1: a multiple of 3 for 3 channels, see below.
 constexpr u32 MINMAX_VECTORS = C == 3 ? 3 : 4;
 
+// lengths: src[samples], ranges[2 * CHANNELS]
+// requires: samples % CHANNELS == 0
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(minmax)(const T *src, u64 samples, u32 *ranges) {
     // Samples are compared as packed pairs. Words P apart hold the same channels, so P accumulators are enough, and the
     // channel of a lane matters only at the end. (For 3 channels: BLOCK mod 3 = 1, hence word j of vector u has class
@@ -147,6 +149,9 @@ static __device__ __forceinline__ u32 scale_word(u32 word, u32 first, const Scal
     return __byte_perm(__byte_perm(out[0], out[1], 0x0040), __byte_perm(out[2 % PER_WORD<T>], out[3 % PER_WORD<T>], 0x0040), 0x5410);
 }
 
+// lengths: src[samples], dst[samples], ranges[2 * CHANNELS]
+// requires: samples % CHANNELS == 0, grid.blocks == ceil(samples * sizeof(T), 4096)
+// in place: src = dst
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(scale)(const T *src, T *dst, u64 samples, const u32 *ranges, u32 per_channel, u32 lo, u32 hi) {
     // Last block first: pass 1 left the end of the image in the L2 cache.

@@ -20,7 +20,7 @@ enum : u32 { NONE = 0, SUB = 1, UP = 2, PAETH = 4 }; // filter bytes
 enum : u32 { LITERALS, RUNS, STORED };               // kinds of deflate block
 
 constexpr u32 LITLEN = 286, END = 256, LIMIT = 14, CODE_LENGTHS = 19;
-constexpr u32 DEFLATE_BLOCK = 128 << 10;
+constexpr u32 DEFLATE_BLOCK = 128 << 10; // host
 constexpr u32 STORED_BLOCK = 65535;
 constexpr u32 GROUPS = DEFLATE_BLOCK / 8;
 constexpr u32 MASK = GROUPS / 32;

@@ -10,6 +10,9 @@
 // with all blocks concurrently.
 #include "png.cuh"
 
+// lengths: filtered[grid.blocks / blocks * stride], block[grid.blocks]
+// requires: rows >= 1, blocks >= 1, grid.blocks == ceil(height, rows) * blocks, min(rows,
+//     height) * (row + 1) <= stride, stride % 16 == 0
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_histogram(u32 row, u32 height, u32 rows, const u8 *filtered, u64 stride, u32 blocks, Block *block) {
     __shared__ u32 counts[WARPS][256], sampled[256], symbols[LITLEN], zero;
@@ -194,6 +197,8 @@ static __device__ u32 tell(const u32 *lengths, u32 litlen, u16 *told) {
     return used;
 }
 
+// lengths: block[grid.blocks]
+// requires: rows >= 1, blocks >= 1, grid.blocks == ceil(height, rows) * blocks
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_codes(u32 row, u32 height, u32 rows, u32 blocks, Block *block) {
     __shared__ Tree tree;

@@ -18,7 +18,7 @@
 // stretch for each bit of what is behind it.
 #include "inflate.cuh"
 
-constexpr u32 ROW = 128; // bytes that a warp takes at a time
+constexpr u32 ROW = 128; // host: bytes that a warp takes at a time
 
 // Bytes of a chunk that a warp sums up.
 struct Stretch {
@@ -109,6 +109,9 @@ static __device__ __forceinline__ u32 sum_up(const u8 *bytes, const Stretch &s, 
     return sum;
 }
 
+// lengths: file[..], stretches[count], stream[room], sums[..]
+// requires: len <= room, room <= len + 256
+// trusts: stretches, which lie inside the file and the stream, and whose sums there are
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_join(const u8 *file, const Stretch *stretches, u32 count, u8 *stream, u32 len, u32 room, u32 *sums) {
     __shared__ u32 after[4][256];
@@ -131,11 +134,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     if (threadIdx.x % 32 == 0) atomicXor(&sums[s.sum], sum);
 }
 
+// lengths: sums[count], report[REPORT]
 extern "C" __global__ void __launch_bounds__(BLOCK) png_agree(const u32 *sums, u32 count, u32 *report) {
     const u32 i = blockIdx.x * BLOCK + threadIdx.x;
     if (i < count && sums[i]) atomicOr(&report[WRONG], OTHER_CRC);
 }
 
+// lengths: bytes[..], stretches[count], sums[..]
+// trusts: stretches, which lie inside the bytes, and whose sums there are
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_crc(const u8 *bytes, const Stretch *stretches, u32 count, u32 *sums) {
     __shared__ u32 after[4][256];

@@ -10,6 +10,8 @@
 // Two numbers, for b bytes of image: pack reads b and writes the compressed bytes; some 25 instructions a byte.
 #include "png.cuh"
 
+// lengths: block[count * blocks], segments[count]
+// requires: rows >= 1, count == ceil(height, rows), min(rows, height) * (row + 1) <= blocks * DEFLATE_BLOCK
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_place(u32 row, u32 height, u32 rows, u32 count, u32 blocks, Block *block, Segment *segments) {
     const u32 index = blockIdx.x * BLOCK + threadIdx.x;
@@ -70,6 +72,10 @@ template <class Emit> static __device__ __forceinline__ void all_bits(const Sixt
     if (own.kind != STORED && own.first < own.len && own.len <= own.first + 16) coded(own.codes[END]);
 }
 
+// lengths: filtered[grid.blocks / blocks * stride], block[grid.blocks], places[grid.blocks / blocks], out[..]
+// requires: rows >= 1, blocks >= 1, grid.blocks == ceil(height, rows) * blocks, min(rows,
+//     height) * (row + 1) <= stride, stride % 16 == 0
+// trusts: block, as png_place leaves it, and places: from each on, `out` has room for the bytes of its segment
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_pack(u32 row, u32 height, u32 rows, const u8 *filtered, u64 stride, u32 blocks, const Block *block,
              const u64 *places, u8 *out) {

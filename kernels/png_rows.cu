@@ -10,6 +10,7 @@
 //       number of blocks of 256.
 #include "inflate.cuh"
 
+// lengths: bytes[height * (row + 1) + 32], filters[height], report[REPORT]
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_kinds(u8 *bytes, u32 row, u32 height, u8 *filters, u32 *report) {
     __shared__ u32 counts[5];
@@ -28,8 +29,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     if (threadIdx.x < 5 && counts[threadIdx.x]) atomicAdd(&report[FILTERS + threadIdx.x], counts[threadIdx.x]);
 }
 
-enum : u32 { GREY, GREY_KEY, RGB_KEY, PALETTE, PALETTE_OPACITY }; // modes
+enum : u32 { GREY, GREY_KEY, RGB_KEY, PALETTE, PALETTE_OPACITY }; // host: modes
 
+// lengths: rows[row * height], palette[colours],
+//     samples[width * height * (mode == RGB_KEY ? bits / 2 : bits == 16 ? 4 : mode >= PALETTE ? mode : mode + 1)],
+//     report[REPORT]
+// requires: width * bits * (mode == RGB_KEY ? 3 : 1) <= 8 * row, bits >= 1, mode <= PALETTE_OPACITY,
+//     colours >= (mode < PALETTE ? 0 : 1)
 extern "C" __global__ void __launch_bounds__(BLOCK)
     png_expand(const u8 *rows, u32 row, u32 width, u32 height, u32 bits, u32 mode, u64 key, const u32 *palette, u32 colours,
                u8 *samples, u32 *report) {

@@ -27,6 +27,8 @@ static __device__ __forceinline__ u32 add4(u32 a, u32 b) {
     return ((a & 0x7f7f7f7f) + (b & 0x7f7f7f7f)) ^ ((a ^ b) & 0x80808080);
 }
 
+// lengths: bytes[height * (row + 1) + 32], filters[height], image[row * height], report[REPORT]
+// requires: swap <= 1
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(png_flat)(const u8 *__restrict__ bytes, u32 row, u32 height, u32 swap, const u8 *filters, u8 *image, const u32 *report) {
     constexpr u32 OWN = PIXEL % 3 == 0 ? 24 : 16; // bytes of a lane
@@ -120,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 }
 
 constexpr u32 TILE = 32, SKEW = 4;          // pixels
-constexpr u32 DENSE = 32, SPARSE = 24;      // rows of a band, where few or many rows need none above
+constexpr u32 DENSE = 32, SPARSE = 24;      // host: rows of a band, where few or many rows need none above
 constexpr u32 MOVERS = 4, MOVED = 32 / MOVERS; // warps that load and store rows, and rows of each
 constexpr u32 THREADS = 32 * (PIXEL + MOVERS + 1); // one more warp has the row above
 constexpr u32 TILE_BYTES = TILE * PIXEL;
@@ -190,6 +192,9 @@ undo_tile(u8 *tile, const u8 *top, u32 lane, const Kind &kind, u32 (&last)[SKEW]
     }
 }
 
+// lengths: bytes[height * (row + 1) + 32], filters[height], image[row * height], report[REPORT],
+//     progress[1 + ceil(height, SPARSE)]
+// requires: swap <= 1, width * PIXEL <= row
 extern "C" __global__ void __launch_bounds__(THREADS)
     ENTRY(png_wave)(const u8 *__restrict__ bytes, u32 row, u32 height, u32 swap, const u8 *__restrict__ filters, u8 *image,
                     const u32 *report, u32 width, volatile u32 *progress) {

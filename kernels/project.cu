@@ -20,6 +20,7 @@ typedef SAMPLE T;
 constexpr u32 BITS = 8 * sizeof(T);
 
 // A thread takes 4 samples at a time, so that the 16 bytes of their sums lie beside those of its neighbours.
+// lengths: src[samples], sums[samples]
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(add)(const T *src, u64 samples, u32 *sums) {
     constexpr u32 QUADS = 2, WORDS = 4 / PER_WORD<T>; // quads in flight for each thread; words in one
     struct __align__(4 * WORDS) Quad { u32 word[WORDS]; };
@@ -67,16 +68,20 @@ static __device__ __forceinline__ void fold(const T *src, u64 samples, T *known,
         known[i] = (T)combine((u32)known[i], (u32)src[i]);
 }
 
+// lengths: src[samples], least[samples]
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(lower)(const T *src, u64 samples, T *least) {
     fold(src, samples, least, [](u32 a, u32 b) { return a < b ? a : b; });
 }
 
+// lengths: src[samples], greatest[samples]
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(raise)(const T *src, u64 samples, T *greatest) {
     fold(src, samples, greatest, [](u32 a, u32 b) { return a < b ? b : a; });
 }
 
 // A thread finds the medians of its samples bit by bit: the sample of rank k, counted from 0, is the largest number that
 // at most k samples are below.
+// lengths: src[images * samples], dst[samples]
+// requires: images >= 1, images <= 65535
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(median)(const T *src, u64 samples, u32 images, T *dst) {
     const u64 threads = (u64)gridDim.x * BLOCK;
     const u32 rank = (images - 1) / 2;

@@ -25,6 +25,8 @@ constexpr u32 SUM_VECTORS = C == 3 ? 3 : 4; // in flight for each thread
 template <u32 BYTES> struct Part { typedef u32 Type; };
 template <> struct Part<4> { typedef u64 Type; };
 
+// lengths: src[samples], totals[CHANNELS]
+// requires: samples % CHANNELS == 0
 extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(sum)(const T *src, u64 samples, u64 *totals) {
     static_assert(BLOCK % 3 == 1, "the classes of 3 channels rest on it");
     typename Part<sizeof(T)>::Type part[C];

@@ -210,6 +210,7 @@ static __device__ __forceinline__ void transpose_tiles(const u8 *src, u8 *dst, u
     }
 }
 
+// lengths: src[width * height * PIXEL], dst[width * height * PIXEL]
 extern "C" __global__ void __launch_bounds__(BLOCK, B == 2 ? 3 : 4)
     ENTRY(transpose)(const u8 *src, u8 *dst, u64 width, u64 height, u32 reverse_x, u32 reverse_y) {
     constexpr u32 PLAIN = Tile<false>::WORDS, WITH_HALO = Tile<true>::WORDS;

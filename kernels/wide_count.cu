@@ -12,6 +12,8 @@
 
 constexpr u32 NONE = 0x10000;
 
+// lengths: src[samples], bins[65536]
+// requires: channels >= 1
 extern "C" __global__ void __launch_bounds__(BLOCK)
     count(const u32 *src, u64 samples, u32 channels, u32 first, u32 counted, u32 least, u32 span, u32 upper, u64 *bins) {
     const auto bin_of = [&](u32 s, u32 channel) {

@@ -18,6 +18,8 @@ constexpr u32 C = CHANNELS;
 // 16-byte vectors in flight for each thread: a multiple of 3 for 3 channels, see below.
 constexpr u32 VECTORS = C == 3 ? 3 : 4;
 
+// lengths: src[samples], ranges[10]
+// requires: samples % CHANNELS == 0
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(extremes)(const u32 *src, u64 samples, u32 least, u32 span, u32 *ranges) {
     // A class of every C-th sample for each channel. (For 3 channels: BLOCK mod 3 = 1, hence word j of vector u has class

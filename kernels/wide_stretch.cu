@@ -114,6 +114,8 @@ static __device__ __forceinline__ u32 integer(u32 sample, const Scaling &scale) 
 }
 
 // Five blocks to a multiprocessor: with the registers that fewer would leave it, a thread waits longer for memory.
+// lengths: src[samples], dst[samples], scales[CHANNELS]
+// requires: samples % CHANNELS == 0, grid.blocks == ceil(samples, 4096)
 extern "C" __global__ void __launch_bounds__(BLOCK, 5)
     ENTRY(stretch)(const u32 *src, T *dst, u64 samples, const Scaling *scales, u32 is_real, u32 nan) {
     __shared__ Scaling channel[C];

@@ -18,7 +18,7 @@ constexpr u32 C = CHANNELS;
 // 16-byte vectors in flight for each thread: a multiple of 3 for 3 channels, as in wide_extremes.cu.
 constexpr u32 VECTORS = C == 3 ? 3 : 4;
 // The exponents of numbers: m·2^(e − 149) with m < 2^24.
-constexpr u32 EXPONENTS = 254;
+constexpr u32 EXPONENTS = 254; // host
 // A thread adds numbers in doubles while their exponents are at most so far apart: its samples of a tile, 16 at most, are
 // whole numbers of the least step that have 24 + SPREAD bits, and so every sum of them is exact.
 constexpr u32 SPREAD = 20;
@@ -39,6 +39,8 @@ static __device__ void add(Totals &totals, u32 channel, u32 exponent, long long 
 // The exponent of a number with these bits.
 static __device__ __forceinline__ u32 exponent_of(u32 magnitude) { return max(magnitude >> 23, 1u) - 1; }
 
+// lengths: src[samples], totals[2 * EXPONENTS * CHANNELS + 1]
+// requires: samples % CHANNELS == 0
 extern "C" __global__ void __launch_bounds__(BLOCK)
     ENTRY(sum)(const u32 *src, u64 samples, u32 is_real, u32 nan, u64 *totals) {
     static_assert(BLOCK % 3 == 1, "the classes of 3 channels rest on it");

@@ -21,6 +21,7 @@ extern "C" __global__ void spin(u64 nanoseconds) {
     }
 }
 
+// lengths: a[n], b[n], count[1]
 extern "C" __global__ void differing(const u32 *a, const u32 *b, u64 n, u64 *count) {
     u32 found = 0;
     for (u64 i = number(); i < n; i += everyone()) found += a[i] != b[i];

@@ -26,6 +26,7 @@
 //       `turns` times: fast as long as its window stays in the L1
 #include "papers/papers.cuh"
 
+// lengths: data[(rows - 1) * pitch + min(width, grid.block)], sums[grid.threads]
 extern "C" __global__ void rows(const u32 *data, u32 rows, u32 width, u32 pitch, u32 *sums) {
     u32 sum = 0;
     if (threadIdx.x < width)
@@ -33,18 +34,25 @@ extern "C" __global__ void rows(const u32 *data, u32 rows, u32 width, u32 pitch,
     sums[number()] = sum;
 }
 
+// lengths: abc[3 * n]
 extern "C" __global__ void records(u32 *abc, u64 n) {
     for (u64 i = number(); i < n; i += everyone()) abc[3 * i + 2] = abc[3 * i] + abc[3 * i + 1];
 }
 
+// lengths: a[n], b[n], c[n]
 extern "C" __global__ void arrays(const u32 *a, const u32 *b, u32 *c, u64 n) {
     for (u64 i = number(); i < n; i += everyone()) c[i] = a[i] + b[i];
 }
 
+// lengths: data[..], index[n], out[n]
+// trusts: index, each of whose words is the number of a word of data
 extern "C" __global__ void gather(const u32 *data, const u32 *index, u32 *out, u64 n) {
     for (u64 i = number(); i < n; i += everyone()) out[i] = data[index[i]];
 }
 
+// family: Column
+// lengths: data[rows * width], sums[grid.threads]
+// requires: column < width
 extern "C" __global__ void column(const u32 *data, u32 rows, u32 width, u32 column, u32 *sums) {
     u32 sum = 0;
     for (u32 i = number(); i < rows; i += everyone()) sum += data[(u64)i * width + column];
@@ -57,22 +65,28 @@ extern "C" __global__ void column_transposed(const u32 *data, u32 rows, u32 widt
     sums[number()] = sum;
 }
 
+// lengths: data[pitch * rows], table[rows]
 extern "C" __global__ void point(const u32 *data, u64 pitch, u32 rows, u32 step, u64 *table) {
     for (u32 r = number(); r < rows; r += everyone()) table[r] = (u64)(data + pitch * (r * step & (rows - 1)));
 }
 
+// lengths: table[rows], sums[grid.threads]
+// trusts: table, as `point` leaves it for rows of 32 words
 extern "C" __global__ void pointer_rows(const u64 *table, u32 rows, u32 *sums) {
     u32 sum = 0;
     for (u32 r = number() / 32; r < rows; r += everyone() / 32) sum += ((const u32 *)table[r])[threadIdx.x % 32];
     sums[number()] = sum;
 }
 
+// lengths: data[rows * 32], sums[grid.threads]
 extern "C" __global__ void direct_rows(const u32 *data, u32 rows, u32 *sums) {
     u32 sum = 0;
     for (u32 r = number() / 32; r < rows; r += everyone() / 32) sum += data[(u64)r * 32 + threadIdx.x % 32];
     sums[number()] = sum;
 }
 
+// lengths: table[rows], sums[grid.threads]
+// trusts: table, as `point` leaves it for rows of more than `column` words
 extern "C" __global__ void pointer_column(const u64 *table, u32 rows, u32 column, u32 *sums) {
     u32 sum = 0;
     for (u32 r = number(); r < rows; r += everyone()) sum += ((const u32 *)table[r])[column];
@@ -87,6 +101,9 @@ template <class Load> static __device__ __forceinline__ void scattered(u32 group
     sums[number()] = sum;
 }
 
+// family: Scattered
+// lengths: data[groups * lines * 32], sums[grid.threads]
+// requires: lines >= 1, lines <= 32
 extern "C" __global__ void scattered_l1(const u32 *data, u32 groups, u32 lines, u32 *sums) {
     scattered(groups, lines, sums, [=](u64 i) { return load_l1(data + i); });
 }
@@ -95,6 +112,8 @@ extern "C" __global__ void scattered_l2(const u32 *data, u32 groups, u32 lines, 
     scattered(groups, lines, sums, [=](u64 i) { return load_l2(data + i); });
 }
 
+// lengths: data[grid.blocks * words], sums[grid.threads]
+// requires: words >= 1
 extern "C" __global__ void window(const u32 *data, u32 words, u32 turns, u32 *sums) {
     const u32 *own = data + (u64)blockIdx.x * words;
     u32 sum = 0;

@@ -33,6 +33,8 @@ template <u32 N> static __device__ __forceinline__ void spilled(const u32 *src, 
     extern "C" __global__ void registers_##N(const u32 *src, u32 *dst, u64 threads) { unrolled<N>(src, dst, threads); }
 #define SPILLED(N)                                                                                               \
     extern "C" __global__ void spilled_##N(const u32 *src, u32 *dst, u64 threads) { spilled<N>(src, dst, threads); }
+// family: Local
+// lengths: src[N * threads], dst[threads]
 REGISTERS(4)
 REGISTERS(16)
 REGISTERS(64)

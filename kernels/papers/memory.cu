@@ -19,28 +19,36 @@
 //   write_wide(uint4 *dst, u64 n, u32 word)                           stores alone; exact grid
 #include "papers/papers.cuh"
 
+// lengths: data[pieces * piece], sums[grid.threads]
 extern "C" __global__ void read(const u16 *data, u32 pieces, u32 piece, u32 *sums) {
     u32 sum = 0;
     each(pieces, piece, [&](u32 j, u32 i) { sum += data[(u64)j * piece + i]; });
     sums[number()] = sum;
 }
 
+// lengths: src[pieces * piece], dst[pieces * piece]
 extern "C" __global__ void copy(const u16 *src, u16 *dst, u32 pieces, u32 piece) {
     each(pieces, piece, [&](u32 j, u32 i) { dst[(u64)j * piece + i] = src[(u64)j * piece + i]; });
 }
 
+// lengths: data[pieces * piece], sums[grid.threads]
 extern "C" __global__ void read_scattered(const u16 *data, u32 pieces, u32 piece, u32 *sums, u32 factor) {
     u32 sum = 0, last = pieces * piece - 1;
     each(pieces, piece, [&](u32 j, u32 i) { sum += data[(j * piece + i) * factor & last]; });
     sums[number()] = sum;
 }
 
+// lengths: data[..], sums[grid.threads], index[pieces * piece]
+// trusts: index: each word and the number of a piece give the number of an element of data
 extern "C" __global__ void double_index(const u16 *data, u32 pieces, u32 piece, u32 *sums, const u32 *index) {
     u32 sum = 0;
     each(pieces, piece, [&](u32 i, u32 k) { sum += data[index[i * piece + k] + i]; });
     sums[number()] = sum;
 }
 
+// lengths: data[..], sums[grid.threads], index[..], order[pieces * piece]
+// trusts: order and index: each word of order is the number of a word of index,
+//     which with the number of a piece gives that of an element
 extern "C" __global__ void triple_index(const u16 *data, u32 pieces, u32 piece, u32 *sums, const u32 *index,
                                         const u32 *order) {
     u32 sum = 0;
@@ -48,6 +56,7 @@ extern "C" __global__ void triple_index(const u16 *data, u32 pieces, u32 piece, 
     sums[number()] = sum;
 }
 
+// lengths: data[n], sums[grid.threads]
 extern "C" __global__ void read_words(const u32 *data, u64 n, u32 *sums) {
     u32 sum = 0;
 #pragma unroll 1
@@ -57,6 +66,7 @@ extern "C" __global__ void read_words(const u32 *data, u64 n, u32 *sums) {
 
 static __device__ __forceinline__ u32 add(uint4 v) { return v.x + v.y + v.z + v.w; }
 
+// lengths: data[n], sums[grid.threads]
 extern "C" __global__ void __launch_bounds__(BLOCK) read_wide(const uint4 *data, u64 n, u32 *sums) {
     u32 sum = 0;
     const u64 step = everyone();
@@ -69,11 +79,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK) read_wide(const uint4 *data,
     sums[number()] = sum;
 }
 
+// lengths: src[n], dst[n]
 extern "C" __global__ void __launch_bounds__(BLOCK) copy_wide(const uint4 *src, uint4 *dst, u64 n) {
     const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
     if (i < n) dst[i] = src[i];
 }
 
+// lengths: dst[n]
 extern "C" __global__ void __launch_bounds__(BLOCK) write_wide(uint4 *dst, u64 n, u32 word) {
     const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
     if (i < n) dst[i] = make_uint4(word, word, word, word);

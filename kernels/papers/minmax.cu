@@ -46,6 +46,9 @@ static __device__ __forceinline__ void in_shared(const u16 *data, u32 pieces, u3
     if (HIGH && t == 1 % blockDim.x) fold_high(high, range);
 }
 
+// family: Minmax
+// lengths: data[pieces * piece], range[2]
+// requires: grid.block <= MOST
 extern "C" __global__ void serial(const u16 *data, u32 pieces, u32 piece, u32 *range) {
     in_shared<true, true>(data, pieces, piece, range, [](u16 p) { return p; });
 }

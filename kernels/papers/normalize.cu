@@ -23,6 +23,8 @@ template <class Store> static __device__ __forceinline__ void change(u16 *data, 
     });
 }
 
+// family: Change
+// lengths: data[pieces * piece]
 extern "C" __global__ void truncating(u16 *data, u32 pieces, u32 piece, float sub, float factor) {
     change(data, pieces, piece, [=](u16 p) { return (u16)(int)scaled(p, sub, factor); });
 }
@@ -39,6 +41,8 @@ extern "C" __global__ void half_up_double(u16 *data, u32 pieces, u32 piece, floa
     change(data, pieces, piece, [=](u16 p) { return (u16)(int)__dadd_rn((double)scaled(p, sub, factor), 0.5); });
 }
 
+// lengths: data[pieces * piece]
+// requires: d >= 1
 extern "C" __global__ void exact(u16 *data, u32 pieces, u32 piece, u32 min, u32 span, u32 d) {
     change(data, pieces, piece, [=](u16 p) { return (u16)(((p - min) * span + d / 2) / d); });
 }

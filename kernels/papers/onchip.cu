@@ -23,6 +23,7 @@ __constant__ u32 TABLE[256] = {AT64(0), AT64(64), AT64(128), AT64(192)};
 constexpr u32 RING = 1024;
 constexpr u32 ROW = 8; // words that a lane reads in a turn
 
+// lengths: sums[grid.threads]
 extern "C" __global__ void banks(u32 stride, u32 turns, u32 *sums) {
     __shared__ volatile u32 s[RING + ROW];
     for (u32 i = threadIdx.x; i < RING + ROW; i += blockDim.x) s[i] = i * 0x9e3779b1u;
@@ -36,6 +37,8 @@ extern "C" __global__ void banks(u32 stride, u32 turns, u32 *sums) {
     sums[number()] = sum;
 }
 
+// family: Constant
+// lengths: sums[grid.threads]
 extern "C" __global__ void constant_same(u32 turns, u32 *sums) {
     u32 sum = 0;
     for (u32 turn = 0; turn < turns; turn++) sum += TABLE[turn & 255];
@@ -48,6 +51,7 @@ extern "C" __global__ void constant_lanes(u32 turns, u32 *sums) {
     sums[number()] = sum;
 }
 
+// lengths: table[256], sums[grid.threads]
 extern "C" __global__ void global_lanes(const u32 *table, u32 turns, u32 *sums) {
     u32 sum = 0;
     for (u32 turn = 0; turn < turns; turn++) sum += load_l1(table + ((turn + threadIdx.x % 32 * 8) & 255));
@@ -61,6 +65,9 @@ template <class Load> static __device__ __forceinline__ void chase(u32 steps, u3
     *position = at;
 }
 
+// family: Chase
+// lengths: next[..], position[1]
+// trusts: next and position, whose words are numbers of words of next; chase_shared reads the first RING of them
 extern "C" __global__ void chase_l2(const u32 *next, u32 steps, u32 *position) {
     chase(steps, position, [=](u32 at) { return load_l2(next + at); });
 }
@@ -76,6 +83,8 @@ extern "C" __global__ void chase_shared(const u32 *next, u32 steps, u32 *positio
     __syncthreads();
     if (threadIdx.x == 0) chase(steps, position, [&](u32 at) { return ring[at]; });
 }
+// lengths: position[1]
+// trusts: position, which is below 256
 extern "C" __global__ void chase_constant(u32 steps, u32 *position) {
     chase(steps, position, [=](u32 at) { return TABLE[at]; });
 }

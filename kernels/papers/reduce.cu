@@ -27,6 +27,9 @@ static __device__ __forceinline__ u32 two(const u32 *in, u32 n, u32 threads) {
     return (i < n ? in[i] : 0) + (i + threads < n ? in[i + threads] : 0);
 }
 
+// family: Step
+// lengths: in[n], partial[grid.blocks]
+// requires: grid.block <= 1024
 extern "C" __global__ void step_1(const u32 *in, u32 *partial, u32 n) {
     __shared__ u32 s[THREADS];
     const u32 t = threadIdx.x;

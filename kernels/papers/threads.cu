@@ -15,6 +15,7 @@
 static __device__ __forceinline__ u32 one_way(u32 x) { return x * 1664525 + 1013904223; }
 static __device__ __forceinline__ u32 other_way(u32 x) { return x * 22695477 ^ 0x2545f491; }
 
+// lengths: out[grid.threads]
 extern "C" __global__ void work(u32 *out, u32 mode, u32 rounds) {
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     const bool other = mode == 1 ? warp & 1 : mode == 2 ? lane & 1 : false;
@@ -51,6 +52,8 @@ template <u32 TIMES> static __device__ __forceinline__ u32 advanced(u32 word, fl
         }                                                                                                        \
         sums[number()] = sum;                                                                                    \
     }
+// family: Fma
+// lengths: data[n], sums[grid.threads]
 FMA(1)
 FMA(2)
 FMA(4)

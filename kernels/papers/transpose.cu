@@ -12,6 +12,8 @@
 // Blocks: naive and mirrored any; the others 16 × 16 or 32 × 32, one a square. Any n.
 #include "papers/papers.cuh"
 
+// family: Transposition
+// lengths: a[n * n], b[n * n]
 extern "C" __global__ void naive(const float *a, float *b, u32 n) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
     if (i < n && j < n) b[(u64)j * n + i] = a[(u64)i * n + j];
