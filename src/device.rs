@@ -6,6 +6,8 @@ pub mod cpu;
 pub mod cuda;
 mod estimate;
 pub mod job;
+#[rustfmt::skip]
+pub(crate) mod launch;
 pub mod link;
 pub(crate) mod modules;
 mod set;

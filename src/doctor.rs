@@ -3,6 +3,7 @@
 
 use crate::console;
 use crate::device::cuda::Gpu;
+use crate::device::launch::normalize::Minmax;
 use crate::device::link::{self, Link};
 use crate::device::{Choice, Devices, Unusable};
 use crate::image::buffer::Buffer;
@@ -186,7 +187,7 @@ fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
         );
     }
     let start = Instant::now();
-    gpu.kernel("normalize", "minmax", "u16_c1")?;
+    gpu.kernel::<Minmax>("u16_c1")?;
     line(
         out,
         "kernels",
@@ -255,7 +256,7 @@ fn pinned(out: &mut String, gpu: &Gpu) -> Result<()> {
             Ok::<f64, anyhow::Error>(BYTES as f64 / start.elapsed().as_secs_f64() / 1e9)
         };
         let up = timed(&mut || pinned.upload(&mut device))?;
-        gpu.fill(&device, 0)?;
+        gpu.fill(&mut device, 0)?;
         pinned.upload(&mut device)?;
         let down = timed(&mut || pinned.download(&device))?;
         Ok((pinned.direct(), pin, up, down))

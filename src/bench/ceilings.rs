@@ -4,7 +4,8 @@ use super::case::{Case, Ceiling};
 use super::context::{BenchContext, Host, Sizes};
 use super::figure::Time;
 use super::table::Table;
-use crate::device::cuda::{self, Arg, Grid};
+use crate::device::cuda::{self, Grid};
+use crate::device::launch::papers::memory::{CopyWide, ReadWide, WriteWide};
 use crate::image::buffer::Buffer;
 use crate::timing::Limit;
 use anyhow::{Result, ensure};
@@ -48,9 +49,8 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             2 * bytes,
             |context| {
                 let out = context.poisoned(context.input.len())?;
-                let launch = || context.gpu.copy(&context.input, &out);
-                context.check(&out, &context.input, launch)?;
-                context.time(launch)
+                let input = &context.input;
+                context.check_and_time(out, input, |out| context.gpu.copy(input, out))
             },
         )
         .under(memory),
@@ -117,12 +117,16 @@ pub(super) fn read(
     len: usize,
     sum: u32,
 ) -> Result<Time> {
-    let kernel = context.kernel("papers/memory", "read_wide")?;
-    let vectors = Arg::U64(len as u64 / 16);
+    let kernel = context.kernel::<ReadWide>()?;
     let grid = context.filled();
-    let sums = context.sums(grid)?;
-    let args = |sums| vec![Arg::Buffer(from), vectors, sums];
-    context.summed(&kernel, grid, sum, args, &sums)
+    context.summed(grid, sum, |sums| {
+        let arguments = ReadWide {
+            data: from.view(),
+            n: len as u64 / 16,
+            sums,
+        };
+        context.gpu.launch_grid(&kernel, grid, arguments)
+    })
 }
 
 pub(super) fn copy_wide(context: &BenchContext) -> Result<Time> {
@@ -131,43 +135,33 @@ pub(super) fn copy_wide(context: &BenchContext) -> Result<Time> {
 
 /// Times copying the first `len` bytes of a buffer.
 pub(super) fn copied(context: &BenchContext, from: &cuda::Buffer, len: usize) -> Result<Time> {
-    let kernel = context.kernel("papers/memory", "copy_wide")?;
-    let (out, expected) = (context.poisoned(len)?, context.gpu.alloc(len)?);
-    context.gpu.copy(from, &expected)?;
-    let args = [
-        Arg::Buffer(from),
-        Arg::Buffer(&out),
-        Arg::U64(len as u64 / 16),
-    ];
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe {
-        context
-            .gpu
-            .launch_grid(&kernel, one_vector_each(len), &args)
-    };
-    context.check(&out, &expected, launch)?;
-    context.time(launch)
+    let kernel = context.kernel::<CopyWide>()?;
+    let (out, mut expected) = (context.poisoned(len)?, context.gpu.alloc(len)?);
+    context.gpu.copy(from, &mut expected)?;
+    context.check_and_time(out, &expected, |out| {
+        let arguments = CopyWide {
+            src: from.view(),
+            dst: out.view_mut(),
+            n: len as u64 / 16,
+        };
+        let grid = one_vector_each(len);
+        context.gpu.launch_grid(&kernel, grid, arguments)
+    })
 }
 
 fn write_wide(context: &BenchContext) -> Result<Time> {
-    let kernel = context.kernel("papers/memory", "write_wide")?;
+    let kernel = context.kernel::<WriteWide>()?;
     let (word, out) = (0x1234_5678, context.poisoned(context.input.len())?);
     let expected = context.gpu.words(&vec![word; out.len() / 4])?;
-    let args = [
-        Arg::Buffer(&out),
-        Arg::U64(out.len() as u64 / 16),
-        Arg::U32(word),
-    ];
-    let launch = || {
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe {
-            context
-                .gpu
-                .launch_grid(&kernel, one_vector_each(out.len()), &args)
-        }
-    };
-    context.check(&out, &expected, launch)?;
-    context.time(launch)
+    context.check_and_time(out, &expected, |out| {
+        let grid = one_vector_each(out.len());
+        let arguments = WriteWide {
+            n: out.len() as u64 / 16,
+            dst: out.view_mut(),
+            word,
+        };
+        context.gpu.launch_grid(&kernel, grid, arguments)
+    })
 }
 
 fn link_time(context: &BenchContext, up: bool) -> Result<Time> {

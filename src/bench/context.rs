@@ -1,7 +1,9 @@
 //! The context of a bench row: the data, the check of every result, and the clocks of host and GPU.
 
 use super::figure::Time;
-use crate::device::cuda::{self, Arg, Facts, Gpu, Grid, Kernel};
+use crate::device::cuda::launch::Arguments;
+use crate::device::cuda::{self, Facts, Gpu, Grid, Kernel, ViewMut};
+use crate::device::launch::papers::launch::Differing;
 use crate::image::buffer::Buffer;
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
@@ -178,7 +180,7 @@ pub struct BenchContext<'a> {
     pub host: &'a Host,
     /// The main input in device memory; no row changes it.
     pub input: cuda::Buffer,
-    differing: Kernel,
+    differing: Kernel<Differing<'static>>,
     /// Whether the next checked output is overwritten first, to test the check.
     pub spoil: Cell<bool>,
     kept: RefCell<HashMap<String, Rc<cuda::Buffer>>>,
@@ -193,15 +195,20 @@ impl<'a> BenchContext<'a> {
             ordinal,
             host,
             input: gpu.words(&host.noise)?,
-            differing: gpu.kernel("papers/launch", "differing", "")?,
+            differing: gpu.kernel("")?,
             spoil: Cell::default(),
             kept: RefCell::default(),
         })
     }
 
     /// Loads one of the papers' kernels.
-    pub fn kernel(&self, file: &str, name: &'static str) -> Result<Kernel> {
-        self.gpu.kernel(file, name, "")
+    pub(crate) fn kernel<A: Arguments>(&self) -> Result<Kernel<A>> {
+        self.gpu.kernel("")
+    }
+
+    /// Loads one of a family of the papers' kernels.
+    pub(crate) fn kernel_named<A: Arguments>(&self, name: &str) -> Result<Kernel<A>> {
+        self.gpu.kernel_named(name, "")
     }
 
     /// Blocks of 256 threads, eight times as many as the GPU can run at once.
@@ -214,15 +221,15 @@ impl<'a> BenchContext<'a> {
 
     /// Device memory of `len` bytes, filled with `POISON`.
     pub fn poisoned(&self, len: usize) -> Result<cuda::Buffer> {
-        let buffer = self.gpu.alloc(len)?;
-        self.gpu.fill(&buffer, POISON)?;
+        let mut buffer = self.gpu.alloc(len)?;
+        self.gpu.fill(&mut buffer, POISON)?;
         Ok(buffer)
     }
 
     /// A copy of the beginning of the main input, for kernels that work in place.
     pub fn changeable(&self, len: usize) -> Result<cuda::Buffer> {
-        let buffer = self.gpu.alloc(len)?;
-        self.gpu.copy(&self.input, &buffer)?;
+        let mut buffer = self.gpu.alloc(len)?;
+        self.gpu.copy(&self.input, &mut buffer)?;
         Ok(buffer)
     }
 
@@ -233,10 +240,19 @@ impl<'a> BenchContext<'a> {
         name: &str,
         make: impl FnOnce() -> Vec<T>,
     ) -> Result<Rc<cuda::Buffer>> {
+        self.kept_buffer(name, || self.gpu.words(&make()))
+    }
+
+    /// As `kept`, of data that `make` leaves in device memory.
+    pub fn kept_buffer(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<cuda::Buffer>,
+    ) -> Result<Rc<cuda::Buffer>> {
         if let Some(buffer) = self.kept.borrow().get(name) {
             return Ok(buffer.clone());
         }
-        let buffer = Rc::new(self.gpu.words(&make())?);
+        let buffer = Rc::new(make()?);
         self.kept.borrow_mut().insert(name.into(), buffer.clone());
         Ok(buffer)
     }
@@ -250,15 +266,15 @@ impl<'a> BenchContext<'a> {
     /// a check that cannot fail checks nothing.
     pub fn check(
         &self,
-        out: &cuda::Buffer,
+        out: &mut cuda::Buffer,
         expected: &cuda::Buffer,
-        launch: impl FnOnce() -> Result<()>,
+        launch: impl FnOnce(&mut cuda::Buffer) -> Result<()>,
     ) -> Result<()> {
         ensure!(
             self.differ(out, expected)? > 0,
             "the output was right before the launch"
         );
-        launch()?;
+        launch(out)?;
         self.spoilt(out)?;
         match self.differ(out, expected)? {
             0 => Ok(()),
@@ -266,8 +282,19 @@ impl<'a> BenchContext<'a> {
         }
     }
 
+    /// Checks as `check`, and times.
+    pub fn check_and_time(
+        &self,
+        mut out: cuda::Buffer,
+        expected: &cuda::Buffer,
+        mut launch: impl FnMut(&mut cuda::Buffer) -> Result<()>,
+    ) -> Result<Time> {
+        self.check(&mut out, expected, &mut launch)?;
+        self.time(|| launch(&mut out))
+    }
+
     /// Overwrites the output if this row's check is being tested.
-    pub fn spoilt(&self, out: &cuda::Buffer) -> Result<()> {
+    pub fn spoilt(&self, out: &mut cuda::Buffer) -> Result<()> {
         if self.spoil.take() {
             self.gpu.fill(out, POISON)?;
         }
@@ -276,11 +303,15 @@ impl<'a> BenchContext<'a> {
 
     fn differ(&self, a: &cuda::Buffer, b: &cuda::Buffer) -> Result<u64> {
         ensure!(a.len() == b.len(), "an output of another length");
-        let count = self.gpu.words(&[0u64])?;
-        let words = Arg::U64(a.len() as u64 / 4);
-        let args = [Arg::Buffer(a), Arg::Buffer(b), words, Arg::Buffer(&count)];
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { self.gpu.launch_grid(&self.differing, self.filled(), &args) }
+        let mut count = self.gpu.words(&[0u64])?;
+        let arguments = Differing {
+            a: a.view(),
+            b: b.view(),
+            n: a.len() as u64 / 4,
+            count: count.view_mut(),
+        };
+        self.gpu
+            .launch_grid(&self.differing, self.filled(), arguments)
             .context("the check")?;
         Ok(self.gpu.read_words::<u64>(&count)?[0])
     }
@@ -289,12 +320,12 @@ impl<'a> BenchContext<'a> {
     /// up to `expected` modulo 2³².
     pub fn check_sum(
         &self,
-        sums: &cuda::Buffer,
+        sums: &mut cuda::Buffer,
         expected: u32,
-        launch: impl FnOnce() -> Result<()>,
+        launch: impl FnOnce(&mut cuda::Buffer) -> Result<()>,
     ) -> Result<()> {
         self.gpu.fill(sums, POISON)?;
-        launch()?;
+        launch(sums)?;
         self.spoilt(sums)?;
         let found = wrapping_sum(&self.gpu.read_words(sums)?);
         ensure!(
@@ -304,27 +335,17 @@ impl<'a> BenchContext<'a> {
         Ok(())
     }
 
-    /// Checks and times a kernel in which every thread stores one sum of the values that it read.
-    /// `args` returns the arguments for a given buffer of sums.
-    pub fn summed<'b>(
+    /// Checks and times a kernel in which every thread of the grid stores one sum of the values that it read.
+    pub fn summed(
         &self,
-        kernel: &Kernel,
         grid: Grid,
         expected: u32,
-        args: impl Fn(Arg<'b>) -> Vec<Arg<'b>>,
-        sums: &'b cuda::Buffer,
+        mut launch: impl FnMut(ViewMut) -> Result<()>,
     ) -> Result<Time> {
-        let args = args(Arg::Buffer(sums));
-        // SAFETY: the tables give a kernel the arguments of its header, and the counts of its buffers.
-        let launch = || unsafe { self.gpu.launch_grid(kernel, grid, &args) };
-        self.check_sum(sums, expected, launch)?;
-        self.time(launch)
-    }
-
-    /// Device memory for one sum of each thread of the grid.
-    pub fn sums(&self, grid: Grid) -> Result<cuda::Buffer> {
-        self.gpu
-            .alloc(4 * (grid.blocks[0] * grid.threads[0]) as usize)
+        let threads = grid.blocks[0] * grid.threads[0];
+        let mut sums = self.gpu.alloc(4 * threads as usize)?;
+        self.check_sum(&mut sums, expected, |sums| launch(sums.view_mut()))?;
+        self.time(|| launch(sums.view_mut()))
     }
 
     /// Times `launch` on the GPU's clock (CUDA events), with many launches between two events.

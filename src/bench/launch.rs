@@ -4,6 +4,7 @@ use super::case::Case;
 use super::figure::{Figure, Time};
 use super::table::Table;
 use crate::device::cuda::Grid;
+use crate::device::launch::papers::launch::Empty;
 
 const GPU: &str = "GTX 460";
 /// The paper's grid: 160 blocks of 96 threads.
@@ -19,11 +20,10 @@ pub(super) fn cases() -> Vec<Case> {
     };
     let launch = |id, name, topic, grid, synchronised| {
         Case::gpu(Table::Launch, id, name, topic, 0, move |context| {
-            let empty = context.kernel("papers/launch", "empty")?;
+            let empty = context.kernel::<Empty>()?;
             let time = if synchronised {
                 context.host.time(|| {
-                    // SAFETY: the kernel has no argument and touches no memory.
-                    unsafe { context.gpu.launch_grid(&empty, grid, &[]) }?;
+                    context.gpu.launch_grid(&empty, grid, Empty {})?;
                     context.gpu.wait()
                 })?
             } else {
@@ -31,8 +31,7 @@ pub(super) fn cases() -> Vec<Case> {
                 // counts.
                 context.host.time(|| {
                     for _ in 0..1000 {
-                        // SAFETY: the kernel has no argument and touches no memory.
-                        unsafe { context.gpu.launch_grid(&empty, grid, &[]) }?;
+                        context.gpu.launch_grid(&empty, grid, Empty {})?;
                     }
                     context.gpu.wait()
                 })?

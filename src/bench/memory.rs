@@ -14,7 +14,8 @@ use super::context::Sizes;
 use super::figure::Figure;
 use super::pieces::{PIECE, Threads, pieces};
 use super::table::Table;
-use crate::device::cuda::{Arg, Grid};
+use crate::device::cuda::Grid;
+use crate::device::launch::papers::memory::{Copy, Read, ReadWide, ReadWords};
 use rayon::prelude::*;
 
 const READ: Ceiling = Ceiling::Measured("ceilings/read");
@@ -68,13 +69,19 @@ fn read_and_copy(bytes: u64, threads: Threads) -> Vec<Case> {
         "read",
         bytes,
         move |context| {
-            let kernel = context.kernel("papers/memory", "read")?;
+            let kernel = context.kernel::<Read>()?;
             let grid = threads.grid(context);
-            let (sums, [count, piece]) = (context.sums(grid)?, pieces(context, PIECE));
-            let args = |sums| vec![Arg::Buffer(&context.input), count, piece, sums];
-            Ok(context
-                .summed(&kernel, grid, context.host.sample_sum, args, &sums)?
-                .into())
+            let [pieces, piece] = pieces(context, PIECE);
+            let time = context.summed(grid, context.host.sample_sum, |sums| {
+                let arguments = Read {
+                    data: context.input.view(),
+                    pieces,
+                    piece,
+                    sums,
+                };
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })?;
+            Ok(time.into())
         },
     )
     .published(Figure::Image(42.0, bytes), GPU)
@@ -86,20 +93,20 @@ fn read_and_copy(bytes: u64, threads: Threads) -> Vec<Case> {
         "copy",
         2 * bytes,
         move |context| {
-            let kernel = context.kernel("papers/memory", "copy")?;
-            let (out, [count, piece]) = (
-                context.poisoned(context.input.len())?,
-                pieces(context, PIECE),
-            );
-            let args = [Arg::Buffer(&context.input), Arg::Buffer(&out), count, piece];
-            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe {
-                context
-                    .gpu
-                    .launch_grid(&kernel, threads.grid(context), &args)
-            };
-            context.check(&out, &context.input, launch)?;
-            Ok(context.time(launch)?.into())
+            let kernel = context.kernel::<Copy>()?;
+            let out = context.poisoned(context.input.len())?;
+            let [pieces, piece] = pieces(context, PIECE);
+            let time = context.check_and_time(out, &context.input, |out| {
+                let arguments = Copy {
+                    src: context.input.view(),
+                    dst: out.view_mut(),
+                    pieces,
+                    piece,
+                };
+                let grid = threads.grid(context);
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })?;
+            Ok(time.into())
         },
     )
     .published(Figure::Image(30.0, bytes), GPU)
@@ -140,17 +147,23 @@ fn launched(sizes: Sizes, blocks: u32, threads: u32) -> Case {
         "grid-threads",
         bytes as u64,
         move |context| {
-            let kernel = context.kernel("papers/memory", "read")?;
+            let kernel = context.kernel::<Read>()?;
             let grid = Grid {
                 blocks: [blocks, 1],
                 threads: [threads, 1],
             };
             let part = context.host.noise[..bytes / 2].par_iter();
             let expected = part.map(|&p| u32::from(p)).reduce(|| 0, u32::wrapping_add);
-            let sums = context.sums(grid)?;
-            let (count, piece) = (Arg::U32((bytes / 2 / PIECE) as u32), Arg::U32(PIECE as u32));
-            let args = |sums| vec![Arg::Buffer(&context.input), count, piece, sums];
-            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+            let time = context.summed(grid, expected, |sums| {
+                let arguments = Read {
+                    data: context.input.view(),
+                    pieces: (bytes / 2 / PIECE) as u32,
+                    piece: PIECE as u32,
+                    sums,
+                };
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })?;
+            Ok(time.into())
         },
     )
     .under(READ)
@@ -168,17 +181,20 @@ fn few_blocks(sizes: Sizes, blocks: u32) -> Case {
         "few-blocks",
         sizes.bytes as u64,
         move |context| {
-            let kernel = context.kernel("papers/memory", "read_wide")?;
+            let kernel = context.kernel::<ReadWide>()?;
             let grid = Grid {
                 blocks: [blocks, 1],
                 threads: [256, 1],
             };
-            let vectors = Arg::U64(context.input.len() as u64 / 16);
-            let sums = context.sums(grid)?;
-            let args = |sums| vec![Arg::Buffer(&context.input), vectors, sums];
-            Ok(context
-                .summed(&kernel, grid, context.host.word_sum, args, &sums)?
-                .into())
+            let time = context.summed(grid, context.host.word_sum, |sums| {
+                let arguments = ReadWide {
+                    data: context.input.view(),
+                    n: context.input.len() as u64 / 16,
+                    sums,
+                };
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })?;
+            Ok(time.into())
         },
     )
     .under(READ)
@@ -221,19 +237,20 @@ fn words(
         topic,
         sizes.bytes as u64,
         move |context| {
-            let kernel = context.kernel("papers/memory", "read_words")?;
+            let kernel = context.kernel::<ReadWords>()?;
             let grid = Grid {
                 blocks: [blocks(context.facts.multiprocessors), 1],
                 threads: [64, 1],
             };
-            let (sums, words) = (
-                context.sums(grid)?,
-                Arg::U64(context.input.len() as u64 / 4),
-            );
-            let args = |sums| vec![Arg::Buffer(&context.input), words, sums];
-            Ok(context
-                .summed(&kernel, grid, context.host.word_sum, args, &sums)?
-                .into())
+            let time = context.summed(grid, context.host.word_sum, |sums| {
+                let arguments = ReadWords {
+                    data: context.input.view(),
+                    n: context.input.len() as u64 / 4,
+                    sums,
+                };
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })?;
+            Ok(time.into())
         },
     )
     .under(READ)

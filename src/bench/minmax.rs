@@ -7,7 +7,9 @@ use super::cpu::{cpu_passes, image, range};
 use super::figure::Figure;
 use super::pieces::{PIECE, Threads, pieces};
 use super::table::Table;
-use crate::device::cuda::{self, Arg};
+use crate::device::cuda::{self, ViewMut};
+use crate::device::launch::normalize as launch;
+use crate::device::launch::papers::minmax::Minmax;
 use crate::exec;
 use crate::ops::OpResult;
 use crate::ops::sum::{Exact, Sum};
@@ -70,9 +72,9 @@ fn row(sizes: Sizes, threads: Threads, kernel: &Kernel) -> Case {
     let &(id, kernel, name, topic, depth) = kernel;
     let bytes = sizes.bytes as u64;
     let work = move |context: &BenchContext| {
-        let kernel = context.kernel("papers/minmax", kernel)?;
+        let kernel = context.kernel_named::<Minmax>(kernel)?;
         checked(context, depth, |range| {
-            launched(context, &kernel, threads, range)
+            launched(context, &kernel, threads, range.view_mut())
         })
     };
     let (id, name) = (threads.id(id), threads.name(name));
@@ -87,11 +89,11 @@ fn row(sizes: Sizes, threads: Threads, kernel: &Kernel) -> Case {
 /// The minimum in one launch, the maximum in another.
 fn apart(sizes: Sizes, threads: Threads) -> Case {
     let work = move |context: &BenchContext| {
-        let kernel = |name| context.kernel("papers/minmax", name);
+        let kernel = |name| context.kernel_named::<Minmax>(name);
         let both = [kernel("minimum")?, kernel("maximum")?];
         checked(context, 0, |range| {
             let mut launches = both.iter();
-            launches.try_for_each(|kernel| launched(context, kernel, threads, range))
+            launches.try_for_each(|kernel| launched(context, kernel, threads, range.view_mut()))
         })
     };
     Case::gpu(
@@ -107,15 +109,19 @@ fn apart(sizes: Sizes, threads: Threads) -> Case {
 
 fn launched(
     context: &BenchContext,
-    kernel: &cuda::Kernel,
+    kernel: &cuda::Kernel<Minmax<'static>>,
     threads: Threads,
-    range: Arg,
+    range: ViewMut,
 ) -> Result<()> {
-    let [count, piece] = pieces(context, PIECE);
-    let args = [Arg::Buffer(&context.input), count, piece, range];
+    let [pieces, piece] = pieces(context, PIECE);
+    let arguments = Minmax {
+        data: context.input.view(),
+        pieces,
+        piece,
+        range,
+    };
     let grid = threads.grid(context);
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { context.gpu.launch_grid(kernel, grid, &args) }
+    context.gpu.launch_grid(kernel, grid, arguments)
 }
 
 /// The value that the kernels' nested conditionals compute from a sample; `minmax.cu` has the same
@@ -131,33 +137,37 @@ fn nested(p: u16, depth: u16) -> u16 {
 fn checked(
     context: &BenchContext,
     depth: u16,
-    launch: impl Fn(Arg) -> Result<()>,
+    launch: impl Fn(&mut cuda::Buffer) -> Result<()>,
 ) -> Result<Measured> {
     let each = context.host.noise.par_iter().map(|&p| nested(p, depth));
     let expected = each
         .map(|p| (p, p))
         .reduce(|| (u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)));
-    let found = context.gpu.words(&[u32::MAX, 0])?;
-    launch(Arg::Buffer(&found))?;
+    let mut found = context.gpu.words(&[u32::MAX, 0])?;
+    launch(&mut found)?;
     let words = context.gpu.read_words::<u32>(&found)?;
     ensure!(
         words == [u32::from(expected.0), u32::from(expected.1)],
         "found {words:?}, and not {expected:?}"
     );
-    Ok(context.time(|| launch(Arg::Buffer(&found)))?.into())
+    Ok(context.time(|| launch(&mut found))?.into())
 }
 
 /// Times the program's kernel on the first `len` bytes of the main input, repeated if it is
 /// shorter.
 pub(super) fn own(context: &BenchContext, from: &cuda::Buffer, len: usize) -> Result<Measured> {
-    let kernel = context.gpu.kernel("normalize", "minmax", "u16_c1")?;
-    let ranges = context.gpu.words(&[u32::MAX; 8])?;
-    let count = Arg::U64(len as u64 / 2);
-    let args = [Arg::Buffer(from), count, Arg::Buffer(&ranges)];
+    let kernel = context.gpu.kernel::<launch::Minmax>("u16_c1")?;
+    let mut ranges = context.gpu.words(&[u32::MAX; 8])?;
     let grid = context.gpu.reduction_grid(len as u64);
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
-    launch()?;
+    let launch = |ranges: &mut cuda::Buffer| {
+        let arguments = launch::Minmax {
+            src: from.view(),
+            samples: len as u64 / 2,
+            ranges: ranges.view_mut(),
+        };
+        context.gpu.launch(&kernel, grid, arguments)
+    };
+    launch(&mut ranges)?;
     let words = context.gpu.read_words::<u32>(&ranges)?;
     let noise = &context.host.noise;
     let (min, max) = range(&noise[..noise.len().min(len / 2)]);
@@ -165,7 +175,7 @@ pub(super) fn own(context: &BenchContext, from: &cuda::Buffer, len: usize) -> Re
         words[..2] == [u32::from(min), u32::from(u16::MAX - max)],
         "found {words:?}"
     );
-    Ok(context.time(launch)?.into())
+    Ok(context.time(|| launch(&mut ranges))?.into())
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {

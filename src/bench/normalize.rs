@@ -7,7 +7,9 @@ use super::cpu::{cpu_passes, range};
 use super::figure::Figure;
 use super::pieces::{PIECE, Threads, pieces};
 use super::table::Table;
-use crate::device::cuda::{self, Arg};
+use crate::device::cuda;
+use crate::device::launch::normalize::{Minmax, Scale};
+use crate::device::launch::papers::normalize::{Change, Exact};
 use crate::image::Samples;
 use crate::ops::normalize::{Normalize, Range};
 use anyhow::{Context, Result, bail, ensure};
@@ -35,40 +37,29 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let bytes = 2 * sizes.bytes as u64;
     let mut cases = Vec::new();
     for threads in Threads::BOTH {
-        let case = |id, name, topic, kernel, args: &[Arg<'static>], value: fn(u16) -> u16| {
-            let args = args.to_vec();
-            let work =
-                move |context: &BenchContext| in_place(context, threads, kernel, &args, value);
+        let case = |id, name, topic, kernel, value: fn(u16) -> u16| {
+            let work = move |context: &BenchContext| in_place(context, threads, kernel, value);
             let name = threads.name(name);
             Case::gpu(Table::Normalize, threads.id(id), name, topic, bytes, work).under(COPY)
         };
-        let floats: &[Arg] = &[Arg::F32(SUB), Arg::F32(FACTOR)];
-        let words: &[Arg] = &[Arg::U32(0), Arg::U32(SPAN), Arg::U32(D)];
         cases.extend([
             case(
                 "truncating",
                 "truncated",
                 "normalize-truncating",
                 "truncating",
-                floats,
                 |p| v(p) as i32 as u16,
             )
             .published(Figure::Image(26.0, bytes / 2), "GTX 460"),
-            case(
-                "rounding",
-                "round()",
-                "normalize-round",
-                "rounding",
-                floats,
-                |p| v(p).round() as i32 as u16,
-            )
+            case("rounding", "round()", "normalize-round", "rounding", |p| {
+                v(p).round() as i32 as u16
+            })
             .published(Figure::Image(20.0, bytes / 2), "GTX 460"),
             case(
                 "half-up",
                 "+ 0.5f, truncated",
                 "normalize-half",
                 "half_up",
-                floats,
                 |p| (v(p) + 0.5) as i32 as u16,
             )
             .published(Figure::Image(26.0, bytes / 2), "GTX 460"),
@@ -77,7 +68,6 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
                 "+ 0.5 as a double, as written, truncated",
                 "normalize-half",
                 "half_up_double",
-                floats,
                 |p| (f64::from(v(p)) + 0.5) as i32 as u16,
             )
             .published(Figure::Image(26.0, bytes / 2), "GTX 460"),
@@ -86,7 +76,6 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
                 "exact, an integer division each",
                 "exact",
                 "exact",
-                words,
                 |p| exact(p, 0, SPAN, D),
             ),
         ]);
@@ -95,28 +84,45 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     cases
 }
 
+/// Times the kernel of this name; `exact` has parameters of its own.
 fn in_place(
     context: &BenchContext,
     threads: Threads,
     kernel: &'static str,
-    constants: &[Arg<'static>],
     value: fn(u16) -> u16,
 ) -> Result<Measured> {
-    let data = context.changeable(context.input.len())?;
-    let kernel = context.kernel("papers/normalize", kernel)?;
-    let mut args = vec![Arg::Buffer(&data)];
-    args.extend(pieces(context, PIECE));
-    args.extend(constants);
     let values: Vec<u16> = context.host.noise.par_iter().map(|&p| value(p)).collect();
     let expected = context.gpu.words(&values)?;
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe {
-        context
-            .gpu
-            .launch_grid(&kernel, threads.grid(context), &args)
+    let data = context.changeable(context.input.len())?;
+    let grid = threads.grid(context);
+    let [pieces, piece] = pieces(context, PIECE);
+    let time = if kernel == "exact" {
+        let kernel = context.kernel::<Exact>()?;
+        context.check_and_time(data, &expected, |data| {
+            let arguments = Exact {
+                data: data.view_mut(),
+                pieces,
+                piece,
+                min: 0,
+                span: SPAN,
+                d: D,
+            };
+            context.gpu.launch_grid(&kernel, grid, arguments)
+        })
+    } else {
+        let kernel = context.kernel_named::<Change>(kernel)?;
+        context.check_and_time(data, &expected, |data| {
+            let arguments = Change {
+                data: data.view_mut(),
+                pieces,
+                piece,
+                sub: SUB,
+                factor: FACTOR,
+            };
+            context.gpu.launch_grid(&kernel, grid, arguments)
+        })
     };
-    context.check(&data, &expected, launch)?;
-    Ok(context.time(launch)?.into())
+    Ok(time?.into())
 }
 
 const LO: u16 = 100;
@@ -175,38 +181,34 @@ pub(super) fn own(
     })?;
     let out = context.poisoned(len)?;
     let known = [u32::from(min), u32::from(u16::MAX - max)];
-    let ranges = context.gpu.words(&known.repeat(4))?;
-    let (minmax, scale) = (
-        context.gpu.kernel("normalize", "minmax", "u16_c1")?,
-        context.gpu.kernel("normalize", "scale", "u16_c1")?,
-    );
-    let count = Arg::U64(len as u64 / 2);
-    let first = [Arg::Buffer(from), count, Arg::Buffer(&ranges)];
-    let second = [
-        Arg::Buffer(from),
-        Arg::Buffer(&out),
-        count,
-        Arg::Buffer(&ranges),
-        Arg::U32(0),
-        Arg::U32(LO.into()),
-        Arg::U32(HI.into()),
-    ];
-    let launch = || {
+    let mut ranges = context.gpu.words(&known.repeat(4))?;
+    let minmax = context.gpu.kernel::<Minmax>("u16_c1")?;
+    let scale = context.gpu.kernel::<Scale>("u16_c1")?;
+    let samples = len as u64 / 2;
+    let time = context.check_and_time(out, &expected, |out| {
         if both {
-            context.gpu.fill(&ranges, 0xff)?;
+            context.gpu.fill(&mut ranges, 0xff)?;
             let grid = context.gpu.reduction_grid(len as u64);
-            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            unsafe { context.gpu.launch(&minmax, grid, &first) }?;
+            let arguments = Minmax {
+                src: from.view(),
+                samples,
+                ranges: ranges.view_mut(),
+            };
+            context.gpu.launch(&minmax, grid, arguments)?;
         }
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe {
-            context
-                .gpu
-                .launch(&scale, len.div_ceil(4096) as u32, &second)
-        }
-    };
-    context.check(&out, &expected, launch)?;
-    Ok(context.time(launch)?.into())
+        let arguments = Scale {
+            src: Some(from.view()),
+            dst: out.view_mut(),
+            samples,
+            ranges: ranges.view(),
+            per_channel: 0,
+            lo: LO.into(),
+            hi: HI.into(),
+        };
+        let grid = len.div_ceil(4096) as u32;
+        context.gpu.launch(&scale, grid, arguments)
+    })?;
+    Ok(time.into())
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {

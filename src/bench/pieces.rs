@@ -3,7 +3,7 @@
 
 use super::context::BenchContext;
 use super::launch::PAPER;
-use crate::device::cuda::{Arg, Grid};
+use crate::device::cuda::Grid;
 
 /// Elements of a piece in the loop of "CUDA: performance aspects of typical tasks".
 pub(super) const PIECE: usize = 4096;
@@ -42,7 +42,7 @@ impl Threads {
 }
 
 /// The number of pieces and their length, as arguments of these kernels.
-pub(super) fn pieces(context: &BenchContext, piece: usize) -> [Arg<'static>; 2] {
+pub(super) fn pieces(context: &BenchContext, piece: usize) -> [u32; 2] {
     let count = context.input.len() / 2 / piece;
-    [Arg::U32(count as u32), Arg::U32(piece as u32)]
+    [count as u32, piece as u32]
 }

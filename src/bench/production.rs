@@ -10,7 +10,9 @@ use super::ceilings::copied;
 use super::context::{BenchContext, Sizes};
 use super::table::Table;
 use super::{minmax, normalize, reduce};
-use crate::device::cuda::{self, Arg, Grid};
+use crate::device::cuda::{self, Grid};
+use crate::device::launch::papers::launch::Empty;
+use crate::device::launch::transpose::Transpose;
 use crate::exec;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::OpResult;
@@ -168,14 +170,13 @@ fn gpu(
 /// The minimal cost of every launch below.
 fn empty() -> Case {
     gpu("empty", "an empty launch, queued", 0, |context| {
-        let empty = context.kernel("papers/launch", "empty")?;
+        let empty = context.kernel::<Empty>()?;
         let one = Grid {
             blocks: [1, 1],
             threads: [1, 1],
         };
-        // SAFETY: the kernel has no argument and touches no memory.
         Ok(context
-            .time(|| unsafe { context.gpu.launch_grid(&empty, one, &[]) })?
+            .time(|| context.gpu.launch_grid(&empty, one, Empty {}))?
             .into())
     })
 }
@@ -206,20 +207,18 @@ fn turned(context: &BenchContext, sizes: Sizes, op: Symmetry, shape: Shape) -> R
     let expected = context.gpu.words(expected.samples().as_bytes())?;
     let out = context.poisoned(expected.len())?;
     let pixel = shape.pixel_bytes();
-    let kernel = context
-        .gpu
-        .kernel("transpose", "transpose", &format!("b{pixel}"))?;
-    let args = [
-        Arg::Buffer(&input),
-        Arg::Buffer(&out),
-        Arg::U64(shape.width as u64),
-        Arg::U64(shape.height as u64),
-        Arg::U32(0),
-        Arg::U32((op == Symmetry::Rotate90).into()),
-    ];
+    let kernel = context.gpu.kernel::<Transpose>(&format!("b{pixel}"))?;
     let grid = symmetry::grid(shape.width, shape.height, pixel, true);
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
-    context.check(&out, &expected, launch)?;
-    Ok(context.time(launch)?.into())
+    let time = context.check_and_time(out, &expected, |out| {
+        let arguments = Transpose {
+            src: input.view(),
+            dst: out.view_mut(),
+            width: shape.width as u64,
+            height: shape.height as u64,
+            reverse_x: 0,
+            reverse_y: (op == Symmetry::Rotate90).into(),
+        };
+        context.gpu.launch(&kernel, grid, arguments)
+    })?;
+    Ok(time.into())
 }

@@ -6,7 +6,9 @@ use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Host, Sizes, wrapping_sum};
 use super::figure::Figure;
 use super::table::Table;
-use crate::device::cuda::{self, Arg, Grid, Kernel};
+use crate::device::cuda::{self, Grid, Kernel};
+use crate::device::launch::papers::reduce::Step;
+use crate::device::launch::sum as launch;
 use crate::exec;
 use crate::ops::OpResult;
 use crate::ops::sum::{Exact, Sum};
@@ -135,29 +137,31 @@ fn stepped(
     threads: usize,
     n: usize,
 ) -> Result<Measured> {
-    let kernel = context.kernel("papers/reduce", kernel)?;
+    let kernel = context.kernel_named::<Step>(kernel)?;
     let expected = wrapping_sum(&context.host.words()[..n]);
-    let partial = [
+    let mut partial = [
         context.poisoned(4 * n.div_ceil(threads))?,
         context.poisoned(4 * n.div_ceil(threads))?,
     ];
-    let last = passes(context, &kernel, (step, threads), n, &partial)?;
+    let last = passes(context, &kernel, (step, threads), n, &mut partial)?;
     let found = first_word(context, &partial[last])?;
     ensure!(found == expected, "found {found}, and not {expected}");
-    let time =
-        context.time(|| passes(context, &kernel, (step, threads), n, &partial).map(|_| ()))?;
+    let time = context.time(|| {
+        passes(context, &kernel, (step, threads), n, &mut partial)?;
+        Ok(())
+    })?;
     Ok(time.into())
 }
 
 /// Queues passes until one sum is left; returns which of the two buffers begins with it.
 fn passes(
     context: &BenchContext,
-    kernel: &Kernel,
+    kernel: &Kernel<Step<'static>>,
     (step, threads): (usize, usize),
     n: usize,
-    partial: &[cuda::Buffer; 2],
+    [first, second]: &mut [cuda::Buffer; 2],
 ) -> Result<usize> {
-    let (mut left, mut from, mut to) = (n, &context.input, 0);
+    let (mut left, mut pass) = (n, 0);
     loop {
         let blocks = match step {
             1..=3 => left.div_ceil(threads),
@@ -170,17 +174,21 @@ fn passes(
             blocks: [blocks as u32, 1],
             threads: [threads as u32, 1],
         };
-        let args = [
-            Arg::Buffer(from),
-            Arg::Buffer(&partial[to]),
-            Arg::U32(left as u32),
-        ];
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { context.gpu.launch_grid(kernel, grid, &args) }?;
+        let (input, partial) = match pass {
+            0 => (context.input.view(), first.view_mut()),
+            _ if pass % 2 == 1 => (first.view(), second.view_mut()),
+            _ => (second.view(), first.view_mut()),
+        };
+        let arguments = Step {
+            input,
+            partial,
+            n: left as u32,
+        };
+        context.gpu.launch_grid(kernel, grid, arguments)?;
         if blocks == 1 {
-            return Ok(to);
+            return Ok(pass % 2);
         }
-        (left, from, to) = (blocks, &partial[to], 1 - to);
+        (left, pass) = (blocks, pass + 1);
     }
 }
 
@@ -198,7 +206,7 @@ pub(super) fn own(
     form: &'static str,
     n: usize,
 ) -> Result<Measured> {
-    let kernel = context.gpu.kernel("sum", "sum", form)?;
+    let kernel = context.gpu.kernel::<launch::Sum>(form)?;
     // The main input, repeated if it is shorter.
     let (bytes, expected): (_, u64) = match form {
         "u32" => (
@@ -210,20 +218,20 @@ pub(super) fn own(
             (2 * n, context.host.repeated_words(2 * n).map(halves).sum())
         }
     };
-    let total = context.gpu.words(&[0u64; 4])?;
-    let args = [Arg::Buffer(from), Arg::U64(n as u64), Arg::Buffer(&total)];
-    let launch = || {
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe {
-            context
-                .gpu
-                .launch(&kernel, context.gpu.reduction_grid(bytes as u64), &args)
-        }
+    let mut total = context.gpu.words(&[0u64; 4])?;
+    let grid = context.gpu.reduction_grid(bytes as u64);
+    let launch = |total: &mut cuda::Buffer| {
+        let arguments = launch::Sum {
+            src: from.view(),
+            samples: n as u64,
+            totals: total.view_mut(),
+        };
+        context.gpu.launch(&kernel, grid, arguments)
     };
-    launch()?;
+    launch(&mut total)?;
     let found = context.gpu.read_words::<u64>(&total)?[0];
     ensure!(found == expected, "found {found}, and not {expected}");
-    Ok(context.time(launch)?.into())
+    Ok(context.time(|| launch(&mut total))?.into())
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {

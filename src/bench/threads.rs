@@ -6,7 +6,10 @@ use super::case::{Case, Ceiling, Measured};
 use super::context::{BenchContext, Sizes, wrapping_sum};
 use super::launch::per_call;
 use super::table::Table;
-use crate::device::cuda::{Arg, Grid};
+use crate::device::cuda::{self, Grid};
+use crate::device::launch::papers::memory::ReadWords;
+use crate::device::launch::papers::onchip::{Banks, Chase, ChaseConstant, Constant, GlobalLanes};
+use crate::device::launch::papers::threads::{Fma, Work};
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
@@ -139,12 +142,16 @@ fn worked(context: &BenchContext, mode: u32) -> Result<Measured> {
         context.gpu.words(&expected)?,
         context.poisoned(4 * expected.len())?,
     );
-    let kernel = context.kernel("papers/threads", "work")?;
-    let args = [Arg::Buffer(&out), Arg::U32(mode), Arg::U32(rounds)];
-    // SAFETY: the arguments are those of the kernel's header, and a word for each thread.
-    let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
-    context.check(&out, &expected, launch)?;
-    Ok(context.time(launch)?.into())
+    let kernel = context.kernel::<Work>()?;
+    let time = context.check_and_time(out, &expected, |out| {
+        let arguments = Work {
+            out: out.view_mut(),
+            mode,
+            rounds,
+        };
+        context.gpu.launch_grid(&kernel, grid, arguments)
+    })?;
+    Ok(time.into())
 }
 
 /// Kernels of one block each, in one stream or in as many.
@@ -171,22 +178,23 @@ fn side_by_side(sizes: Sizes, apart: bool) -> Case {
             let streams = (0..if apart { KERNELS } else { 1 })
                 .map(|_| context.gpu.with_stream(false))
                 .collect::<Result<Vec<_>>>()?;
-            let kernel = context.kernel("papers/memory", "read_words")?;
+            let kernel = context.kernel::<ReadWords>()?;
             let grid = Grid {
                 blocks: [1, 1],
                 threads: [256, 1],
             };
-            let sums = context.gpu.alloc(KERNELS * 4 * 256)?;
-            let round = || -> Result<()> {
+            let mut sums = context.gpu.alloc(KERNELS * 4 * 256)?;
+            let round = |sums: &mut cuda::Buffer| -> Result<()> {
+                let mut rest = sums.view_mut();
                 for k in 0..KERNELS {
-                    let args = [
-                        Arg::From(&context.input, k * bytes % context.input.len()),
-                        Arg::U64(bytes as u64 / 4),
-                        Arg::From(&sums, 4 * 256 * k),
-                    ];
-                    // SAFETY: the arguments are those of the kernel's header; each part of the input
-                    // begins at a multiple of its own length, and each kernel has sums of its own.
-                    unsafe { streams[k % streams.len()].launch_grid(&kernel, grid, &args) }?;
+                    let (own, others) = rest.split_at(4 * 256)?;
+                    rest = others;
+                    let arguments = ReadWords {
+                        data: (context.input.view()).from(k * bytes % context.input.len())?,
+                        n: bytes as u64 / 4,
+                        sums: own,
+                    };
+                    streams[k % streams.len()].launch_grid(&kernel, grid, arguments)?;
                 }
                 streams.iter().try_for_each(|stream| stream.wait())
             };
@@ -194,11 +202,11 @@ fn side_by_side(sizes: Sizes, apart: bool) -> Case {
             let part = |k: usize| wrapping_sum(&words[k * bytes / 4 % words.len()..][..bytes / 4]);
             let expected = (0..KERNELS).map(part).fold(0, u32::wrapping_add);
             // The streams do not wait for the check's own.
-            context.check_sum(&sums, expected, || {
+            context.check_sum(&mut sums, expected, |sums| {
                 context.gpu.wait()?;
-                round()
+                round(sums)
             })?;
-            Ok(context.host.time(round)?.into())
+            Ok(context.host.time(|| round(&mut sums))?.into())
         },
     )
 }
@@ -219,7 +227,7 @@ fn banks(stride: u32) -> Case {
     let name = format!("shared memory, {stride} words from lane to lane");
     let work = move |context: &BenchContext| {
         let turns = context.host.sizes.of(TURNS as usize) as u32;
-        let kernel = context.kernel("papers/onchip", "banks")?;
+        let kernel = context.kernel::<Banks>()?;
         let grid = context.filled();
         let lane = |lane| {
             let first = lane * stride % 1024;
@@ -227,9 +235,15 @@ fn banks(stride: u32) -> Case {
             words.fold(0, u32::wrapping_add).wrapping_mul(turns)
         };
         let expected = all_warps(grid, lane);
-        let sums = context.sums(grid)?;
-        let args = |sums| vec![Arg::U32(stride), Arg::U32(turns), sums];
-        Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+        let time = context.summed(grid, expected, |sums| {
+            let arguments = Banks {
+                stride,
+                turns,
+                sums,
+            };
+            context.gpu.launch_grid(&kernel, grid, arguments)
+        })?;
+        Ok(time.into())
     };
     Case::gpu(
         Table::Threads,
@@ -256,15 +270,26 @@ fn table(id: &'static str, name: &'static str, kernel: &'static str, global: boo
             let words = (0..turns).map(|turn| entry((turn + lane * step) % 256));
             words.fold(0, u32::wrapping_add)
         };
-        let kernel = context.kernel("papers/onchip", kernel)?;
         let grid = context.filled();
         let expected = all_warps(grid, lane);
-        let sums = context.sums(grid)?;
-        let args = |sums| {
-            let first = global.then_some(Arg::Buffer(&table));
-            first.into_iter().chain([Arg::U32(turns), sums]).collect()
+        let time = if global {
+            let kernel = context.kernel::<GlobalLanes>()?;
+            context.summed(grid, expected, |sums| {
+                let arguments = GlobalLanes {
+                    table: table.view(),
+                    turns,
+                    sums,
+                };
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })
+        } else {
+            let kernel = context.kernel_named::<Constant>(kernel)?;
+            context.summed(grid, expected, |sums| {
+                let arguments = Constant { turns, sums };
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })
         };
-        Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+        Ok(time?.into())
     })
 }
 
@@ -284,6 +309,9 @@ enum Ring {
 fn next(at: u32, n: usize) -> u32 {
     at.wrapping_mul(0x9E37_79B1).wrapping_add(0x1234_5677) & (n as u32 - 1)
 }
+
+/// Goes from the word at the position.
+type Walk<'w> = Box<dyn Fn(&mut cuda::Buffer) -> Result<()> + 'w>;
 
 /// One thread goes from word to word: a step takes a load's latency.
 fn chase(id: &str, name: &str, kernel: &'static str, ring: Ring) -> Case {
@@ -305,34 +333,48 @@ fn chase(id: &str, name: &str, kernel: &'static str, ring: Ring) -> Case {
             _ => next(at, n),
         };
         let expected = (0..steps).fold(0, |at, _| step(at));
-        let position = context.gpu.words(&[0u32])?;
-        let kernel = context.kernel("papers/onchip", kernel)?;
+        let mut position = context.gpu.words(&[0u32])?;
         // The threads of a block fill its shared memory; one goes through it.
-        let threads = if kernel.name == "chase_shared" {
-            256
-        } else {
-            1
-        };
+        let threads = if kernel == "chase_shared" { 256 } else { 1 };
         let one = Grid {
             blocks: [1, 1],
             threads: [threads, 1],
         };
-        let first = (!matches!(ring, Ring::Constant)).then_some(Arg::Buffer(&words));
-        let args: Vec<Arg> = first
-            .into_iter()
-            .chain([Arg::U32(steps as u32), Arg::Buffer(&position)])
-            .collect();
-        // SAFETY: the arguments are those of the kernel's header; every word of a ring is the
-        // number of one of its words, and so is the position.
-        let launch = || unsafe { context.gpu.launch_grid(&kernel, one, &args) };
-        launch()?;
-        context.spoilt(&position)?;
+        let walk: Walk = match ring {
+            Ring::Constant => {
+                let kernel = context.kernel::<ChaseConstant>()?;
+                Box::new(move |position| {
+                    let arguments = ChaseConstant {
+                        steps: steps as u32,
+                        position: position.view_mut(),
+                    };
+                    // SAFETY: the position, 0 at first, is always one of the ring of 256 words.
+                    unsafe { context.gpu.launch_trusting(&kernel, one, arguments) }
+                })
+            }
+            _ => {
+                let kernel = context.kernel_named::<Chase>(kernel)?;
+                Box::new(move |position| {
+                    let arguments = Chase {
+                        next: words.view(),
+                        steps: steps as u32,
+                        position: position.view_mut(),
+                    };
+                    // SAFETY: every word of the ring is the number of one of its words, and so is the position, 0 at first;
+                    // the ring of `chase_shared` has 1024 words.
+                    unsafe { context.gpu.launch_trusting(&kernel, one, arguments) }
+                })
+            }
+        };
+        walk(&mut position)?;
+        context.spoilt(&mut position)?;
         let found = context.gpu.read_words::<u32>(&position)?[0];
         ensure!(
             found == expected,
             "arrived at {found}, and not at {expected}"
         );
-        Ok(per_call(context.time(launch)?, steps as f64).into())
+        let time = context.time(|| walk(&mut position))?;
+        Ok(per_call(time, steps as f64).into())
     })
 }
 
@@ -355,15 +397,19 @@ fn arithmetic(sizes: Sizes, times: u32, kernel: &'static str) -> Case {
             let expected = low
                 .reduce(|| 0, u32::wrapping_add)
                 .wrapping_add((words.len() as u32).wrapping_mul(times));
-            let kernel = context.kernel("papers/threads", kernel)?;
+            let kernel = context.kernel_named::<Fma>(kernel)?;
             let grid = context.filled();
-            let vectors = Arg::U64(context.input.len() as u64 / 16);
-            let sums = context.sums(grid)?;
-            let args = |sums| {
-                let (a, b) = (Arg::F32(1.0), Arg::F32(1.0));
-                vec![Arg::Buffer(&context.input), vectors, a, b, sums]
-            };
-            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+            let time = context.summed(grid, expected, |sums| {
+                let arguments = Fma {
+                    data: context.input.view(),
+                    n: context.input.len() as u64 / 16,
+                    a: 1.0,
+                    b: 1.0,
+                    sums,
+                };
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })?;
+            Ok(time.into())
         },
     )
     .under(READ)

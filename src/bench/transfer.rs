@@ -182,25 +182,25 @@ fn timed(context: &BenchContext, way: CopyKind, size: usize) -> Result<Time> {
     let host = context.host;
     let time = match way {
         CopyKind::UpSync => {
-            let time = host.time(|| gpu.send_waiting(&sent, &device))?;
+            let time = host.time(|| gpu.send_waiting(&sent, &mut device))?;
             // In the same stream, after the last of them.
             gpu.fetch_waiting(&device, &mut back)?;
             time
         }
         CopyKind::DownSync => {
-            gpu.send_waiting(&sent, &device)?;
+            gpu.send_waiting(&sent, &mut device)?;
             host.time(|| gpu.fetch_waiting(&device, &mut back))?
         }
         CopyKind::UpAsync => {
             let time = host.time(|| {
-                gpu.send(&sent, &device)?;
+                gpu.send(&sent, &mut device)?;
                 gpu.wait()
             })?;
             gpu.fetch(&device, &mut back)?;
             time
         }
         CopyKind::DownAsync => {
-            gpu.send(&sent, &device)?;
+            gpu.send(&sent, &mut device)?;
             host.time(|| gpu.fetch(&device, &mut back))?
         }
         CopyKind::UpPinned | CopyKind::UpQueued => {
@@ -217,7 +217,7 @@ fn timed(context: &BenchContext, way: CopyKind, size: usize) -> Result<Time> {
             time
         }
         CopyKind::DownPinned => {
-            gpu.send(&sent, &device)?;
+            gpu.send(&sent, &mut device)?;
             gpu.with_pinned(&mut back, |pinned| {
                 host.time(|| {
                     pinned.download(&device)?;

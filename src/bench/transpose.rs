@@ -8,7 +8,9 @@ use super::context::{BenchContext, Host, Sizes, transposed};
 use super::cpu::{cpu_passes, image};
 use super::figure::Figure;
 use super::table::Table;
-use crate::device::cuda::{self, Arg, Grid};
+use crate::device::cuda::{self, Grid};
+use crate::device::launch::papers::transpose::Transposition;
+use crate::device::launch::transpose::Transpose;
 use crate::image::Samples;
 use crate::ops::symmetry::{self, Symmetry};
 use anyhow::{Context, Result, bail, ensure};
@@ -77,21 +79,21 @@ fn variant(
 ) -> Case {
     let bytes = 8 * (n * n) as u64;
     Case::gpu(Table::Transpose, id, name, topic, bytes, move |context| {
-        let (kernel, side) = (context.kernel("papers/transpose", kernel)?, n as u32);
+        let (kernel, side) = (context.kernel_named::<Transposition>(kernel)?, n as u32);
         let (expected, out) = (turned(context, n)?, context.poisoned(4 * n * n)?);
-        let args = [
-            Arg::Buffer(&context.input),
-            Arg::Buffer(&out),
-            Arg::U32(side),
-        ];
         let grid = Grid {
             blocks: [side.div_ceil(x), side.div_ceil(y)],
             threads: [x, y],
         };
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
-        context.check(&out, &expected, launch)?;
-        Ok(context.time(launch)?.into())
+        let time = context.check_and_time(out, &expected, |out| {
+            let arguments = Transposition {
+                a: context.input.view(),
+                b: out.view_mut(),
+                n: side,
+            };
+            context.gpu.launch_grid(&kernel, grid, arguments)
+        })?;
+        Ok(time.into())
     })
     .under(COPY)
 }
@@ -181,22 +183,20 @@ fn own(context: &BenchContext, width: usize, height: usize, pixel: usize) -> Res
         })?,
     };
     let out = context.poisoned(len)?;
-    let kernel = context
-        .gpu
-        .kernel("transpose", "transpose", &format!("b{pixel}"))?;
-    let args = [
-        Arg::Buffer(&context.input),
-        Arg::Buffer(&out),
-        Arg::U64(width as u64),
-        Arg::U64(height as u64),
-        Arg::U32(0),
-        Arg::U32(0),
-    ];
+    let kernel = context.gpu.kernel::<Transpose>(&format!("b{pixel}"))?;
     let grid = symmetry::grid(width, height, pixel, true);
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
-    context.check(&out, &expected, launch)?;
-    Ok(context.time(launch)?.into())
+    let time = context.check_and_time(out, &expected, |out| {
+        let arguments = Transpose {
+            src: context.input.view(),
+            dst: out.view_mut(),
+            width: width as u64,
+            height: height as u64,
+            reverse_x: 0,
+            reverse_y: 0,
+        };
+        context.gpu.launch(&kernel, grid, arguments)
+    })?;
+    Ok(time.into())
 }
 
 fn on_cpu(host: &Host) -> Result<Measured> {

@@ -87,13 +87,23 @@ pub(crate) struct Scanlines {
     pub step: usize,
 }
 
-/// How packed pixels become samples: kernels/png_rows.cu.
+/// How packed pixels become samples.
 pub(crate) struct Expansion {
-    pub mode: u32,
+    pub mode: ExpansionMode,
     /// The pixel that is transparent, 16 bits a channel.
     pub key: u64,
     /// Red lowest, opacity highest.
     pub palette: Vec<u32>,
+}
+
+/// What packed pixels are, and whether they become samples with an opacity.
+#[derive(Clone, Copy)]
+pub(crate) enum ExpansionMode {
+    Grey,
+    GreyWithKey,
+    RgbWithKey,
+    Palette,
+    PaletteWithOpacity,
 }
 
 /// The strips or tiles of a TIFF: a stream each, from left to right and then down.

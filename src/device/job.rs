@@ -1,9 +1,10 @@
 //! The GPU work on one image: copies and launches are queued in order, without waiting until a
 //! result is needed; each is timed by the GPU's own events and recorded in the timeline.
 
-use super::cuda::{Arg, Buffer, Gpu, Kernel, Pinned, Tenant, in_words};
+use super::cuda::launch::{Arguments, Checked};
+use super::cuda::{Buffer, Gpu, Kernel, Pinned, Tenant, in_words};
 use crate::timing::{Limit, Timeline};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use cudarc::driver::CudaEvent;
 use std::any::Any;
 use std::ops::Range;
@@ -82,24 +83,11 @@ impl Job<'_, '_> {
         self.timeline.host("device memory", 0, || gpu.scratch(len))
     }
 
-    /// Loads kernels of one file for one form of pixel. The driver may have to compile them first.
-    pub fn kernels<const N: usize>(
-        &mut self,
-        file: &str,
-        names: [&'static str; N],
-        form: &str,
-    ) -> Result<[Kernel; N]> {
+    /// Loads the kernel with these arguments for one form of pixel. The driver may have to compile it first.
+    pub(crate) fn kernel<A: Arguments>(&mut self, form: &str) -> Result<Kernel<A>> {
         let gpu = self.gpu;
-        let load = || {
-            let kernels: Result<Vec<Kernel>> = names
-                .iter()
-                .map(|name| gpu.kernel(file, name, form))
-                .collect();
-            kernels?
-                .try_into()
-                .map_err(|_| anyhow!("kernels are missing"))
-        };
-        self.timeline.host("load kernels", 0, load)
+        self.timeline
+            .host("load kernels", 0, || gpu.kernel::<A>(form))
     }
 
     /// Blocks for a reduction of `bytes` to a few words.
@@ -146,7 +134,7 @@ impl Job<'_, '_> {
     }
 
     /// Queues a fill of every byte of a buffer.
-    pub fn fill(&mut self, buffer: &Buffer, byte: u8) -> Result<()> {
+    pub fn fill(&mut self, buffer: &mut Buffer, byte: u8) -> Result<()> {
         self.queued = true;
         self.gpu.fill(buffer, byte)
     }
@@ -161,7 +149,7 @@ impl Job<'_, '_> {
     pub fn send_words<T: bytemuck::Pod>(
         &mut self,
         words: &[T],
-        buffer: &Buffer,
+        buffer: &mut Buffer,
         to: usize,
     ) -> Result<()> {
         self.queued = true;
@@ -209,9 +197,9 @@ impl Job<'_, '_> {
     /// device memory.
     pub fn send(&mut self, host: &[u8], pitch: usize, part: Range<usize>) -> Result<Buffer> {
         let bytes = host.len() / pitch * part.len();
-        let buffer = self.alloc(bytes)?;
+        let mut buffer = self.alloc(bytes)?;
         self.timed("upload", bytes as u64, Limit::Pcie, |job| {
-            job.gpu.send_columns(host, pitch, part, &buffer)
+            job.gpu.send_columns(host, pitch, part, &mut buffer)
         })?;
         Ok(buffer)
     }
@@ -261,15 +249,16 @@ impl Job<'_, '_> {
     }
 
     /// Queues zeros for the first `len` bytes of a buffer.
-    pub fn clear(&mut self, buffer: &Buffer, len: usize) -> Result<()> {
+    pub fn clear(&mut self, buffer: &mut Buffer, len: usize) -> Result<()> {
         self.queued = true;
-        self.gpu.fill_first(buffer, len, 0)
+        self.gpu.fill_part(buffer, 0..len, 0)
     }
 
     /// Queues zeros for the bytes of a buffer from byte `from` on.
-    pub fn clear_from(&mut self, buffer: &Buffer, from: usize) -> Result<()> {
+    pub fn clear_from(&mut self, buffer: &mut Buffer, from: usize) -> Result<()> {
         self.queued = true;
-        self.gpu.fill_part(buffer, from..buffer.len(), 0)
+        let rest = from..buffer.len();
+        self.gpu.fill_part(buffer, rest, 0)
     }
 
     /// Copies parts of buffers contiguously to the beginning of the image's memory, as far as they
@@ -305,19 +294,35 @@ impl Job<'_, '_> {
     /// Queues a kernel of `grid` blocks; `bytes` is the number of bytes that it must read and write
     /// in device memory.
     ///
-    /// # Safety
-    /// As for `Gpu::launch_grid`: `args` must be those of the kernel's header comment, in order,
-    /// with counts that do not exceed their buffers.
-    pub unsafe fn launch(
+    /// # Errors
+    /// Those of `Gpu::launch`.
+    pub(crate) fn launch<A: Checked>(
         &mut self,
-        kernel: &Kernel,
+        kernel: &Kernel<A>,
         grid: u32,
         bytes: u64,
-        args: &[Arg],
+        arguments: A,
     ) -> Result<()> {
-        self.timed(kernel.name, bytes, Limit::DeviceMemory, |job| {
+        self.timed(kernel.name(), bytes, Limit::DeviceMemory, |job| {
+            job.gpu.launch(kernel, grid, arguments)
+        })
+    }
+
+    /// As `launch`, of a kernel that trusts the content of memory.
+    ///
+    /// # Safety
+    /// As for `Gpu::launch_trusting`: the memory that the kernel trusts has the content that the documentation of `A` demands.
+    pub(crate) unsafe fn launch_trusting<A: Arguments>(
+        &mut self,
+        kernel: &Kernel<A>,
+        grid: u32,
+        bytes: u64,
+        arguments: A,
+    ) -> Result<()> {
+        self.timed(kernel.name(), bytes, Limit::DeviceMemory, |job| {
+            let grid = kernel.grid(grid);
             // SAFETY: the caller's promise is the same.
-            unsafe { job.gpu.launch(kernel, grid, args) }
+            unsafe { job.gpu.launch_trusting(kernel, grid, arguments) }
         })
     }
 

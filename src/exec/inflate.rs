@@ -13,12 +13,9 @@ mod records;
 mod write;
 
 pub use adler::{Agreement, agrees, sum_up};
-pub use count::{Counted, count};
+pub use count::{Counted, Records, count};
 pub use write::write;
 
 /// Blocks of threads that a multiprocessor holds of `inflate_count`: as its shared
 /// memory allows.
 const RESIDENT: u32 = 8;
-
-/// Threads of most blocks.
-pub const THREADS: u32 = 256;

@@ -2,26 +2,20 @@
 //! stay in device memory, and only deflate data is copied to the host. The kernels are
 //! kernels/png_*.cu.
 
-use super::png_crc::{Stretch, WARPS, cut};
+use super::png_crc::cut;
 use crate::codec::deflated::{Layout, Segment, Segments};
-use crate::device::cuda::{Arg, Buffer};
+use crate::device::cuda::Buffer;
 use crate::device::job::Job;
+use crate::device::launch::common::{BLOCK, WARPS};
+use crate::device::launch::png::{Block, DEFLATE_BLOCK, Segment as SegmentRecord};
+use crate::device::launch::png_codes::{PngCodes, PngHistogram};
+use crate::device::launch::png_crc::{PngCrc, Stretch};
+use crate::device::launch::png_filter::{PngChoose, PngEstimate, PngFilter, TILE};
+use crate::device::launch::png_pack::{PngPack, PngPlace};
 use crate::image::{Depth, Shape};
 use crate::ops::DeviceImage;
 use anyhow::Result;
 use std::ops::Range;
-
-/// Bytes of `Block`, words of `Segment`, and bytes of a tile, as in kernels/png.cuh and
-/// png_filter.cu.
-const BLOCK_RECORD: usize = 5800;
-const SEGMENT_RECORD: usize = 5;
-const TILE: usize = 8192;
-
-/// Filtered bytes of a deflate block.
-const BLOCK: usize = 128 << 10;
-
-/// Threads of a thread block.
-const THREADS: usize = 256;
 
 /// The modulus of Adler-32 (RFC 1950 §8.2).
 const BASE: u64 = 65521;
@@ -39,108 +33,135 @@ pub fn device_memory(shape: &Shape) -> u64 {
 pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
     let shape = &image.shape;
     let layout = Layout::new(shape)?;
-    let [choose, filter, promise] = job.kernels(
-        "png_filter",
-        ["png_choose", "png_filter", "png_estimate"],
-        "",
-    )?;
-    let [histogram, codes] = job.kernels("png_codes", ["png_histogram", "png_codes"], "")?;
-    let [place, pack] = job.kernels("png_pack", ["png_place", "png_pack"], "")?;
+    let choose = job.kernel::<PngChoose>("")?;
+    let filter = job.kernel::<PngFilter>("")?;
+    let estimate = job.kernel::<PngEstimate>("")?;
+    let histogram = job.kernel::<PngHistogram>("")?;
+    let codes = job.kernel::<PngCodes>("")?;
+    let place = job.kernel::<PngPlace>("")?;
+    let pack = job.kernel::<PngPack>("")?;
     let count = layout.segments;
     let raw = shape.bytes() as u64;
     // Filtered bytes of a full segment.
     let bytes = layout.bytes(0);
-    let stride = bytes.next_multiple_of(16);
-    let (tiles, blocks) = (bytes.div_ceil(TILE), bytes.div_ceil(BLOCK));
+    let stride = bytes.next_multiple_of(16) as u64;
+    let tiles = bytes.div_ceil(TILE as usize) as u32;
+    let blocks = bytes.div_ceil(DEFLATE_BLOCK as usize) as u32;
     let of_segments = count as u32;
-    let of_blocks = (count * blocks) as u32;
+    let of_blocks = of_segments * blocks;
+    let row = (layout.row - 1) as u32;
+    let height = shape.height as u32;
+    let rows = layout.rows.min(shape.height) as u32;
+    let pixel = shape.pixel_bytes() as u32;
+    let swap = (shape.depth == Depth::Sixteen).into();
 
-    let segments = job.zeroed(count * SEGMENT_RECORD * size_of::<u64>())?;
-    let filtered = job.scratch(count * stride)?;
-    let records = job.scratch(count * blocks * BLOCK_RECORD)?;
-    let rows = [
-        Arg::U32((layout.row - 1) as u32),
-        Arg::U32(shape.height as u32),
-        Arg::U32(layout.rows.min(shape.height) as u32),
-    ];
-    let pixels = [
-        Arg::Buffer(&image.samples),
-        rows[0],
-        rows[1],
-        rows[2],
-        Arg::U32(shape.pixel_bytes() as u32),
-        Arg::U32((shape.depth == Depth::Sixteen).into()),
-        Arg::Buffer(&segments),
-    ];
-    let source = [Arg::Buffer(&filtered), Arg::U64(stride as u64)];
-    let [per_segment, records_arg] = [Arg::U32(blocks as u32), Arg::Buffer(&records)];
-
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&choose, of_segments, 0, &pixels) }?;
-    let tail = [source[0], source[1], Arg::U32(tiles as u32)];
-    let args = [&pixels[..], &tail].concat();
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&filter, (count * tiles) as u32, 2 * raw, &args) }?;
-    let args = [&rows[..], &source, &[Arg::Buffer(&segments)]].concat();
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&promise, of_segments, 0, &args) }?;
-    let args = [&rows[..], &source, &[per_segment, records_arg]].concat();
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&histogram, of_blocks, raw, &args) }?;
-    let args = [&rows[..], &[per_segment, records_arg]].concat();
-    let record_bytes = (count * blocks * BLOCK_RECORD) as u64;
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&codes, of_blocks, record_bytes, &args) }?;
-    let tail = [
-        Arg::U32(of_segments),
-        per_segment,
-        records_arg,
-        Arg::Buffer(&segments),
-    ];
-    let args = [&rows[..], &tail].concat();
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&place, count.div_ceil(THREADS) as u32, 0, &args) }?;
+    let mut segments = job.zeroed(count * size_of::<SegmentRecord>())?;
+    let mut filtered = job.scratch(count * stride as usize)?;
+    let mut records = job.scratch(of_blocks as usize * size_of::<Block>())?;
+    let arguments = PngChoose {
+        image: image.samples.view(),
+        row,
+        height,
+        rows,
+        pixel,
+        swap,
+        segments: segments.view_mut(),
+    };
+    job.launch(&choose, of_segments, 0, arguments)?;
+    let arguments = PngFilter {
+        image: image.samples.view(),
+        row,
+        height,
+        rows,
+        pixel,
+        swap,
+        segments: segments.view_mut(),
+        filtered: filtered.view_mut(),
+        stride,
+        tiles,
+    };
+    job.launch(&filter, of_segments * tiles, 2 * raw, arguments)?;
+    let arguments = PngEstimate {
+        row,
+        height,
+        rows,
+        filtered: filtered.view(),
+        stride,
+        segments: segments.view_mut(),
+    };
+    job.launch(&estimate, of_segments, 0, arguments)?;
+    let arguments = PngHistogram {
+        row,
+        height,
+        rows,
+        filtered: filtered.view(),
+        stride,
+        blocks,
+        block: records.view_mut(),
+    };
+    job.launch(&histogram, of_blocks, raw, arguments)?;
+    let record_bytes = records.len() as u64;
+    let arguments = PngCodes {
+        row,
+        height,
+        rows,
+        blocks,
+        block: records.view_mut(),
+    };
+    job.launch(&codes, of_blocks, record_bytes, arguments)?;
+    let arguments = PngPlace {
+        row,
+        height,
+        rows,
+        count: of_segments,
+        blocks,
+        block: records.view_mut(),
+        segments: segments.view_mut(),
+    };
+    job.launch(&place, of_segments.div_ceil(BLOCK), 0, arguments)?;
 
     // The length of the data decides how much memory it needs and which segments the CPU
     // compresses.
-    let words: Vec<u64> = job.read_words(&segments)?;
+    let segments: Vec<SegmentRecord> = job.read_words(&segments)?;
     let mut places = Vec::with_capacity(count);
     let mut packed_bytes = 0;
-    for segment in words.as_chunks::<SEGMENT_RECORD>().0 {
-        let [_, _, _, promised, bytes] = *segment;
-        places.push(if promised == 0 {
-            packed_bytes
+    for segment in &segments {
+        if segment.matches == 0 {
+            places.push(packed_bytes);
+            packed_bytes += segment.bytes.next_multiple_of(16);
         } else {
-            u64::MAX
-        });
-        packed_bytes += if promised == 0 {
-            bytes.next_multiple_of(16)
-        } else {
-            0
-        };
+            places.push(u64::MAX);
+        }
     }
-    let packed = job.zeroed((packed_bytes as usize).max(16))?;
-    let sums = job.zeroed(4 * count)?;
+    let mut packed = job.zeroed((packed_bytes as usize).max(16))?;
+    let mut sums = job.zeroed(4 * count)?;
     if packed_bytes > 0 {
         let places = job.words(&places)?;
-        let tail = [
-            per_segment,
-            records_arg,
-            Arg::Buffer(&places),
-            Arg::Buffer(&packed),
-        ];
-        let args = [&rows[..], &source, &tail].concat();
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { job.launch(&pack, of_blocks, raw + packed_bytes, &args) }?;
+        let arguments = PngPack {
+            row,
+            height,
+            rows,
+            filtered: filtered.view(),
+            stride,
+            blocks,
+            block: records.view(),
+            places: places.view(),
+            out: packed.view_mut(),
+        };
+        // SAFETY: `png_place` has just left `records` and the bytes of each segment, between whose places is room for as
+        // many.
+        unsafe { job.launch_trusting(&pack, of_blocks, raw + packed_bytes, arguments) }?;
     }
 
-    let made: Vec<Made> = (words.as_chunks::<SEGMENT_RECORD>().0.iter().enumerate())
-        .map(|(index, &[sum, weighted, _, promised, data])| {
-            let (deflated, raw) = (promised == 0, layout.bytes(index));
-            let (low, high) = ((1 + sum) % BASE, (raw as u64 + weighted) % BASE);
-            let (from, len) = match deflated {
-                true => (places[index] as usize, data as usize),
-                false => (index * stride, raw),
+    let made: Vec<Made> = (segments.iter().enumerate())
+        .map(|(index, segment)| {
+            let (deflated, raw) = (segment.matches == 0, layout.bytes(index));
+            let low = (1 + segment.sum) % BASE;
+            let high = (raw as u64 + segment.weighted) % BASE;
+            let (from, len) = if deflated {
+                (places[index] as usize, segment.bytes as usize)
+            } else {
+                (index * stride as usize, raw)
             };
             Made {
                 deflated,
@@ -149,7 +170,7 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
             }
         })
         .collect();
-    sum_up(&made, &packed, &sums, job)?;
+    sum_up(&made, &packed, &mut sums, job)?;
     let (copies, mut placed) = copies(&made, job.host_len());
     let buffer = |deflated| if deflated { &packed } else { &filtered };
     let mut parts: Vec<(&Buffer, Range<usize>)> = (copies.into_iter())
@@ -176,7 +197,7 @@ pub fn compress(image: &DeviceImage, job: &mut Job) -> Result<Segments> {
 }
 
 /// Queues the sums of all deflated segments in `packed`, from which their CRCs are known.
-fn sum_up(made: &[Made], packed: &Buffer, sums: &Buffer, job: &mut Job) -> Result<()> {
+fn sum_up(made: &[Made], packed: &Buffer, sums: &mut Buffer, job: &mut Job) -> Result<()> {
     let deflated = made.iter().enumerate().filter(|(_, made)| made.deflated);
     let stretches: Vec<Stretch> = deflated
         .flat_map(|(index, made)| cut(made.part.start, made.part.len(), index, 0))
@@ -184,24 +205,18 @@ fn sum_up(made: &[Made], packed: &Buffer, sums: &Buffer, job: &mut Job) -> Resul
     if stretches.is_empty() {
         return Ok(());
     }
-    let [crc] = job.kernels("png_crc", ["png_crc"], "")?;
-    let count = stretches.len();
+    let crc = job.kernel::<PngCrc>("")?;
+    let count = stretches.len() as u32;
     let stretches = job.words(&stretches)?;
-    let args = [
-        Arg::Buffer(packed),
-        Arg::Buffer(&stretches),
-        Arg::U32(count as u32),
-        Arg::Buffer(sums),
-    ];
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe {
-        job.launch(
-            &crc,
-            count.div_ceil(WARPS) as u32,
-            packed.len() as u64,
-            &args,
-        )
-    }
+    let arguments = PngCrc {
+        bytes: packed.view(),
+        stretches: stretches.view(),
+        count,
+        sums: sums.view_mut(),
+    };
+    let grid = count.div_ceil(WARPS);
+    // SAFETY: `cut` cuts nothing but the segments, which lie inside `packed`, and each segment has a sum.
+    unsafe { job.launch_trusting(&crc, grid, packed.len() as u64, arguments) }
 }
 
 /// A segment in device memory: in the buffer of deflate data, or in that of filtered bytes.

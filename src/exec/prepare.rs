@@ -2,49 +2,57 @@
 //! all others, 10 ms and more at a time.
 
 use crate::device::cuda::Gpu;
-
-/// The kernels that decode a page, and that deflate a PNG, of grey images of 16 bits where there are several forms.
-const KERNELS: [(&str, &[&str], &str); 12] = [
-    ("png_crc", &["png_join", "png_agree", "png_crc"], ""),
-    (
-        "inflate_find",
-        &[
-            "inflate_find",
-            "inflate_sieve",
-            "inflate_read",
-            "inflate_order",
-        ],
-        "",
-    ),
-    ("inflate_count", &["inflate_count"], ""),
-    ("inflate_chain", &["inflate_chain"], ""),
-    ("inflate_write", &["inflate_write"], ""),
-    ("inflate_matches", &["inflate_near", "inflate_far"], ""),
-    ("inflate_adler", &["inflate_adler"], ""),
-    ("png_rows", &["png_kinds", "png_expand"], ""),
-    ("png_unfilter", &["png_flat", "png_wave"], "b2"),
-    (
-        "png_filter",
-        &["png_choose", "png_filter", "png_estimate"],
-        "",
-    ),
-    ("png_codes", &["png_histogram", "png_codes"], ""),
-    ("png_pack", &["png_place", "png_pack"], ""),
-];
+use crate::device::cuda::launch::Arguments;
+use crate::device::launch::inflate_adler::InflateAdler;
+use crate::device::launch::inflate_chain::InflateChain;
+use crate::device::launch::inflate_count::InflateCount;
+use crate::device::launch::inflate_find::{InflateFind, InflateOrder, InflateRead, InflateSieve};
+use crate::device::launch::inflate_matches::{InflateFar, InflateNear};
+use crate::device::launch::inflate_write::InflateWrite;
+use crate::device::launch::png_codes::{PngCodes, PngHistogram};
+use crate::device::launch::png_crc::{PngAgree, PngCrc, PngJoin};
+use crate::device::launch::png_filter::{PngChoose, PngEstimate, PngFilter};
+use crate::device::launch::png_pack::{PngPack, PngPlace};
+use crate::device::launch::png_rows::{PngExpand, PngKinds};
+use crate::device::launch::png_unfilter::{PngFlat, PngWave};
 
 /// Bytes of device memory that the driver's pool is given: about what the first images take together.
 const MEMORY: usize = 1 << 30;
 
-/// Loads kernels, and has the driver's pool filled. What fails here fails again where it is needed, and is reported there.
+/// Loads the kernels that decode a page, and that deflate a PNG, of grey images of 16 bits where there are several forms, and has
+/// the driver's pool filled. What fails here fails again where it is needed, and is reported there.
 pub fn prepare(gpu: &Gpu) {
-    for (file, names, form) in KERNELS {
-        for name in names {
-            let _ = gpu.kernel(file, name, form);
-        }
-    }
+    load::<PngJoin>(gpu, "");
+    load::<PngAgree>(gpu, "");
+    load::<PngCrc>(gpu, "");
+    load::<InflateFind>(gpu, "");
+    load::<InflateSieve>(gpu, "");
+    load::<InflateRead>(gpu, "");
+    load::<InflateOrder>(gpu, "");
+    load::<InflateCount>(gpu, "");
+    load::<InflateChain>(gpu, "");
+    load::<InflateWrite>(gpu, "");
+    load::<InflateNear>(gpu, "");
+    load::<InflateFar>(gpu, "");
+    load::<InflateAdler>(gpu, "");
+    load::<PngKinds>(gpu, "");
+    load::<PngExpand>(gpu, "");
+    load::<PngFlat>(gpu, "b2");
+    load::<PngWave>(gpu, "b2");
+    load::<PngChoose>(gpu, "");
+    load::<PngFilter>(gpu, "");
+    load::<PngEstimate>(gpu, "");
+    load::<PngHistogram>(gpu, "");
+    load::<PngCodes>(gpu, "");
+    load::<PngPlace>(gpu, "");
+    load::<PngPack>(gpu, "");
     if gpu.memory().is_ok_and(|(free, _)| free / 8 >= MEMORY) {
         let _ = gpu
             .with_stream(true)
             .and_then(|stream| stream.alloc(MEMORY));
     }
+}
+
+fn load<A: Arguments>(gpu: &Gpu, form: &str) {
+    let _ = gpu.kernel::<A>(form);
 }

@@ -26,8 +26,9 @@ use super::{
     Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics, with_samples,
 };
 use crate::device::Work;
-use crate::device::cuda::{Arg, Tenant};
+use crate::device::cuda::Tenant;
 use crate::device::job::Job;
+use crate::device::launch::calibrate as launch;
 use crate::image::{Depth, Image, Samples, Shape, Values};
 use crate::metadata::{Effect, Hint};
 use crate::timing::Timeline;
@@ -252,7 +253,7 @@ impl Operation for Calibrate {
 }
 
 /// What the kernel takes for a flat field with the mean `sum`/`pixels`.
-pub(crate) fn factor(sum: u64, pixels: u64) -> [u64; 4] {
+pub(crate) fn factor(sum: u64, pixels: u64) -> launch::Factor {
     Factor { sum, pixels }.packed()
 }
 
@@ -298,46 +299,43 @@ impl Bound for &Calibrate {
         Ok(OpResult::Image(image?))
     }
 
-    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+    fn cuda(&self, mut image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
         let shape = image.shape;
         self.same_shape(shape)?;
         let form = shape.sample_form();
         let frames = frames(job, self)?;
-        let [calibrate] = job.kernels("calibrate", ["calibrate"], &form)?;
+        let calibrate = job.kernel::<launch::Calibrate>(&form)?;
         let bytes = shape.bytes() as u64;
         let passes = 2 + u64::from(self.dark.is_some()) + u64::from(self.flat.is_some());
         // What is not there is not read: any buffer stands for it.
-        let frame = |buffer| Arg::Buffer(Option::unwrap_or(buffer, &image.samples));
-        let args = [
-            Arg::Buffer(&image.samples),
-            Arg::U64(shape.samples() as u64),
-            frame(frames.dark.as_ref()),
-            frame(frames.flat.as_ref()),
-            Arg::Buffer(&frames.factors),
-            Arg::U32(frames.dark.is_some().into()),
-            Arg::U32(frames.flat.is_some().into()),
-            Arg::U32(self.values.zero().into()),
-            // A signed number with the same bits.
-            Arg::U32(self.offset as u32),
-        ];
+        let frame = |buffer| Option::unwrap_or(buffer, &frames.factors).view();
+        let arguments = launch::Calibrate {
+            image: image.samples.view_mut(),
+            samples: shape.samples() as u64,
+            dark: frame(frames.dark.as_ref()),
+            flat: frame(frames.flat.as_ref()),
+            factors: frames.factors.view(),
+            has_dark: frames.dark.is_some().into(),
+            has_flat: frames.flat.is_some().into(),
+            zero: self.values.zero().into(),
+            offset: self.offset,
+        };
         let grid = u32::try_from(shape.samples().div_ceil(2048))?;
-        // SAFETY: the arguments are those of the kernel's header; the frames have the image's shape.
-        unsafe { job.launch(&calibrate, grid, passes * bytes, &args) }?;
+        job.launch(&calibrate, grid, passes * bytes, arguments)?;
         let Some(threshold) = self.hot else {
             return Ok(OpResult::Image(image));
         };
-        let [hot] = job.kernels("calibrate", ["hot"], &form)?;
-        let samples = job.alloc(shape.bytes())?;
-        let args = [
-            Arg::Buffer(&image.samples),
-            Arg::Buffer(&samples),
-            Arg::U64(shape.width as u64),
-            Arg::U64(shape.height as u64),
-            Arg::U32(threshold.into()),
-        ];
+        let hot = job.kernel::<launch::Hot>(&form)?;
+        let mut samples = job.alloc(shape.bytes())?;
         let grid = shape.samples().div_ceil(256).min(1 << 20) as u32;
-        // SAFETY: the arguments are those of the kernel's header, and both buffers have its samples.
-        unsafe { job.launch(&hot, grid, 2 * bytes, &args) }?;
+        let arguments = launch::Hot {
+            src: image.samples.view(),
+            dst: samples.view_mut(),
+            width: shape.width as u64,
+            height: shape.height as u64,
+            threshold: threshold.into(),
+        };
+        job.launch(&hot, grid, 2 * bytes, arguments)?;
         Ok(OpResult::Image(DeviceImage { shape, samples }))
     }
 }

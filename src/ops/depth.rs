@@ -1,8 +1,8 @@
 //! Conversion from 8 to 16 bits and back, for `--depth`; to 16 on the CPU.
 
 use super::{DeviceImage, never_wide};
-use crate::device::cuda::Arg;
 use crate::device::job::Job;
+use crate::device::launch::depth::Narrow;
 use crate::image::number::Number;
 use crate::image::{Depth, Image, Samples, Shape};
 use anyhow::Result;
@@ -86,19 +86,18 @@ pub fn narrow_on_gpu(
     };
     let kept = stretched(&from, ranges).into_iter().enumerate();
     let kept = kept.fold(0, |bits, (channel, is)| bits | u32::from(is) << channel);
-    let [kernel] = job.kernels("depth", ["narrow"], "")?;
-    let samples = job.alloc(shape.bytes())?;
-    let args = [
-        Arg::Buffer(&image.samples),
-        Arg::U64(from.samples() as u64),
-        Arg::Buffer(&samples),
-        Arg::U32(from.channels as u32),
-        Arg::U32(kept),
-    ];
+    let kernel = job.kernel::<Narrow>("")?;
+    let mut samples = job.alloc(shape.bytes())?;
     let grid = u32::try_from(from.samples().div_ceil(2048))?;
     let bytes = from.bytes() + shape.bytes();
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&kernel, grid, bytes as u64, &args) }?;
+    let arguments = Narrow {
+        src: image.samples.view(),
+        samples: from.samples() as u64,
+        dst: samples.view_mut(),
+        channels: from.channels as u32,
+        kept,
+    };
+    job.launch(&kernel, grid, bytes as u64, arguments)?;
     Ok(DeviceImage { shape, samples })
 }
 

@@ -7,8 +7,9 @@
 
 use super::{DeviceImage, with_samples};
 use crate::device::cpu::{self, LANES, Sample};
-use crate::device::cuda::{Arg, Buffer};
+use crate::device::cuda::Buffer;
 use crate::device::job::Job;
+use crate::device::launch::normalize::Minmax;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::simd::per_level;
 use crate::timing::Timeline;
@@ -108,16 +109,14 @@ impl DeviceExtremes {
     pub(super) fn find(image: &DeviceImage, job: &mut Job) -> Result<DeviceExtremes> {
         let shape = image.shape;
         let bytes = shape.bytes() as u64;
-        let [minmax] = job.kernels("normalize", ["minmax"], &shape.sample_form())?;
-        let words = job.words(&[u32::MAX; 8])?;
-        let args = [
-            Arg::Buffer(&image.samples),
-            Arg::U64(shape.samples() as u64),
-            Arg::Buffer(&words),
-        ];
-        let grid = job.reduction_grid(bytes);
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { job.launch(&minmax, grid, bytes, &args) }?;
+        let minmax = job.kernel::<Minmax>(&shape.sample_form())?;
+        let mut words = job.words(&[u32::MAX; 8])?;
+        let arguments = Minmax {
+            src: image.samples.view(),
+            samples: shape.samples() as u64,
+            ranges: words.view_mut(),
+        };
+        job.launch(&minmax, job.reduction_grid(bytes), bytes, arguments)?;
         Ok(DeviceExtremes { shape, words })
     }
 

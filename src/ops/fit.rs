@@ -11,8 +11,9 @@
 
 use super::{DeviceImage, never_wide, with_samples};
 use crate::device::cpu::Sample;
-use crate::device::cuda::{Arg, Buffer};
+use crate::device::cuda::{View, ViewMut};
 use crate::device::job::Job;
+use crate::device::launch::fit as launch;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::simd::per_level;
 use anyhow::Result;
@@ -106,33 +107,33 @@ impl Fit {
     /// Those of the GPU.
     pub fn cuda(self, image: &DeviceImage, job: &mut Job) -> Result<DeviceImage> {
         let (from, to) = (image.shape, self.output(image.shape));
-        let [kernel] = job.kernels("fit", ["fit"], &format!("u{}", from.depth.bits()))?;
-        let samples = job.alloc(to.bytes())?;
-        let args = arguments((&image.samples, from), (&samples, to));
-        let grid = grid(from, to)?;
+        let kernel = job.kernel::<launch::Fit>(&format!("u{}", from.depth.bits()))?;
+        let mut samples = job.alloc(to.bytes())?;
         let bytes = (from.bytes() + to.bytes()) as u64;
-        // SAFETY: the arguments are those of the kernel's header, and the sizes are the buffers'.
-        unsafe { job.launch(&kernel, grid, bytes, &args) }?;
+        let arguments = arguments(image.samples.view(), from, samples.view_mut(), to);
+        job.launch(&kernel, grid(from, to)?, bytes, arguments)?;
         let shape = to;
         Ok(DeviceImage { shape, samples })
     }
 }
 
-/// The arguments of the kernel for the samples of two images.
-pub fn arguments<'a>(
-    (source, from): (&'a Buffer, Shape),
-    (result, to): (&'a Buffer, Shape),
-) -> [Arg<'a>; 8] {
-    [
-        Arg::Buffer(source),
-        Arg::U64(from.width as u64),
-        Arg::U64(from.height as u64),
-        Arg::U64(from.channels as u64),
-        Arg::Buffer(result),
-        Arg::U64(to.width as u64),
-        Arg::U64(to.height as u64),
-        Arg::U32(lanes(from, to) as u32),
-    ]
+/// The arguments of the kernel that makes of an image of shape `from`, whose samples are `src`, one of shape `to`.
+pub(crate) fn arguments<'a>(
+    src: View<'a>,
+    from: Shape,
+    dst: ViewMut<'a>,
+    to: Shape,
+) -> launch::Fit<'a> {
+    launch::Fit {
+        src,
+        width: from.width as u64,
+        height: from.height as u64,
+        channels: from.channels as u64,
+        dst,
+        new_width: to.width as u64,
+        new_height: to.height as u64,
+        lanes: lanes(from, to) as u32,
+    }
 }
 
 /// Threads of the kernel that work on one sample: as many as it covers columns.

@@ -5,8 +5,8 @@ use super::{
 };
 use crate::device::Work;
 use crate::device::cpu::Sample;
-use crate::device::cuda::Arg;
 use crate::device::job::Job;
+use crate::device::launch::histogram as launch;
 use crate::image::{Depth, Image, Shape, Values};
 use crate::metadata::Effect;
 use crate::timing::Timeline;
@@ -249,17 +249,15 @@ impl Histogram {
     pub(super) fn count_on_gpu(image: &DeviceImage, job: &mut Job) -> Result<Counts> {
         let shape = image.shape;
         let bytes = shape.bytes() as u64;
-        let [kernel] = job.kernels("histogram", ["histogram"], &shape.sample_form())?;
+        let kernel = job.kernel::<launch::Histogram>(&shape.sample_form())?;
         let mut counts = Counts::new(shape.channels, shape.depth);
-        let bins = job.zeroed(size_of_val(counts.bins.as_slice()))?;
-        let args = [
-            Arg::Buffer(&image.samples),
-            Arg::U64(shape.samples() as u64),
-            Arg::Buffer(&bins),
-        ];
-        let grid = job.reduction_grid(bytes);
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { job.launch(&kernel, grid, bytes, &args) }?;
+        let mut bins = job.zeroed(size_of_val(counts.bins.as_slice()))?;
+        let arguments = launch::Histogram {
+            src: image.samples.view(),
+            samples: shape.samples() as u64,
+            bins: bins.view_mut(),
+        };
+        job.launch(&kernel, job.reduction_grid(bytes), bytes, arguments)?;
         counts.bins = job.read_words(&bins)?;
         Ok(counts)
     }

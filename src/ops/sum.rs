@@ -14,8 +14,9 @@ use super::{
 };
 use crate::device::Work;
 use crate::device::cpu::{self, LANES, Sample};
-use crate::device::cuda::Arg;
 use crate::device::job::Job;
+use crate::device::launch::normalize::Minmax;
+use crate::device::launch::sum as launch;
 use crate::image::{Image, Samples, Shape};
 use crate::metadata::Effect;
 use crate::simd::per_level;
@@ -158,27 +159,24 @@ impl Bound for Sum {
         }
         let bytes = shape.bytes() as u64;
         let form = shape.sample_form();
-        let [sum] = job.kernels("sum", ["sum"], &form)?;
-        let (samples, count) = (
-            Arg::Buffer(&image.samples),
-            Arg::U64(shape.samples() as u64),
-        );
+        let kernel = job.kernel::<launch::Sum>(&form)?;
         let grid = job.reduction_grid(bytes);
-        let sums = job.words(&[0u64; 4])?;
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { job.launch(&sum, grid, bytes, &[samples, count, Arg::Buffer(&sums)]) }?;
-        let ranges = job.words(&[u32::MAX; 8])?;
+        let mut sums = job.words(&[0u64; 4])?;
+        let arguments = launch::Sum {
+            src: image.samples.view(),
+            samples: shape.samples() as u64,
+            totals: sums.view_mut(),
+        };
+        job.launch(&kernel, grid, bytes, arguments)?;
+        let mut ranges = job.words(&[u32::MAX; 8])?;
         if self.all {
-            let [minmax] = job.kernels("normalize", ["minmax"], &form)?;
-            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            unsafe {
-                job.launch(
-                    &minmax,
-                    grid,
-                    bytes,
-                    &[samples, count, Arg::Buffer(&ranges)],
-                )
-            }?;
+            let minmax = job.kernel::<Minmax>(&form)?;
+            let arguments = Minmax {
+                src: image.samples.view(),
+                samples: shape.samples() as u64,
+                ranges: ranges.view_mut(),
+            };
+            job.launch(&minmax, grid, bytes, arguments)?;
         }
         let (sums, ranges) = (
             job.read_words::<u64>(&sums)?,

@@ -12,8 +12,9 @@ mod streamed;
 
 use super::{Access, Bound, DeviceImage, OpResult, Operation, SampleTypes, Statistics};
 use crate::device::Work;
-use crate::device::cuda::Arg;
 use crate::device::job::Job;
+use crate::device::launch::flip::Flip;
+use crate::device::launch::transpose::Transpose;
 use crate::image::{Image, Samples, Shape};
 use crate::metadata::{Effect, PixelMap};
 use crate::timing::Timeline;
@@ -185,21 +186,37 @@ impl Bound for Symmetry {
             (false, true, true) => (from.pixels(), 1, false),
             _ => (from.width, from.height, reverse_y),
         };
-        let name = if transposed { "transpose" } else { "flip" };
         let pixel = from.pixel_bytes();
-        let [kernel] = job.kernels(name, [name], &format!("b{pixel}"))?;
-        let samples = job.alloc(image.samples.len())?;
-        let args = [
-            Arg::Buffer(&image.samples),
-            Arg::Buffer(&samples),
-            Arg::U64(width as u64),
-            Arg::U64(height as u64),
-            Arg::U32(reverse_x.into()),
-            Arg::U32(reverse_y.into()),
-        ];
+        let form = format!("b{pixel}");
+        let mut samples = job.alloc(image.samples.len())?;
+        let (src, dst) = (image.samples.view(), samples.view_mut());
         let grid = grid(width, height, pixel, transposed);
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { job.launch(&kernel, grid, 2 * from.bytes() as u64, &args) }?;
+        let bytes = 2 * from.bytes() as u64;
+        let (width, height) = (width as u64, height as u64);
+        let (reverse_x, reverse_y) = (reverse_x.into(), reverse_y.into());
+        if transposed {
+            let kernel = job.kernel::<Transpose>(&form)?;
+            let arguments = Transpose {
+                src,
+                dst,
+                width,
+                height,
+                reverse_x,
+                reverse_y,
+            };
+            job.launch(&kernel, grid, bytes, arguments)?;
+        } else {
+            let kernel = job.kernel::<Flip>(&form)?;
+            let arguments = Flip {
+                src,
+                dst,
+                width,
+                height,
+                reverse_x,
+                reverse_y,
+            };
+            job.launch(&kernel, grid, bytes, arguments)?;
+        }
         let shape = self.shape(from);
         Ok(OpResult::Image(DeviceImage { shape, samples }))
     }

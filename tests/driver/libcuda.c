@@ -234,7 +234,9 @@ static void run_kernel(const char *name, const uint64_t *a) {
         for (uint64_t i = 0; i < a[1]; i++) bins[i % channels * (full + 1) + get(from, i, bits)]++;
     } else if (!strncmp(name, "calibrate_", 10)) {
         char *image = device(a[0], a[1] * bytes, name);
-        const char *dark = device(a[2], a[1] * bytes, name), *flat = device(a[3], a[1] * bytes, name);
+        // A frame that there is not is not read, and any memory stands for it.
+        const char *dark = (uint32_t)a[5] ? device(a[2], a[1] * bytes, name) : NULL;
+        const char *flat = (uint32_t)a[6] ? device(a[3], a[1] * bytes, name) : NULL;
         const double *factors = (double *)device(a[4], 32 * channels, name);
         for (uint64_t i = 0; i < a[1]; i++) {
             const int c = i % channels, zero = (int)a[7], offset = (int)a[8];

@@ -6,9 +6,11 @@ use super::READ;
 use crate::bench::case::{Case, Measured};
 use crate::bench::context::{BenchContext, Sizes, transposed};
 use crate::bench::table::Table;
-use crate::device::cuda::{self, Arg};
+use crate::device::cuda::{self, ViewMut};
+use crate::device::launch::papers::layout::{
+    Column, DirectRows, Point, PointerColumn, PointerRows,
+};
 use anyhow::Result;
-use std::cell::Cell;
 use std::rc::Rc;
 
 /// Words of a row: a line of the cache.
@@ -28,7 +30,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             "a warp down a column, row-major",
             "column",
             column,
-            |context| columns(context, "column", &context.input, false),
+            |context| direct_columns(context, "column", &context.input),
         ),
         case(
             "column-transposed",
@@ -37,7 +39,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             column,
             |context| {
                 let turned = context.kept("columns", || transposed(context.host.words(), WIDTH))?;
-                columns(context, "column_transposed", &turned, false)
+                direct_columns(context, "column_transposed", &turned)
             },
         ),
         case(
@@ -45,28 +47,28 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             "A[i][j] through row pointers, down a column",
             "pointers",
             column,
-            |context| columns(context, "pointer_column", &*pointers(context, 1)?, true),
+            pointer_columns,
         ),
         case(
             "direct-rows",
             "A[i·32 + j], along rows",
             "pointers",
             all,
-            |context| by_rows(context, "direct_rows", &context.input),
+            direct_rows,
         ),
         case(
             "pointer-rows",
             "A[i][j] through row pointers, along rows",
             "pointers",
             all,
-            |context| by_rows(context, "pointer_rows", &*pointers(context, 1)?),
+            |context| pointer_rows(context, 1),
         ),
         case(
             "pointer-rows-shuffled",
             "A[i][j] through row pointers, rows scattered",
             "pointers",
             all,
-            |context| by_rows(context, "pointer_rows", &*pointers(context, 0x9E37_79B1)?),
+            |context| pointer_rows(context, 0x9E37_79B1),
         ),
     ]
 }
@@ -78,58 +80,107 @@ fn rows(context: &BenchContext) -> usize {
 /// A pointer to each row of the main input; `step`, an odd number, changes their order.
 fn pointers(context: &BenchContext, step: u32) -> Result<Rc<cuda::Buffer>> {
     let rows = rows(context);
-    let table = context.kept(&format!("pointers {step}"), || vec![0u64; rows])?;
-    let kernel = context.kernel("papers/layout", "point")?;
-    let args = [
-        Arg::Buffer(&context.input),
-        Arg::U64(WIDTH as u64),
-        Arg::U32(rows as u32),
-        Arg::U32(step),
-        Arg::Buffer(&table),
-    ];
-    // SAFETY: the arguments are those of the kernel's header; the table has a word for each row.
-    unsafe { context.gpu.launch_grid(&kernel, context.filled(), &args) }?;
-    Ok(table)
+    context.kept_buffer(&format!("pointers {step}"), || {
+        let mut table = context.gpu.words(&vec![0u64; rows])?;
+        let kernel = context.kernel::<Point>()?;
+        let arguments = Point {
+            data: context.input.view(),
+            pitch: WIDTH as u64,
+            rows: rows as u32,
+            step,
+            table: table.view_mut(),
+        };
+        context
+            .gpu
+            .launch_grid(&kernel, context.filled(), arguments)?;
+        Ok(table)
+    })
 }
 
-/// Reads one column. Each launch reads another, eight words from the last: what it reads is in no
+/// Reads one column by `launch`. Each launch reads another, eight words from the last: what it reads is in no
 /// sector of 32 bytes that a recent launch has brought to the cache.
 fn columns(
     context: &BenchContext,
-    kernel: &'static str,
-    data: &cuda::Buffer,
-    by_pointers: bool,
+    launch: impl Fn(u32, ViewMut) -> Result<()>,
 ) -> Result<Measured> {
-    let rows = rows(context);
-    let kernel = context.kernel("papers/layout", kernel)?;
     let column = |k: usize| (8 * k + k / 4) % WIDTH;
     let first = context.host.words().chunks_exact(WIDTH).map(|row| row[0]);
     let expected = first.fold(0, u32::wrapping_add);
-    let grid = context.filled();
-    let sums = context.sums(grid)?;
-    let turn = Cell::new(0);
-    let launch = || {
-        let column = Arg::U32(column(turn.get()) as u32);
-        turn.set((turn.get() + 1) % WIDTH);
-        let (rows, width) = (Arg::U32(rows as u32), Arg::U32(WIDTH as u32));
-        let args = match by_pointers {
-            true => vec![Arg::Buffer(data), rows, column, Arg::Buffer(&sums)],
-            false => vec![Arg::Buffer(data), rows, width, column, Arg::Buffer(&sums)],
-        };
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { context.gpu.launch_grid(&kernel, grid, &args) }
-    };
-    context.check_sum(&sums, expected, launch)?;
-    Ok(context.time(launch)?.into())
+    let mut turn = 0;
+    let time = context.summed(context.filled(), expected, |sums| {
+        let column = column(turn) as u32;
+        turn = (turn + 1) % WIDTH;
+        launch(column, sums)
+    })?;
+    Ok(time.into())
 }
 
-fn by_rows(context: &BenchContext, kernel: &'static str, data: &cuda::Buffer) -> Result<Measured> {
-    let kernel = context.kernel("papers/layout", kernel)?;
+fn direct_columns(
+    context: &BenchContext,
+    kernel: &'static str,
+    data: &cuda::Buffer,
+) -> Result<Measured> {
+    let kernel = context.kernel_named::<Column>(kernel)?;
+    columns(context, |column, sums| {
+        let arguments = Column {
+            data: data.view(),
+            rows: rows(context) as u32,
+            width: WIDTH as u32,
+            column,
+            sums,
+        };
+        context
+            .gpu
+            .launch_grid(&kernel, context.filled(), arguments)
+    })
+}
+
+fn pointer_columns(context: &BenchContext) -> Result<Measured> {
+    let kernel = context.kernel::<PointerColumn>()?;
+    let table = pointers(context, 1)?;
+    columns(context, |column, sums| {
+        let arguments = PointerColumn {
+            table: table.view(),
+            rows: rows(context) as u32,
+            column,
+            sums,
+        };
+        // SAFETY: the table points to rows of WIDTH words of the main input, which is there as long as the context.
+        unsafe {
+            context
+                .gpu
+                .launch_trusting(&kernel, context.filled(), arguments)
+        }
+    })
+}
+
+fn direct_rows(context: &BenchContext) -> Result<Measured> {
+    let kernel = context.kernel::<DirectRows>()?;
     let grid = context.filled();
-    let sums = context.sums(grid)?;
-    let rows = Arg::U32(rows(context) as u32);
-    let args = |sums| vec![Arg::Buffer(data), rows, sums];
-    let time = context.summed(&kernel, grid, context.host.word_sum, args, &sums)?;
+    let time = context.summed(grid, context.host.word_sum, |sums| {
+        let arguments = DirectRows {
+            data: context.input.view(),
+            rows: rows(context) as u32,
+            sums,
+        };
+        context.gpu.launch_grid(&kernel, grid, arguments)
+    })?;
+    Ok(time.into())
+}
+
+fn pointer_rows(context: &BenchContext, step: u32) -> Result<Measured> {
+    let kernel = context.kernel::<PointerRows>()?;
+    let table = pointers(context, step)?;
+    let grid = context.filled();
+    let time = context.summed(grid, context.host.word_sum, |sums| {
+        let arguments = PointerRows {
+            table: table.view(),
+            rows: rows(context) as u32,
+            sums,
+        };
+        // SAFETY: the table points to rows of 32 words of the main input, which is there as long as the context.
+        unsafe { context.gpu.launch_trusting(&kernel, grid, arguments) }
+    })?;
     Ok(time.into())
 }
 

@@ -7,7 +7,7 @@ use crate::bench::case::{Case, Measured};
 use crate::bench::context::BenchContext;
 use crate::bench::pieces::{PIECE, Threads, pieces};
 use crate::bench::table::Table;
-use crate::device::cuda::Arg;
+use crate::device::launch::papers::memory::{DoubleIndex, ReadScattered, TripleIndex};
 use anyhow::Result;
 use rayon::prelude::*;
 
@@ -115,16 +115,20 @@ fn scattered(bytes: u64, threads: Threads) -> Case {
         "double-index",
         bytes,
         move |context| {
-            let kernel = context.kernel("papers/memory", "read_scattered")?;
+            let kernel = context.kernel::<ReadScattered>()?;
             let grid = threads.grid(context);
-            let (sums, [count, piece]) = (context.sums(grid)?, pieces(context, PIECE));
-            let args = |sums| {
-                let input = Arg::Buffer(&context.input);
-                vec![input, count, piece, sums, Arg::U32(FACTOR)]
-            };
-            Ok(context
-                .summed(&kernel, grid, context.host.sample_sum, args, &sums)?
-                .into())
+            let [pieces, piece] = pieces(context, PIECE);
+            let time = context.summed(grid, context.host.sample_sum, |sums| {
+                let arguments = ReadScattered {
+                    data: context.input.view(),
+                    pieces,
+                    piece,
+                    sums,
+                    factor: FACTOR,
+                };
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })?;
+            Ok(time.into())
         },
     )
     .stated("up to twice as slow", GPU)
@@ -153,32 +157,44 @@ fn indexed(
             .collect::<Vec<u32>>()
     })?;
     let grid = threads.grid(context);
-    let (sums, [count, length]) = (context.sums(grid)?, pieces(context, PIECE));
-    let mut args = vec![
-        Arg::Buffer(&context.input),
-        count,
-        length,
-        Arg::Buffer(&sums),
-        Arg::Buffer(&index),
-    ];
-    let second;
-    let kernel = if triple {
-        second = context.kept(&format!("order {order:?}"), || {
+    let [pieces, piece] = pieces(context, PIECE);
+    let sum = context.host.sample_sum;
+    let time = if triple {
+        let order = context.kept(&format!("order {order:?}"), || {
             (0..n)
                 .into_par_iter()
                 .map(|j| order.place(j, n))
                 .collect::<Vec<u32>>()
         })?;
-        args.push(Arg::Buffer(&second));
-        context.kernel("papers/memory", "triple_index")?
+        let kernel = context.kernel::<TripleIndex>()?;
+        context.summed(grid, sum, |sums| {
+            let arguments = TripleIndex {
+                data: context.input.view(),
+                pieces,
+                piece,
+                sums,
+                index: index.view(),
+                order: order.view(),
+            };
+            // SAFETY: every order is the number of an index, and the sum of an index and the number of a piece is the place of
+            // an element.
+            unsafe { context.gpu.launch_trusting(&kernel, grid, arguments) }
+        })
     } else {
-        context.kernel("papers/memory", "double_index")?
+        let kernel = context.kernel::<DoubleIndex>()?;
+        context.summed(grid, sum, |sums| {
+            let arguments = DoubleIndex {
+                data: context.input.view(),
+                pieces,
+                piece,
+                sums,
+                index: index.view(),
+            };
+            // SAFETY: the sum of an index and the number of a piece is the place of an element.
+            unsafe { context.gpu.launch_trusting(&kernel, grid, arguments) }
+        })
     };
-    // SAFETY: the arguments are those of the kernel's header; every sum of an index and a number of
-    // a piece is the place of an element, and every order the number of an index.
-    let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
-    context.check_sum(&sums, context.host.sample_sum, launch)?;
-    Ok(context.time(launch)?.into())
+    Ok(time?.into())
 }
 
 #[cfg(test)]

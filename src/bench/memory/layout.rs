@@ -5,7 +5,8 @@ use super::{COPY, READ};
 use crate::bench::case::Case;
 use crate::bench::context::{Sizes, shuffled, wrapping_sum};
 use crate::bench::table::Table;
-use crate::device::cuda::{Arg, Grid};
+use crate::device::cuda::Grid;
+use crate::device::launch::papers::layout::{Arrays, Gather, Records, Rows, Scattered, Window};
 use rayon::prelude::*;
 
 pub(super) fn rows(sizes: Sizes, pitch: usize) -> Case {
@@ -22,7 +23,7 @@ pub(super) fn rows(sizes: Sizes, pitch: usize) -> Case {
         "pitch",
         (count * WIDTH * 4) as u64,
         move |context| {
-            let kernel = context.kernel("papers/layout", "rows")?;
+            let kernel = context.kernel::<Rows>()?;
             let rows = context.host.words().par_chunks_exact(pitch).take(count);
             let expected = rows
                 .map(|row| wrapping_sum(&row[..WIDTH]))
@@ -31,18 +32,17 @@ pub(super) fn rows(sizes: Sizes, pitch: usize) -> Case {
                 blocks: [16 * context.facts.multiprocessors, 1],
                 threads: [128, 1],
             };
-            let sums = context.sums(grid)?;
-            let numbers = [count, WIDTH, pitch].map(|number| Arg::U32(number as u32));
-            let args = |sums| {
-                vec![
-                    Arg::Buffer(&context.input),
-                    numbers[0],
-                    numbers[1],
-                    numbers[2],
+            let time = context.summed(grid, expected, |sums| {
+                let arguments = Rows {
+                    data: context.input.view(),
+                    rows: count as u32,
+                    width: WIDTH as u32,
+                    pitch: pitch as u32,
                     sums,
-                ]
-            };
-            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+                };
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })?;
+            Ok(time.into())
         },
     )
     .under(READ)
@@ -58,17 +58,22 @@ pub(super) fn records(sizes: Sizes) -> Vec<Case> {
         "records",
         bytes,
         move |context| {
-            let kernel = context.kernel("papers/layout", "records")?;
+            let kernel = context.kernel::<Records>()?;
             let mut expected = context.host.words()[..3 * n].to_vec();
             expected
                 .par_chunks_exact_mut(3)
                 .for_each(|abc| abc[2] = abc[0].wrapping_add(abc[1]));
             let (expected, abc) = (context.gpu.words(&expected)?, context.changeable(12 * n)?);
-            let args = [Arg::Buffer(&abc), Arg::U64(n as u64)];
-            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { context.gpu.launch_grid(&kernel, context.filled(), &args) };
-            context.check(&abc, &expected, launch)?;
-            Ok(context.time(launch)?.into())
+            let time = context.check_and_time(abc, &expected, |abc| {
+                let arguments = Records {
+                    abc: abc.view_mut(),
+                    n: n as u64,
+                };
+                context
+                    .gpu
+                    .launch_grid(&kernel, context.filled(), arguments)
+            })?;
+            Ok(time.into())
         },
     );
     let arrays = Case::gpu(
@@ -78,7 +83,7 @@ pub(super) fn records(sizes: Sizes) -> Vec<Case> {
         "records",
         bytes,
         move |context| {
-            let kernel = context.kernel("papers/layout", "arrays")?;
+            let kernel = context.kernel::<Arrays>()?;
             let (a, b) = context.host.words()[..2 * n].split_at(n);
             let sums: Vec<u32> = a
                 .par_iter()
@@ -91,16 +96,18 @@ pub(super) fn records(sizes: Sizes) -> Vec<Case> {
                 context.gpu.words(b)?,
             );
             let c = context.poisoned(4 * n)?;
-            let args = [
-                Arg::Buffer(&a),
-                Arg::Buffer(&b),
-                Arg::Buffer(&c),
-                Arg::U64(n as u64),
-            ];
-            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { context.gpu.launch_grid(&kernel, context.filled(), &args) };
-            context.check(&c, &expected, launch)?;
-            Ok(context.time(launch)?.into())
+            let time = context.check_and_time(c, &expected, |c| {
+                let arguments = Arrays {
+                    a: a.view(),
+                    b: b.view(),
+                    c: c.view_mut(),
+                    n: n as u64,
+                };
+                context
+                    .gpu
+                    .launch_grid(&kernel, context.filled(), arguments)
+            })?;
+            Ok(time.into())
         },
     );
     vec![structures.under(COPY), arrays.under(COPY)]
@@ -122,18 +129,24 @@ pub(super) fn window(sizes: Sizes, shared: u8, id: &str) -> Case {
         "carveout",
         (blocks * 4 * WORDS * TURNS) as u64,
         move |context| {
-            let kernel = context.kernel("papers/layout", "window")?;
+            let kernel = context.kernel::<Window>()?;
             context.gpu.prefer_shared(&kernel, shared)?;
             let once = wrapping_sum(&context.host.words()[..blocks * WORDS]);
             let grid = Grid {
                 blocks: [blocks as u32, 1],
                 threads: [1024, 1],
             };
-            let sums = context.sums(grid)?;
-            let (words, turns) = (Arg::U32(WORDS as u32), Arg::U32(TURNS as u32));
-            let args = |sums| vec![Arg::Buffer(&context.input), words, turns, sums];
             let expected = once.wrapping_mul(TURNS as u32);
-            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+            let time = context.summed(grid, expected, |sums| {
+                let arguments = Window {
+                    data: context.input.view(),
+                    words: WORDS as u32,
+                    turns: TURNS as u32,
+                    sums,
+                };
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })?;
+            Ok(time.into())
         },
     )
     .touching((blocks * 4 * WORDS) as u64)
@@ -152,23 +165,28 @@ pub(super) fn gather(sizes: Sizes, scattered: bool) -> Case {
         "indirect",
         12 * n as u64,
         move |context| {
-            let kernel = context.kernel("papers/layout", "gather")?;
+            let kernel = context.kernel::<Gather>()?;
             let words = context.host.words();
             let number = |i| if scattered { shuffled(i, n) } else { i };
             let index: Vec<u32> = (0..n).into_par_iter().map(|i| number(i) as u32).collect();
             let expected: Vec<u32> = index.par_iter().map(|&i| words[i as usize]).collect();
             let (index, expected) = (context.gpu.words(&index)?, context.gpu.words(&expected)?);
             let out = context.poisoned(4 * n)?;
-            let args = [
-                Arg::Buffer(&context.input),
-                Arg::Buffer(&index),
-                Arg::Buffer(&out),
-                Arg::U64(n as u64),
-            ];
-            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { context.gpu.launch_grid(&kernel, context.filled(), &args) };
-            context.check(&out, &expected, launch)?;
-            Ok(context.time(launch)?.into())
+            let time = context.check_and_time(out, &expected, |out| {
+                let arguments = Gather {
+                    data: context.input.view(),
+                    index: index.view(),
+                    out: out.view_mut(),
+                    n: n as u64,
+                };
+                // SAFETY: every index is below `n`, and the main input has twice as many words.
+                unsafe {
+                    context
+                        .gpu
+                        .launch_trusting(&kernel, context.filled(), arguments)
+                }
+            })?;
+            Ok(time.into())
         },
     )
     .under(COPY)
@@ -205,12 +223,18 @@ pub(super) fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
                 .into_par_iter()
                 .map(group)
                 .reduce(|| 0, u32::wrapping_add);
-            let kernel = context.kernel("papers/layout", kernel)?;
+            let kernel = context.kernel_named::<Scattered>(kernel)?;
             let grid = context.filled();
-            let sums = context.sums(grid)?;
-            let (groups, lines) = (Arg::U32(groups as u32), Arg::U32(lines as u32));
-            let args = |sums| vec![Arg::Buffer(&context.input), groups, lines, sums];
-            Ok(context.summed(&kernel, grid, expected, args, &sums)?.into())
+            let time = context.summed(grid, expected, |sums| {
+                let arguments = Scattered {
+                    data: context.input.view(),
+                    groups: groups as u32,
+                    lines: lines as u32,
+                    sums,
+                };
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })?;
+            Ok(time.into())
         },
     )
     .touching(sizes.bytes as u64)

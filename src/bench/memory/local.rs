@@ -5,7 +5,8 @@ use super::READ;
 use crate::bench::case::Case;
 use crate::bench::context::Sizes;
 use crate::bench::table::Table;
-use crate::device::cuda::{Arg, Grid};
+use crate::device::cuda::Grid;
+use crate::device::launch::papers::local::Local;
 use rayon::prelude::*;
 
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
@@ -41,21 +42,21 @@ fn local(sizes: Sizes, n: usize, spilled: bool, kernel: &'static str) -> Case {
             let words = context.host.words().par_chunks_exact(n);
             let expected: Vec<u32> = words.map(weighted).collect();
             let expected = context.gpu.words(&expected)?;
-            let kernel = context.kernel("papers/local", kernel)?;
+            let kernel = context.kernel_named::<Local>(kernel)?;
             let out = context.poisoned(4 * threads)?;
-            let args = [
-                Arg::Buffer(&context.input),
-                Arg::Buffer(&out),
-                Arg::U64(threads as u64),
-            ];
             let grid = Grid {
                 blocks: [threads.div_ceil(128) as u32, 1],
                 threads: [128, 1],
             };
-            // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-            let launch = || unsafe { context.gpu.launch_grid(&kernel, grid, &args) };
-            context.check(&out, &expected, launch)?;
-            Ok(context.time(launch)?.into())
+            let time = context.check_and_time(out, &expected, |out| {
+                let arguments = Local {
+                    src: context.input.view(),
+                    dst: out.view_mut(),
+                    threads: threads as u64,
+                };
+                context.gpu.launch_grid(&kernel, grid, arguments)
+            })?;
+            Ok(time.into())
         },
     )
     .under(READ)

@@ -4,7 +4,9 @@
 use super::{ceilings, gpu, large};
 use crate::bench::case::{Case, Measured};
 use crate::bench::context::{BenchContext, Sizes};
-use crate::device::cuda::{self, Arg};
+use crate::device::cuda;
+use crate::device::launch::calibrate::Calibrate;
+use crate::device::launch::project::{Add, Median, Raise};
 use crate::ops::calibrate;
 use anyhow::Result;
 use rayon::prelude::*;
@@ -26,8 +28,17 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
                 name("project: sum"),
                 5 * len,
                 move |context| {
+                    let from = large(context, sizes)?;
+                    let kernel = context.gpu.kernel::<Add>("u16")?;
                     let sums = |&p: &u16| u32::from(p);
-                    fold(context, &*large(context, sizes)?, ("add", len), sums)
+                    fold(context, len, sums, |grid, known| {
+                        let arguments = Add {
+                            src: from.view(),
+                            samples: len as u64 / 2,
+                            sums: known.view_mut(),
+                        };
+                        context.gpu.launch(&kernel, grid, arguments)
+                    })
                 },
             )
             .under(under(5)),
@@ -35,7 +46,23 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
                 id("project-raise"),
                 name("project: max"),
                 3 * len,
-                move |context| fold(context, &*large(context, sizes)?, ("raise", len), |&p| p),
+                move |context| {
+                    let from = large(context, sizes)?;
+                    let kernel = context.gpu.kernel::<Raise>("u16")?;
+                    fold(
+                        context,
+                        len,
+                        |&p| p,
+                        |grid, known| {
+                            let arguments = Raise {
+                                src: from.view(),
+                                samples: len as u64 / 2,
+                                greatest: known.view_mut(),
+                            };
+                            context.gpu.launch(&kernel, grid, arguments)
+                        },
+                    )
+                },
             )
             .under(under(3)),
             gpu(
@@ -70,24 +97,19 @@ pub(super) fn repeated<T: bytemuck::Pod + Send + Sync>(
     changed.into_iter().cycle().take(len / 2).collect()
 }
 
-/// One image that joins an empty projection; `known` is what is then known of a sample.
+/// One image that joins an empty projection by `launch`; `known` is what is then known of a sample.
 fn fold<T: bytemuck::Pod + Send + Sync>(
     context: &BenchContext,
-    from: &cuda::Buffer,
-    (name, len): (&'static str, usize),
+    len: usize,
     known: impl Fn(&u16) -> T + Send + Sync,
+    launch: impl Fn(u32, &mut cuda::Buffer) -> Result<()>,
 ) -> Result<Measured> {
     let expected = context.gpu.words(&repeated(context, len, known))?;
-    let out = context.gpu.alloc(expected.len())?;
-    context.gpu.fill(&out, 0)?;
-    let kernel = context.gpu.kernel("project", name, "u16")?;
-    let samples = len as u64 / 2;
-    let args = [Arg::Buffer(from), Arg::U64(samples), Arg::Buffer(&out)];
-    let grid = u32::try_from(samples.div_ceil(2048))?;
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
-    context.check(&out, &expected, launch)?;
-    Ok(context.time(launch)?.into())
+    let mut out = context.gpu.alloc(expected.len())?;
+    context.gpu.fill(&mut out, 0)?;
+    let grid = u32::try_from((len / 2).div_ceil(2048))?;
+    let time = context.check_and_time(out, &expected, |out| launch(grid, out))?;
+    Ok(time.into())
 }
 
 /// The middle of as many images as `IMAGES`, each the noise from another place on.
@@ -104,19 +126,19 @@ fn median(context: &BenchContext, len: usize) -> Result<Measured> {
     let expected: Vec<u16> = (0..noise.len()).into_par_iter().map(middle).collect();
     let (from, expected) = (context.gpu.words(&images)?, context.gpu.words(&expected)?);
     let out = context.poisoned(expected.len())?;
-    let kernel = context.gpu.kernel("project", "median", "u16")?;
+    let kernel = context.gpu.kernel::<Median>("u16")?;
     let samples = noise.len() as u64;
-    let args = [
-        Arg::Buffer(&from),
-        Arg::U64(samples),
-        Arg::U32(IMAGES as u32),
-        Arg::Buffer(&out),
-    ];
     let grid = u32::try_from(samples.div_ceil(256))?;
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
-    context.check(&out, &expected, launch)?;
-    Ok(context.time(launch)?.into())
+    let time = context.check_and_time(out, &expected, |out| {
+        let arguments = Median {
+            src: from.view(),
+            samples,
+            images: IMAGES as u32,
+            dst: out.view_mut(),
+        };
+        context.gpu.launch(&kernel, grid, arguments)
+    })?;
+    Ok(time.into())
 }
 
 /// In place, with a dark frame and a flat field whose mean is 3/2: ⌊((p − d)·3 + q) / 2q⌋, at least 0.
@@ -133,22 +155,22 @@ fn calibrate(context: &BenchContext, len: usize) -> Result<Measured> {
     let dark = context.gpu.words(&repeated(context, len, |&p| dark(p)))?;
     let flat = context.gpu.words(&repeated(context, len, |&p| flat(p)))?;
     let factors = context.gpu.words(&[calibrate::factor(3, 2)])?;
-    let kernel = context.gpu.kernel("calibrate", "calibrate", "u16_c1")?;
+    let kernel = context.gpu.kernel::<Calibrate>("u16_c1")?;
     let samples = len as u64 / 2;
-    let args = [
-        Arg::Buffer(&image),
-        Arg::U64(samples),
-        Arg::Buffer(&dark),
-        Arg::Buffer(&flat),
-        Arg::Buffer(&factors),
-        Arg::U32(1),
-        Arg::U32(1),
-        Arg::U32(0),
-        Arg::U32(0),
-    ];
     let grid = u32::try_from(samples.div_ceil(2048))?;
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
-    context.check(&image, &expected, launch)?;
-    Ok(context.time(launch)?.into())
+    let time = context.check_and_time(image, &expected, |image| {
+        let arguments = Calibrate {
+            image: image.view_mut(),
+            samples,
+            dark: dark.view(),
+            flat: flat.view(),
+            factors: factors.view(),
+            has_dark: 1,
+            has_flat: 1,
+            zero: 0,
+            offset: 0,
+        };
+        context.gpu.launch(&kernel, grid, arguments)
+    })?;
+    Ok(time.into())
 }

@@ -5,7 +5,7 @@ use super::frames::repeated;
 use super::{ceilings, gpu};
 use crate::bench::case::{Case, Measured};
 use crate::bench::context::{BenchContext, Sizes};
-use crate::device::cuda::Arg;
+use crate::device::launch;
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::depth;
 use crate::ops::fit::{self, Fit};
@@ -58,13 +58,13 @@ fn fitted(context: &BenchContext, samples: usize) -> Result<Measured> {
     let source = context.gpu.words(image.samples().as_bytes())?;
     let expected = context.gpu.words(fit.cpu(image).samples().as_bytes())?;
     let out = context.poisoned(expected.len())?;
-    let kernel = context.gpu.kernel("fit", "fit", "u16")?;
-    let args = fit::arguments((&source, from), (&out, to));
+    let kernel = context.gpu.kernel::<launch::fit::Fit>("u16")?;
     let grid = fit::grid(from, to)?;
-    // SAFETY: the arguments are those of the kernel's header, and the sizes are the buffers'.
-    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
-    context.check(&out, &expected, launch)?;
-    Ok(context.time(launch)?.into())
+    let time = context.check_and_time(out, &expected, |out| {
+        let arguments = fit::arguments(source.view(), from, out.view_mut(), to);
+        context.gpu.launch(&kernel, grid, arguments)
+    })?;
+    Ok(time.into())
 }
 
 fn narrowed(context: &BenchContext, samples: usize) -> Result<Measured> {
@@ -74,17 +74,17 @@ fn narrowed(context: &BenchContext, samples: usize) -> Result<Measured> {
     let expected = depth::narrow(image, &[], u16::MAX);
     let expected = context.gpu.words(expected.samples().as_bytes())?;
     let out = context.poisoned(expected.len())?;
-    let kernel = context.gpu.kernel("depth", "narrow", "")?;
-    let args = [
-        Arg::Buffer(&source),
-        Arg::U64(count as u64),
-        Arg::Buffer(&out),
-        Arg::U32(1),
-        Arg::U32(0),
-    ];
+    let kernel = context.gpu.kernel::<launch::depth::Narrow>("")?;
     let grid = u32::try_from(count.div_ceil(2048))?;
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
-    context.check(&out, &expected, launch)?;
-    Ok(context.time(launch)?.into())
+    let time = context.check_and_time(out, &expected, |out| {
+        let arguments = launch::depth::Narrow {
+            src: source.view(),
+            samples: count as u64,
+            dst: out.view_mut(),
+            channels: 1,
+            kept: 0,
+        };
+        context.gpu.launch(&kernel, grid, arguments)
+    })?;
+    Ok(time.into())
 }

@@ -4,7 +4,8 @@
 use super::{ceilings, gpu};
 use crate::bench::case::{Case, Measured};
 use crate::bench::context::{BenchContext, Sizes};
-use crate::device::cuda::Arg;
+use crate::device::cuda;
+use crate::device::launch;
 use crate::image::{Depth, Samples, Shape, number};
 use crate::ops::wide::scale::{self, Scale};
 use crate::ops::wide::{on_gpu, sum};
@@ -63,45 +64,48 @@ fn extremes(context: &BenchContext, samples: usize) -> Result<Measured> {
     let expected = [range, nothing, nothing, nothing, nothing];
     let (from, expected) = (context.gpu.words(&keys)?, context.gpu.words(&expected)?);
     let out = context.gpu.words(&[nothing; 5])?;
-    let kernel = context.gpu.kernel("wide_extremes", "extremes", "c1")?;
+    let kernel = context
+        .gpu
+        .kernel::<launch::wide_extremes::Extremes>("c1")?;
     let (start, end) = number::FINITE.into_inner();
-    let args = [
-        Arg::Buffer(&from),
-        Arg::U64(samples as u64),
-        Arg::U32(start),
-        Arg::U32(end - start),
-        Arg::Buffer(&out),
-    ];
     let grid = context.gpu.reduction_grid(4 * samples as u64);
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
-    context.check(&out, &expected, launch)?;
-    Ok(context.time(launch)?.into())
+    let time = context.check_and_time(out, &expected, |out| {
+        let arguments = launch::wide_extremes::Extremes {
+            src: from.view(),
+            samples: samples as u64,
+            least: start,
+            span: end - start,
+            ranges: out.view_mut(),
+        };
+        context.gpu.launch(&kernel, grid, arguments)
+    })?;
+    Ok(time.into())
 }
 
 fn summed(context: &BenchContext, samples: usize) -> Result<Measured> {
     let keys = keys(context, samples);
     let expected = sum::cpu(&keys, 1, Depth::Float, 0).sums;
     let from = context.gpu.words(&keys)?;
-    let out = context.gpu.words(&[0u64; on_gpu::TOTALS + 1])?;
-    let kernel = context.gpu.kernel("wide_sum", "sum", "c1")?;
-    let args = [
-        Arg::Buffer(&from),
-        Arg::U64(samples as u64),
-        Arg::U32(1),
-        Arg::U32(0),
-        Arg::Buffer(&out),
-    ];
+    let mut out = context.gpu.words(&[0u64; on_gpu::TOTALS + 1])?;
+    let kernel = context.gpu.kernel::<launch::wide_sum::Sum>("c1")?;
     let grid = context.gpu.reduction_grid(4 * samples as u64);
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
-    launch()?;
+    let launch = |out: &mut cuda::Buffer| {
+        let arguments = launch::wide_sum::Sum {
+            src: from.view(),
+            samples: samples as u64,
+            is_real: 1,
+            nan: 0,
+            totals: out.view_mut(),
+        };
+        context.gpu.launch(&kernel, grid, arguments)
+    };
+    launch(&mut out)?;
     let found = on_gpu::totals(&context.gpu.read_words(&out)?, Depth::Float)?;
     ensure!(
         found.sums == expected && found.odd == 0,
         "the sum is {found:?}, and not {expected:?}"
     );
-    Ok(context.time(launch)?.into())
+    Ok(context.time(|| launch(&mut out))?.into())
 }
 
 fn scaled(context: &BenchContext, samples: usize) -> Result<Measured> {
@@ -125,18 +129,20 @@ fn scaled(context: &BenchContext, samples: usize) -> Result<Measured> {
     let (from, expected) = (context.gpu.words(&keys)?, context.gpu.words(expected)?);
     let constants = context.gpu.words(&[scale.packed(Depth::Float)])?;
     let out = context.poisoned(expected.len())?;
-    let kernel = context.gpu.kernel("wide_stretch", "stretch", "u16_c1")?;
-    let args = [
-        Arg::Buffer(&from),
-        Arg::Buffer(&out),
-        Arg::U64(samples as u64),
-        Arg::Buffer(&constants),
-        Arg::U32(1),
-        Arg::U32(0),
-    ];
+    let kernel = context
+        .gpu
+        .kernel::<launch::wide_stretch::Stretch>("u16_c1")?;
     let grid = u32::try_from(samples.div_ceil(4096))?;
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    let launch = || unsafe { context.gpu.launch(&kernel, grid, &args) };
-    context.check(&out, &expected, launch)?;
-    Ok(context.time(launch)?.into())
+    let time = context.check_and_time(out, &expected, |out| {
+        let arguments = launch::wide_stretch::Stretch {
+            src: from.view(),
+            dst: out.view_mut(),
+            samples: samples as u64,
+            scales: constants.view(),
+            is_real: 1,
+            nan: 0,
+        };
+        context.gpu.launch(&kernel, grid, arguments)
+    })?;
+    Ok(time.into())
 }

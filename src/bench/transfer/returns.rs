@@ -8,7 +8,8 @@ use crate::bench::case::{Case, Measured};
 use crate::bench::context::{BenchContext, POISON};
 use crate::bench::figure::Time;
 use crate::bench::table::Table;
-use crate::device::cuda::{self, Arg, Gpu, Grid, Pinned};
+use crate::device::cuda::{self, Gpu, Grid, Pinned};
+use crate::device::launch::papers::launch::Spin;
 use anyhow::{Result, ensure};
 use std::time::Instant;
 
@@ -123,15 +124,15 @@ fn uploaded_on_idle_stream(context: &BenchContext, len: usize, landed: bool) -> 
     let gpu = Gpu::open(context.ordinal)?.on_default_stream();
     let source = pattern(context.host, MIB)?;
     let source = &source[..len];
-    let to = gpu.alloc(len)?;
+    let mut to = gpu.alloc(len)?;
     let mut seconds = Vec::new();
     let mut early = 0;
     // Hundreds of calls of some microseconds each: a single one is disturbed too easily.
     for _ in 0..50 * context.host.sizes.runs {
-        gpu.fill(&to, POISON)?;
+        gpu.fill(&mut to, POISON)?;
         gpu.wait()?;
         let start = Instant::now();
-        gpu.send_waiting(source, &to)?;
+        gpu.send_waiting(source, &mut to)?;
         let mut time = start.elapsed().as_secs_f64();
         // The first question comes after the clock was read, so that it costs nothing if the data
         // have landed with the call.
@@ -162,13 +163,12 @@ fn uploaded_on_idle_stream(context: &BenchContext, len: usize, landed: bool) -> 
 fn returned(context: &BenchContext, call: Call) -> Result<Measured> {
     // The stream on which the synchronous calls work.
     let gpu = Gpu::open(context.ordinal)?.on_default_stream();
-    let spin = gpu.kernel("papers/launch", "spin", "")?;
+    let spin = gpu.kernel::<Spin>("")?;
     let one = Grid {
         blocks: [1, 1],
         threads: [1, 1],
     };
-    // SAFETY: the kernel has a number for its argument and touches no memory.
-    let busy = |nanoseconds| unsafe { gpu.launch_grid(&spin, one, &[Arg::U64(nanoseconds)]) };
+    let busy = |nanoseconds| gpu.launch_grid(&spin, one, Spin { nanoseconds });
     let mut source = pattern(context.host, MIB)?;
     let mut host = source.clone();
     let (from, mut to) = (gpu.words(&source)?, gpu.alloc(MIB)?);
@@ -176,18 +176,18 @@ fn returned(context: &BenchContext, call: Call) -> Result<Measured> {
     let (mut until_return, mut until_done) = (Vec::new(), Vec::new());
     gpu.with_pinned(&mut host, |pinned| -> Result<()> {
         for _ in 0..context.host.sizes.runs.clamp(1, 9) {
-            gpu.fill(&to, POISON)?;
+            gpu.fill(&mut to, POISON)?;
             gpu.wait()?;
             busy(BUSY)?;
             let start = Instant::now();
             match call {
                 Call::Launch => busy(1000),
-                Call::CopySync => gpu.copy_waiting(&from, &to),
-                Call::CopyAsync => gpu.copy(&from, &to),
-                Call::FillSync => gpu.fill_waiting(&to, BYTE),
-                Call::FillAsync => gpu.fill(&to, BYTE),
-                Call::SendSync(len) => gpu.send_waiting(&source[..len], &to),
-                Call::SendAsync(len) => gpu.send(&source[..len], &to),
+                Call::CopySync => gpu.copy_waiting(&from, &mut to),
+                Call::CopyAsync => gpu.copy(&from, &mut to),
+                Call::FillSync => gpu.fill_waiting(&mut to, BYTE),
+                Call::FillAsync => gpu.fill(&mut to, BYTE),
+                Call::SendSync(len) => gpu.send_waiting(&source[..len], &mut to),
+                Call::SendAsync(len) => gpu.send(&source[..len], &mut to),
                 Call::Upload => Pinned::upload(pinned, &mut to),
                 Call::FetchSync => gpu.fetch_waiting(&from, &mut source),
             }?;

@@ -3,7 +3,7 @@
 use super::allocator::Allocator;
 use super::budget::{Budget, limit};
 use super::error::{description, in_words};
-use super::kernel::Kernel;
+use super::kernel::RawKernel;
 use super::residents::{Residents, Tenant};
 use super::staging::Staging;
 use crate::device::choice::NO_DRIVER;
@@ -32,7 +32,7 @@ pub struct Gpu {
     pub(super) stream: Arc<CudaStream>,
     pub(super) modules: Arc<Modules>,
     /// The kernels loaded so far.
-    pub(super) kernels: Arc<RwLock<HashMap<String, Kernel>>>,
+    pub(super) kernels: Arc<RwLock<HashMap<String, RawKernel>>>,
     pub(super) allocator: Arc<Allocator>,
     pub(super) staging: Staging,
     pub(super) budget: Arc<Budget>,

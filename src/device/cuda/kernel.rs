@@ -1,12 +1,36 @@
 //! A kernel that is ready to be launched, and how a launch is cut.
 
+use super::launch::Form;
 use cudarc::driver::CudaFunction;
+use std::marker::PhantomData;
 
-/// A kernel on the GPU, ready to be launched.
+/// A kernel on the GPU, ready to be launched with arguments of type `A`.
 #[derive(Clone, Debug)]
-pub struct Kernel {
+pub struct Kernel<A> {
+    pub(super) raw: RawKernel,
+    pub(super) form: &'static Form,
+    pub(super) arguments: PhantomData<A>,
+}
+
+impl<A> Kernel<A> {
     /// Its name, also in the timeline.
-    pub name: &'static str,
+    pub fn name(&self) -> &'static str {
+        self.raw.name
+    }
+
+    /// So many blocks of the number of threads that the kernel was compiled for.
+    pub fn grid(&self, blocks: u32) -> Grid {
+        Grid {
+            blocks: [blocks, 1],
+            threads: [self.raw.threads, 1],
+        }
+    }
+}
+
+/// A kernel as the driver knows it.
+#[derive(Clone, Debug)]
+pub(super) struct RawKernel {
+    pub(super) name: &'static str,
     pub(super) function: CudaFunction,
     /// Threads of a block, as the kernel was compiled for.
     pub(super) threads: u32,

@@ -6,11 +6,12 @@ use super::error::{bind, description};
 use anyhow::{Result, anyhow, ensure};
 use cudarc::driver::{result, sys};
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-/// Bytes that kernels read at once. The block of a buffer has whole ones (`Allocator::size`), and of a last one that
+/// Bytes that kernels read at once, and of which views begin at a multiple. The block of a buffer has whole ones (`Allocator::size`), and of a last one that
 /// is not full, all bytes are defined.
 const VECTOR: usize = 16;
 
@@ -63,6 +64,112 @@ impl Buffer {
     }
 }
 
+impl Buffer {
+    /// All of it, for a kernel to read.
+    pub fn view(&self) -> View<'_> {
+        View {
+            pointer: self.pointer,
+            len: self.len.next_multiple_of(VECTOR),
+            buffer: PhantomData,
+        }
+    }
+
+    /// All of it, for a kernel to write.
+    pub fn view_mut(&mut self) -> ViewMut<'_> {
+        ViewMut {
+            pointer: self.pointer,
+            len: self.len.next_multiple_of(VECTOR),
+            buffer: PhantomData,
+        }
+    }
+}
+
+/// Device memory that a kernel reads: whole vectors, of whose last one a part may lie behind the end of the buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'b> {
+    pub(super) pointer: sys::CUdeviceptr,
+    len: usize,
+    buffer: PhantomData<&'b Buffer>,
+}
+
+/// Device memory that a kernel writes, and no other argument of it is.
+#[derive(Debug)]
+pub struct ViewMut<'b> {
+    pub(super) pointer: sys::CUdeviceptr,
+    len: usize,
+    buffer: PhantomData<&'b mut Buffer>,
+}
+
+/// Fails unless `at` begins a vector of memory of `len` bytes, or is its end.
+fn check_begin(at: usize, len: usize) -> Result<()> {
+    let begins = at <= len && at.is_multiple_of(VECTOR);
+    ensure!(
+        begins,
+        "internal error: no view of {len} bytes begins at byte {at}"
+    );
+    Ok(())
+}
+
+impl<'b> View<'b> {
+    /// Bytes of the memory.
+    pub fn len(&self) -> u64 {
+        self.len as u64
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The memory from byte `at` on, a multiple of 16.
+    ///
+    /// # Errors
+    /// There is no such byte.
+    pub fn from(self, at: usize) -> Result<View<'b>> {
+        check_begin(at, self.len)?;
+        Ok(View {
+            pointer: self.pointer + at as u64,
+            len: self.len - at,
+            ..self
+        })
+    }
+}
+
+impl<'b> ViewMut<'b> {
+    /// Bytes of the memory.
+    pub fn len(&self) -> u64 {
+        self.len as u64
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The memory before byte `at`, a multiple of 16, and from there on.
+    ///
+    /// # Errors
+    /// There is no such byte.
+    pub fn split_at(self, at: usize) -> Result<(ViewMut<'b>, ViewMut<'b>)> {
+        check_begin(at, self.len)?;
+        let part = |from: usize, to: usize| ViewMut {
+            pointer: self.pointer + from as u64,
+            len: to - from,
+            buffer: PhantomData,
+        };
+        Ok((part(0, at), part(at, self.len)))
+    }
+
+    /// The same memory, for a kernel to read.
+    pub fn into_view(self) -> View<'b> {
+        View {
+            pointer: self.pointer,
+            len: self.len,
+            buffer: PhantomData,
+        }
+    }
+}
+
 impl Drop for Buffer {
     fn drop(&mut self) {
         // All work that uses the memory was queued on the allocator's stream, or was waited for by
@@ -97,7 +204,7 @@ impl Gpu {
         if bytes.len() < buffer.len {
             whole.to_mut().resize(buffer.len, 0);
         }
-        self.send(&whole, &buffer)?;
+        self.send(&whole, &mut buffer)?;
         buffer.len = bytes.len();
         Ok(buffer)
     }
@@ -115,19 +222,20 @@ impl Gpu {
 
     /// The buffer with zeros from byte `from` on, and as a buffer of `len` bytes.
     fn filled(&self, mut buffer: Buffer, from: usize, len: usize) -> Result<Buffer> {
-        self.fill_part(&buffer, from..buffer.len, 0)?;
+        let whole = from..buffer.len;
+        self.fill_part(&mut buffer, whole, 0)?;
         buffer.len = len;
         Ok(buffer)
     }
 
     /// Copies all of `host` to the beginning of `buffer`, through staging memory. Returns when `host` may
     /// be changed again; kernels launched later see the data.
-    pub fn send(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
+    pub fn send(&self, host: &[u8], buffer: &mut Buffer) -> Result<()> {
         self.send_to(host, buffer, 0)
     }
 
     /// As `send`, but to byte `to` of the buffer and those after it.
-    pub fn send_to(&self, host: &[u8], buffer: &Buffer, to: usize) -> Result<()> {
+    pub fn send_to(&self, host: &[u8], buffer: &mut Buffer, to: usize) -> Result<()> {
         let target = buffer.part(to, host.len())?;
         bind(&self.context)?;
         // On this stream, like all work that may use the buffer before and after.
@@ -160,7 +268,7 @@ impl Gpu {
         host: &[u8],
         pitch: usize,
         part: Range<usize>,
-        buffer: &Buffer,
+        buffer: &mut Buffer,
     ) -> Result<()> {
         if host.len() <= pitch || part.len() == pitch {
             let part = if part.len() == pitch {
@@ -282,17 +390,12 @@ impl Gpu {
     }
 
     /// Queues a fill of every byte of `buffer`.
-    pub fn fill(&self, buffer: &Buffer, byte: u8) -> Result<()> {
-        self.fill_first(buffer, buffer.len, byte)
-    }
-
-    /// As `fill`, of the first `len` bytes.
-    pub fn fill_first(&self, buffer: &Buffer, len: usize, byte: u8) -> Result<()> {
-        self.fill_part(buffer, 0..len, byte)
+    pub fn fill(&self, buffer: &mut Buffer, byte: u8) -> Result<()> {
+        self.fill_part(buffer, 0..buffer.len, byte)
     }
 
     /// As `fill`, of a range of bytes.
-    pub fn fill_part(&self, buffer: &Buffer, part: Range<usize>, byte: u8) -> Result<()> {
+    pub fn fill_part(&self, buffer: &mut Buffer, part: Range<usize>, byte: u8) -> Result<()> {
         let len = part.len();
         let pointer = buffer.part(part.start, len)?;
         bind(&self.context)?;
@@ -302,10 +405,11 @@ impl Gpu {
     }
 
     /// Queues a copy of the beginning of `from` over all of `to`.
-    pub fn copy(&self, from: &Buffer, to: &Buffer) -> Result<()> {
+    pub fn copy(&self, from: &Buffer, to: &mut Buffer) -> Result<()> {
         ensure!(to.len <= from.len, "a copy past the buffer's end");
         bind(&self.context)?;
-        // SAFETY: both buffers have as many bytes, are not the same memory, and outlive the work.
+        // SAFETY: both buffers have as many bytes, are not the same memory, since `to` is borrowed exclusively, and outlive
+        // the work.
         unsafe {
             result::memcpy_dtod_async(to.pointer, from.pointer, to.len, self.stream.cu_stream())
         }

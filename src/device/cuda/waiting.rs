@@ -26,7 +26,7 @@ impl Gpu {
     }
 
     /// `cuMemcpyHtoD`: copies all of `host` to the beginning of `buffer`.
-    pub fn send_waiting(&self, host: &[u8], buffer: &Buffer) -> Result<()> {
+    pub fn send_waiting(&self, host: &[u8], buffer: &mut Buffer) -> Result<()> {
         let target = buffer.part(0, host.len())?;
         bind(&self.context)?;
         // SAFETY: the buffer has as many bytes; the driver has read `host` when the call returns.
@@ -42,15 +42,15 @@ impl Gpu {
     }
 
     /// `cuMemcpyDtoD`: copies `from` to `to`, of the same length.
-    pub fn copy_waiting(&self, from: &Buffer, to: &Buffer) -> Result<()> {
+    pub fn copy_waiting(&self, from: &Buffer, to: &mut Buffer) -> Result<()> {
         ensure!(from.len == to.len, "a copy of another length");
         bind(&self.context)?;
-        // SAFETY: both buffers are live and have this length; they cannot overlap.
+        // SAFETY: both buffers are live and have this length; they cannot overlap, since `to` is borrowed exclusively.
         explained(unsafe { result::memcpy_dtod_sync(to.pointer, from.pointer, from.len) })
     }
 
     /// `cuMemsetD8`: fills every byte of `buffer`.
-    pub fn fill_waiting(&self, buffer: &Buffer, byte: u8) -> Result<()> {
+    pub fn fill_waiting(&self, buffer: &mut Buffer, byte: u8) -> Result<()> {
         bind(&self.context)?;
         // SAFETY: the buffer is live and has this length.
         explained(unsafe { result::memset_d8_sync(buffer.pointer, byte, buffer.len) })

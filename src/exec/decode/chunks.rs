@@ -1,20 +1,19 @@
 //! Makes an image of a TIFF's inflated strips or tiles: kernels/tiff_rows.cu.
 
 use crate::codec::packed::Chunks;
-use crate::device::cuda::{Arg, Buffer};
+use crate::device::cuda::{Buffer, View};
 use crate::device::job::Job;
+use crate::device::launch::common::WARPS;
+use crate::device::launch::tiff_rows::TiffRows;
 use crate::image::{Depth, Shape};
 use anyhow::Result;
-
-/// Rows of a block of threads.
-const ROWS: usize = 8;
 
 /// Puts the rows of all chunks into their places, as samples in memory are.
 pub fn place(
     shape: &Shape,
     chunks: &Chunks,
     bytes: &Buffer,
-    report: Arg,
+    report: View,
     job: &mut Job,
 ) -> Result<Buffer> {
     let form = match shape.depth.bytes() {
@@ -22,23 +21,25 @@ pub fn place(
         2 => "s2",
         _ => "s4",
     };
-    let [rows] = job.kernels("tiff_rows", ["tiff_rows"], form)?;
+    let rows = job.kernel::<TiffRows>(form)?;
     let kind = match shape.depth {
         Depth::Float => 2,
         _ => u32::from(chunks.signed),
     };
-    let image = job.alloc(shape.bytes())?;
-    let sizes = [shape.width, shape.height, shape.channels];
-    let sizes = [sizes, [chunks.width, chunks.height, 0]].concat();
-    let mut args = vec![Arg::Buffer(bytes)];
-    args.extend(sizes[..5].iter().map(|&size| Arg::U32(size as u32)));
-    args.extend([
-        Arg::U32(chunks.differences.into()),
-        Arg::U32(chunks.big_endian.into()),
-        Arg::U32(kind),
-        Arg::Buffer(&image),
+    let mut image = job.alloc(shape.bytes())?;
+    let arguments = TiffRows {
+        bytes: bytes.view(),
+        width: shape.width as u32,
+        height: shape.height as u32,
+        channels: shape.channels as u32,
+        chunk_width: chunks.width as u32,
+        chunk_height: chunks.height as u32,
+        differences: chunks.differences.into(),
+        swap: chunks.big_endian.into(),
+        kind,
+        image: image.view_mut(),
         report,
-    ]);
+    };
     let all = match chunks.tiled {
         true => {
             let across = shape.width.div_ceil(chunks.width);
@@ -47,7 +48,6 @@ pub fn place(
         false => shape.height,
     };
     let traffic = 2 * shape.bytes() as u64;
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&rows, all.div_ceil(ROWS) as u32, traffic, &args) }?;
+    job.launch(&rows, (all as u32).div_ceil(WARPS), traffic, arguments)?;
     Ok(image)
 }

@@ -48,18 +48,18 @@ fn decode(head: &Head, file: &Buffer, job: &mut Job) -> Result<Result<DeviceImag
         Rows::Tiff(_) => None,
     };
     let stream = joined.as_ref().map_or(file, |joined| &joined.stream);
-    let counted = count(streams, stream, job)?;
+    let mut counted = count(streams, stream, job)?;
     if streams.begins.len() == 1 {
-        let order = order::by_gpu(streams, stream, &counted, job)?;
-        if let Some(done) = finish(head, joined.as_ref(), stream, &counted, &order, job)? {
+        let order = order::by_gpu(streams, stream, &mut counted, job)?;
+        if let Some(done) = finish(head, joined.as_ref(), stream, &mut counted, &order, job)? {
             return Ok(done);
         }
     }
-    let order = match order::by_host(streams, stream, &counted, job)? {
+    let order = match order::by_host(streams, stream, &mut counted, job)? {
         Ok(order) => order,
         Err(unsuited) => return Ok(Err(unsuited)),
     };
-    let done = finish(head, joined.as_ref(), stream, &counted, &order, job)?;
+    let done = finish(head, joined.as_ref(), stream, &mut counted, &order, job)?;
     done.ok_or_else(|| anyhow!("the GPU forgot what the host had told it"))
 }
 
@@ -68,20 +68,19 @@ fn finish(
     head: &Head,
     joined: Option<&Joined>,
     stream: &Buffer,
-    counted: &Counted,
+    counted: &mut Counted,
     order: &Order,
     job: &mut Job,
 ) -> Result<Option<Result<DeviceImage, Unsuited>>> {
     let streams = &head.streams;
-    let bytes = write(streams, stream, counted, order, job)?;
+    let mut bytes = write(streams, stream, counted, order, job)?;
     sum_up(streams, &bytes, counted, job)?;
-    let report = counted.records.report();
     if let Some(joined) = joined {
-        agree(streams, &joined.sums, report, job)?;
+        agree(streams, &joined.sums, &mut counted.records, job)?;
     }
     let samples = match &head.rows {
-        Rows::Png(scanlines) => unfilter(head, scanlines, &bytes, report, job)?,
-        Rows::Tiff(chunks) => place(&head.shape, chunks, &bytes, report, job)?,
+        Rows::Png(scanlines) => unfilter(head, scanlines, &mut bytes, &mut counted.records, job)?,
+        Rows::Tiff(chunks) => place(&head.shape, chunks, &bytes, counted.records.report(), job)?,
     };
     let unsuited = |why| Ok(Some(Err(Unsuited::new(why))));
     match agrees(streams, counted, order, job)? {

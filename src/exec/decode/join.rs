@@ -1,10 +1,12 @@
 //! Puts the data of a file's chunks together on the GPU, and checks the chunks' CRCs: kernels/png_crc.cu.
 
 use crate::codec::packed::{PADDING, Streams};
-use crate::device::cuda::{Arg, Buffer};
+use crate::device::cuda::Buffer;
 use crate::device::job::Job;
-use crate::exec::inflate::THREADS;
-use crate::exec::png_crc::{STRETCH_WORDS, WARPS, cut};
+use crate::device::launch::common::{BLOCK, WARPS};
+use crate::device::launch::png_crc::{PngAgree, PngJoin, Stretch};
+use crate::exec::inflate::Records;
+use crate::exec::png_crc::cut;
 use anyhow::Result;
 
 /// A stream of chunks in device memory.
@@ -17,39 +19,45 @@ pub struct Joined {
 
 /// Joins the chunks of `file`, the job's memory in device memory.
 pub fn join(streams: &Streams, file: &Buffer, job: &mut Job) -> Result<Joined> {
-    let [join] = job.kernels("png_crc", ["png_join"], "")?;
+    let join = job.kernel::<PngJoin>("")?;
     // What the chunks state and their stretches, in one copy.
-    let mut words: Vec<u32> = streams.pieces.iter().map(|piece| !piece.crc).collect();
-    words.reserve(2 * STRETCH_WORDS * streams.pieces.len());
-    for (index, piece) in streams.pieces.iter().enumerate() {
-        for stretch in cut(piece.at - 4, 4 + piece.len, index, piece.to) {
-            words.extend_from_slice(&stretch);
-        }
-    }
-    let count = (words.len() - streams.pieces.len()) / STRETCH_WORDS;
-    let sums = job.words(&words)?;
+    let pieces = &streams.pieces;
+    let mut words: Vec<u32> = pieces.iter().map(|piece| !piece.crc).collect();
+    words.resize(words.len().next_multiple_of(4), 0);
+    let before = size_of_val(words.as_slice());
+    let stretches: Vec<Stretch> = (pieces.iter().enumerate())
+        .flat_map(|(index, piece)| cut(piece.at - 4, 4 + piece.len, index, piece.to))
+        .collect();
+    words.extend_from_slice(bytemuck::cast_slice(&stretches));
+    let count = stretches.len() as u32;
+    let mut both = job.words(&words)?;
+    let (sums, stretches) = both.view_mut().split_at(before)?;
     let room = (streams.len + PADDING).next_multiple_of(PADDING);
-    let stream = job.scratch(room)?;
-    let args = [
-        Arg::Buffer(file),
-        Arg::From(&sums, 4 * streams.pieces.len()),
-        Arg::U32(count as u32),
-        Arg::Buffer(&stream),
-        Arg::U32(streams.len as u32),
-        Arg::U32(room as u32),
-        Arg::Buffer(&sums),
-    ];
+    let mut stream = job.scratch(room)?;
+    let arguments = PngJoin {
+        file: file.view(),
+        stretches: stretches.into_view(),
+        count,
+        stream: stream.view_mut(),
+        len: streams.len as u32,
+        room: room as u32,
+        sums,
+    };
     let bytes = 2 * streams.len as u64;
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&join, count.div_ceil(WARPS) as u32, bytes, &args) }?;
-    Ok(Joined { stream, sums })
+    // SAFETY: `cut` cuts nothing but the chunks, which lie inside the file and, without their kinds, inside the stream; each
+    // chunk has a sum.
+    unsafe { job.launch_trusting(&join, count.div_ceil(WARPS), bytes, arguments) }?;
+    Ok(Joined { stream, sums: both })
 }
 
 /// Reports whether a CRC is wrong.
-pub fn agree(streams: &Streams, sums: &Buffer, report: Arg, job: &mut Job) -> Result<()> {
-    let [agree] = job.kernels("png_crc", ["png_agree"], "")?;
+pub fn agree(streams: &Streams, sums: &Buffer, records: &mut Records, job: &mut Job) -> Result<()> {
+    let agree = job.kernel::<PngAgree>("")?;
     let count = streams.pieces.len() as u32;
-    let args = [Arg::Buffer(sums), Arg::U32(count), report];
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&agree, count.div_ceil(THREADS), 0, &args) }
+    let arguments = PngAgree {
+        sums: sums.view(),
+        count,
+        report: records.report_mut(),
+    };
+    job.launch(&agree, count.div_ceil(BLOCK), 0, arguments)
 }

@@ -1,24 +1,27 @@
 //! Makes samples of a PNG's scanlines: kernels/png_rows.cu and png_unfilter.cu.
 
-use crate::codec::packed::{Head, Scanlines};
-use crate::device::cuda::{Arg, Buffer};
+use crate::codec::packed::{ExpansionMode, Head, Scanlines};
+use crate::device::cuda::Buffer;
 use crate::device::job::Job;
-use crate::exec::inflate::THREADS;
+use crate::device::launch::common::{BLOCK, WARPS};
+use crate::device::launch::png_rows::{
+    GREY, GREY_KEY, PALETTE, PALETTE_OPACITY, PngExpand, PngKinds, RGB_KEY,
+};
+use crate::device::launch::png_unfilter::{PngFlat, PngWave, SPARSE};
+use crate::exec::inflate::Records;
 use crate::image::Depth;
 use anyhow::Result;
-
-/// The fewest rows of a band of png_unfilter.cu.
-const BAND: u32 = 24;
 
 /// Undoes the filters of scanlines, and unpacks samples.
 pub fn unfilter(
     head: &Head,
     scanlines: &Scanlines,
-    bytes: &Buffer,
-    report: Arg,
+    bytes: &mut Buffer,
+    records: &mut Records,
     job: &mut Job,
 ) -> Result<Buffer> {
-    let [kinds, expand] = job.kernels("png_rows", ["png_kinds", "png_expand"], "")?;
+    let kinds = job.kernel::<PngKinds>("")?;
+    let expand = job.kernel::<PngExpand>("")?;
     let &Scanlines {
         width,
         height,
@@ -35,56 +38,78 @@ pub fn unfilter(
         6 => "b6",
         _ => "b8",
     };
-    let [flat, wave] = job.kernels("png_unfilter", ["png_flat", "png_wave"], form)?;
+    let flat = job.kernel::<PngFlat>(form)?;
+    let wave = job.kernel::<PngWave>(form)?;
     let total = head.streams.bytes as u64;
-    let sixteen = head.shape.depth == Depth::Sixteen;
-    let (buffer, word) = (Arg::Buffer, Arg::U32);
-    let filters = job.scratch(height as usize)?;
-    let rows = [word(row as u32), word(height)];
-    let args = [buffer(bytes), rows[0], rows[1], buffer(&filters), report];
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&kinds, height.div_ceil(THREADS), 0, &args) }?;
-    let plain = job.alloc(row * height as usize)?;
-    let args = [
-        buffer(bytes),
-        rows[0],
-        rows[1],
-        word(sixteen.into()),
-        buffer(&filters),
-        buffer(&plain),
-        report,
-    ];
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&flat, height.div_ceil(THREADS / 32), 2 * total, &args) }?;
-    let bands = height.div_ceil(BAND);
-    let progress = job.zeroed(4 + 4 * bands as usize)?;
-    let tail = [word((row / step) as u32), buffer(&progress)];
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&wave, bands, 2 * total, &[&args[..], &tail].concat()) }?;
+    let swap = (head.shape.depth == Depth::Sixteen).into();
+    let mut filters = job.scratch(height as usize)?;
+    let arguments = PngKinds {
+        bytes: bytes.view_mut(),
+        row: row as u32,
+        height,
+        filters: filters.view_mut(),
+        report: records.report_mut(),
+    };
+    job.launch(&kinds, height.div_ceil(BLOCK), 0, arguments)?;
+    let mut plain = job.alloc(row * height as usize)?;
+    let arguments = PngFlat {
+        bytes: bytes.view(),
+        row: row as u32,
+        height,
+        swap,
+        filters: filters.view(),
+        image: plain.view_mut(),
+        report: records.report(),
+    };
+    job.launch(&flat, height.div_ceil(WARPS), 2 * total, arguments)?;
+    let bands = height.div_ceil(SPARSE);
+    let mut progress = job.zeroed(4 + 4 * bands as usize)?;
+    let arguments = PngWave {
+        bytes: bytes.view(),
+        row: row as u32,
+        height,
+        swap,
+        filters: filters.view(),
+        image: plain.view_mut(),
+        report: records.report(),
+        width: (row / step) as u32,
+        progress: progress.view_mut(),
+    };
+    job.launch(&wave, bands, 2 * total, arguments)?;
     let Some(expansion) = expansion else {
         return Ok(plain);
     };
-    let samples = job.alloc(head.shape.bytes())?;
+    let mut samples = job.alloc(head.shape.bytes())?;
     let colours = expansion.palette.len() as u32;
     let palette = job.words(match colours {
         0 => &[0][..],
         _ => &expansion.palette,
     })?;
-    let args = [
-        buffer(&plain),
-        rows[0],
-        word(width),
-        rows[1],
-        word(bits.into()),
-        word(expansion.mode),
-        Arg::U64(expansion.key),
-        buffer(&palette),
-        word(colours),
-        buffer(&samples),
-        report,
-    ];
-    let grid = job.reduction_grid(16 * head.shape.bytes() as u64);
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&expand, grid, total + head.shape.bytes() as u64, &args) }?;
+    let arguments = PngExpand {
+        rows: plain.view(),
+        row: row as u32,
+        width,
+        height,
+        bits: bits.into(),
+        mode: match expansion.mode {
+            ExpansionMode::Grey => GREY,
+            ExpansionMode::GreyWithKey => GREY_KEY,
+            ExpansionMode::RgbWithKey => RGB_KEY,
+            ExpansionMode::Palette => PALETTE,
+            ExpansionMode::PaletteWithOpacity => PALETTE_OPACITY,
+        },
+        key: expansion.key,
+        palette: palette.view(),
+        colours,
+        samples: samples.view_mut(),
+        report: records.report_mut(),
+    };
+    let bytes = head.shape.bytes() as u64;
+    job.launch(
+        &expand,
+        job.reduction_grid(16 * bytes),
+        total + bytes,
+        arguments,
+    )?;
     Ok(samples)
 }

@@ -2,34 +2,37 @@
 
 use super::count::Counted;
 use super::order::Order;
-use super::records::{CROWDED, UNCHAINED};
+
 use crate::codec::packed::Streams;
-use crate::device::cuda::{Arg, Buffer};
+use crate::device::cuda::Buffer;
 use crate::device::job::Job;
+use crate::device::launch::inflate::{CROWDED, UNCHAINED};
+use crate::device::launch::inflate_adler::{InflateAdler, TILE};
 use anyhow::Result;
 use std::slice;
 
 /// The modulus of Adler-32 (RFC 1950 §8.2).
 const BASE: u64 = 65521;
 
-/// Bytes that a block of threads sums up.
-const TILE: u64 = 16 << 10;
-
 /// Queues the sums of what each stream made.
-pub fn sum_up(streams: &Streams, bytes: &Buffer, counted: &Counted, job: &mut Job) -> Result<()> {
-    let [adler] = job.kernels("inflate_adler", ["inflate_adler"], "")?;
+pub fn sum_up(
+    streams: &Streams,
+    bytes: &Buffer,
+    counted: &mut Counted,
+    job: &mut Job,
+) -> Result<()> {
+    let adler = job.kernel::<InflateAdler>("")?;
     let (total, each) = (streams.bytes as u64, streams.each as u64);
-    let tiles = each.div_ceil(TILE).max(1) as u32;
-    let args = [
-        Arg::Buffer(bytes),
-        Arg::U64(total),
-        Arg::U64(each),
-        Arg::U32(tiles),
-        counted.records.report(),
-    ];
+    let tiles = each.div_ceil(TILE.into()).max(1) as u32;
+    let arguments = InflateAdler {
+        bytes: bytes.view(),
+        count: total,
+        each,
+        tiles,
+        report: counted.records.report_mut(),
+    };
     let grid = tiles * streams.begins.len() as u32;
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&adler, grid, total, &args) }
+    job.launch(&adler, grid, total, arguments)
 }
 
 /// Whether no kernel found anything wrong, and every stream has the Adler-32 of what it made, after everything queued before.

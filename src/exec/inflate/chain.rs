@@ -4,17 +4,18 @@
 //! those that turn out longer because the next was a false start, are given to the GPU once more, as
 //! are parts that began at a wrong bit. None of this happens to most files, and little to others.
 
-use super::records::{CODES_WORDS, Part, Place, Stored, codes};
+use super::records::codes;
 use crate::codec::packed::{Stream, Streams, Unsuited};
 use crate::deflate::inflate::BitReader;
 use crate::deflate::inflate::block_header::{Tables, read_lengths};
+use crate::device::launch::inflate::{Codes, Part, Place};
+use crate::device::launch::inflate_symbols::SPAN;
+use crate::device::launch::inflate_write::Stored;
+use bytemuck::Zeroable;
 use std::ops::Range;
 
 /// Bits of zlib's header.
 pub const HEADER: u32 = 16;
-
-/// Bits of the longest part, as in kernels/inflate_symbols.cuh.
-pub const SPAN: u32 = 96 << 10;
 
 /// Bytes of a block's header, at most: 17 bits, 19 lengths of 3 bits, and 320 of at most 14, and what is read ahead.
 const BLOCK_HEADER: usize = 640;
@@ -79,7 +80,7 @@ pub struct Inflated {
 /// those that it has, to be counted with as many rounds as lanes.
 #[derive(Default)]
 pub struct Again {
-    pub codes: Vec<[u32; CODES_WORDS]>,
+    pub codes: Vec<Codes>,
     pub parts: Vec<Part>,
 }
 
@@ -256,7 +257,12 @@ impl<'s> Chain<'s> {
                 return Err(corrupt());
             }
             let [at_byte, matches] = [found.bytes, found.matches].map(|count| count as u32);
-            found.parts.push([index, at_byte, matches, within.first]);
+            found.parts.push(Place {
+                part: index,
+                at: at_byte,
+                matches,
+                first: within.first,
+            });
             found.bytes += u64::from(part.bytes);
             found.largest = found.largest.max(part.bytes);
             found.matches += u64::from(part.matches());
@@ -293,7 +299,7 @@ impl<'s> Chain<'s> {
                 limit: block.data + limit,
                 codes: block.codes,
                 start,
-                ..Part::default()
+                ..Part::zeroed()
             });
         }
         from..self.latest.len()
@@ -331,9 +337,12 @@ impl<'s> Chain<'s> {
                 return Err(corrupt());
             }
             if len > 0 {
-                found
-                    .stored
-                    .push([from as u32 + 4, found.bytes as u32, len.into(), 0]);
+                found.stored.push(Stored {
+                    from: from as u32 + 4,
+                    at: found.bytes as u32,
+                    len: len.into(),
+                    unused: 0,
+                });
                 found.bytes += u64::from(len);
             }
             let end = end as u32 * 8;

@@ -2,27 +2,20 @@
 //! kernels/inflate_count.cu.
 
 use super::RESIDENT;
-use super::chain::{HEADER, SPAN, most_extra};
-use super::records::{
-    CODES_WORDS, FOUND, Found, Part, PartWords, REPORT_WORDS, Report, SUMS_WORDS,
-};
+use super::chain::{HEADER, most_extra};
+use super::records::{FOUND, Found, REPORT_WORDS, Report, SUMS_WORDS};
 use crate::codec::packed::Streams;
-use crate::device::cuda::{Arg, Buffer};
+use crate::device::cuda::{Buffer, View, ViewMut};
 use crate::device::job::Job;
+use crate::device::launch::inflate::{Codes, Lane, Part};
+use crate::device::launch::inflate_count::InflateCount;
+use crate::device::launch::inflate_find::{
+    GROUP, Head, InflateFind, InflateOrder, InflateRead, InflateSieve, MOST, READERS, REGION,
+    SIEVERS,
+};
+use crate::device::launch::inflate_symbols::{LANES, SPAN};
 use anyhow::Result;
-
-/// Constants of inflate_find.cu: words of the stream that a block of threads searches, words of a
-/// region and the most codes found in it, threads of a block that check and read headers, and bytes of a header's record.
-const GROUP: usize = 2048;
-const REGION: usize = 8192;
-const MOST: usize = 64;
-const SIEVERS: u32 = 64;
-const READERS: u32 = 32;
-const HEAD: usize = 16;
-
-/// Constants of inflate_symbols.cuh: lanes of a part, and bytes of a lane's record.
-pub const LANES: usize = 128;
-const LANE_RECORD: usize = 12;
+use std::ops::Range;
 
 /// Rounds in which lanes are tried to fit together at first.
 const FEW_ROUNDS: u32 = 4;
@@ -46,7 +39,7 @@ const LAST: u32 = 256 << 13;
 
 /// Streams whose symbols the GPU counts.
 pub struct Counted {
-    /// The codes of the blocks, as `records::codes`, and how many there can be before the host adds some.
+    /// The codes of the blocks, and how many there can be before the host adds some.
     pub codes: Buffer,
     pub most_codes: usize,
     /// The report, and further on the parts.
@@ -60,7 +53,7 @@ pub struct Counted {
 }
 
 /// What the kernels say of the streams, in one buffer, so that one copy brings most of it: the report, the sums of each
-/// stream, a count for each region, and the parts as `PartWords`.
+/// stream, a count for each region, and the parts.
 pub struct Records {
     buffer: Buffer,
     streams: usize,
@@ -68,23 +61,32 @@ pub struct Records {
 }
 
 impl Records {
-    /// The report, and the buffer's beginning.
-    pub fn report(&self) -> Arg<'_> {
-        Arg::Buffer(&self.buffer)
+    /// The report with the sums behind it, for a kernel to read.
+    pub fn report(&self) -> View<'_> {
+        self.buffer.view()
     }
 
-    fn counts(&self) -> Arg<'_> {
-        Arg::From(&self.buffer, 4 * Records::before_counts(self.streams))
+    /// The same, for a kernel to write.
+    pub fn report_mut(&mut self) -> ViewMut<'_> {
+        self.buffer.view_mut()
     }
 
-    /// The parts.
-    pub fn parts(&self) -> Arg<'_> {
-        Arg::From(&self.buffer, self.parts)
+    /// The parts, for a kernel to read.
+    pub fn parts(&self) -> Result<View<'_>> {
+        self.buffer.view().from(self.parts)
+    }
+
+    /// The report, the counts and the parts, for a kernel that writes one of them and reads another.
+    pub fn split(&mut self) -> Result<[ViewMut<'_>; 3]> {
+        let counts = 4 * Records::before_counts(self.streams);
+        let (before, parts) = self.buffer.view_mut().split_at(self.parts)?;
+        let (report, counts) = before.split_at(counts)?;
+        Ok([report, counts, parts])
     }
 
     /// The byte at which a part begins.
     pub fn part(&self, index: usize) -> usize {
-        self.parts + index * size_of::<PartWords>()
+        self.parts + index * size_of::<Part>()
     }
 
     /// Words of the report and of the sums.
@@ -103,20 +105,19 @@ impl Records {
     }
 
     /// Tells the kernels what the host has found, and that nothing is wrong.
-    pub fn tell(&self, found: Found, job: &mut Job) -> Result<()> {
-        job.send_words(&found.words(), &self.buffer, FOUND)
+    pub fn tell(&mut self, found: Found, job: &mut Job) -> Result<()> {
+        job.send_words(&found.words(), &mut self.buffer, FOUND)
     }
 
     /// Copies parts behind those that there are.
-    pub fn add(&self, from: usize, parts: &[Part], job: &mut Job) -> Result<()> {
-        let words: Vec<PartWords> = parts.iter().map(|&part| part.into()).collect();
-        job.send_words(&words, &self.buffer, self.part(from))
+    pub fn add(&mut self, from: usize, parts: &[Part], job: &mut Job) -> Result<()> {
+        let to = self.part(from);
+        job.send_words(parts, &mut self.buffer, to)
     }
 
     /// Reads `count` parts, after everything queued before.
     pub fn read(&self, from: usize, count: usize, job: &mut Job) -> Result<Vec<Part>> {
-        let words: Vec<PartWords> = job.fetch_words(&self.buffer, self.part(from), count)?;
-        Ok(words.into_iter().map(Part::from).collect())
+        job.fetch_words(&self.buffer, self.part(from), count)
     }
 }
 
@@ -128,8 +129,8 @@ impl Counted {
         let words: Vec<u32> = job.fetch_words(&records.buffer, 0, words)?;
         let report = Report::of(&words)?;
         let made = report.parts as usize;
-        let first = words[records.parts / 4..].as_chunks().0.iter();
-        let mut parts: Vec<Part> = first.take(made).map(|&part| Part::from(part)).collect();
+        let first: &[Part] = bytemuck::cast_slice(&words[records.parts / 4..]);
+        let mut parts = first[..made.min(self.expected)].to_vec();
         if made > self.expected {
             let more = made - self.expected;
             parts.extend(records.read(self.expected, more, job)?);
@@ -137,46 +138,46 @@ impl Counted {
         Ok((report, parts))
     }
 
-    /// Queues the counting of parts `from..to`, or of all that are made where `to` is 0, in `rounds` rounds at most, by up to
+    /// Queues the counting of some parts, or of all that are made where there are none, in `rounds` rounds at most, by up to
     /// `grid` blocks of threads.
     pub fn queue(
-        &self,
+        &mut self,
         streams: &Streams,
         stream: &Buffer,
-        (from, to): (usize, usize),
+        parts: Range<usize>,
         (grid, rounds): (usize, u32),
         job: &mut Job,
     ) -> Result<()> {
-        let [count] = job.kernels("inflate_count", ["inflate_count"], "")?;
-        let args = [
-            Arg::Buffer(stream),
-            Arg::U32(streams.len.div_ceil(4) as u32),
-            Arg::Buffer(&self.codes),
-            self.records.parts(),
-            Arg::Buffer(&self.lanes),
-            Arg::U32(from as u32),
-            Arg::U32(to as u32),
-            Arg::U32(rounds),
-            self.records.report(),
-        ];
+        let count = job.kernel::<InflateCount>("")?;
         let resident = RESIDENT * job.multiprocessors();
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { job.launch(&count, resident.min(grid as u32), streams.len as u64, &args) }
+        let [report, _, all_parts] = self.records.split()?;
+        let arguments = InflateCount {
+            stream: stream.view(),
+            words: streams.len.div_ceil(4) as u32,
+            codes: self.codes.view(),
+            parts: all_parts,
+            lanes: self.lanes.view_mut(),
+            from: parts.start as u32,
+            to: parts.end as u32,
+            rounds,
+            report: report.into_view(),
+        };
+        let grid = resident.min(grid as u32);
+        // SAFETY: the report and the parts are those of `inflate_order`, which makes at most `most_parts`, or the parts are
+        // those of `Chain`; codes go from 0 up in both. There is room for `room` parts, as many lanes and their codes.
+        unsafe { job.launch_trusting(&count, grid, streams.len as u64, arguments) }
     }
 }
 
 /// Queues all that finds the blocks of streams, which lie in `stream`, and counts what they make.
 pub fn count(streams: &Streams, stream: &Buffer, job: &mut Job) -> Result<Counted> {
     let (words, number) = (streams.len.div_ceil(4), streams.begins.len());
-    let names = [
-        "inflate_find",
-        "inflate_sieve",
-        "inflate_read",
-        "inflate_order",
-    ];
-    let [find, sieve, read, order] = job.kernels("inflate_find", names, "")?;
+    let find = job.kernel::<InflateFind>("")?;
+    let sieve = job.kernel::<InflateSieve>("")?;
+    let read = job.kernel::<InflateRead>("")?;
+    let order = job.kernel::<InflateOrder>("")?;
     let bits = streams.len as u32 * 8;
-    let regions = words.div_ceil(REGION);
+    let regions = bits.div_ceil(REGION) as usize;
     let most = streams.len / BLOCK + 64 + number;
     // Enough parts to fill the GPU with, if there is enough to do.
     let lowest = bits / (RESIDENT * job.multiprocessors());
@@ -185,74 +186,84 @@ pub fn count(streams: &Streams, stream: &Buffer, job: &mut Job) -> Result<Counte
     let room = 2 * most_parts + most_extra(streams);
 
     let most_hits = bits as usize / HIT + 1024;
-    let hits = job.scratch(most_hits * 4)?;
+    let mut hits = job.scratch(most_hits * 4)?;
     let most_likely = most_hits / LIKELY;
-    let likely = job.scratch(most_likely * 4)?;
-    let heads = job.scratch(regions * MOST * HEAD)?;
-    let codes = job.scratch((most + most_extra(streams)) * 4 * CODES_WORDS)?;
-    let ordered = job.scratch(most * HEAD)?;
+    let mut likely = job.scratch(most_likely * 4)?;
+    let mut heads = job.scratch(regions * MOST as usize * size_of::<Head>())?;
+    let mut codes = job.scratch((most + most_extra(streams)) * size_of::<Codes>())?;
+    let mut ordered = job.scratch(regions * MOST as usize * size_of::<Head>())?;
     let parts = (4 * (Records::before_counts(number) + regions)).next_multiple_of(64);
-    let records = Records {
-        buffer: job.scratch(parts + room * size_of::<PartWords>())?,
+    let mut records = Records {
+        buffer: job.scratch(parts + room * size_of::<Part>())?,
         streams: number,
         parts,
     };
     // The parts that most streams have come back with the report, those of many short blocks after it. What comes back is
     // cleared, since not all of it is written.
     let expected = (2 * (bits / span) as usize + 64).min(most_parts);
-    job.clear(&records.buffer, records.part(expected))?;
-    let lanes = job.scratch(room * LANES * LANE_RECORD)?;
+    let cleared = records.part(expected);
+    job.clear(&mut records.buffer, cleared)?;
+    let lanes = job.scratch(room * LANES as usize * size_of::<Lane>())?;
 
-    let u32s = |numbers: &[u32]| numbers.iter().map(|&n| Arg::U32(n)).collect::<Vec<Arg>>();
-    let buffer = Arg::Buffer;
-    let report = records.report();
-    let heads = [records.counts(), buffer(&heads)];
-    let source = [buffer(stream), Arg::U32(words as u32)];
-    let few = [Arg::U32(most_hits as u32)];
     let last = if number == 1 {
         bits.saturating_sub(LAST)
     } else {
         0
     };
-    let args = [
-        &source[..],
-        &u32s(&[bits, HEADER, last]),
-        &few,
-        &[buffer(&hits), report],
-    ]
-    .concat();
-    let grid = words.div_ceil(GROUP) as u32;
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&find, grid, streams.len as u64, &args) }?;
-    let likely_most = [Arg::U32(most_likely as u32)];
-    let lists = [buffer(&hits), buffer(&likely), report];
-    let args = [&source[..], &few, &likely_most, &lists].concat();
+    let (words, most_hits) = (words as u32, most_hits as u32);
+    let (most_likely, most_codes) = (most_likely as u32, most as u32);
+    let arguments = InflateFind {
+        stream: stream.view(),
+        words,
+        bits,
+        first: HEADER,
+        last,
+        most: most_hits,
+        hits: hits.view_mut(),
+        report: records.report_mut(),
+    };
+    job.launch(&find, words.div_ceil(GROUP), streams.len as u64, arguments)?;
     let sievers = (bits / USUAL_HIT).div_ceil(SIEVERS).max(1);
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&sieve, sievers, 0, &args) }?;
-    let args = [
-        &source[..],
-        &u32s(&[bits, most_likely as u32, most as u32]),
-        &[buffer(&likely)],
-        &heads,
-        &[buffer(&codes), report],
-    ]
-    .concat();
-    let readers = (most as u32)
-        .div_ceil(READERS)
-        .min(32 * job.multiprocessors());
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&read, readers, 0, &args) }?;
-    let args = [
-        &u32s(&[bits, regions as u32])[..],
-        &heads,
-        &u32s(&[span, most_parts as u32]),
-        &[buffer(&ordered), records.parts(), report],
-    ]
-    .concat();
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&order, 1, 0, &args) }?;
-    let counted = Counted {
+    let arguments = InflateSieve {
+        stream: stream.view(),
+        words,
+        most: most_hits,
+        most_likely,
+        hits: hits.view(),
+        likely: likely.view_mut(),
+        report: records.report_mut(),
+    };
+    job.launch(&sieve, sievers, 0, arguments)?;
+    let readers = most_codes.div_ceil(READERS).min(32 * job.multiprocessors());
+    let [report, counts, _] = records.split()?;
+    let arguments = InflateRead {
+        stream: stream.view(),
+        words,
+        bits,
+        most_likely,
+        most_codes,
+        likely: likely.view(),
+        counts,
+        heads: heads.view_mut(),
+        codes: codes.view_mut(),
+        report,
+    };
+    // SAFETY: `likely` is what `inflate_sieve` has just kept of the bits of the stream that `inflate_find` found.
+    unsafe { job.launch_trusting(&read, readers, 0, arguments) }?;
+    let [report, counts, parts] = records.split()?;
+    let arguments = InflateOrder {
+        bits,
+        regions: regions as u32,
+        counts: counts.into_view(),
+        heads: heads.view(),
+        span,
+        most_parts: most_parts as u32,
+        order: ordered.view_mut(),
+        parts,
+        report,
+    };
+    job.launch(&order, 1, 0, arguments)?;
+    let mut counted = Counted {
         codes,
         most_codes: most,
         records,
@@ -261,6 +272,6 @@ pub fn count(streams: &Streams, stream: &Buffer, job: &mut Job) -> Result<Counte
         expected,
         lanes,
     };
-    counted.queue(streams, stream, (0, 0), (most_parts, FEW_ROUNDS), job)?;
+    counted.queue(streams, stream, 0..0, (most_parts, FEW_ROUNDS), job)?;
     Ok(counted)
 }

@@ -3,11 +3,15 @@
 //! the host does, by `chain`, and has parts counted again.
 
 use super::chain::{Chain, HEADER, Inflated, Step};
-use super::count::{Counted, LANES};
-use super::records::{CODES_WORDS, CROWDED, Found, Place, Stored};
+use super::count::Counted;
+use super::records::Found;
 use crate::codec::packed::{Streams, Unsuited};
-use crate::device::cuda::{Arg, Buffer};
+use crate::device::cuda::Buffer;
 use crate::device::job::Job;
+use crate::device::launch::inflate::{CROWDED, Codes, Place};
+use crate::device::launch::inflate_chain::InflateChain;
+use crate::device::launch::inflate_symbols::LANES;
+use crate::device::launch::inflate_write::Stored;
 use anyhow::Result;
 
 /// Bytes that a stream makes for each match of which there is room before matches are counted. Regular images have more of
@@ -16,7 +20,7 @@ const MATCH: usize = 8;
 
 /// The order of the parts.
 pub struct Order {
-    /// Where what each part makes belongs, as `records::Place`; `None` if there are no parts.
+    /// Where what each part makes belongs, as `Place`; `None` if there are no parts.
     pub places: Option<Buffer>,
     /// Matches for which room is needed, and parts at most.
     pub matches: usize,
@@ -31,25 +35,27 @@ pub struct Order {
 pub fn by_gpu(
     streams: &Streams,
     stream: &Buffer,
-    counted: &Counted,
+    counted: &mut Counted,
     job: &mut Job,
 ) -> Result<Order> {
-    let [chain] = job.kernels("inflate_chain", ["inflate_chain"], "")?;
+    let chain = job.kernel::<InflateChain>("")?;
     let parts = counted.most_parts;
-    let places = job.scratch(parts * size_of::<Place>())?;
+    let mut places = job.scratch(parts * size_of::<Place>())?;
     let matches = streams.bytes / MATCH;
-    let args = [
-        Arg::Buffer(stream),
-        Arg::U32(streams.len as u32 * 8),
-        counted.records.parts(),
-        Arg::U32(HEADER),
-        Arg::U32(streams.bytes as u32),
-        Arg::U32(matches as u32),
-        Arg::Buffer(&places),
-        counted.records.report(),
-    ];
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&chain, 1, 0, &args) }?;
+    let [report, _, all_parts] = counted.records.split()?;
+    let arguments = InflateChain {
+        stream: stream.view(),
+        bits: streams.len as u32 * 8,
+        parts: all_parts.into_view(),
+        head: HEADER,
+        bytes: streams.bytes as u32,
+        most_matches: matches as u32,
+        places: places.view_mut(),
+        report,
+    };
+    // SAFETY: the report and the parts are those of `inflate_order` and `inflate_count`: at most `most_parts`, for which
+    // there are places.
+    unsafe { job.launch_trusting(&chain, 1, 0, arguments) }?;
     Ok(Order {
         places: Some(places),
         matches,
@@ -63,7 +69,7 @@ pub fn by_gpu(
 pub fn by_host(
     streams: &Streams,
     stream: &Buffer,
-    counted: &Counted,
+    counted: &mut Counted,
     job: &mut Job,
 ) -> Result<Result<Order, Unsuited>> {
     let (report, parts) = counted.read(job)?;
@@ -83,12 +89,12 @@ pub fn by_host(
                         "its blocks do not tell where they begin",
                     )));
                 }
-                let to = known * 4 * CODES_WORDS;
-                job.send_words(again.codes.as_flattened(), &counted.codes, to)?;
+                let to = known * size_of::<Codes>();
+                job.send_words(&again.codes, &mut counted.codes, to)?;
                 known += again.codes.len();
                 counted.records.add(from, &again.parts, job)?;
-                let rounds = (made, LANES as u32 + 1);
-                counted.queue(streams, stream, (from, from + made), rounds, job)?;
+                let rounds = (made, LANES + 1);
+                counted.queue(streams, stream, from..from + made, rounds, job)?;
                 chain.take(counted.records.read(from, made, job)?.into_iter());
             }
         }

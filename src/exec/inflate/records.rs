@@ -1,79 +1,24 @@
-//! What the host and the kernels tell one another, as words of 32 bits in the order of the records
-//! in kernels/inflate.cuh. Places in the streams are bits.
+//! What the host and the kernels tell one another: the records of kernels/inflate.cuh. Places in the streams are bits.
 
+use crate::device::launch::inflate::{
+    BAD, CODES_FOUND, Codes, END, ENDED, FIRST, LAST, PARTS_MADE, Part, REPORT, UNSETTLED, WRONG,
+};
 use anyhow::{Result, anyhow};
-
-/// Words of code lengths, four bits each.
-const PACKED_LENGTHS: usize = 40;
-
-/// The head of a block with a Huffman code and its code lengths, as words: where its header and its
-/// symbols begin, how many lengths there are of literals and lengths and of all, and the lengths.
-pub const CODES_WORDS: usize = 4 + PACKED_LENGTHS;
+use bytemuck::Zeroable;
 
 /// The record of a block whose header begins at `head` and whose symbols begin at `data`.
-pub fn codes(head: u32, data: u32, litlen: &[u8], dist: &[u8]) -> [u32; CODES_WORDS] {
-    let mut words = [0; CODES_WORDS];
-    let all = litlen.len() + dist.len();
-    words[..4].copy_from_slice(&[head, data, litlen.len() as u32, all as u32]);
+pub fn codes(head: u32, data: u32, litlen: &[u8], dist: &[u8]) -> Codes {
+    let mut codes = Codes {
+        head,
+        data,
+        litlens: litlen.len() as u32,
+        all: (litlen.len() + dist.len()) as u32,
+        ..Codes::zeroed()
+    };
     for (i, &length) in litlen.iter().chain(dist).enumerate() {
-        words[4 + i / 8] |= u32::from(length) << (4 * (i % 8));
+        codes.lengths[i / 8] |= u32::from(length) << (4 * (i % 8));
     }
-    words
-}
-
-/// A stretch of a block's symbols that one block of threads decodes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Part {
-    /// Where the header of its block begins.
-    pub head: u32,
-    /// It has the symbols that begin in `begin..limit`.
-    pub begin: u32,
-    pub limit: u32,
-    /// Index of its block's codes.
-    pub codes: u32,
-    /// Its first symbol; before it is counted, 0 unless that is known.
-    pub start: u32,
-    /// Behind its last symbol.
-    pub stop: u32,
-    /// Bytes that its symbols make.
-    pub bytes: u32,
-    /// Matches among them, and in the upper half what the functions below tell.
-    pub found: u32,
-}
-
-/// A part as words.
-pub type PartWords = [u32; 8];
-
-impl From<PartWords> for Part {
-    fn from(words: PartWords) -> Part {
-        let [head, begin, limit, codes, start, stop, bytes, found] = words;
-        Part {
-            head,
-            begin,
-            limit,
-            codes,
-            start,
-            stop,
-            bytes,
-            found,
-        }
-    }
-}
-
-impl From<Part> for PartWords {
-    fn from(part: Part) -> PartWords {
-        let Part {
-            head,
-            begin,
-            limit,
-            codes,
-            start,
-            stop,
-            bytes,
-            found,
-        } = part;
-        [head, begin, limit, codes, start, stop, bytes, found]
-    }
+    codes
 }
 
 impl Part {
@@ -81,39 +26,35 @@ impl Part {
         self.found & 0xFFFF
     }
 
+    fn has(&self, flag: u32) -> bool {
+        self.found >> 16 & flag != 0
+    }
+
     /// Whether it is its block's first.
     pub fn is_first(&self) -> bool {
-        self.found >> 16 & 1 != 0
+        self.has(FIRST)
     }
 
     /// Whether its block ends in it.
     pub fn has_end(&self) -> bool {
-        self.found >> 16 & 2 != 0
+        self.has(ENDED)
     }
 
     /// Whether its lanes do not fit together.
     pub fn is_unsettled(&self) -> bool {
-        self.found >> 16 & 4 != 0
+        self.has(UNSETTLED)
     }
 
     /// Whether it has a word that means nothing.
     pub fn is_bad(&self) -> bool {
-        self.found >> 16 & 8 != 0
+        self.has(BAD)
     }
 
     /// Whether its block is its stream's last.
     pub fn is_of_last(&self) -> bool {
-        self.found >> 16 & 16 != 0
+        self.has(LAST)
     }
 }
-
-/// A part, the byte at which what it makes begins, how many matches come before, and the byte at which what
-/// its stream makes begins.
-pub type Place = [u32; 4];
-
-/// Bytes of a stored block: from which byte of the streams, to which of what they make, how many, and
-/// nothing.
-pub type Stored = [u32; 4];
 
 /// What the kernels found, and what was wrong.
 #[derive(Clone, Copy, Debug)]
@@ -126,10 +67,6 @@ pub struct Report {
     pub end: u32,
 }
 
-/// Bits of a report's `wrong`: more parts than there is room for; parts of one stream that do not simply follow one another.
-pub const CROWDED: u32 = 1;
-pub const UNCHAINED: u32 = 32;
-
 /// What is known once the parts are in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
@@ -140,7 +77,7 @@ pub struct Found {
 }
 
 /// The byte of the report from which on `Found::words` belong.
-pub const FOUND: usize = 8;
+pub const FOUND: usize = 4 * WRONG as usize;
 
 impl Found {
     /// The report's words: nothing wrong, the parts, an end that the kernels do not need, and the rest.
@@ -151,7 +88,7 @@ impl Found {
 
 /// The words of a report, zero at first, with which the records of streams begin, and of the two sums of
 /// each stream that follow it.
-pub const REPORT_WORDS: usize = 16;
+pub const REPORT_WORDS: usize = REPORT as usize;
 pub const SUMS_WORDS: usize = 4;
 
 impl Report {
@@ -161,12 +98,13 @@ impl Report {
     /// Fewer words than a report has.
     pub fn of(words: &[u32]) -> Result<Report> {
         let words: Option<&[u32; REPORT_WORDS]> = words.first_chunk();
-        let &[codes, parts, wrong, _, end, ..] = words.ok_or_else(|| anyhow!("a short report"))?;
+        let words = words.ok_or_else(|| anyhow!("a short report"))?;
+        let word = |index: u32| words[index as usize];
         Ok(Report {
-            codes,
-            parts,
-            wrong,
-            end,
+            codes: word(CODES_FOUND),
+            parts: word(PARTS_MADE),
+            wrong: word(WRONG),
+            end: word(END),
         })
     }
 }

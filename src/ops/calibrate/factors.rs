@@ -2,6 +2,7 @@
 //! with it.
 
 use crate::device::cpu::{LANES, Sample};
+use crate::device::launch::calibrate as launch;
 use crate::image::{Image, Samples};
 use crate::ops::{never_wide, with_samples};
 use anyhow::{Result, ensure};
@@ -23,15 +24,19 @@ impl Factor {
     /// The factor that changes nothing.
     pub const ONE: Factor = Factor { sum: 1, pixels: 1 };
 
-    /// The bits of `Factor` in kernels/calibrate.cu: twice the mean in doubles, and the mean as a pair of
-    /// numbers in single precision, the larger in the lower half.
-    pub fn packed(self) -> [u64; 4] {
-        let [whole, up, down] = self.doubles().map(f64::to_bits);
+    /// For the kernel: twice the mean in doubles, and the mean as a pair of numbers in single precision.
+    pub fn packed(self) -> launch::Factor {
+        let [whole, up, down] = self.doubles();
         let mean = self.mean();
         let high = mean as f32;
         let low = (mean - f64::from(high)) as f32;
-        let pair = u64::from(low.to_bits()) << 32 | u64::from(high.to_bits());
-        [whole, up, down, pair]
+        launch::Factor {
+            whole,
+            up,
+            down,
+            high,
+            low,
+        }
     }
 
     /// Rounded to nearest: both are below 2⁵³.

@@ -27,7 +27,7 @@ pub(super) fn frames(job: &mut Job, op: &Calibrate) -> Result<Arc<Frames>> {
             bytes.map(|bytes| job.words(bytes)).transpose()
         };
         let (dark, flat) = (sent(&op.dark)?, sent(&op.flat)?);
-        let factors: Vec<[u64; 4]> = op.factors.iter().map(|factor| factor.packed()).collect();
+        let factors: Vec<_> = op.factors.iter().map(|factor| factor.packed()).collect();
         let factors = job.words(&factors)?;
         // Other streams may use them from now on.
         job.wait_for_stream()?;

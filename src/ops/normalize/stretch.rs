@@ -3,8 +3,8 @@
 use super::lanes::{ScaleLanes, scale_all};
 use super::scale::Scale;
 use super::{Normalize, of_channels};
-use crate::device::cuda::Arg;
 use crate::device::job::Job;
+use crate::device::launch::normalize as launch;
 use crate::image::{Depth, Image, Samples};
 use crate::metadata::{Held, Stretch as Stretched};
 use crate::ops::extremes::{DeviceExtremes, Ranges};
@@ -116,10 +116,10 @@ impl Bound for Stretch<'_> {
         Ok(OpResult::Image(image))
     }
 
-    fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
+    fn cuda(&self, mut image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
         let shape = image.shape;
         let bytes = shape.bytes() as u64;
-        let [scale] = job.kernels("normalize", ["scale"], &shape.sample_form())?;
+        let scale = job.kernel::<launch::Scale>(&shape.sample_form())?;
         let (lo, hi) = self.target();
         let sent;
         let ranges = match &self.ranges {
@@ -129,19 +129,17 @@ impl Bound for Stretch<'_> {
                 &sent
             }
         };
-        let pixels = Arg::Buffer(&image.samples);
-        let args = [
-            pixels,
-            pixels,
-            Arg::U64(shape.samples() as u64),
-            Arg::Buffer(ranges),
-            Arg::U32(self.op.per_channel.into()),
-            Arg::U32(lo.into()),
-            Arg::U32(hi.into()),
-        ];
         let grid = u32::try_from(bytes.div_ceil(4096))?;
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { job.launch(&scale, grid, 2 * bytes, &args) }?;
+        let arguments = launch::Scale {
+            src: None,
+            dst: image.samples.view_mut(),
+            samples: shape.samples() as u64,
+            ranges: ranges.view(),
+            per_channel: self.op.per_channel.into(),
+            lo: lo.into(),
+            hi: hi.into(),
+        };
+        job.launch(&scale, grid, 2 * bytes, arguments)?;
         Ok(OpResult::Image(image))
     }
 

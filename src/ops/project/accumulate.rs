@@ -4,8 +4,9 @@
 
 use super::{MOST_IMAGES, Project, Projection};
 use crate::device::cpu::Sample;
-use crate::device::cuda::{Arg, Buffer, Gpu};
+use crate::device::cuda::{Buffer, Gpu};
 use crate::device::job::Job;
+use crate::device::launch::project::{Add, Lower, Raise};
 use crate::device::{Failed, Unusable};
 use crate::image::{HostMemory, Image, Shape, Values};
 use crate::ops::with_samples;
@@ -128,13 +129,15 @@ impl Accumulator {
             let index = match on_gpus.iter().position(|(known, _)| *known == ordinal) {
                 Some(index) => index,
                 None => {
-                    let known = job.alloc(shape.samples() * self.fold.bytes(&shape))?;
-                    job.fill(&known, self.fold.start())?;
+                    let mut known = job.alloc(shape.samples() * self.fold.bytes(&shape))?;
+                    job.fill(&mut known, self.fold.start())?;
                     on_gpus.push((ordinal, known));
                     on_gpus.len() - 1
                 }
             };
-            let launched = self.fold.launch(&shape, &samples, &on_gpus[index].1, job);
+            let launched = self
+                .fold
+                .launch(&shape, &samples, &mut on_gpus[index].1, job);
             // Until here the buffer is this stream's: the next thread, and `join_gpus`, have others.
             job.wait_for_stream()?;
             launched
@@ -276,18 +279,46 @@ impl Fold {
     }
 
     /// Queues the kernel that adds an image.
-    fn launch(self, shape: &Shape, samples: &Buffer, known: &Buffer, job: &mut Job) -> Result<()> {
-        let (name, bytes) = match self {
-            Fold::Add => ("add", shape.bytes() + 8 * shape.samples()),
-            Fold::Lower => ("lower", 3 * shape.bytes()),
-            Fold::Raise => ("raise", 3 * shape.bytes()),
-        };
-        let [kernel] = job.kernels("project", [name], &format!("u{}", shape.depth.bits()))?;
-        let count = shape.samples() as u64;
-        let args = [Arg::Buffer(samples), Arg::U64(count), Arg::Buffer(known)];
-        let grid = u32::try_from(count.div_ceil(2048))?;
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { job.launch(&kernel, grid, bytes as u64, &args) }
+    fn launch(
+        self,
+        shape: &Shape,
+        samples: &Buffer,
+        known: &mut Buffer,
+        job: &mut Job,
+    ) -> Result<()> {
+        let form = format!("u{}", shape.depth.bits());
+        let (src, known) = (samples.view(), known.view_mut());
+        let (samples, bytes) = (shape.samples() as u64, shape.bytes() as u64);
+        let grid = u32::try_from(samples.div_ceil(2048))?;
+        match self {
+            Fold::Add => {
+                let kernel = job.kernel::<Add>(&form)?;
+                let arguments = Add {
+                    src,
+                    samples,
+                    sums: known,
+                };
+                job.launch(&kernel, grid, bytes + 8 * samples, arguments)
+            }
+            Fold::Lower => {
+                let kernel = job.kernel::<Lower>(&form)?;
+                let arguments = Lower {
+                    src,
+                    samples,
+                    least: known,
+                };
+                job.launch(&kernel, grid, 3 * bytes, arguments)
+            }
+            Fold::Raise => {
+                let kernel = job.kernel::<Raise>(&form)?;
+                let arguments = Raise {
+                    src,
+                    samples,
+                    greatest: known,
+                };
+                job.launch(&kernel, grid, 3 * bytes, arguments)
+            }
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use super::MOST_IMAGES;
 use super::accumulate::TOO_MANY;
 use crate::device::NoMemory;
 use crate::device::cpu::Sample;
-use crate::device::cuda::{Arg, Gpu};
+use crate::device::cuda::Gpu;
+use crate::device::launch::project::Median;
 use crate::image::{Depth, Samples, Shape};
 use crate::simd::per_level;
 use crate::timing::Timeline;
@@ -53,23 +54,21 @@ pub fn median_on_gpu(images: &[Samples], gpu: &Gpu, timeline: &mut Timeline) -> 
         let range = first * depth.bytes()..(first + places) * depth.bytes();
         let size = range.len();
         let found = gpu.job(&mut [], timeline, |job| {
-            let all = job.alloc(images.len() * size)?;
+            let mut all = job.alloc(images.len() * size)?;
             for (index, image) in images.iter().enumerate() {
-                job.send_words(&image.as_bytes()[range.clone()], &all, index * size)?;
+                job.send_words(&image.as_bytes()[range.clone()], &mut all, index * size)?;
             }
-            let middle = job.alloc(size)?;
-            let [kernel] = job.kernels("project", ["median"], &format!("u{}", depth.bits()))?;
-            let args = [
-                Arg::Buffer(&all),
-                Arg::U64(places as u64),
-                Arg::U32(images.len() as u32),
-                Arg::Buffer(&middle),
-            ];
+            let mut middle = job.alloc(size)?;
+            let kernel = job.kernel::<Median>(&format!("u{}", depth.bits()))?;
             let passes = depth.bits() as usize + 1;
             let grid = u32::try_from(places.div_ceil(256))?;
-            // SAFETY: the arguments are those of the kernel's header, and their counts are the
-            // buffers'.
-            unsafe { job.launch(&kernel, grid, (passes * all.len()) as u64, &args) }?;
+            let arguments = Median {
+                src: all.view(),
+                samples: places as u64,
+                images: images.len() as u32,
+                dst: middle.view_mut(),
+            };
+            job.launch(&kernel, grid, (passes * all.len()) as u64, arguments)?;
             job.fetch(&middle, &mut out.as_bytes_mut()[range.clone()])
         });
         match found {

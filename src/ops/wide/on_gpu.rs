@@ -4,8 +4,11 @@ use super::scale::Scale;
 use super::select::{self, Half};
 use super::sum::Sums;
 use super::{Extremes, Fixed};
-use crate::device::cuda::Arg;
 use crate::device::job::Job;
+use crate::device::launch::wide_count::Count;
+use crate::device::launch::wide_stretch::Stretch;
+use crate::device::launch::wide_sum::EXPONENTS;
+use crate::device::launch::{wide_extremes, wide_sum};
 use crate::image::{Depth, Shape, number};
 use crate::ops::DeviceImage;
 use crate::ops::histogram::Clip;
@@ -20,20 +23,18 @@ impl Extremes {
     pub fn on_gpu(image: &DeviceImage, job: &mut Job) -> Result<Extremes> {
         let shape = image.shape;
         let form = format!("c{}", shape.channels);
-        let [kernel] = job.kernels("wide_extremes", ["extremes"], &form)?;
-        let words = job.words(&[u64::MAX; 5])?;
+        let kernel = job.kernel::<wide_extremes::Extremes>(&form)?;
+        let mut words = job.words(&[u64::MAX; 5])?;
         let (least, span) = finite(shape.depth);
-        let args = [
-            Arg::Buffer(&image.samples),
-            Arg::U64(shape.samples() as u64),
-            Arg::U32(least),
-            Arg::U32(span),
-            Arg::Buffer(&words),
-        ];
         let bytes = shape.bytes() as u64;
-        let grid = job.reduction_grid(bytes);
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { job.launch(&kernel, grid, bytes, &args) }?;
+        let arguments = wide_extremes::Extremes {
+            src: image.samples.view(),
+            samples: shape.samples() as u64,
+            least,
+            span,
+            ranges: words.view_mut(),
+        };
+        job.launch(&kernel, job.reduction_grid(bytes), bytes, arguments)?;
         let found = job.read_words::<u64>(&words)?;
         let (count, pairs) = found.split_last().context("no words")?;
         let range = |pair: &u64| (*pair & u64::from(u32::MAX), !*pair >> 32);
@@ -68,37 +69,33 @@ pub fn percentiles(
     job: &mut Job,
 ) -> Result<Extremes> {
     let shape = image.shape;
-    let [kernel] = job.kernels("wide_count", ["count"], "")?;
+    let kernel = job.kernel::<Count>("")?;
     let (least, span) = finite(shape.depth);
     let bytes = shape.bytes() as u64;
     let grid = job.reduction_grid(bytes);
     Extremes::selected(&shape, clip, per_channel, |channels, half| {
-        let bins = job.zeroed(select::BINS * size_of::<u64>())?;
-        let args = [
-            Arg::Buffer(&image.samples),
-            Arg::U64(shape.samples() as u64),
-            Arg::U32(channels.all as u32),
-            Arg::U32(channels.first as u32),
-            Arg::U32(channels.count as u32),
-            Arg::U32(least),
-            Arg::U32(span),
-            Arg::U32(match half {
+        let mut bins = job.zeroed(select::BINS * size_of::<u64>())?;
+        let arguments = Count {
+            src: image.samples.view(),
+            samples: shape.samples() as u64,
+            channels: channels.all as u32,
+            first: channels.first as u32,
+            counted: channels.count as u32,
+            least,
+            span,
+            upper: match half {
                 Half::Upper => select::BINS as u32,
                 Half::LowerOf(upper) => upper,
-            }),
-            Arg::Buffer(&bins),
-        ];
-        // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-        unsafe { job.launch(&kernel, grid, bytes, &args) }?;
+            },
+            bins: bins.view_mut(),
+        };
+        job.launch(&kernel, grid, bytes, arguments)?;
         job.read_words(&bins)
     })
 }
 
-/// Exponents of floating-point numbers: each is m·2^(e − 149) with m < 2²⁴ and e below this.
-const EXPONENTS: usize = 254;
-
 /// Words of the sums of a channel.
-pub const TOTALS: usize = 2 * EXPONENTS;
+pub const TOTALS: usize = 2 * EXPONENTS as usize;
 
 /// As `sum::cpu`, of an image on a GPU. Waits for all queued work.
 ///
@@ -108,19 +105,17 @@ pub fn sums(image: &DeviceImage, nan: u32, job: &mut Job) -> Result<Sums> {
     let Shape {
         channels, depth, ..
     } = image.shape;
-    let [kernel] = job.kernels("wide_sum", ["sum"], &format!("c{channels}"))?;
-    let words = job.words(&vec![0u64; channels * TOTALS + 1])?;
+    let kernel = job.kernel::<wide_sum::Sum>(&format!("c{channels}"))?;
+    let mut words = job.words(&vec![0u64; channels * TOTALS + 1])?;
     let bytes = image.shape.bytes() as u64;
-    let args = [
-        Arg::Buffer(&image.samples),
-        Arg::U64(image.shape.samples() as u64),
-        Arg::U32((depth == Depth::Float).into()),
-        Arg::U32(nan),
-        Arg::Buffer(&words),
-    ];
-    let grid = job.reduction_grid(bytes);
-    // SAFETY: the arguments are those of the kernel's header, and their counts are the buffers'.
-    unsafe { job.launch(&kernel, grid, bytes, &args) }?;
+    let arguments = wide_sum::Sum {
+        src: image.samples.view(),
+        samples: image.shape.samples() as u64,
+        is_real: (depth == Depth::Float).into(),
+        nan,
+        totals: words.view_mut(),
+    };
+    job.launch(&kernel, job.reduction_grid(bytes), bytes, arguments)?;
     totals(&job.read_words(&words)?, depth)
 }
 
@@ -135,7 +130,7 @@ pub fn totals(words: &[u64], depth: Depth) -> Result<Sums> {
         Depth::Float => Exact::Real(real(parts)),
         _ => Exact::Whole(i128::from(parts[0][0]) + (i128::from(parts[0][1] as i64) << 32)),
     };
-    let sums = parts.chunks(EXPONENTS).map(sum).collect();
+    let sums = parts.chunks(EXPONENTS as usize).map(sum).collect();
     Ok(Sums { sums, odd })
 }
 
@@ -167,25 +162,23 @@ pub fn scale(
 ) -> Result<DeviceImage> {
     let from = image.shape;
     let shape = Shape { depth: to, ..from };
-    let [kernel] = job.kernels("wide_stretch", ["stretch"], &shape.sample_form())?;
-    let words: Vec<[u64; 5]> = scales
+    let kernel = job.kernel::<Stretch>(&shape.sample_form())?;
+    let scales: Vec<_> = scales
         .iter()
         .map(|scale| scale.packed(from.depth))
         .collect();
-    let constants = job.words(&words)?;
-    let samples = job.alloc(shape.bytes())?;
-    let args = [
-        Arg::Buffer(&image.samples),
-        Arg::Buffer(&samples),
-        Arg::U64(shape.samples() as u64),
-        Arg::Buffer(&constants),
-        Arg::U32((from.depth == Depth::Float).into()),
-        Arg::U32(nan),
-    ];
+    let scales = job.words(&scales)?;
+    let mut samples = job.alloc(shape.bytes())?;
     let grid = u32::try_from(shape.samples().div_ceil(4096))?;
     let bytes = from.bytes() + shape.bytes();
-    // SAFETY: the arguments are those of the kernel's header, with one scale for each channel, and their
-    // counts are the buffers'; device memory is aligned to 256 bytes.
-    unsafe { job.launch(&kernel, grid, bytes as u64, &args) }?;
+    let arguments = Stretch {
+        src: image.samples.view(),
+        dst: samples.view_mut(),
+        samples: shape.samples() as u64,
+        scales: scales.view(),
+        is_real: (from.depth == Depth::Float).into(),
+        nan,
+    };
+    job.launch(&kernel, grid, bytes as u64, arguments)?;
     Ok(DeviceImage { shape, samples })
 }

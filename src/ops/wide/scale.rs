@@ -15,6 +15,7 @@
 use super::extremes::is_flat;
 use super::{Fixed, LANES, is_odd};
 use crate::device::cpu::{CHUNK, Sample};
+use crate::device::launch::wide_stretch::Scaling;
 use crate::image::{Depth, Image, Samples, Shape, Values, number};
 use crate::ops::quotient::sample;
 use crate::simd::per_level;
@@ -82,22 +83,23 @@ impl Scale {
         }
     }
 
-    /// The bits of `Scaling` in kernels/wide_stretch.cu, for samples of this depth.
-    pub(crate) fn packed(&self, depth: Depth) -> [u64; 5] {
+    /// For the kernel, for samples of this depth.
+    pub(crate) fn packed(&self, depth: Depth) -> Scaling {
         let (least, d) = self.ends(depth);
         let span = f64::from(self.hi - self.lo);
         let factor = match depth {
             Depth::Float => span / d,
             _ => 1.0 / d,
         };
-        let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
-        [
-            least.to_bits(),
-            factor.to_bits(),
-            span.to_bits(),
-            pair(self.min, self.max),
-            pair(self.lo.into(), self.hi.into()),
-        ]
+        Scaling {
+            least,
+            factor,
+            span,
+            min: self.min,
+            max: self.max,
+            lo: self.lo.into(),
+            hi: self.hi.into(),
+        }
     }
 
     /// The definition, for a sample that is a finite number.

@@ -4,8 +4,8 @@ use super::PngDecoder;
 use super::chunks::Chunks;
 use super::header::Colour;
 use crate::codec::packed::{
-    Expansion, Head, MOST_BYTES, MOST_STREAM, PADDING, Packed, Piece, Rows, Scanlines, Streams,
-    Unsuited,
+    Expansion, ExpansionMode, Head, MOST_BYTES, MOST_STREAM, PADDING, Packed, Piece, Rows,
+    Scanlines, Streams, Unsuited,
 };
 use crate::deflate::zlib::is_zlib;
 use crate::image::buffer::Buffer;
@@ -127,9 +127,13 @@ fn expansion(reader: &PngDecoder) -> Result<Option<Expansion>, Unsuited> {
         bytes.as_chunks().0.iter().enumerate().map(pair).sum()
     };
     let (mode, key, colours) = match (prelude.header.colour, &opacity) {
-        (Colour::Grey, None) => (0, 0, Vec::new()),
-        (Colour::Grey, Some(key)) if key.len() == 2 => (1, pairs(key), Vec::new()),
-        (Colour::Rgb, Some(key)) if key.len() == 6 => (2, pairs(key), Vec::new()),
+        (Colour::Grey, None) => (ExpansionMode::Grey, 0, Vec::new()),
+        (Colour::Grey, Some(key)) if key.len() == 2 => {
+            (ExpansionMode::GreyWithKey, pairs(key), Vec::new())
+        }
+        (Colour::Rgb, Some(key)) if key.len() == 6 => {
+            (ExpansionMode::RgbWithKey, pairs(key), Vec::new())
+        }
         (Colour::Palette, opacity) => {
             let colours = palette.as_chunks::<3>().0;
             let opaque = opacity.as_deref().unwrap_or_default();
@@ -140,7 +144,11 @@ fn expansion(reader: &PngDecoder) -> Result<Option<Expansion>, Unsuited> {
                 let a = opaque.get(i).copied().unwrap_or(u8::MAX);
                 u32::from_le_bytes([r, g, b, a])
             };
-            let mode = 3 + u32::from(opacity.is_some());
+            let mode = if opacity.is_some() {
+                ExpansionMode::PaletteWithOpacity
+            } else {
+                ExpansionMode::Palette
+            };
             (mode, 0, colours.iter().enumerate().map(colour).collect())
         }
         _ => return Err(odd()),
