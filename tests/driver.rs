@@ -3,8 +3,9 @@
 //! once, in each of the ways that a GPU fails.
 
 use crate::support::batch::{pgm, tree};
+use crate::support::png::{Plain, zlib};
 use crate::support::{binary, folder, repository, skipped};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -601,4 +602,108 @@ fn a_call_that_fails_while_png_is_made_leaves_no_file() {
         }
     }
     assert!(cases > 100, "{cases} cases");
+}
+
+/// An image that a GPU decodes, with a key for transparency where it is not grey with 16 bits or RGB.
+fn png(bits: u8, colour: u8) -> Vec<u8> {
+    let mut plain = Plain::noisy(1100, 1000, bits, colour);
+    match (bits, colour) {
+        (8, 3) => plain
+            .before
+            .push((*b"PLTE", (0..768u32).map(|i| i as u8).collect())),
+        (8, 0) => plain.before.push((*b"tRNS", vec![0, 7])),
+        _ => (),
+    }
+    let scanlines = plain.scanlines(|y| (y * 7 % 5) as u8);
+    plain.file([&zlib(&scanlines, 1)[..]])
+}
+
+/// Nobody compared the lengths of device memory with what a kernel needs: a call with a wrong count wrote past its end.
+/// Every kernel of the program is launched here with the sizes that the program gives it, but for those of `LEFT_OUT`,
+/// which follow from what other kernels make; those of the papers are launched by `bench`.
+#[test]
+fn a_kernel_was_launched_whatever_the_lengths_of_its_buffers() {
+    const LEFT_OUT: [&str; 2] = ["png_crc", "png_pack"];
+    let Some(driver) = driver() else { return };
+    let mut floats = b"Pf\n64 48\n-1.0\n".to_vec();
+    floats.extend((0..64 * 48).flat_map(|i| (i as f32).to_le_bytes()));
+    // Deflate stores what it cannot compress: the host finds such blocks by itself.
+    let mut noise = b"P5\n1100 1000\n255\n".to_vec();
+    let mixed = |i: u64| {
+        let i = i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((i ^ i >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 40) as u8
+    };
+    noise.extend((0..1_100_000).map(mixed));
+    let folder = folder(&[
+        ("in/a.pgm", &pgm(190, 181, 1)),
+        ("in/b.pgm", &pgm(190, 181, 2)),
+        ("in/c.pgm", &pgm(190, 181, 3)),
+        ("frames/dark.pgm", &frame(190, 181, 1)),
+        ("frames/flat.pgm", &frame(190, 181, 120)),
+        ("noise/1.pgm", &noise),
+        ("noise/2.pgm", &noise),
+        ("noise/3.pgm", &noise),
+        ("in/dark.pgm", &frame(190, 181, 1)),
+        ("in/f.pfm", &floats),
+        ("png/1.png", &png(8, 0)),
+        ("png/2.png", &png(8, 3)),
+        ("png/3.png", &png(16, 2)),
+        ("png/4.png", &png(8, 0)),
+        ("png/5.png", &png(8, 3)),
+        ("png/6.png", &png(16, 2)),
+    ]);
+    let on_cpu = "rotate 180 noise tiff --format tiff --tiff deflate --device cpu -q";
+    assert_eq!(ran(driver, folder.path(), on_cpu, &[]).code, Some(0));
+    let mut launched = BTreeSet::new();
+    for line in RUNS.into_iter().chain([
+        "calibrate --dark in/dark.pgm --hot 9 in/a.pgm hot.pgm",
+        "project min in/a.pgm in/dark.pgm least.pgm -q",
+        "rotate 90 in/a.pgm small.pgm --fit 50",
+        "normalize in/a.pgm narrow.pgm --depth 8",
+        "normalize in/f.pfm f.pgm",
+        "normalize in/f.pfm clipped.pgm --clip 1:99",
+        "sum in/f.pfm",
+        "transpose png png-out -j 1 -q",
+        "transpose tiff tiff-out -j 1 -q",
+    ]) {
+        let _ = fs::remove_file(folder.path().join("out.pgm"));
+        // Kernels that do nothing leave images to the CPU, or wrong ones.
+        let ran = ran(driver, folder.path(), &format!("{line} --device gpu"), &[]);
+        ran.is_sound(line);
+        assert!(
+            !ran.stderr.contains("internal error"),
+            "{line}: {}",
+            ran.stderr
+        );
+        let kernels = ran
+            .log
+            .keys()
+            .filter_map(|name| name.strip_prefix("kernel_"));
+        launched.extend(kernels.map(str::to_string));
+    }
+    let source = fs::read_to_string(repository("src/device/launch.rs")).expect("launch.rs");
+    let kernels: BTreeSet<&str> = (source.lines())
+        .filter(|line| {
+            line.trim_start().starts_with("checked ") || line.trim_start().starts_with("trusting ")
+        })
+        .filter(|line| !line.contains("\"papers/"))
+        .flat_map(|line| {
+            line.split_once('[')
+                .map(|(_, names)| names.split('"').skip(1).step_by(2))
+        })
+        .flatten()
+        .filter(|name| name.starts_with(|letter: char| letter.is_ascii_lowercase()))
+        .collect();
+    assert!(kernels.len() > 40, "{kernels:?}");
+    let is_launched = |kernel: &&&str| {
+        let form = format!("{kernel}_");
+        launched
+            .iter()
+            .any(|name| name == **kernel || name.starts_with(&form))
+    };
+    let missing: Vec<&&str> = kernels
+        .iter()
+        .filter(|kernel| !is_launched(kernel))
+        .collect();
+    assert_eq!(missing, LEFT_OUT.iter().collect::<Vec<_>>());
 }

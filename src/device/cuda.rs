@@ -1,7 +1,7 @@
 //! One NVIDIA GPU: its context, device memory, pinned host memory, kernels, launches and events, a file
-//! each. These files hold every driver call with a pointer and all `unsafe` code except
-//! the SIMD of `deflate`, the launches, whose arguments only operations know, and one line in
-//! `console.rs`. They know no operation; `job.rs` queues these calls in order and times them.
+//! each. These files hold every driver call with a pointer. They know no operation; `job.rs` queues these calls in order and
+//! times them. `unsafe` code elsewhere: launches of kernels that find addresses in memory, each beside the code that fills that
+//! memory; SIMD; closing a file that is still open (`files/unfinished.rs`); and the environment (`main.rs`).
 
 mod allocator;
 mod budget;

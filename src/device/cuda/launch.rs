@@ -301,3 +301,103 @@ macro_rules! record {
     };
 }
 pub(crate) use record;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::launch::normalize::{Minmax, Scale};
+    use crate::device::launch::papers::local::Local;
+    use crate::device::launch::png_rows::{PALETTE, PngExpand, RGB_KEY};
+
+    fn launch(kernel: &'static str, form: &'static Form, blocks: u32) -> Launch<'static> {
+        let grid = Grid {
+            blocks: [blocks, 1],
+            threads: [256, 1],
+        };
+        Launch { kernel, form, grid }
+    }
+
+    /// What a check says against a launch, if it says anything.
+    fn refusal(checked: Result<()>) -> Option<String> {
+        checked.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_view_that_is_too_short_was_taken_for_the_kernels() {
+        for form in Minmax::FORMS {
+            let samples = 48;
+            let bytes = samples * form.sample as usize;
+            let minmax = |src, ranges| Minmax {
+                src: View::of_nothing(src),
+                samples: samples as u64,
+                ranges: ViewMut::of_nothing(ranges),
+            };
+            let check = |src, ranges| {
+                let launch = launch("minmax", form, 1);
+                refusal(minmax(src, ranges).check(&launch))
+            };
+            let words = 8 * form.channels as usize;
+            assert_eq!(check(bytes, words), None, "{}", form.name);
+            let said = format!("src has {} bytes, and the kernel needs {bytes}", bytes - 1);
+            assert!(check(bytes - 1, words).is_some_and(|why| why.ends_with(&said)));
+            assert!(check(bytes, words - 1).is_some_and(|why| why.contains("ranges")));
+        }
+    }
+
+    #[test]
+    fn conditions_of_a_kernel_are_checked() {
+        let form = &Scale::FORMS[7];
+        assert_eq!(form.name, "u16_c4");
+        let check = |samples, blocks| {
+            let scale = Scale {
+                src: None,
+                dst: ViewMut::of_nothing(1 << 20),
+                samples,
+                ranges: View::of_nothing(64),
+                per_channel: 0,
+                lo: 0,
+                hi: 1,
+            };
+            refusal(scale.check(&launch("scale", form, blocks)))
+        };
+        assert_eq!(check(4096, 2), None);
+        assert!(check(4097, 3).is_some_and(|why| why.contains("samples % CHANNELS == 0")));
+        assert!(check(4096, 3).is_some_and(|why| why.contains("grid.blocks == ")));
+        // More samples than 64 bits count bytes of.
+        assert!(check(u64::MAX - 3, 2).is_some_and(|why| why.contains("dst has")));
+    }
+
+    #[test]
+    fn lengths_follow_from_modes_and_from_the_kernels_name() {
+        let check = |mode, bits, samples| {
+            let expand = PngExpand {
+                rows: View::of_nothing(600),
+                row: 60,
+                width: 10,
+                height: 10,
+                bits,
+                mode,
+                key: 0,
+                palette: View::of_nothing(16),
+                colours: 4,
+                samples: ViewMut::of_nothing(samples),
+                report: ViewMut::of_nothing(64),
+            };
+            refusal(expand.check(&launch("png_expand", &Form::ONLY, 1)))
+        };
+        assert_eq!(check(PALETTE, 2, 300), None);
+        assert_eq!(check(RGB_KEY, 8, 400), None);
+        assert_eq!(check(RGB_KEY, 16, 800), None);
+        assert!(check(RGB_KEY, 16, 799).is_some_and(|why| why.contains("needs 800")));
+        let local = |kernel, src| {
+            let local = Local {
+                src: View::of_nothing(src),
+                dst: ViewMut::of_nothing(40),
+                threads: 10,
+            };
+            refusal(local.check(&launch(kernel, &Form::ONLY, 1)))
+        };
+        assert_eq!(local("spilled_16", 640), None);
+        assert!(local("registers_64", 640).is_some_and(|why| why.contains("needs 2560")));
+    }
+}

@@ -4,7 +4,7 @@ use super::allocator::{Allocator, Block};
 use super::context::Gpu;
 use super::error::{bind, description};
 use anyhow::{Result, anyhow, ensure};
-use cudarc::driver::{result, sys};
+use cudarc::driver::{CudaStream, result, sys};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -39,16 +39,7 @@ impl Buffer {
     /// Copies bytes from `from` on over all of `host`, and waits. Work on other streams that fills
     /// the buffer must have been waited for.
     pub fn read(&self, from: usize, host: &mut [u8]) -> Result<()> {
-        let source = self.part(from, host.len())?;
-        let stream = self.allocator.stream();
-        bind(stream.context())?;
-        // SAFETY: the part lies inside the buffer. The copy is waited for before `host` is released;
-        // if waiting fails, the context is dead and its copies have ended too.
-        let queued = unsafe { result::memcpy_dtoh_async(host, source, stream.cu_stream()) };
-        let ended = stream.synchronize();
-        queued
-            .and(ended)
-            .map_err(|error| anyhow!("{}", description(&error)))
+        read_back(self.allocator.stream(), self, from, host)
     }
 
     /// Whether the GPU that has it does not respond any more.
@@ -165,6 +156,29 @@ impl<'b> ViewMut<'b> {
         View {
             pointer: self.pointer,
             len: self.len,
+            buffer: PhantomData,
+        }
+    }
+}
+
+/// Views of no memory, for tests of what is checked before a launch.
+#[cfg(test)]
+impl View<'static> {
+    pub(super) fn of_nothing(len: usize) -> View<'static> {
+        View {
+            pointer: 0,
+            len,
+            buffer: PhantomData,
+        }
+    }
+}
+
+#[cfg(test)]
+impl ViewMut<'static> {
+    pub(super) fn of_nothing(len: usize) -> ViewMut<'static> {
+        ViewMut {
+            pointer: 0,
+            len,
             buffer: PhantomData,
         }
     }
@@ -357,19 +371,8 @@ impl Gpu {
     /// As `fetch`, from byte `from` of the buffer on.
     pub fn fetch_from(&self, buffer: &Buffer, from: usize, host: &mut [u8]) -> Result<()> {
         let len = host.len();
-        let source = buffer.part(from, len)?;
-        bind(&self.context)?;
         // Not the call without a stream: those of several threads wait for one another.
-        let read = |host: &mut [u8]| {
-            // SAFETY: the buffer has as many bytes. The copy is waited for before the memory is released;
-            // if waiting fails, the context is dead and its copies have ended too.
-            let queued =
-                unsafe { result::memcpy_dtoh_async(host, source, self.stream.cu_stream()) };
-            let ended = self.stream.synchronize();
-            queued
-                .and(ended)
-                .map_err(|error| anyhow!("{}", description(&error)))
-        };
+        let read = |host: &mut [u8]| read_back(&self.stream, buffer, from, host);
         let staged = |memory: &mut [u8]| {
             read(memory)?;
             host.copy_from_slice(memory);
@@ -404,7 +407,14 @@ impl Gpu {
             .map_err(|error| anyhow!("{}", description(&error)))
     }
 
-    /// Queues a copy of the beginning of `from` over all of `to`.
+    /// Queues a copy of the beginning of `from` over all of `to`, which is another buffer:
+    ///
+    /// ```compile_fail,E0502
+    /// # use gpuimg::device::cuda::{Buffer, Gpu};
+    /// fn copy_to_itself(gpu: &Gpu, mut buffer: Buffer) -> anyhow::Result<()> {
+    ///     gpu.copy(&buffer, &mut buffer)
+    /// }
+    /// ```
     pub fn copy(&self, from: &Buffer, to: &mut Buffer) -> Result<()> {
         ensure!(to.len <= from.len, "a copy past the buffer's end");
         bind(&self.context)?;
@@ -415,6 +425,19 @@ impl Gpu {
         }
         .map_err(|error| anyhow!("{}", description(&error)))
     }
+}
+
+/// Copies bytes of a buffer from `from` on over all of `host`, after all work queued on `stream`, and waits.
+fn read_back(stream: &CudaStream, buffer: &Buffer, from: usize, host: &mut [u8]) -> Result<()> {
+    let source = buffer.part(from, host.len())?;
+    bind(stream.context())?;
+    // SAFETY: the part lies inside the buffer. The copy is waited for before `host` is released; if waiting fails, the
+    // context is dead and its copies have ended too.
+    let queued = unsafe { result::memcpy_dtoh_async(host, source, stream.cu_stream()) };
+    let ended = stream.synchronize();
+    queued
+        .and(ended)
+        .map_err(|error| anyhow!("{}", description(&error)))
 }
 
 /// Whether the driver knows this memory as pinned.
