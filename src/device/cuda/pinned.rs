@@ -144,9 +144,22 @@ impl Pinned<'_> {
         self.direct
     }
 
-    /// The memory, for a caller that has waited for all queued work.
-    pub fn bytes(&self) -> &[u8] {
-        self.memory
+    /// The memory, after all queued work. While it is read, no copy over it can be queued: both need the value exclusively.
+    ///
+    /// ```compile_fail,E0499
+    /// # use gpuimg::device::cuda::{Buffer, Pinned};
+    /// fn read_too_early(pinned: &mut Pinned, buffer: &Buffer) -> anyhow::Result<u8> {
+    ///     let bytes = pinned.bytes()?;
+    ///     pinned.download(buffer)?;
+    ///     Ok(bytes[0])
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the queued work.
+    pub fn bytes(&mut self) -> Result<&[u8]> {
+        self.gpu.wait()?;
+        Ok(self.memory)
     }
 
     /// Bytes of the memory.
@@ -166,7 +179,7 @@ impl Pinned<'_> {
             "an upload of another length"
         );
         // SAFETY: the lengths agree. Nothing touches the memory while the copy may run: only queued
-        // copies of this type access it until `drop` has waited for them.
+        // copies of this type access it until `bytes` or `drop` has waited for them.
         unsafe {
             result::memcpy_htod_async(buffer.pointer, self.memory, self.gpu.stream.cu_stream())
         }
@@ -179,15 +192,9 @@ impl Pinned<'_> {
             buffer.len == self.memory.len(),
             "a download of another length"
         );
-        // SAFETY: as in `upload`.
-        unsafe {
-            result::memcpy_dtoh_async(self.memory, buffer.pointer, self.gpu.stream.cu_stream())
-        }
-        .map_err(|error| anyhow!("{}", description(&error)))
+        self.download_part(0..self.memory.len(), buffer, 0)
     }
-}
 
-impl Pinned<'_> {
     /// Queues a copy of the bytes of `buffer` from `from` on over the range `to` of the memory.
     pub fn download_part(&mut self, to: Range<usize>, buffer: &Buffer, from: usize) -> Result<()> {
         let source = buffer.part(from, to.len())?;
