@@ -27,13 +27,11 @@ mod x86 {
 
     /// The eight numbers of 64 bits in a register.
     fn lanes(vector: __m512i) -> [u64; 8] {
-        // SAFETY: both are 64 bytes of plain bits, valid whatever they are.
-        unsafe { std::mem::transmute(vector) }
+        bytemuck::cast(vector)
     }
 
     fn vector(bytes: [u8; 64]) -> __m512i {
-        // SAFETY: as in `lanes`.
-        unsafe { std::mem::transmute(bytes) }
+        bytemuck::cast(bytes)
     }
 
     /// A table of 256 bytes in four registers.
