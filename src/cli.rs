@@ -8,6 +8,7 @@ mod mistakes;
 use crate::batch::inputs::Selection;
 use crate::batch::options::{Counted, Files, Gathered, Merged, Options};
 use crate::bench;
+use crate::device::visible::Demand;
 use crate::ops::Verb as _;
 use crate::ops::histogram::Histogram as Counting;
 use crate::ops::project::Project;
@@ -37,6 +38,43 @@ pub struct Cli {
     /// Print the licences of gpuimg and of everything that is compiled into it
     #[arg(long, action = ArgAction::Version)]
     pub licenses: Option<bool>,
+}
+
+impl Cli {
+    /// What the verb demands of the GPUs; `None` if it computes nothing, or chooses among GPUs by itself.
+    pub fn demand(&self) -> Option<Demand<'_>> {
+        let (files, common) = match &self.verb {
+            Verb::Images(images) => (&images.files, &images.common),
+            Verb::Calibrate { files, common, .. } | Verb::Run { files, common, .. } => {
+                (files, common)
+            }
+            Verb::Sum { inputs, common, .. } | Verb::Histogram { inputs, common, .. } => {
+                return Some(Demand {
+                    choice: common.device.choice,
+                    inputs,
+                    shared: true,
+                });
+            }
+            // Images wait for one another to be added, and so one GPU serves all.
+            Verb::Project { files, common, .. } => {
+                return Some(Demand {
+                    choice: common.device.choice,
+                    inputs: &files.paths,
+                    shared: false,
+                });
+            }
+            _ => return None,
+        };
+        let inputs = match (&files.output, files.paths.split_last()) {
+            (None, Some((_, inputs))) => inputs,
+            _ => &files.paths,
+        };
+        Some(Demand {
+            choice: common.device.choice,
+            inputs,
+            shared: true,
+        })
+    }
 }
 
 /// The subcommands.

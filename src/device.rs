@@ -98,7 +98,6 @@ pub struct Devices {
 impl Devices {
     /// Prepares the devices for `choice`, for one image after the other.
     pub fn new(choice: Choice) -> Devices {
-        visible::connect(choice, false);
         Devices::in_set(choice, Arc::new(GpuSet::new(choice, 1, |_| ())), None)
     }
 

@@ -3,6 +3,7 @@
 use clap::Parser;
 use clap::error::ErrorKind;
 use gpuimg::cli::{self, Cli};
+use gpuimg::device::visible;
 use gpuimg::{Outcome, console, print_error, run, status, version};
 use std::env;
 use std::io::{self, IsTerminal};
@@ -16,6 +17,14 @@ fn main() -> ExitCode {
     if let Some(sentence) = cli::misread(&typed()) {
         console::tell(&format!("gpuimg: {sentence}"));
         return ExitCode::from(2);
+    }
+    let variables = cli.demand().as_ref().map(visible::variables);
+    for (name, value) in variables.unwrap_or_default() {
+        #[allow(clippy::disallowed_methods, reason = "there is no other thread yet")]
+        // SAFETY: this is the only thread: `run` starts the first of the others.
+        unsafe {
+            env::set_var(name, value)
+        };
     }
     match run(&cli) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

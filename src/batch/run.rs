@@ -11,7 +11,6 @@ use super::workers::{Cores, Workers, numbers};
 use super::{Batch, format_of};
 use crate::codec::Reader;
 use crate::console;
-use crate::device::visible;
 use crate::files::{self, check_regular, fault, reason};
 use crate::interrupt;
 use crate::name::Shown;
@@ -112,13 +111,8 @@ impl Batch<'_> {
         let (options, common) = (self.options, self.common);
         let (jobs, memory) = (options.threads(), options.memory());
         let gpu_times = common.stats.is_some() || options.report.is_some();
-        // A watch finds its items later: one GPU keeps up with more files than come to a folder.
-        let len = |item: &Item| fault::metadata(&item.input).map_or(0, |file| file.len());
-        let bytes = match visible::several() {
-            true => self.items.items.iter().map(len).sum(),
-            false => 0,
-        };
-        let gpus = (visible::worth(bytes), gpu_times);
+        // `visible` has hidden those GPUs that would have too little to do.
+        let gpus = (usize::MAX, gpu_times);
         Workers::new(common.device.choice, jobs, memory, common.reading, gpus)
     }
 

@@ -17,6 +17,8 @@ pub struct GpuSet {
     choice: Choice,
     /// The number that the driver gives to the first of them.
     first: usize,
+    /// How many GPUs are opened at most.
+    most: usize,
     /// What is done on each when it has been opened, before others use it.
     prepare: fn(&Gpu),
     /// Seconds that an image must save to be worth their start; infinite where none is. As bits.
@@ -30,9 +32,9 @@ pub struct GpuSet {
 impl GpuSet {
     /// At most `most` GPUs for `choice`, each made ready by `prepare`; requested ones start at once.
     pub fn new(choice: Choice, most: usize, prepare: fn(&Gpu)) -> GpuSet {
-        visible::connect(choice, true);
         let gpus = GpuSet {
-            first: visible::show_only(choice, most),
+            first: visible::first(choice),
+            most,
             prepare,
             ..GpuSet::idle(choice)
         };
@@ -47,6 +49,7 @@ impl GpuSet {
         GpuSet {
             choice,
             first: choice.ordinal(),
+            most: 1,
             prepare: |_| (),
             worth: AtomicU64::new(f64::INFINITY.to_bits()),
             rate: AtomicU64::default(),
@@ -59,6 +62,7 @@ impl GpuSet {
     pub fn again(&self) -> GpuSet {
         GpuSet {
             first: self.first,
+            most: self.most,
             prepare: self.prepare,
             ..GpuSet::idle(self.choice)
         }
@@ -70,11 +74,11 @@ impl GpuSet {
             return;
         };
         if starting.is_none() && self.gpus.get().is_none() {
-            let (choice, first, prepare) = (self.choice, self.first, self.prepare);
+            let (choice, first, most, prepare) = (self.choice, self.first, self.most, self.prepare);
             silence_panics();
             let thread = thread::Builder::new().name(STARTER.into());
             let open = move || {
-                let gpus = open_all(choice, first)?;
+                let gpus = open_all(choice, first, most)?;
                 gpus.iter().for_each(prepare);
                 Ok(gpus)
             };
@@ -199,13 +203,13 @@ fn silence_panics() {
     }));
 }
 
-/// Opens the chosen GPU, which is the driver's `first`, or all GPUs that the driver sees.
-fn open_all(choice: Choice, first: usize) -> Result<Vec<Gpu>> {
+/// Opens the chosen GPU, which is the driver's `first`, or all GPUs that the driver sees, but `most` at most.
+fn open_all(choice: Choice, first: usize, most: usize) -> Result<Vec<Gpu>> {
     if let Choice::Gpu(Some(_)) = choice {
         return Ok(vec![Gpu::open(first)?]);
     }
     let first = Gpu::open(0)?;
     // Other GPUs are optional; one that cannot be opened is not used.
-    let others = (1..Gpu::count()).filter_map(|ordinal| Gpu::open(ordinal).ok());
+    let others = (1..Gpu::count().min(most)).filter_map(|ordinal| Gpu::open(ordinal).ok());
     Ok([first].into_iter().chain(others).collect())
 }

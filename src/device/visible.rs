@@ -1,12 +1,13 @@
 //! What a run tells the driver in the environment, before the driver is loaded, so that it starts and ends
-//! sooner: which GPUs it uses, and how many streams.
+//! sooner: which GPUs it uses, and how many streams. `main` sets it before it starts a thread; a library sets nothing.
 //!
 //! The driver starts every GPU that it sees: on a host with four, a process took 1.25 s with all of them and 0.44 s
 //! with one. And it prepares eight connections to each: on an H200 a process for one image took 331 ms, and
 //! 272 ms with two, a batch of 64 took 453 ms, and 420 ms with four (1024: 938 and 910; with two, 966).
 
 use super::Choice;
-use std::sync::{Once, OnceLock};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::{env, fs};
 
 /// The environment variable that lists the GPUs which CUDA sees.
@@ -16,7 +17,7 @@ pub const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 const BYTES_A_GPU: u64 = 3_000_000_000;
 
 /// How many GPUs a batch of so many bytes of input keeps busy.
-pub fn worth(bytes: u64) -> usize {
+fn worth(bytes: u64) -> usize {
     1 + usize::try_from(bytes / BYTES_A_GPU).unwrap_or(usize::MAX - 1)
 }
 
@@ -28,44 +29,76 @@ const CONNECTIONS: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
 const OF_ONE: &str = "2";
 const OF_BATCH: &str = "4";
 
-/// Has the driver prepare as many connections as a batch needs, or as one image does, unless the user has
-/// said how many; the first call in a process counts. To be called as `show_only`.
-pub fn connect(choice: Choice, batch: bool) {
-    static FIRST: Once = Once::new();
-    if choice != Choice::Cpu && env::var_os(CONNECTIONS).is_none() {
-        let count = if batch { OF_BATCH } else { OF_ONE };
-        // SAFETY: as in `show_only`, and done once in a process.
-        FIRST.call_once(|| unsafe { env::set_var(CONNECTIONS, count) });
-    }
+/// What a run demands of the driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Demand<'a> {
+    /// The device that was asked for.
+    pub choice: Choice,
+    /// The images, or folders of them; none where only a list names them.
+    pub inputs: &'a [PathBuf],
+    /// Whether several GPUs may share them.
+    pub shared: bool,
 }
 
 /// The choice whose GPUs alone are shown by now.
 static SHOWN: OnceLock<Choice> = OnceLock::new();
 
-/// Whether the driver might see several GPUs.
-pub fn several() -> bool {
-    match env::var(VISIBLE) {
-        Ok(list) => list.contains(','),
-        Err(_) => devices() > 1,
+/// The variables to set for a run: as many connections as it needs, unless the user has said how many, and all GPUs
+/// hidden but those that it uses. To be set before anything asks the driver.
+pub fn variables(demand: &Demand) -> Vec<(&'static str, String)> {
+    let mut variables = Vec::new();
+    let Demand {
+        choice,
+        inputs,
+        shared,
+    } = *demand;
+    if choice == Choice::Cpu {
+        return variables;
+    }
+    let one = matches!(inputs, [input] if !input.is_dir());
+    if env::var_os(CONNECTIONS).is_none() {
+        let count = if one { OF_ONE } else { OF_BATCH };
+        variables.push((CONNECTIONS, count.to_string()));
+    }
+    let listed = env::var(VISIBLE).ok();
+    let devices = devices();
+    let several = listed
+        .as_deref()
+        .map_or(devices > 1, |list| list.contains(','));
+    let most = match inputs {
+        _ if one || !shared => 1,
+        // Names in a list: there may be many.
+        [] => usize::MAX,
+        _ if several => worth(inputs.iter().map(|input| bytes(input)).sum()),
+        _ => usize::MAX,
+    };
+    if let Some(list) = shown(listed.as_deref(), devices, choice, most) {
+        variables.push((VISIBLE, list));
+        SHOWN.get_or_init(|| choice);
+    }
+    variables
+}
+
+/// The number that the driver has for the first of the GPUs that a choice names.
+pub fn first(choice: Choice) -> usize {
+    match SHOWN.get() {
+        Some(shown) if *shown == choice => 0,
+        _ => choice.ordinal(),
     }
 }
 
-/// Hides all GPUs but at most `most` of those chosen from the driver, and gives the number that
-/// the first of them has for the driver then. To be called before anything else asks the driver,
-/// by the thread that prepares a run.
-pub fn show_only(choice: Choice, most: usize) -> usize {
-    let hidden = env::var(VISIBLE).ok();
-    match shown(hidden.as_deref(), devices(), choice, most) {
-        None if SHOWN.get() == Some(&choice) => 0,
-        None => choice.ordinal(),
-        Some(list) => {
-            // SAFETY: no other thread uses the environment now: those that exist wait for work or
-            // for a signal, and the driver's own have not been started.
-            unsafe { env::set_var(VISIBLE, list) };
-            SHOWN.get_or_init(|| choice);
-            0
-        }
+/// Bytes of a file, or of all files in a folder; 0 for what cannot be read, which is reported when it is needed.
+fn bytes(path: &Path) -> u64 {
+    // Of a link to a folder nothing is counted, which may lead back here.
+    let Ok(found) = path.symlink_metadata() else {
+        return 0;
+    };
+    if found.is_dir() {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        return entries.map(|entry| bytes(&entry.path())).sum();
     }
+    path.metadata()
+        .map_or(0, |file| if file.is_file() { file.len() } else { 0 })
 }
 
 /// The GPUs that the driver has made files for.
@@ -120,5 +153,35 @@ mod tests {
         assert_eq!(shown(Some(""), 4, auto, 1), None);
         assert_eq!(worth(2_999_999_999), 1);
         assert_eq!(worth(6_000_000_000), 3);
+    }
+
+    #[test]
+    fn one_image_needs_fewer_connections_than_a_batch() {
+        let folder = tempfile::tempdir().expect("folder");
+        let image = folder.path().join("a.pgm");
+        fs::write(&image, [0; 100]).expect("file");
+        fs::create_dir(folder.path().join("below")).expect("folder");
+        fs::write(folder.path().join("below/b.pgm"), [0; 23]).expect("file");
+        assert_eq!(bytes(folder.path()), 123);
+        let connections = |choice, inputs: &[PathBuf]| {
+            let demand = Demand {
+                choice,
+                inputs,
+                shared: true,
+            };
+            let mut variables = variables(&demand).into_iter();
+            variables.find_map(|(name, value)| (name == CONNECTIONS).then_some(value))
+        };
+        if env::var_os(CONNECTIONS).is_some() {
+            return;
+        }
+        let (one, two) = (Some("2".to_string()), Some("4".to_string()));
+        assert_eq!(connections(Choice::Auto, std::slice::from_ref(&image)), one);
+        assert_eq!(
+            connections(Choice::Auto, &[image.clone(), image.clone()]),
+            two
+        );
+        assert_eq!(connections(Choice::Auto, &[folder.path().into()]), two);
+        assert_eq!(connections(Choice::Cpu, &[image]), None);
     }
 }
