@@ -31,12 +31,12 @@ Depends: libc6 (>= 2.17)
 Suggests: libcuda1
 Section: graphics
 Priority: optional
-Description: normalize, turn and sum 16-bit images on a GPU or on the CPU
- Stretches the range of values of PNG, TIFF and PNM images, turns and mirrors
- them and adds them up, on an NVIDIA GPU or on the CPU: the same bytes from
- both, exactly rounded.
+Description: normalize, rotate and sum 16-bit images on a GPU or on the CPU
+ Scales the range of values of PNG, TIFF, DICOM and other images, rotates,
+ mirrors and sums them, on an NVIDIA GPU or on the CPU, with bit-identical,
+ correctly rounded results from both.
  .
- Nothing of CUDA is needed. The NVIDIA driver is used where it is installed.
+ CUDA is not required. The NVIDIA driver is used if it is installed.
 CONTROL
 (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum > DEBIAN/md5sums)
 find "$root" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +

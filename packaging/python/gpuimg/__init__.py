@@ -1,4 +1,4 @@
-"""Normalize, turn and sum 16-bit images with the program gpuimg, which comes with this module.
+"""Normalize, rotate and sum 16-bit images with the program gpuimg, which is included in this module.
 
 >>> import gpuimg
 >>> gpuimg.normalize("in.png", "out.png", clip=(0.1, 99.9), overwrite=True)
@@ -6,8 +6,8 @@
 1234.5
 >>> gpuimg.run(["rotate", "90", "in.tif", "out.tif"])
 
-The module has no compiled part: each call runs the program once, and an error is an exception with the program's
-own sentence. For many images make one call, with a folder or a list: the program works on them at the same time.
+The module is pure Python: each call runs the program once, and an error is an exception with the message of the
+program. For many images, make one call with a folder or a list: the program processes them at the same time.
 """
 
 import json
@@ -35,9 +35,9 @@ Value = Union[bool, int, float, str, "os.PathLike[str]", Sequence[Union[int, flo
 class GpuimgError(Exception):
     """The program ended with an error: a file failed (status 1), or a signal stopped it.
 
-    ``str(error)`` is what the program printed on standard error, without its name. ``status`` is the exit status (minus the
-    signal's number, where a signal ended the program), ``args_given`` the arguments, ``stdout`` what was printed
-    before. ``results`` of `sum` are those of the files that could be read.
+    ``str(error)`` is the standard error of the program, without its name. ``status`` is the exit status (the negative
+    signal number if a signal ended the program), ``args_given`` are the arguments, and ``stdout`` is the standard output
+    so far. For `sum`, ``results`` has the results of the files that could be read.
     """
 
     def __init__(self, status: int, message: str, args_given: Sequence[str] = (), stdout: str = "") -> None:
@@ -53,15 +53,15 @@ class GpuimgError(Exception):
 
 
 class UsageError(GpuimgError):
-    """The arguments are wrong (status 2); no file was touched."""
+    """The arguments are wrong (status 2); no file was changed."""
 
 
 class DeviceError(GpuimgError):
-    """The GPU asked for cannot be used (status 3); no file was touched."""
+    """The requested GPU cannot be used (status 3); no file was changed."""
 
 
 class GpuimgWarning(UserWarning):
-    """What the program warned of, while it went on: a flat image, metadata left out."""
+    """A warning of the program, such as a flat image or metadata that are left out."""
 
 
 def run(
@@ -72,10 +72,10 @@ def run(
     cwd: Optional[Path] = None,
     timeout: Optional[float] = None,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run ``gpuimg`` with ``args`` and return what it printed, as bytes: ``stdout`` and ``stderr``.
+    """Run ``gpuimg`` with ``args`` and return its output as bytes: ``stdout`` and ``stderr``.
 
-    ``input`` goes to standard input, for the file name ``-``. Raises `UsageError`, `DeviceError` or `GpuimgError` unless the
-    program ends with status 0, and `subprocess.TimeoutExpired` after ``timeout`` seconds.
+    ``input`` is passed to standard input, for the file name ``-``. Raises `UsageError`, `DeviceError` or `GpuimgError` unless
+    the program ends with status 0, and `subprocess.TimeoutExpired` after ``timeout`` seconds.
     """
     given = [os.fspath(arg) for arg in args]
     command = [program(), *given]
@@ -91,22 +91,22 @@ def run(
 
 
 def normalize(input: Union[Path, Iterable[Path]], output: Path, **options: Value) -> None:
-    """Stretch the range of values of an image, a list of images or a folder of them, exactly rounded.
+    """Scale the range of values of an image, a list of images or a folder, correctly rounded.
 
-    ``output`` is a file for one image and a folder for several. Each option is the program's of that name:
+    ``output`` is a file for one image and a folder for several. Each option is the program's option with that name:
     ``range=(400, 3700)``, ``to=(0, 4095)``, ``clip=(0.1, 99.9)``, ``per_channel=True``, ``depth=8``, ``format="png"``,
-    ``across=True``, ``resume=True``, ``overwrite=True``, ``device="gpu"``, …; ``gpuimg normalize --help`` has them all.
+    ``across=True``, ``resume=True``, ``overwrite=True``, ``device="gpu"``, …; ``gpuimg normalize --help`` lists them all.
     """
     _warn(run(["normalize", *_options(options), "--", *_paths(input), output]))
 
 
 def sum(paths: Union[Path, Iterable[Path]], **options: Value) -> List[Dict[str, Any]]:
-    """Add up the samples of images or folders, exactly: a dictionary a page, in the order of the files.
+    """Add up the samples of images or folders exactly. Returns one dictionary per page, in the order of the files.
 
-    Each has ``file``, ``width``, ``height``, ``depth``, ``sum`` and ``channels`` (a list with ``name`` and ``sum``), and ``page`` in
-    files of several. With ``all=True`` there are ``min``, ``max`` and ``mean`` too. Other options are the program's.
+    Each has ``file``, ``width``, ``height``, ``depth``, ``sum`` and ``channels`` (a list with ``name`` and ``sum``), and ``page`` for
+    files with several pages. With ``all=True`` it also has ``min``, ``max`` and ``mean``. Other options are those of the program.
 
-    Raises `GpuimgError` if a file cannot be read; its ``results`` are those of the others.
+    Raises `GpuimgError` if a file cannot be read; its ``results`` has those of the others.
     """
     args: List[Path] = ["sum", "--json", *_options(options), "--", *_paths(paths)]
     try:
@@ -119,7 +119,7 @@ def sum(paths: Union[Path, Iterable[Path]], **options: Value) -> List[Dict[str, 
 
 
 def _warn(done: "subprocess.CompletedProcess[bytes]") -> None:
-    """Hand on the program's warnings, to the caller of the caller."""
+    """Pass the program's warnings to the caller of the caller."""
     for line in done.stderr.decode("utf-8", "replace").splitlines():
         name, warning, sentence = line.partition("warning: ")
         if name == "gpuimg: " and warning:
@@ -139,7 +139,7 @@ def _paths(paths: Union[Path, Iterable[Path]]) -> List[Path]:
 
 def _options(options: Mapping[str, Value]) -> List[str]:
     """Options as they are typed: ``per_channel=True`` is ``--per-channel``, ``range=(1, 2)`` is ``--range=1:2``, and
-    ``include=["a*", "b*"]`` is given twice."""
+    ``include=["a*", "b*"]`` is given more than once."""
     typed: List[str] = []
     for name, value in options.items():
         option = "--" + name.rstrip("_").replace("_", "-")
