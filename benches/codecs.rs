@@ -1,4 +1,4 @@
-//! Codecs in MB/s (10⁶ bytes of samples a second) and file size by size of samples, beside the
+//! Codecs in MB/s (10⁶ bytes of samples per second) and file size by size of samples, beside the
 //! libraries that others use: `cargo bench --bench codecs [-- png|tiff|pnm] [KIND] [SIDE] [own]`,
 //! where a kind is a name of `kinds::Kind`, SIDE the image's width and height, and `own` leaves the
 //! others out.

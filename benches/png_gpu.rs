@@ -193,7 +193,7 @@ fn lanes(gpu: &Gpu, image: &Image, count: usize) {
                         if round == 1 {
                             barrier.wait(); // the first round warms up
                         }
-                        // Of what the last round left, in the place of the next image.
+                        // Of what the last round left, in place of the next image.
                         job.upload()?;
                         exec::png::compress(&resident, job)?;
                     }

@@ -95,7 +95,7 @@ struct Bench {
     folder: tempfile::TempDir,
     /// The rows that have not been measured yet.
     rows: Vec<(&'static str, f64, f64)>,
-    /// Those under their floors, for the sentence at the end.
+    /// Those under their floors, for the message at the end.
     slow: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Processes many files: directories, lists and shards of them, on all cores and GPUs. A bad file
-//! is named and the others are processed; a later run can skip finished files.
+//! Processes many files: folders, lists and shards of them, on all cores and GPUs. A bad file is
+//! reported and the others are processed; a later run can skip finished files.
 
 pub mod conversion;
 pub(crate) mod count;
@@ -11,7 +11,7 @@ mod journal;
 pub mod key;
 pub mod naming;
 pub mod options;
-pub mod places;
+pub mod output_paths;
 pub(crate) mod plan;
 mod progress;
 pub mod project;
@@ -43,7 +43,7 @@ use report::FileOutcome;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tally::Screen;
-use watch::follow::Current;
+use watch::range_file::Current;
 
 /// A batch that is ready to run.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub struct Batch<'a> {
     pub options: &'a Options,
     /// The options that every subcommand has.
     pub common: &'a Common,
-    /// The histogram whose range is taken as it is when a file comes.
+    /// The histogram whose range applies to a file at the time when it arrives.
     pub follow: Option<&'a dyn Current>,
     /// Whether results are printed on standard output as they come.
     pub prints: bool,
@@ -72,7 +72,8 @@ pub struct Batch<'a> {
 pub fn convert(
     ops: &[&dyn Operation],
     job: Job,
-    (asked, follow): (&Conversion, Option<&dyn Current>),
+    asked: &Conversion,
+    follow: Option<&dyn Current>,
     template: &Destination,
     options: &Options,
     common: &Common,
@@ -101,11 +102,11 @@ pub fn convert(
         return batch.tell_plan(Some(&Past::read(folder, job, resume)?));
     }
     match naming {
-        // If all inputs are missing, no empty folder is made.
+        // If all inputs are missing, no empty folder is created.
         Naming::Folder { .. } if watches || items.has_any() => {
             files::make_folder(folder, template.sync).map_err(|error| {
                 anyhow!(
-                    "cannot make the folder {}: {}",
+                    "cannot create the folder {}: {}",
                     folder.shown(),
                     reason(&error)
                 )
@@ -114,7 +115,7 @@ pub fn convert(
         Naming::Folder { .. } => return batch.run(None, |_, _| Ok(())),
         Naming::File(path) => ensure!(
             folder.is_dir(),
-            "cannot write {}: there is no folder {}",
+            "cannot write {}: folder {} does not exist",
             path.shown(),
             folder.shown()
         ),
@@ -137,9 +138,9 @@ pub fn convert(
     batch.run(journal.as_ref(), |_, _| Ok(()))
 }
 
-/// Measures all inputs that `paths` and the options name; calls `print` with the results in the
-/// order of the names, each as early as that order allows, or of a watch in the order in which they
-/// are done; for a file that failed, with the reason.
+/// Measures all inputs that `paths` and the options select. Calls `print` with each result, or the reason
+/// of a failure, in the order of the names and as early as that order allows; in a watch, in the order in
+/// which files are finished.
 pub fn measure(
     op: &dyn Operation,
     paths: &[PathBuf],
@@ -148,14 +149,11 @@ pub fn measure(
     print: impl Fn(&Path, Result<&Done, &str>) -> Result<()>,
 ) -> Result<Outcome> {
     let watches = options.watching.watch;
-    let items = &match watches {
-        true => {
-            watch::check::check(paths, None, options).map_err(usage)?;
-            Items::default()
-        }
-        false => {
-            inputs::collect(paths, &options.selection, &common.reading, None).map_err(usage)?
-        }
+    let items = &if watches {
+        watch::check::check(paths, None, options).map_err(usage)?;
+        Items::default()
+    } else {
+        inputs::collect(paths, &options.selection, &common.reading, None).map_err(usage)?
     };
     options
         .report_beside("the results")
@@ -215,22 +213,22 @@ fn keep_off_report(options: &Options, items: &Items) -> Result<()> {
         return Ok(());
     };
     let list = options.selection.files_from.as_deref();
-    places::keep_report_off(report, &items.items, list.as_slice()).map_err(usage)
+    output_paths::keep_report_off(report, &items.items, list.as_slice()).map_err(usage)
 }
 
-/// What measuring a set gave.
+/// The result of measuring a set.
 #[derive(Debug)]
 pub struct MeasuredSet {
     /// The joint histogram.
     pub set: Set,
     /// Whether every file was counted.
     pub outcome: Outcome,
-    /// The files that failed, by their places among the items, in order.
+    /// The indices of the items that failed, in order.
     pub failures: Vec<(usize, anyhow::Error)>,
 }
 
-/// The joint histogram of what the operations `before` make of all `items`; failures are printed only
-/// if `names_failures`. A damaged image is one of them, with `--keep-going` too: zeros in place of what is
+/// The joint histogram of all `items` after the operations `before`; failures are printed only if
+/// `names_failures`. A damaged image is one of them, with `--keep-going` too: zeros in place of what is
 /// damaged would be counted as pixels.
 pub fn measure_set(
     before: &[&dyn Operation],
@@ -307,11 +305,11 @@ impl Batch<'_> {
         let passed_over = &self.items.passed_over;
         let named = |found: &&PassedOver| self.common.verbose || found.why.is_odd();
         for PassedOver { path, why } in passed_over.iter().filter(named) {
-            progress.mention(&format!("gpuimg: {}: {why}, passed over", path.shown()));
+            progress.mention(&format!("gpuimg: skipped {}: {why}", path.shown()));
         }
         let counted = item::summary(passed_over.iter().filter(|found| !named(found)));
         if !counted.is_empty() {
-            progress.mention(&format!("gpuimg: passed over: {counted}; -v names all"));
+            progress.mention(&format!("gpuimg: skipped {counted}; -v lists them"));
         }
     }
 }

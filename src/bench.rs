@@ -74,10 +74,10 @@ pub fn all_cases() -> Vec<Case> {
 /// Which tables to run, and how to report them
 #[derive(clap::Args, Clone, Debug)]
 pub struct Options {
-    /// Tables to run; all without one
+    /// Tables to run (default: all)
     pub tables: Vec<Table>,
 
-    /// Explain each system: who touches what, the lesson, and whether it holds on this machine
+    /// Explain each experiment: what each thread accesses, the lesson, and whether it holds on this machine
     #[arg(long)]
     pub describe: bool,
 
@@ -85,11 +85,11 @@ pub struct Options {
     #[arg(long)]
     pub json: bool,
 
-    /// Compare with what --json printed earlier; exit status 1 if a row became slower
+    /// Compare with an earlier --json output; exit status 1 if a row became slower
     #[arg(long, value_name = "EARLIER.json")]
     pub compare: Option<PathBuf>,
 
-    /// How much slower a row may be, in percent
+    /// Allowed slowdown of a row, in percent
     #[arg(
         long,
         value_name = "PERCENT",
@@ -98,11 +98,11 @@ pub struct Options {
     )]
     pub tolerance: f64,
 
-    /// Write a page with charts too, which needs no network
+    /// Also write a self-contained page with charts
     #[arg(long, value_name = "REPORT.html")]
     pub html: Option<PathBuf>,
 
-    /// Draw what --json printed earlier, and measure nothing
+    /// Show an earlier --json output instead of measuring
     #[arg(long, value_name = "RUN.json", conflicts_with_all = ["tables", "small", "spoil"])]
     pub from: Option<PathBuf>,
 
@@ -140,7 +140,7 @@ pub fn run(options: &Options, choice: Choice) -> Result<Exit> {
         Exit::Done
     };
     if let Some(earlier) = earlier {
-        let comparison = compare::Comparison::of(&earlier, &report, options.tolerance);
+        let comparison = compare::Comparison::new(&earlier, &report, options.tolerance);
         // With --json, standard output has one JSON object only.
         if options.json {
             console::tell_lines(&comparison.text());
@@ -187,7 +187,7 @@ fn measured(options: &Options, choice: Choice) -> Result<Report> {
     let Bench { rows, left_out, .. } = bench;
     let shown = |row: &Row| wanted(&row.about.table) || matches!(row.outcome, Outcome::Failed(_));
     Ok(Report {
-        machine: Machine::of(gpu.as_ref(), host.sizes.bytes as u64)?,
+        machine: Machine::detect(gpu.as_ref(), host.sizes.bytes as u64)?,
         rows: rows.into_iter().filter(shown).collect(),
         left_out: without.map(|why| format!("{left_out} rows that need a GPU are left out: {why}")),
         wall: start.elapsed(),

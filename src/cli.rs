@@ -21,9 +21,9 @@ pub use chain::{Step, steps};
 pub use images::Images;
 pub use mistakes::{misread, sentence};
 
-/// Normalize, turn and sum 16-bit images on an NVIDIA GPU or on the CPU: the same bytes from both
+/// Normalize, rotate and sum 16-bit images on an NVIDIA GPU or on the CPU, with bit-identical results
 ///
-/// Exit status: 0 done; 1 a file failed; 2 wrong usage; 3 the GPU asked for cannot be used; 130, 143 and 129 after SIGINT, SIGTERM and SIGHUP.
+/// Exit status: 0 success; 1 a file failed; 2 wrong usage; 3 the requested GPU cannot be used; 130, 143 and 129 after SIGINT, SIGTERM and SIGHUP.
 #[derive(Parser, Debug)]
 #[command(version, disable_version_flag = true, about, max_term_width = 100, after_help = examples::ALL)]
 pub struct Cli {
@@ -31,11 +31,11 @@ pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
 
-    /// Print the version; with --verbose behind it also the commit, the target and the GPUs that it has code for
+    /// Print the version; with --verbose after it, also the commit, the target and the supported GPU architectures
     #[arg(short = 'V', long, action = ArgAction::Version)]
     pub version: Option<bool>,
 
-    /// Print the licences of gpuimg and of everything that is compiled into it
+    /// Print the licences of gpuimg and of all libraries that are compiled into it
     #[arg(long, action = ArgAction::Version)]
     pub licenses: Option<bool>,
 }
@@ -83,7 +83,7 @@ pub enum Verb {
     /// The operations that make images.
     #[command(flatten)]
     Images(Images),
-    /// Subtract a dark frame and divide by a flat field, sample by sample, exactly rounded
+    /// Subtract a dark frame and divide by a flat field, sample by sample, correctly rounded
     #[command(after_help = examples::CALIBRATE)]
     Calibrate {
         /// The frames and their options.
@@ -96,10 +96,10 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Carry out several verbs on each image in one pass: the result of one is the input of the next, and no file lies between them
+    /// Apply several verbs to each image in one pass, without intermediate files
     #[command(after_help = examples::RUN, override_usage = "gpuimg run [OPTIONS] VERBS INPUT... OUTPUT")]
     Run {
-        /// The verbs with their own options, + between them: normalize, transpose, rotate, flip and calibrate
+        /// The verbs with their own options, separated by +: normalize, transpose, rotate, flip and calibrate
         #[arg(value_name = "VERBS")]
         verbs: String,
         /// The inputs and the output.
@@ -109,7 +109,7 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Make one image of many, or of the pages of a stack, pixel by pixel: their sum, mean, minimum, maximum or median
+    /// Combine many images, or the pages of a stack, into one: the sum, mean, minimum, maximum or median of each pixel
     #[command(after_help = examples::PROJECT)]
     Project {
         /// The projection with its options.
@@ -122,16 +122,16 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Add up the samples, exactly, in each channel and together
+    /// Add up the samples exactly, for each channel and in total
     #[command(after_help = Sum::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)))]
     Sum {
         /// The operation's options.
         #[command(flatten)]
         op: Sum,
-        /// Print one JSON object for each file
+        /// Print one JSON object per page
         #[arg(long)]
         json: bool,
-        /// Images to add up, each by itself, or folders of them; - is standard input
+        /// Images or folders of images, each image summed separately; - is standard input
         #[arg(required_unless_present = "files_from", value_name = "INPUT")]
         inputs: Vec<PathBuf>,
         /// The options of a batch.
@@ -141,10 +141,10 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Count how often each value occurs in a whole set of images, for `normalize --range-from`
+    /// Count how often each value occurs in a set of images, for `normalize --range-from`
     #[command(after_help = Counting::EXAMPLES, mut_arg("resume", |arg| arg.hide(true)))]
     Histogram {
-        /// Images to count together, or folders of them
+        /// Images to count together, or folders of images
         #[arg(required_unless_present = "files_from", value_name = "INPUT")]
         inputs: Vec<PathBuf>,
         /// The output.
@@ -176,10 +176,10 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Join the histograms of the parts of a set, or their partial projections to an image
+    /// Merge the histograms of the parts of a set, or their partial projections into an image
     #[command(after_help = examples::MERGE)]
     Merge {
-        /// Files of `gpuimg histogram` or of `gpuimg project --partial`, one of each part, or folders of them
+        /// Files written by `gpuimg histogram` or `gpuimg project --partial`, one for each part, or folders of such files
         #[arg(required = true, value_name = "INPUT")]
         inputs: Vec<PathBuf>,
         /// The output.
@@ -189,13 +189,13 @@ pub enum Verb {
         #[command(flatten)]
         image: Merged,
     },
-    /// Compare two images sample by sample, or one image's results on the CPU and on a GPU
+    /// Compare two images sample by sample, or the results for one image on the CPU and on a GPU
     #[command(visible_alias = "compare", after_help = examples::VERIFY)]
     Verify {
-        /// The images; their formats and metadata may differ
+        /// The images to compare; their formats and metadata may differ
         #[arg(required = true, num_args = 1..=2, value_name = "IMAGE")]
         images: Vec<PathBuf>,
-        /// Do every operation to one image on both devices
+        /// Run every operation on one image on both devices and compare the results
         #[arg(long)]
         devices: bool,
         /// Print one JSON object
@@ -205,13 +205,13 @@ pub enum Verb {
         #[command(flatten)]
         device: DeviceOption,
     },
-    /// List the formats that are read and written, and what their files can hold
+    /// List the supported formats and what each can store
     Formats {
-        /// Print one JSON object for each format
+        /// Print one JSON object per format
         #[arg(long)]
         json: bool,
     },
-    /// Measure the papers' kernels and the program's own on this machine, beside the published figures
+    /// Measure the kernels of the papers and of gpuimg on this machine, next to the published figures
     #[command(after_help = examples::BENCH)]
     Bench {
         /// The tables to run, and the form of the report.
@@ -221,23 +221,23 @@ pub enum Verb {
         #[command(flatten)]
         device: DeviceOption,
     },
-    /// Tell what this machine has, and what `auto` makes of it
+    /// Show the hardware and what `auto` would choose
     #[command(after_help = examples::DOCTOR)]
     Doctor {
         /// The device.
         #[command(flatten)]
         device: DeviceOption,
     },
-    /// Print the completions for a shell
+    /// Print a completion script for a shell
     #[command(alias = "completion", after_help = examples::COMPLETIONS)]
     Completions {
-        /// For which: bash, zsh, fish, …
+        /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the man pages, one for each verb, to a folder
+    /// Write the man pages, one per verb, to a folder
     #[command(after_help = examples::MAN)]
     Man {
-        /// The folder, which is made if it is missing
+        /// The folder, created if missing
         folder: PathBuf,
     },
 }
@@ -246,15 +246,15 @@ pub enum Verb {
 #[derive(Args, Clone, Debug)]
 #[group(skip)]
 pub struct Frames {
-    /// Subtract this dark frame; of a folder, or of several pages, the mean of all
+    /// Subtract this dark frame; for a folder or a stack, the mean of all its pages
     #[arg(long, value_name = "IMAGE", required_unless_present = "flat")]
     pub dark: Option<PathBuf>,
 
-    /// Divide by this flat field, less the dark frame, and multiply by its mean, channel by channel; of a folder, or of several pages, the mean of all
+    /// Divide by this flat field (minus the dark frame) and multiply by its mean, for each channel; for a folder or a stack, the mean of all its pages
     #[arg(long, value_name = "IMAGE")]
     pub flat: Option<PathBuf>,
 
-    /// Add this to every result, so that what lies below the dark frame is not clamped to 0
+    /// Add this to every result, so that samples below the dark frame are not clamped to 0
     #[arg(
         long,
         value_name = "VALUE",
@@ -264,7 +264,7 @@ pub struct Frames {
     )]
     pub offset: i32,
 
-    /// Then replace each sample that exceeds the median of its 8 neighbours by more than this by that median
+    /// Replace each sample that exceeds the median of its 8 neighbours by more than this with that median
     #[arg(long, value_name = "THRESHOLD")]
     pub hot: Option<u16>,
 }
@@ -272,7 +272,7 @@ pub struct Frames {
 /// The source of a range for a whole set.
 #[derive(Args, Clone, Debug, Default)]
 pub struct WholeSet {
-    /// Take the range of the set that `gpuimg histogram` counted in FILE
+    /// Use the range of the set that `gpuimg histogram` counted in FILE
     #[arg(
         long,
         value_name = "FILE",
@@ -281,7 +281,7 @@ pub struct WholeSet {
     )]
     pub range_from: Option<PathBuf>,
 
-    /// Measure all inputs first, and give all of them the same range
+    /// Measure all inputs first and apply one range to all of them
     #[arg(long, help_heading = "Many files")]
     pub across: bool,
 }
@@ -289,7 +289,7 @@ pub struct WholeSet {
 /// A histogram that changes while a folder is watched.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct Following {
-    /// Read the FILE of --range-from again whenever it is replaced, for the files that come from then on
+    /// Reload the FILE of --range-from when it is replaced; the new range applies to files that arrive later
     #[arg(long, requires_all = ["range_from", "watch"], help_heading = "Watched folders")]
     pub follow: bool,
 }

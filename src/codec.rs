@@ -78,15 +78,15 @@ pub static FORMATS: &[&dyn Format] = &[
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 #[group(skip)]
 pub struct Options {
-    /// How PNG files are compressed
+    /// PNG compression
     #[arg(long, value_name = "MODE", default_value = "fast")]
     pub png: png::Mode,
 
-    /// How TIFF files are compressed
+    /// TIFF compression
     #[arg(long, value_name = "COMPRESSION", default_value = "none")]
     pub tiff: tiff::Compression,
 
-    /// How near to the image JPEG files are, from 1 to 100
+    /// JPEG quality, from 1 to 100
     #[arg(long, value_name = "1-100", default_value_t, global = true)]
     pub quality: jpeg::Quality,
 }
@@ -95,23 +95,23 @@ pub struct Options {
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[group(skip)]
 pub struct Reading {
-    /// Refuse images of more pixels than this, before memory is taken for them
+    /// Refuse images with more pixels than this before allocating memory
     #[arg(long, value_name = "N", default_value_t = 1 << 33, value_parser = whole_number)]
     pub max_pixels: u64,
 
-    /// Of a damaged file take what can be read, the rest being 0; the exit status is 1 all the same
+    /// Read damaged files as far as possible and fill the rest with 0; the exit status is still 1
     #[arg(long)]
     pub keep_going: bool,
 
-    /// Take these pages of a stack alone, counted from 1: one (3), or the first and the last (2-9)
+    /// Process only these pages of a stack, counted from 1: one page (3) or a range (2-9)
     #[arg(long, value_name = "A-B", visible_alias = "page")]
     pub pages: Option<Pages>,
 
-    /// Of a stack whose metadata name its axes (ImageJ's hyperstacks, OME-TIFF), take these places alone, counted from 1, as C=1,Z=3-9
+    /// Process only these positions on the axes of a stack (ImageJ hyperstack or OME-TIFF), counted from 1, e.g. C=1,Z=3-9
     #[arg(long, value_name = "PLACES", conflicts_with = "pages")]
     pub axes: Option<Places>,
 
-    /// Take every input for samples without a header: its size, type (u8, i8, or u16, i16, u32, i32, f32 or f64 with le or be behind), number of pages and bytes to skip
+    /// Treat every input as headerless raw samples with this size, type (u8, i8, or u16, i16, u32, i32, f32 or f64 followed by le or be), number of pages and number of bytes to skip
     #[arg(long, value_name = "WxH:TYPE[:PAGES][+SKIP]", global = true)]
     pub raw: Option<Headerless>,
 }
@@ -119,7 +119,7 @@ pub struct Reading {
 /// Parses a number of things from 1 on.
 fn whole_number(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|&number| number > 0);
-    number.ok_or_else(|| "expected a whole number from 1 on, as 100000000".into())
+    number.ok_or_else(|| "expected a positive whole number, e.g. 100000000".into())
 }
 
 impl Default for Reading {

@@ -24,7 +24,7 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 static BEFORE_MAIN: extern "C" fn() = note_closed;
 
 /// Records whether standard output is closed. Before `main`, `std` opens /dev/null in place of a
-/// closed standard stream; afterwards the two cases cannot be told apart, so this runs earlier.
+/// closed standard stream; afterwards the two cases cannot be distinguished, so this runs earlier.
 extern "C" fn note_closed() {
     let closed = rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_err();
     CLOSED.store(closed, Ordering::Relaxed);
@@ -32,7 +32,7 @@ extern "C" fn note_closed() {
 
 /// Marks an error as "the reader of standard output has closed it", as `head` does.
 #[derive(Debug, Error)]
-#[error("nobody reads standard output any more")]
+#[error("standard output was closed by its reader")]
 pub struct ReaderGone;
 
 /// A text with its control characters escaped as in JSON, so that a JSON object remains one.
@@ -121,9 +121,10 @@ pub fn is_one_terminal() -> bool {
 
 /// Fails if standard output was closed when the process started.
 pub fn check_output() -> io::Result<()> {
-    match CLOSED.load(Ordering::Relaxed) {
-        true => Err(io::Error::other("it is closed")),
-        false => Ok(()),
+    if CLOSED.load(Ordering::Relaxed) {
+        Err(io::Error::other("it is closed"))
+    } else {
+        Ok(())
     }
 }
 

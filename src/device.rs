@@ -166,7 +166,7 @@ impl Devices {
         let threads = rayon::current_num_threads();
         match self.choice {
             Choice::Gpu(_) => bail!("{why} (--device cpu does it)"),
-            Choice::Cpu => Ok(choice::cpu_line(threads, "as asked")),
+            Choice::Cpu => Ok(choice::cpu_line(threads, "as requested")),
             Choice::Auto => Ok(choice::cpu_line(threads, &format!("chosen by auto: {why}"))),
         }
     }

@@ -35,7 +35,7 @@ pub fn run(choice: Choice) -> Result<Outcome> {
         line(
             &mut out,
             "GPU",
-            "not looked at: --device or GPUIMG_DEVICE says cpu",
+            "not checked (--device or GPUIMG_DEVICE is cpu)",
         );
     } else {
         healthy = Gpu::open(ordinal).and_then(|gpu| tell_gpu(&mut out, ordinal, &gpu));
@@ -48,7 +48,7 @@ pub fn run(choice: Choice) -> Result<Outcome> {
         }
     }
     match (choice, &healthy) {
-        (Choice::Cpu, _) => line(&mut out, "auto", "the CPU, as asked"),
+        (Choice::Cpu, _) => line(&mut out, "auto", "the CPU, as requested"),
         (_, Ok(())) => decisions(&mut out)?,
         // An estimate for a GPU that is not there helps nobody.
         (_, Err(_)) => line(&mut out, "auto", "the CPU, for every image"),
@@ -73,11 +73,11 @@ fn cpu(out: &mut String) {
         .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
         .map_or("unknown", |(_, model)| model.trim());
     let threads = rayon::current_num_threads();
-    line(out, "CPU", &format!("{model}, {threads} threads used"));
+    line(out, "CPU", &format!("{model}, using {threads} threads"));
     let (level, highest) = (simd::level(), Level::highest());
     let mut text = format!("{} used", level.name());
     if level < highest {
-        let _ = write!(text, ", of {} that this CPU has", highest.name());
+        let _ = write!(text, " (this CPU supports {})", highest.name());
     }
     if let Ok(name) = env::var("GPUIMG_SIMD") {
         let _ = write!(text, " (GPUIMG_SIMD={name})");
@@ -92,7 +92,7 @@ fn surroundings(out: &mut String) {
         line(
             out,
             "note",
-            "this is WSL: the driver is the one of Windows; none may be installed here",
+            "this is WSL: it uses the Windows driver; do not install a Linux driver",
         );
     }
     let groups = fs::read_to_string("/proc/1/cgroup").unwrap_or_default();
@@ -106,7 +106,7 @@ fn surroundings(out: &mut String) {
         line(
             out,
             "note",
-            "this is a container: it sees a GPU only if it was started with one (docker run --gpus all)",
+            "this is a container: start it with GPU access (docker run --gpus all)",
         );
     }
     if let Some(limits) = limits(&|path| fs::read_to_string(path).ok()) {
@@ -135,7 +135,7 @@ pub fn limits(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     };
     let cores = match quota {
         Some((Some(quota), Some(period))) if period > 0 => {
-            Some(format!("{:.1} cores' time", quota as f64 / period as f64))
+            Some(format!("{:.1} cores", quota as f64 / period as f64))
         }
         _ => None,
     };
@@ -148,13 +148,13 @@ fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
     let managed = link::managed(facts.address);
     let driver = managed
         .as_ref()
-        .map_or("version unknown (NVML is not there)", |managed| {
+        .map_or("version unknown (NVML not found)", |managed| {
             &managed.driver
         });
     line(
         out,
         "driver",
-        &format!("{driver}, speaks CUDA {}.{}", facts.cuda.0, facts.cuda.1),
+        &format!("{driver}, supports CUDA {}.{}", facts.cuda.0, facts.cuda.1),
     );
     line(
         out,
@@ -183,7 +183,7 @@ fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
         line(
             out,
             "note",
-            "this GPU is cut into instances (MIG): the figures here are those of one instance",
+            "this GPU is partitioned (MIG): the figures are those of one instance",
         );
     }
     let start = Instant::now();
@@ -192,7 +192,7 @@ fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
         out,
         "kernels",
         &format!(
-            "the embedded form for {}; the driver loads normalize's in {:.1} ms",
+            "embedded code for {}; the driver loads that of normalize in {:.1} ms",
             facts.form,
             start.elapsed().as_secs_f64() * 1e3
         ),
@@ -201,20 +201,17 @@ fn tell_gpu(out: &mut String, ordinal: usize, gpu: &Gpu) -> Result<()> {
     // After the copies, which wake an idle link.
     match link::link(facts.address) {
         Some(state) => line(out, "link", &described(state)),
-        None => line(out, "link", "unknown: neither NVML nor sysfs tells"),
+        None => line(out, "link", "unknown: neither NVML nor sysfs reports it"),
     }
     Ok(())
 }
 
 /// What persistence mode means for the first process that uses the GPU.
 fn persistence(stays: bool) -> &'static str {
-    match stays {
-        true => "persistence mode is on: the driver stays loaded between processes",
-        false => {
-            "WARNING: persistence mode is off: the driver is loaded anew by each process that finds \
-             the GPU idle, which takes a second or more; nvidia-persistenced, or nvidia-smi -pm 1, \
-             keeps it"
-        }
+    if stays {
+        "persistence mode is on: the driver stays loaded between processes"
+    } else {
+        "WARNING: persistence mode is off: each process that finds the GPU idle reloads the driver, which takes a second or more; enable it with nvidia-persistenced or nvidia-smi -pm 1"
     }
 }
 
@@ -227,10 +224,12 @@ fn described(Link { now, most }: Link) -> String {
     match now {
         now if now == most => text,
         now if now.1 < most.1 => format!(
-            "{text}: WARNING: lanes are missing; is the GPU in its slot, and the slot a full one?"
+            "{text}: WARNING: fewer lanes than possible; check that the GPU is seated in a full-width slot"
         ),
         _ => {
-            format!("{text}: WARNING: a slower generation; an idle GPU may do that to save power")
+            format!(
+                "{text}: WARNING: slower generation than possible; an idle GPU may do that to save power"
+            )
         }
     }
 }
@@ -261,16 +260,16 @@ fn pinned(out: &mut String, gpu: &Gpu) -> Result<()> {
         let down = timed(&mut || pinned.download(&device))?;
         Ok((pinned.direct(), pin, up, down))
     })?;
-    ensure!(host == sent, "other bytes came back from the GPU");
+    ensure!(host == sent, "the GPU returned different bytes");
     let text = if registered {
         format!(
-            "{} MiB pinned in {:.1} ms; {up:.1} GB/s up, {down:.1} down, and the bytes came back",
+            "{} MiB pinned in {:.1} ms; {up:.1} GB/s up, {down:.1} down, data verified",
             BYTES >> 20,
             pin * 1e3
         )
     } else {
         format!(
-            "WARNING: the driver would not pin memory (see ulimit -l): {up:.1} GB/s up, {down:.1} down through its own"
+            "WARNING: the driver cannot pin memory (see ulimit -l): {up:.1} GB/s up, {down:.1} down through its own buffers"
         )
     };
     line(out, "pinned memory", &text);

@@ -208,7 +208,7 @@ impl<'a> Executor<'a> {
                 }
                 let done = done.map_err(|error| error.context(Failed))?;
                 if done.in_bands {
-                    self.device += ", in bands: its memory does not hold the image at once";
+                    self.device += ", in bands: the image does not fit in its memory";
                 }
                 Ok(done.executed)
             }

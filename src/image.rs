@@ -18,9 +18,9 @@ pub struct Shape {
     pub width: usize,
     /// Rows; at least 1.
     pub height: usize,
-    /// Samples a pixel: 1 grey, 2 grey + alpha, 3 RGB, 4 RGB + alpha.
+    /// Samples per pixel: 1 grey, 2 grey + alpha, 3 RGB, 4 RGB + alpha.
     pub channels: usize,
-    /// Bits a sample.
+    /// Bits per sample.
     pub depth: Depth,
 }
 
@@ -30,8 +30,8 @@ impl Shape {
         self.width * self.height
     }
 
-    /// The indices of the pixels at the points of a lattice, at most 4,096, and at most a 256th of a large image: they
-    /// tell what most of it is like at next to no cost. Steps are odd: even ones see one colour of a Bayer mosaic.
+    /// The indices of the pixels on a grid: at most 4,096, and at most a 256th of a large image. They show what most of
+    /// the image is like at almost no cost. Steps are odd, because even steps would hit one colour of a Bayer mosaic.
     pub fn lattice(&self) -> impl Iterator<Item = usize> + use<> {
         let side = (self.pixels().isqrt() / 16).clamp(32, 64);
         let width = self.width;
@@ -55,7 +55,7 @@ impl Shape {
         self.samples() * self.depth.bytes()
     }
 
-    /// The name of its depth and channel count among the kernels: `u16_c3`.
+    /// The suffix for its depth and channel count in the names of kernels: `u16_c3`.
     pub fn sample_form(&self) -> String {
         format!("u{}_c{}", self.depth.bits(), self.channels)
     }
@@ -75,8 +75,8 @@ impl Shape {
         self.channels - usize::from(self.has_alpha())
     }
 
-    /// The shape given by a file's header, or the reason why no such image can be held: a side of
-    /// 0, or more bytes than memory can address.
+    /// The shape given by the header of a file. Errors: a side of 0, or more bytes than memory can
+    /// address.
     pub fn checked(
         width: u64,
         height: u64,
@@ -106,7 +106,7 @@ impl Shape {
 }
 
 impl Shape {
-    /// The channels in words: grey, grey + alpha, RGB, RGB + alpha.
+    /// A description of the channels: grey, grey + alpha, RGB or RGB + alpha.
     pub fn kind(&self) -> &'static str {
         ["grey", "grey + alpha", "RGB", "RGB + alpha"][(self.channels - 1).min(3)]
     }
@@ -173,7 +173,7 @@ impl From<Vec<u64>> for Samples {
 }
 
 impl Samples {
-    /// Zeroed samples for an image of this shape; an error if the memory cannot be had.
+    /// Zeroed samples for an image of this shape. Errors: the memory cannot be allocated.
     pub fn zeroed(shape: &Shape) -> anyhow::Result<Samples> {
         Ok(match shape.depth {
             Depth::Eight => Samples::U8(Buffer::zeroed(shape.samples())?),
@@ -194,7 +194,7 @@ impl Samples {
         })
     }
 
-    /// Bytes a sample: 1, 2, 4 or 8.
+    /// Bytes per sample: 1, 2, 4 or 8.
     pub fn sample_bytes(&self) -> usize {
         match self {
             Samples::U8(_) => 1,
@@ -204,7 +204,7 @@ impl Samples {
         }
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub fn len(&self) -> usize {
         match self {
             Samples::U8(samples) => samples.len(),
@@ -214,7 +214,7 @@ impl Samples {
         }
     }
 
-    /// The sample at `index`: as an unsigned number, or the key of floating point.
+    /// The sample at `index`: an unsigned number, or the key of a floating-point number.
     pub fn at(&self, index: usize) -> u64 {
         match self {
             Samples::U8(samples) => samples[index].into(),
@@ -258,7 +258,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Joins a shape and its samples; panics if they disagree, which is a bug in the caller.
+    /// An image of a shape and its samples; panics if they disagree, which is a bug in the caller.
     pub fn new(shape: Shape, samples: Samples) -> Image {
         assert_eq!(shape.samples(), samples.len(), "samples of a {shape:?}");
         let bytes = samples.sample_bytes();
@@ -303,7 +303,7 @@ impl Image {
     }
 }
 
-/// The memory of samples as bytes of any meaning: devices copy to and from it.
+/// The memory of samples as uninterpreted bytes: devices copy to and from it.
 #[derive(Debug)]
 pub struct HostMemory(Samples);
 

@@ -2,7 +2,7 @@
 //! remain. A signal that was ignored when the process started (`nohup`, background jobs of a shell)
 //! stays ignored.
 
-use crate::batch::count::counted;
+use crate::batch::count::plural;
 use crate::console;
 use crate::files;
 use anyhow::{Context, Result, anyhow, bail};
@@ -23,7 +23,7 @@ use std::thread;
 /// No thread can be started.
 pub fn listen() -> Result<()> {
     // With any handler installed, the write fails instead of the process being killed.
-    flag::register(SIGXFSZ, Arc::default()).context("no handler of signals")?;
+    flag::register(SIGXFSZ, Arc::default()).context("cannot install a signal handler")?;
     let ignored = ignored();
     let heard = [SIGINT, SIGTERM, SIGHUP].map(|signal| (signal, ignored >> (signal - 1) & 1 == 0));
     let heard: Vec<i32> = heard
@@ -46,7 +46,7 @@ pub fn listen() -> Result<()> {
             match in_order {
                 Some(end_in_order) => {
                     console::tell_without_waiting(
-                        "gpuimg: ending: what is under way is finished (a second signal ends at once)",
+                        "gpuimg: stopping after the files in progress (send the signal again to stop at once)",
                     );
                     end_in_order();
                 }
@@ -60,7 +60,7 @@ pub fn listen() -> Result<()> {
         .map_err(|_| anyhow!(NO_THREAD))?;
     match installed.recv()? {
         None => Ok(()),
-        Some(error) => bail!("no handler of signals: {error}"),
+        Some(error) => bail!("cannot install a signal handler: {error}"),
     }
 }
 
@@ -111,10 +111,10 @@ fn end(signal: i32) {
     };
     let (done, files) = (DONE.load(Ordering::Relaxed), FILES.load(Ordering::Relaxed));
     let stay = match files {
-        0 => "files that were finished are whole and stay".into(),
+        0 => "finished files are complete".into(),
         files => format!(
-            "{done} of {} done; the same command with --resume continues",
-            counted(files, "file")
+            "{done} of {} done; run the same command with --resume to continue",
+            plural(files, "file")
         ),
     };
     console::tell_without_waiting(&format!("gpuimg: interrupted{name}; {stay}"));

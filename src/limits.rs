@@ -238,7 +238,7 @@ mod tests {
     );
 
     /// The free memory in MiB and the cores of a machine with these files and variables.
-    fn found(files: &[(&str, &str)], variables: &[(&str, &str)]) -> (u64, Option<usize>) {
+    fn detected(files: &[(&str, &str)], variables: &[(&str, &str)]) -> (u64, Option<usize>) {
         let root = tempfile::tempdir().expect("temporary folder");
         for (name, text) in files.iter().chain([&MACHINE]) {
             let path = root.path().join(name);
@@ -262,13 +262,13 @@ mod tests {
 
     #[test]
     fn no_bound_but_the_machine() {
-        assert_eq!(found(&[], &[]), (16384, None));
+        assert_eq!(detected(&[], &[]), (16384, None));
         let files = [
             ("proc/self/cgroup", "0::/\n"),
             ("proc/self/mountinfo", TWO),
             ("sys/fs/cgroup/cgroup.procs", "1\n"),
         ];
-        assert_eq!(found(&files, &[]), (16384, None));
+        assert_eq!(detected(&files, &[]), (16384, None));
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
             ("sys/fs/cgroup/system.slice/cpu.max", "350000 100000\n"),
             ("sys/fs/cgroup/system.slice/memory.high", "1073741824\n"),
         ];
-        assert_eq!(found(&files, &[]), (300, Some(3)));
+        assert_eq!(detected(&files, &[]), (300, Some(3)));
     }
 
     #[test]
@@ -337,7 +337,7 @@ mod tests {
             ("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n"),
             ("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n"),
         ];
-        assert_eq!(found(&files, &[]), (300, Some(1)));
+        assert_eq!(detected(&files, &[]), (300, Some(1)));
     }
 
     #[test]
@@ -350,27 +350,27 @@ mod tests {
             ("proc/self/mountinfo", mounts),
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "419430400\n"),
         ];
-        assert_eq!(found(&files, &[]), (400, None));
+        assert_eq!(detected(&files, &[]), (400, None));
         // With a cgroup namespace the path is relative to another root, and cannot be followed.
         files[0].1 = "3:memory:/../../other\n";
-        assert_eq!(found(&files, &[]), (400, None));
+        assert_eq!(detected(&files, &[]), (400, None));
         let files = [
             ("proc/self/cgroup", "0::/\n"),
             ("proc/self/mountinfo", TWO),
             ("sys/fs/cgroup/memory.max", "419430400\n"),
             ("sys/fs/cgroup/cpu.max", "200000 100000\n"),
         ];
-        assert_eq!(found(&files, &[]), (400, Some(2)));
+        assert_eq!(detected(&files, &[]), (400, Some(2)));
     }
 
     #[test]
     fn slurm_without_control_groups() {
         let job = [("SLURM_CPUS_PER_TASK", "4"), ("SLURM_MEM_PER_NODE", "400")];
-        assert_eq!(found(&[], &job), (400, Some(4)));
+        assert_eq!(detected(&[], &job), (400, Some(4)));
         let job = [("SLURM_CPUS_PER_TASK", "4"), ("SLURM_MEM_PER_CPU", "100")];
-        assert_eq!(found(&[], &job), (400, Some(4)));
+        assert_eq!(detected(&[], &job), (400, Some(4)));
         // All the memory of the node, and a variable with an unusable value.
         let job = [("SLURM_CPUS_PER_TASK", "x"), ("SLURM_MEM_PER_NODE", "0")];
-        assert_eq!(found(&[], &job), (16384, None));
+        assert_eq!(detected(&[], &job), (16384, None));
     }
 }

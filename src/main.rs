@@ -45,7 +45,7 @@ fn typed() -> Vec<String> {
 }
 
 /// Prints help and the version on standard output, and what is wrong with the command line on standard
-/// error, in one sentence; the help too if nothing was typed.
+/// error, in one message; the help too if nothing was typed.
 fn not_run(said: &clap::Error) -> ExitCode {
     let text = said.render().to_string();
     if said.use_stderr() {

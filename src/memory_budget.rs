@@ -73,7 +73,7 @@ const LEAST: u64 = 1 << 20;
 pub fn limit(text: &str) -> Result<u64, String> {
     match size(text)? {
         bytes if bytes >= LEAST => Ok(bytes),
-        _ => Err("the least is 1M (8G is 8 GiB, 500M is 500 MiB)".into()),
+        _ => Err("the minimum is 1M (8G is 8 GiB, 500M is 500 MiB)".into()),
     }
 }
 
@@ -94,7 +94,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         .ok()
         .filter(|&number| number > 0)
         .and_then(|number| number.checked_mul(1 << unit))
-        .ok_or_else(|| "expected a size as 8G, 500M or 65536".into())
+        .ok_or_else(|| "expected a size, e.g. 8G, 500M or 65536".into())
 }
 
 #[cfg(test)]
@@ -140,7 +140,7 @@ mod tests {
         assert!(
             limit("1")
                 .expect_err("too little")
-                .contains("the least is 1M")
+                .contains("the minimum is 1M")
         );
     }
 

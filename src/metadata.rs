@@ -35,7 +35,7 @@ pub struct Metadata {
     pub resolution: Option<Resolution>,
     /// The smallest and the largest value that the file says are to be shown, as black and as white.
     pub window: Option<(i64, i64)>,
-    /// How `normalize` stretched the values, if the file says so; or why that cannot be read.
+    /// How `normalize` scaled the values, if the file says so; or why that cannot be read.
     pub stretch: Option<Result<Stretch, String>>,
     /// The metadata that only the input's format can store.
     pub own: Own,
@@ -188,16 +188,16 @@ pub enum Value {
     Directory(Vec<Field>),
 }
 
-/// Sentences for the user about a file, without its name.
+/// Messages for the user about a file, without its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
-    /// Sentences about a changed meaning of the output: always printed.
+    /// Messages about a changed meaning of the output: always printed.
     pub warnings: Vec<String>,
     /// Warnings that name an option which may suit the image better.
     pub hints: Vec<Hint>,
-    /// Sentences about metadata that were not kept and matter to few: printed with `--verbose`.
+    /// Messages about metadata that were not kept and matter to few: printed with `--verbose`.
     pub notes: Vec<String>,
-    /// Sentences about metadata that the file has and that cannot be read, which makes it a damaged file.
+    /// Messages about metadata that the file has and that cannot be read, which makes it a damaged file.
     pub lost: Vec<String>,
 }
 

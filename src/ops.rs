@@ -1,9 +1,9 @@
 //! The operations. Each is defined once, in exact arithmetic, by a naive serial version; the rayon
 //! and CUDA versions give the same bytes. Operations never print and never touch files.
 //!
-//! An operation has two phases. First it names the statistic that it needs of a whole image, stack
-//! or set. Then it is bound to that statistic and to the types of the samples, and runs on an image
-//! or on any piece of one that its access allows. `exec` runs both phases; `OPS` lists the
+//! An operation has two phases. First it names the statistic that it needs from a whole image, stack
+//! or set. Then it is bound to that statistic and to the sample types, and runs on an image, or on
+//! any chunk of an image that its access pattern allows. `exec` runs both phases; `OPS` lists the
 //! operations.
 
 pub mod calibrate;
@@ -16,12 +16,12 @@ pub mod fit;
 pub mod flip;
 pub mod histogram;
 pub mod normalize;
-pub mod of_set;
 pub mod project;
 mod quotient;
 pub mod restore;
 pub mod rotate;
 mod sample_types;
+pub mod set_range;
 pub mod statistics;
 pub mod sum;
 pub mod symmetry;
@@ -47,21 +47,21 @@ pub use sample_types::SampleTypes;
 pub use statistics::{Statistic, Statistics};
 pub use verb::{Entry, Verb};
 
-/// The operations, in the order in which `--help` names them.
+/// The operations, in the order in which `--help` lists them.
 pub const OPS: &[Entry] = &[
-    Entry::of::<normalize::Normalize>(),
-    Entry::of::<normalize::Preview>(),
-    Entry::of::<convert::Convert>(),
-    Entry::of::<crop::Crop>(),
-    Entry::of::<transpose::Transpose>(),
-    Entry::of::<rotate::Rotate>(),
-    Entry::of::<flip::Flip>(),
-    Entry::of::<restore::Restore>(),
-    Entry::of::<sum::Sum>(),
-    Entry::of::<histogram::Histogram>(),
+    Entry::new::<normalize::Normalize>(),
+    Entry::new::<normalize::Preview>(),
+    Entry::new::<convert::Convert>(),
+    Entry::new::<crop::Crop>(),
+    Entry::new::<transpose::Transpose>(),
+    Entry::new::<rotate::Rotate>(),
+    Entry::new::<flip::Flip>(),
+    Entry::new::<restore::Restore>(),
+    Entry::new::<sum::Sum>(),
+    Entry::new::<histogram::Histogram>(),
 ];
 
-/// All operations, with options that between them reach every branch, for tests.
+/// All operations, with options that together cover every branch, for tests.
 pub fn examples() -> Vec<Box<dyn Operation>> {
     OPS.iter().flat_map(|entry| (entry.examples)()).collect()
 }
@@ -71,17 +71,17 @@ pub trait Operation: Options + Sync + fmt::Debug {
     /// The name that a user types: `normalize`.
     fn name(&self) -> &'static str;
 
-    /// Which input samples each output sample depends on, and so how an image may be cut.
+    /// Which input samples each output sample depends on, which determines how an image may be divided.
     fn access(&self) -> Access;
 
-    /// What it does to the values, depth and positions that a file's metadata describe.
+    /// How it changes the values, depth and positions that the metadata of a file describe.
     fn effect(&self) -> Effect;
 
     /// The bytes that the bound operation must move for an image of this shape.
     fn work(&self, shape: &Shape) -> Work;
 
-    /// Refuses images of this shape, which the operation or its options do not fit; the error says
-    /// why. By default samples of 32 bits.
+    /// Refuses images of a shape that the operation or its options do not support; the error says why.
+    /// The default refuses 32- and 64-bit samples.
     fn check(&self, shape: &Shape) -> Result<()> {
         self.check_narrow(shape)
     }
@@ -90,44 +90,44 @@ pub trait Operation: Options + Sync + fmt::Debug {
     fn check_narrow(&self, shape: &Shape) -> Result<()> {
         ensure!(
             !shape.depth.is_wide(),
-            "{} takes samples of 8 and 16 bits, and these are {} (normalize makes 16 bits of them)",
+            "{} supports only 8- and 16-bit samples, but these are {} (use normalize to convert them)",
             self.name(),
             shape.depth
         );
         Ok(())
     }
 
-    /// The depth of the samples that it makes of samples of this depth, where none is asked for.
+    /// The depth of its output samples for input samples of this depth, unless the user chooses another.
     fn made(&self, depth: Depth) -> Depth {
         depth
     }
 
-    /// Whether it gives numbers, and those of many small pieces are joined at little cost: the image need not be in
-    /// memory as a whole then.
+    /// Whether it yields numbers, and merging those of many small blocks is cheap: then the whole image need not be in
+    /// memory.
     fn takes_blocks(&self) -> bool {
         false
     }
 
-    /// Why a GPU cannot do it for an image of this shape, if so.
+    /// The reason why a GPU cannot run it on an image of this shape, if there is one.
     fn not_on_gpu(&self, _shape: &Shape) -> Option<&'static str> {
         None
     }
 
-    /// Whether signed samples stay signed where the output's format has a sign.
+    /// Whether signed samples stay signed if the output format supports signed samples.
     fn keeps_sign(&self) -> bool {
         true
     }
 
-    /// Whether the samples that it makes are signed, where that does not follow from the input's.
+    /// Whether its output samples are signed, if that does not depend on the input.
     fn sign(&self) -> Option<bool> {
         None
     }
 
-    /// The operation for a file, where the metadata of its first page, which `first_page` reads, decide
-    /// of what type the result is.
+    /// The operation for one file, if the metadata of its first page determine the type of the result.
+    /// `first_page` reads them.
     ///
     /// # Errors
-    /// Metadata that do not say it.
+    /// The metadata do not state the type.
     fn of_file(
         &self,
         _first_page: &dyn Fn() -> Result<Metadata>,
@@ -135,8 +135,8 @@ pub trait Operation: Options + Sync + fmt::Debug {
         Ok(None)
     }
 
-    /// A warning about an image, in the form in which the operation is given it, that its options do
-    /// not suit.
+    /// A warning if the options do not suit this image, which is in the form in which the operation
+    /// receives it.
     fn warning(&self, _: &Image, _: &SampleTypes) -> Option<String> {
         None
     }
@@ -146,29 +146,29 @@ pub trait Operation: Options + Sync + fmt::Debug {
         None
     }
 
-    /// Refuses options that do not fit samples of these types; the error says why.
+    /// Refuses options that these sample types do not support; the error says why.
     fn fits(&self, _types: &SampleTypes) -> Result<()> {
         Ok(())
     }
 
-    /// The statistic that must be measured before any piece of an image is processed.
+    /// The statistic that must be measured before any part of an image is processed.
     fn statistic(&self) -> Statistic {
         Statistic::None
     }
 
-    /// Whether that statistic is measured in each page, or over all pages of a kind together.
+    /// Whether that statistic is measured for each page, or for all pages of the same type together.
     fn scope(&self) -> Scope {
         Scope::Page
     }
 
-    /// Whether each channel has a statistic of its own, be it a sample of a pixel or a page on the axis
-    /// of channels.
+    /// Whether each channel has its own statistic; a channel can also be a page on the channel axis of a
+    /// stack.
     fn per_channel(&self) -> bool {
         false
     }
 
-    /// Binds the operation to samples of these types, which `fits` has accepted, and to the
-    /// statistic that it asked for. Errors: a statistic of another kind.
+    /// Binds the operation to sample types that `fits` has accepted, and to the statistic that it
+    /// requested. Errors: a statistic of another kind.
     fn bind<'a>(
         &'a self,
         types: SampleTypes,
@@ -192,9 +192,9 @@ impl<T: serde::Serialize> Options for T {
     }
 }
 
-/// An operation bound to its statistic: it can run on each piece of an image independently.
+/// An operation bound to its statistic: it can run on each part of an image independently.
 pub trait Bound: Sync {
-    /// The definition: serial and plain, without regard to speed.
+    /// The definition: serial and simple, without regard to speed.
     fn naive(&self, image: &Image) -> Result<OpResult>;
 
     /// The same result, computed on all cores.
@@ -215,22 +215,22 @@ pub trait Bound: Sync {
 pub enum Access {
     /// The sample at the same position: any run of pixels can be processed independently.
     Pointwise,
-    /// The result is numbers; the numbers of any runs of pixels can be joined.
+    /// The result is numbers; those of any runs of pixels can be merged.
     Reduction,
-    /// One sample at another position: rows of the result can be made independently.
+    /// One sample at another position: rows of the result can be computed independently.
     Permutation(PixelMap),
     /// The samples of a rectangle, each at its place in it.
     Region(crop::Region),
-    /// Samples at any position: the image cannot be cut.
+    /// Samples at any position: the image cannot be divided.
     WholeImage,
 }
 
 /// The pages over which a statistic is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 pub enum Scope {
-    /// Each page's own range
+    /// One range for each page
     Page,
-    /// One range for all pages of the same kind
+    /// One range for all pages with the same channels and sample type
     #[default]
     Stack,
 }
@@ -244,7 +244,7 @@ pub struct DeviceImage {
     pub samples: cuda::Buffer,
 }
 
-/// The result of an operation on an image or on a piece of one.
+/// The result of an operation on an image or on a part of it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OpResult<I = Image> {
     /// A new image.
@@ -256,7 +256,7 @@ pub enum OpResult<I = Image> {
 }
 
 impl<I> OpResult<I> {
-    /// The same result with its image, if it has one, replaced by `change` of it. Errors: those of
+    /// The same result, with its image, if it has one, replaced by the result of `change`. Errors: those of
     /// `change`.
     pub fn try_map<J>(self, change: impl FnOnce(I) -> Result<J>) -> Result<OpResult<J>> {
         Ok(match self {
@@ -266,7 +266,7 @@ impl<I> OpResult<I> {
         })
     }
 
-    /// The image, for the operation that comes next.
+    /// The image, for the next operation.
     ///
     /// # Errors
     /// Numbers.
@@ -274,7 +274,7 @@ impl<I> OpResult<I> {
         match self {
             OpResult::Image(image) => Ok(image),
             OpResult::Totals(_) | OpResult::Counts(_) => {
-                bail!("numbers are no image, and nothing can be done to them")
+                bail!("sum and histogram yield numbers, so they must be the last step")
             }
         }
     }
@@ -283,20 +283,19 @@ impl<I> OpResult<I> {
 /// Facts about a result for the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// The input range of each colour channel, or the one range of all, that values were stretched
-    /// from, in the values of the input file; both ends are equal for channels that were left
-    /// unchanged.
+    /// The input range of each colour channel, or one range for all, in the values of the input file. Both
+    /// ends are equal for channels that were left unchanged.
     pub ranges: Vec<(Number, Number)>,
     /// Whether the user is to be told the ranges.
     pub announces: bool,
-    /// How values were stretched, if that is to be written into the file.
+    /// How values were scaled, if that is to be stored in the file.
     pub stretch: Option<Stretch>,
-    /// Sentences for the user, without the file's name.
+    /// Messages for the user, without the file's name.
     pub warnings: Vec<String>,
 }
 
 impl Summary {
-    /// The summary of this operation and of one `later`: the ranges of the last that stretched values.
+    /// The summary of this operation and a `later` one: the ranges are those of the last operation that scaled values.
     pub fn then(mut self, later: Summary) -> Summary {
         if !later.ranges.is_empty() {
             self.ranges = later.ranges;
@@ -317,10 +316,10 @@ pub struct Executed<I = Image> {
     pub summary: Summary,
 }
 
-/// Numbers from pieces of an image, or from several images, that can be joined to the numbers of
-/// the whole.
+/// Numbers from parts of an image, or from several images, that can be merged into those of the
+/// whole.
 pub trait Join: Sized {
-    /// Adds the numbers of another piece. Errors: the pieces are of different kinds.
+    /// Adds the numbers of another part. Errors: the parts were measured in different ways.
     fn join(&mut self, more: &Self) -> Result<()>;
 }
 
@@ -330,13 +329,13 @@ impl<I> Join for OpResult<I> {
             (OpResult::Totals(known), OpResult::Totals(more)) => known.join(more),
             (OpResult::Counts(known), OpResult::Counts(more)) => known.join(more)?,
             (OpResult::Image(_), OpResult::Image(_)) => (),
-            _ => bail!("its parts were measured in different ways"),
+            _ => bail!("its parts were measured with different options"),
         }
         Ok(())
     }
 }
 
-/// The definition of a whole operation on plain samples: measures its statistic and computes the
+/// The definition of a complete operation on plain samples: measures its statistic and computes the
 /// result, serially. Errors: none if the operation fits the image.
 pub fn naive(op: &dyn Operation, image: &Image) -> Result<Executed> {
     let statistics = op.statistic().naive(image);
@@ -348,14 +347,14 @@ pub fn naive(op: &dyn Operation, image: &Image) -> Result<Executed> {
     })
 }
 
-/// Why a GPU cannot do an operation for an image of this shape, if so.
+/// The reason why a GPU cannot run an operation on an image of this shape, if there is one.
 pub fn only_on_cpu(op: &dyn Operation, shape: &Shape) -> Option<&'static str> {
     let double = shape.depth == Depth::Double;
     let whole = double.then_some("no kernel takes samples of 64 bits");
     whole.or_else(|| op.not_on_gpu(shape))
 }
 
-/// The bytes that an operation moves, those of measuring its statistic included.
+/// The bytes that an operation moves, including those for measuring its statistic.
 pub fn work(op: &dyn Operation, shape: &Shape) -> Work {
     let bound = op.work(shape);
     Work {
@@ -364,7 +363,7 @@ pub fn work(op: &dyn Operation, shape: &Shape) -> Work {
     }
 }
 
-/// Runs the same generic code on 8-bit and on 16-bit samples.
+/// Runs the same generic code on 8-bit and 16-bit samples.
 macro_rules! with_samples {
     ($samples:expr, $name:ident => $body:expr) => {
         match $samples {
@@ -378,8 +377,8 @@ macro_rules! with_samples {
 }
 pub(crate) use with_samples;
 
-/// Stands where samples of 32 bits cannot come: `Operation::check` refuses them, or they have code
-/// of their own (`wide`).
+/// Marks a place that 32-bit samples cannot reach: `Operation::check` refuses them, or `wide` processes
+/// them.
 macro_rules! never_wide {
     () => {
         unreachable!("samples of 32 bits, which this operation refuses")

@@ -16,11 +16,11 @@ pub struct Common {
     #[command(flatten)]
     pub device: DeviceOption,
 
-    /// Tell where the time went: as a table on standard error, as one JSON object there (--stats=json), or drawn as a page (--stats=FILE.html)
+    /// Report where the time went: as a table on standard error, as one JSON object there (--stats=json), or as a page with charts (--stats=FILE.html)
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "text", value_name = "FORM")]
     pub stats: Option<StatsForm>,
 
-    /// Say which device does the work, and why, and which metadata are not carried on
+    /// Print which device is used and why, and which metadata are not kept
     #[arg(short, long)]
     pub verbose: bool,
 
@@ -41,7 +41,7 @@ pub struct DeviceOption {
 #[derive(Args)]
 #[group(skip)]
 struct DeviceArg {
-    /// Where to work: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead); GPUIMG_DEVICE_MEMORY=2G bounds what is taken of its memory
+    /// Device to use: auto (the faster), cpu, gpu or gpu:N (that GPU or an error, never the CPU instead); GPUIMG_DEVICE_MEMORY=2G bounds what is taken of its memory
     #[arg(
         id = "device",
         long = "device",
@@ -95,7 +95,7 @@ impl FromStr for StatsForm {
             "text" => Ok(StatsForm::Text),
             "json" => Ok(StatsForm::Json),
             name if name.len() > 5 && name.ends_with(".html") => Ok(StatsForm::Page(name.into())),
-            _ => Err("expected text, json or the name of a page, as timeline.html".into()),
+            _ => Err("expected text, json or the name of a page, e.g. timeline.html".into()),
         }
     }
 }

@@ -153,7 +153,7 @@ pub fn with_fallback(
         let cause = cause.unwrap_or_default();
         let mut done = attempt()?;
         done.warnings.push(Warning {
-            text: format!("done on the CPU, since the GPU failed: {cause}"),
+            text: format!("processed on the CPU because the GPU failed: {cause}"),
             hint: None,
         });
         return Ok(done);
@@ -211,7 +211,7 @@ impl<'a> OpenFile<'a> {
         let format = destination.format.unwrap_or(self.reader.format());
         let pages = self.surveys.iter().map(|(shape, bytes)| {
             format.check_name(&destination.path, shape)?;
-            let largest = destination.grown(*shape, chain::made(ops, shape.depth));
+            let largest = destination.grown(*shape, chain::output_depth(ops, shape.depth));
             Ok((largest, *bytes))
         });
         let pages: Result<Vec<_>> = pages.collect();
@@ -362,7 +362,7 @@ fn check_page(
     let wanted = output.map_or((None, false), |output| (output.depth, output.auto_orient));
     chain::check(ops, shape, wanted, |verb| sentences.not(verb))?;
     if let Some(output) = output {
-        let fits = output.check_fit(&shape, chain::made(ops, shape.depth));
+        let fits = output.check_fit(&shape, chain::output_depth(ops, shape.depth));
         fits.with_context(|| sentences.undone())?;
     }
     Ok(())

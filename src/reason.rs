@@ -16,8 +16,8 @@ pub fn reason(error: &io::Error) -> String {
         io::ErrorKind::FileTooLarge => {
             "larger than the file system or a limit (ulimit -f) allows".into()
         }
-        io::ErrorKind::BrokenPipe => "its reader has gone".into(),
-        io::ErrorKind::AlreadyExists => "it exists already (--overwrite replaces it)".into(),
+        io::ErrorKind::BrokenPipe => "its reader has closed it".into(),
+        io::ErrorKind::AlreadyExists => "it already exists (use --overwrite to replace it)".into(),
         _ => {
             let text = error.to_string();
             text.split(" (os error")

@@ -90,13 +90,13 @@ impl Level {
         let Some(&level) = known else {
             let names = names(LEVELS);
             return Err(anyhow!(
-                "{VARIABLE}={name}: no set of vector instructions (it can be {names})"
+                "{VARIABLE}={name}: unknown vector instructions (expected {names})"
             ));
         };
         if level > Level::highest() {
             let names = names(&Level::all().collect::<Vec<_>>());
             return Err(anyhow!(
-                "{VARIABLE}={name}: this processor does not have it (it has {names})"
+                "{VARIABLE}={name}: not supported by this processor (it supports {names})"
             ));
         }
         Ok(level)
@@ -199,13 +199,13 @@ mod tests {
         let error = Level::parse("sse4")
             .expect_err("no code for it")
             .to_string();
-        assert!(error.starts_with("GPUIMG_SIMD=sse4: ") && error.contains("(it can be scalar, "));
+        assert!(error.starts_with("GPUIMG_SIMD=sse4: ") && error.contains("(expected scalar, "));
         for &level in LEVELS.iter().filter(|&&level| level > Level::highest()) {
             let error = Level::parse(level.name()).expect_err("not there");
             assert!(
                 error
                     .to_string()
-                    .contains("this processor does not have it")
+                    .contains("not supported by this processor")
             );
         }
     }

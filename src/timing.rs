@@ -60,7 +60,7 @@ impl Span {
     }
 }
 
-/// GB/s: 10⁹ bytes a second; `None` if nothing measurable was moved.
+/// GB/s: 10⁹ bytes per second; `None` if nothing measurable was moved.
 fn rate(bytes: u64, time: Duration) -> Option<f64> {
     let seconds = time.as_secs_f64();
     (bytes > 0 && seconds > 0.0).then(|| bytes as f64 / seconds / 1e9)
@@ -94,7 +94,7 @@ pub struct Peaks {
 }
 
 impl Peaks {
-    fn of(&self, limit: Limit) -> Option<(f64, String)> {
+    fn ceiling(&self, limit: Limit) -> Option<(f64, String)> {
         match limit {
             Limit::Host => None,
             Limit::Pcie => self.pcie.clone(),
@@ -182,9 +182,10 @@ impl Timeline {
 
     /// The name of a span that begins now.
     fn name(&self, name: &str) -> String {
-        match self.measuring && name != START {
-            true => format!("{MEASURING}{name}"),
-            false => name.into(),
+        if self.measuring && name != START {
+            format!("{MEASURING}{name}")
+        } else {
+            name.into()
         }
     }
 

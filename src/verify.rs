@@ -122,8 +122,10 @@ pub fn difference(a: &Image, b: &Image, values: Values) -> Option<Difference> {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Difference::Pages { pages: [a, b] } => write!(f, "{a} pages against {b}"),
-            Difference::Shape { shapes: [a, b] } => write!(f, "{a} against {b}"),
+            Difference::Pages { pages: [a, b] } => {
+                write!(f, "different numbers of pages: {a} and {b}")
+            }
+            Difference::Shape { shapes: [a, b] } => write!(f, "different shapes: {a} and {b}"),
             Difference::Samples {
                 differ,
                 samples,
@@ -137,7 +139,7 @@ impl fmt::Display for Difference {
                     },
             } => write!(
                 f,
-                "{differ} of {samples} samples differ, by at most {most}; first at column {x}, row {y}, channel {channel}: {a} against {b}"
+                "{differ} of {samples} samples differ, by at most {most}; first at column {x}, row {y}, channel {channel}: {a} and {b}"
             ),
         }
     }
@@ -153,17 +155,16 @@ pub fn files(a: &Path, b: &Path, json: bool) -> Result<Outcome> {
     for index in 0..counts[0].min(counts[1]) {
         let (image_a, values_a) = page(a, &mut pages_a, index)?;
         let (image_b, values_b) = page(b, &mut pages_b, index)?;
-        let difference = match values_a.signed == values_b.signed {
-            true => difference(&image_a, &image_b, values_a),
-            false => {
-                let kind = |shape: Shape, values: Values| format!("{shape}, values of {values}");
-                Some(Difference::Shape {
-                    shapes: [
-                        kind(image_a.shape(), values_a),
-                        kind(image_b.shape(), values_b),
-                    ],
-                })
-            }
+        let difference = if values_a.signed == values_b.signed {
+            difference(&image_a, &image_b, values_a)
+        } else {
+            let kind = |shape: Shape, values: Values| format!("{shape}, values of {values}");
+            Some(Difference::Shape {
+                shapes: [
+                    kind(image_a.shape(), values_a),
+                    kind(image_b.shape(), values_b),
+                ],
+            })
         };
         if let Some(difference) = difference {
             let page = (counts != [1, 1]).then_some(index + 1);
@@ -233,8 +234,10 @@ pub fn devices(input: &Path, ordinal: usize) -> Result<Outcome> {
         let verdict = match (&cpu.result, &cuda.result) {
             _ if cpu == cuda => "equal".into(),
             (OpResult::Image(a), OpResult::Image(b)) => difference(a, b, values)
-                .map_or("other ranges or warnings".into(), |found| found.to_string()),
-            _ => "other numbers".into(),
+                .map_or("different ranges or warnings".into(), |found| {
+                    found.to_string()
+                }),
+            _ => "different numbers".into(),
         };
         if verdict != "equal" {
             outcome = Outcome::SomeFailed;

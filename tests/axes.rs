@@ -188,13 +188,13 @@ fn axes_that_are_not_there_or_not_true_are_refused_by_name() {
             12,
             imagej("slices=12\n"),
             "t",
-            "it has no axis t: its pages are 12 z",
+            "it has no axis t; its axes are 12 z",
         ),
         (
             12,
             imagej("channels=2\nslices=6\n"),
             "t",
-            "it has no axis t: its pages are 2 c × 6 z",
+            "it has no axis t; its axes are 2 c × 6 z",
         ),
         (
             12,
@@ -221,12 +221,12 @@ fn axes_that_are_not_there_or_not_true_are_refused_by_name() {
             "no number of slices",
         ),
         (12, imagej("slices=-1\n"), "z", "no number of slices"),
-        (12, "a scan".into(), "z", "its metadata name no axes"),
+        (12, "a scan".into(), "z", "its metadata describe no axes"),
         (
             12,
             "{\"shape\": [12, 2, 3]}".into(),
             "z",
-            "its metadata name no axes",
+            "its metadata describe no axes",
         ),
         (
             12,
@@ -285,17 +285,17 @@ fn axes_that_are_not_there_or_not_true_are_refused_by_name() {
         (
             2,
             &["a.tif", "o.tif", "--axis", "z", "--pages", "1-4"],
-            "do not go together",
+            "cannot be combined",
         ),
         (
             2,
             &["a.tif", "o.partial", "--axis", "z", "--partial"],
-            "do not go together",
+            "cannot be combined",
         ),
         (
             2,
             &["a.tif", "o.tif", "--axis", "y"],
-            "--axis y: known are z, t and c",
+            "--axis y: expected z, t or c",
         ),
         (1, &["a.tif", "o.png", "--axis", "z"], "cannot write o.png"),
     ] {

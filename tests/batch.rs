@@ -23,7 +23,7 @@ fn a_folder_keeps_its_tree() {
     let at = |name: &str| root.path().join(name);
     let Run { code, stderr, .. } = run(root.path(), &["normalize", "in", "out"], &[]);
     assert_eq!(code, 0, "{stderr}");
-    let passed = "passed over: no image: 1 (in/deep/notes.txt); hidden: 1 (in/.hidden.png)";
+    let passed = "skipped 1 × not an image (in/deep/notes.txt), 1 × hidden (in/.hidden.png)";
     assert!(stderr.contains(passed), "{stderr}");
     assert!(stderr.contains("3 of 3 files done"), "{stderr}");
     assert_eq!(names(&at("out")), ["a.png", "deep/er/b.tif", "scan"]);
@@ -100,7 +100,7 @@ fn what_is_taken_and_how_it_is_called() {
     );
     assert_eq!(code, 2);
     assert!(
-        stderr.contains("in/b.pgm and in/old/b.pgm would both become x/b.pgm"),
+        stderr.contains("in/b.pgm and in/old/b.pgm would both be written to x/b.pgm"),
         "{stderr}"
     );
     assert!(!root.path().join("x").exists());
@@ -208,13 +208,13 @@ fn bad_files_are_named_and_the_rest_goes_on() {
             other => panic!("{other:?}"),
         }
     }
-    // Mended, and gone on with.
+    // Repaired, and resumed.
     fs::write(root.path().join("in/0/000.pgm"), pgm(160, 120, 0)).expect("file");
     let args = ["normalize", "--format", "png", "in", "out", "--resume"];
     let Run { code, stderr, .. } = run(root.path(), &args, &[]);
     assert_eq!(code, 1);
     assert!(
-        stderr.contains("1 of 40 files done, 36 were done before, 3 failed"),
+        stderr.contains("1 of 40 files done, 36 already done, 3 failed"),
         "{stderr}"
     );
 }
@@ -274,7 +274,7 @@ fn sums_of_a_folder_come_in_order() {
     sorted.sort_unstable();
     assert_eq!(files.len(), 30);
     assert_eq!(files, sorted);
-    // Who stops listening is no error.
+    // Who stops listening is not an error.
     let script = "\"$0\" sum in in in in -q | head -1; test ${PIPESTATUS[0]} = 0";
     let status = Command::new("bash")
         .args(["-c", script])
@@ -341,7 +341,7 @@ fn one_file_takes_the_options_of_many() {
     assert_eq!(go(&["normalize", "a.pgm", "alone.png"]).code, 0);
     let Run { code, stderr, .. } = go(&["normalize", "a.pgm", "b.png", "--report", "r.jsonl"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("1 file on 1 thread, within "), "{stderr}");
+    assert!(stderr.contains("1 file, 1 thread, up to "), "{stderr}");
     assert!(read("b.png") == read("alone.png"));
     let line: Value = serde_json::from_slice(&read("r.jsonl")).expect("JSON");
     assert_eq!(
@@ -355,7 +355,7 @@ fn one_file_takes_the_options_of_many() {
     );
     let resumed = ["normalize", "a.pgm", "c.tif", "--resume", "--no-progress"];
     assert!(go(&resumed).stderr.contains("1 of 1 file done;"));
-    assert!(go(&resumed).stderr.contains("1 were done before"));
+    assert!(go(&resumed).stderr.contains("1 already done"));
     // The format that is asked for, whatever the name; and the plan.
     let args = [
         "normalize",
@@ -414,11 +414,11 @@ fn a_batch_says_what_it_takes_before_it_begins() {
     };
     let args = ["-j", "2", "--mem-limit", "64M", "in"];
     let said = go(&[&["normalize", "--across"], &args[..], &["out"]].concat());
-    begins(&said, "5 files on 2 threads, within 67.1 MB of memory");
-    // Measured first, and then done: told once.
+    begins(&said, "5 files, 2 threads, up to 67.1 MB of memory");
+    // Measured first, and then processed: reported once.
     assert_eq!(said.matches(" of memory").count(), 1, "{said}");
     let said = go(&[&["sum"], &args[..]].concat());
-    begins(&said, "5 files on 2 threads, within 67.1 MB of memory");
+    begins(&said, "5 files, 2 threads, up to 67.1 MB of memory");
     assert_eq!(go(&[&["sum", "-q"], &args[..]].concat()), "");
     assert_eq!(go(&["flip", "vertical", "-q", "in", "quiet"]), "");
     // One image is none's batch.

@@ -18,7 +18,7 @@ fn report() -> Report {
     let row = |(i, case): (usize, gpuimg::bench::case::Case)| {
         // Irrational, so that no time or ratio lies on the edge between two printed numbers.
         let us = 10.0 + 10.0 * std::f64::consts::SQRT_2 * (i * 37 % 101) as f64;
-        let time = Time::of(vec![us / 1e6; 3]);
+        let time = Time::from_seconds(vec![us / 1e6; 3]);
         Row {
             about: case.about,
             fits_l2: i % 7 == 0,
@@ -151,13 +151,13 @@ fn a_recorded_run_is_drawn_again() {
 fn a_comparison_counts_what_became_slower() {
     let before = report();
     let earlier = compare::parse(&before.json().unwrap()).unwrap();
-    let same = compare::Comparison::of(&earlier, &before, 10.0);
+    let same = compare::Comparison::new(&earlier, &before, 10.0);
     assert_eq!(same.slower(), 0, "{}", same.text());
 
     let mut now = before.clone();
     let slower = |row: &mut Row, factor: f64| {
         let time = row.time().unwrap().median * factor;
-        row.outcome = Outcome::Measured(Time::of(vec![time; 3]).into());
+        row.outcome = Outcome::Measured(Time::from_seconds(vec![time; 3]).into());
     };
     let long = |row: &&mut Row| row.time().unwrap().median > 1e-4;
     let mut rows = now.rows.iter_mut().filter(long);
@@ -165,9 +165,9 @@ fn a_comparison_counts_what_became_slower() {
     slower(rows.next().unwrap(), 1.05);
     let short = |row: &&mut Row| row.time().unwrap().median < 3e-5;
     slower(now.rows.iter_mut().find(short).unwrap(), 1.5);
-    let comparison = compare::Comparison::of(&earlier, &now, 10.0);
+    let comparison = compare::Comparison::new(&earlier, &now, 10.0);
     assert_eq!(comparison.slower(), 1, "{}", comparison.text());
-    assert_eq!(compare::Comparison::of(&earlier, &now, 1.0).slower(), 2);
+    assert_eq!(compare::Comparison::new(&earlier, &now, 1.0).slower(), 2);
     assert!(compare::parse("{\"schema\": 99}").is_err());
     assert!(compare::parse("[]").is_err());
 }
@@ -293,7 +293,7 @@ fn limits_of_control_groups() {
     assert_eq!(of(&[(memory, "max\n"), (cpu, "max 100000\n")]), None);
     assert_eq!(
         of(&[(memory, "8589934592\n"), (cpu, "150000 100000\n")]).unwrap(),
-        "a control group allows 8192 MiB of memory and 1.5 cores' time"
+        "a control group allows 8192 MiB of memory and 1.5 cores"
     );
     let old = "/sys/fs/cgroup/memory/memory.limit_in_bytes";
     assert_eq!(of(&[(old, "9223372036854771712\n")]), None);
@@ -302,7 +302,7 @@ fn limits_of_control_groups() {
     assert_eq!(of(&[(quota, "-1\n"), (period, "100000\n")]), None);
     assert_eq!(
         of(&[(quota, "200000\n"), (period, "100000\n")]).unwrap(),
-        "a control group allows 2.0 cores' time"
+        "a control group allows 2.0 cores"
     );
 }
 

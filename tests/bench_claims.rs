@@ -376,7 +376,7 @@ fn an_image_is_counted_once() {
         fits_l2: false,
         ceiling: None,
         peak: None,
-        outcome: Outcome::Measured(Time::of(vec![seconds; 3]).into()),
+        outcome: Outcome::Measured(Time::from_seconds(vec![seconds; 3]).into()),
     };
     assert!((row.ratio().expect("a ratio") - 1.0).abs() < 1e-9);
     assert!((row.rate().expect("a rate") - 60.0).abs() < 1e-6);
@@ -614,7 +614,7 @@ fn a_repeatable_difference_was_called_none() {
     assert_eq!(judged(1.0 / here, claimed, 0.012), Verdict::Reversed);
 }
 
-/// The 64 KB sentence counted seven times, and claims that no text makes counted as the texts'.
+/// The 64 KB message counted seven times, and claims that no text makes counted as the texts'.
 #[test]
 fn only_statements_of_the_papers_count_and_each_once() {
     let rows = rows(&[
@@ -653,7 +653,7 @@ fn rows(times: &[(&str, f64)]) -> Vec<Row> {
     let mut cases = all_cases();
     let row = |&(id, us): &(&str, f64)| {
         let at = cases.iter().position(|case| case.about.id == id);
-        let time = Time::of(vec![us / 1e6; 3]);
+        let time = Time::from_seconds(vec![us / 1e6; 3]);
         Row {
             about: cases
                 .swap_remove(at.unwrap_or_else(|| panic!("no row {id}")))
@@ -806,6 +806,6 @@ fn two_recorded_runs_agree() {
     let (earlier, _) = read("h200-again.json");
     let mut rows = first;
     rows.rows.retain(|row| !row.about.pageable);
-    let comparison = compare::Comparison::of(&earlier, &rows, 5.0);
+    let comparison = compare::Comparison::new(&earlier, &rows, 5.0);
     assert_eq!(comparison.slower(), 0, "{}", comparison.text());
 }

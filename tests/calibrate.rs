@@ -293,7 +293,7 @@ fn frames_that_cannot_be() {
     let dark = || frame(grey([[5, 5, 5]]), false);
     let told = |dark, flat| Calibrate::new(dark, flat, 0, None).unwrap_err();
     let error = format!("{:#}", told(dark(), frame(grey([[4, 5, 6]]), false)));
-    assert!(error.contains("are the two exchanged?"), "{error}");
+    assert!(error.contains("did you swap --dark and --flat?"), "{error}");
     let error = format!("{:#}", told(dark(), frame(grey([[9], [9], [9]]), false)));
     assert!(error.contains("1×3 grey"), "{error}");
     told(dark(), frame(grey([[9, 9, 9]]), true));
@@ -395,17 +395,17 @@ fn what_is_refused() {
         (
             2,
             &["--dark", "d.tif", "--depth", "8", "a.tif", "o.tif"],
-            "--depth is for a later step",
+            "use --depth in a later step",
         ),
         (
             2,
             &["--dark", "d.tif", "--auto-orient", "a.tif", "o.tif"],
-            "--auto-orient would turn",
+            "--auto-orient would rotate",
         ),
         (
             2,
             &["--dark", "d.tif", "a.tif", "d.tif", "--overwrite"],
-            "d.tif is a frame",
+            "which is a frame",
         ),
         (
             2,
@@ -415,17 +415,17 @@ fn what_is_refused() {
         (
             1,
             &["--dark", "tall.tif", "a.tif", "o.tif"],
-            "cannot calibrate a.tif: it is 2×1 grey, 16 bits, and tall.tif is 1×2 grey",
+            "cannot calibrate a.tif: it is 2×1 grey, 16 bits, but tall.tif is 1×2 grey",
         ),
         (
             1,
             &["--dark", "d.pgm", "a.tif", "o.tif"],
-            "and d.pgm is 2×1 grey, 8 bits",
+            "but d.pgm is 2×1 grey, 8 bits",
         ),
         (
             1,
             &["--dark", "d.tif", "s.tif", "o.tif"],
-            "it has 16 bits with sign, and d.tif has 16 bits without sign",
+            "it has 16 bits with sign, but d.tif has 16 bits without sign",
         ),
         (
             1,
@@ -516,7 +516,8 @@ fn half_of_the_samples_were_clamped_without_a_word() {
         done.stderr
     };
     let one = told(&["in/a.pgm", "o.pgm"]);
-    let expected = "about 50 %: samples below the dark frame are clamped (--offset keeps them)";
+    let expected =
+        "about 50 %: samples below the dark frame are clamped to 0 (use --offset to keep them)";
     assert!(one.contains(expected), "{one}");
     for args in [
         &["in/a.pgm", "o.pgm", "--offset", "2"][..],
@@ -526,6 +527,10 @@ fn half_of_the_samples_were_clamped_without_a_word() {
         assert_eq!(told(args), "", "{args:?}");
     }
     let batch = told(&["in", "out"]);
-    assert_eq!(batch.matches("--offset keeps them").count(), 2, "{batch}");
-    assert!(batch.contains("warning: 2 images in all"), "{batch}");
+    assert_eq!(
+        batch.matches("use --offset to keep them").count(),
+        2,
+        "{batch}"
+    );
+    assert!(batch.contains("warning: 2 images in total"), "{batch}");
 }

@@ -116,7 +116,7 @@ impl Law<'_> {
         done.map(drop).map_err(|error| format!("{error:#}"))
     }
 
-    /// `file` is an image of this shape as the first step gets it, turned upright and widened where the
+    /// `file` is an image of this shape as the first step gets it, rotated upright and widened where the
     /// options say so.
     fn holds(
         &mut self,
@@ -451,7 +451,7 @@ fn the_verb() {
     );
     let read = |name: &str| fs::read(root.join(name)).unwrap();
     assert!(read("p.tif") == read("p3.tif"));
-    // What is told of it.
+    // What is reported.
     let told = go(
         root,
         &[
@@ -490,7 +490,7 @@ fn the_verb() {
     assert!(report.contains("ranges"), "{report}");
 }
 
-/// A run goes on where another with the same verbs stopped, and makes anew what other verbs made.
+/// A run continues where another with the same verbs stopped, and makes anew what other verbs made.
 #[test]
 fn a_run_is_resumed_by_all_of_its_verbs() {
     let place = place();
@@ -510,7 +510,7 @@ fn a_run_is_resumed_by_all_of_its_verbs() {
     line(verbs, &[]);
     let first = crate::support::batch::tree(&root.join("out"));
     fs::remove_file(root.join("out/a.tif")).unwrap();
-    assert!(line(verbs, &[]).contains("done before"));
+    assert!(line(verbs, &[]).contains("already done"));
     let words = |tree: &std::collections::BTreeMap<_, Vec<u8>>| {
         let images = tree
             .iter()
@@ -524,12 +524,12 @@ fn a_run_is_resumed_by_all_of_its_verbs() {
         "normalize + calibrate --dark dark.tif + rotate 90",
         "calibrate --dark dark.tif + normalize",
     ] {
-        assert!(!line(other, &[]).contains("done before"), "{other}");
+        assert!(!line(other, &[]).contains("already done"), "{other}");
         assert!(
             words(&crate::support::batch::tree(&root.join("out"))) != words(&first),
             "{other}"
         );
-        assert!(!line(verbs, &[]).contains("done before"), "{other}");
+        assert!(!line(verbs, &[]).contains("already done"), "{other}");
         assert!(
             words(&crate::support::batch::tree(&root.join("out"))) == words(&first),
             "{other}"
@@ -558,7 +558,7 @@ fn a_run_is_resumed_by_all_of_its_verbs() {
             "--resume",
         ],
     );
-    assert!(again.stderr.contains("done before"), "{}", again.stderr);
+    assert!(again.stderr.contains("already done"), "{}", again.stderr);
     assert!(words(&crate::support::batch::tree(&root.join("in"))) == words(&once));
 }
 
@@ -568,42 +568,42 @@ fn what_is_refused() {
     let root = place.path();
     let before = listing(root);
     for (code, verbs, more, told) in [
-        (2, "sum", &[][..], "it makes no images"),
+        (2, "sum", &[][..], "it does not produce images"),
         (
             2,
             "normalize + rotate 91",
             &[],
-            "rotate wants 90, 180 or 270",
+            "rotate: expected 90, 180 or 270",
         ),
         (
             2,
             "normalize --overwrite",
             &[],
-            "--overwrite stands behind the verbs",
+            "--overwrite goes after the verbs",
         ),
         (
             2,
             "calibrate --dark dark.tif + normalize",
             &["--depth", "16"],
-            "--depth is for a later step",
+            "use --depth in a later step",
         ),
         (
             2,
             "normalize + calibrate --dark dark.tif",
             &["--depth", "8"],
-            "--depth is for a later step",
+            "use --depth in a later step",
         ),
         (
             2,
             "calibrate --dark dark.tif + normalize",
             &["--auto-orient"],
-            "--auto-orient would turn",
+            "--auto-orient would rotate",
         ),
         (
             2,
             "rotate 90 + normalize --across",
             &["--depth", "16"],
-            "--depth 16 is for an earlier run",
+            "apply --depth 16 in an earlier run",
         ),
         (
             2,
@@ -663,7 +663,7 @@ fn what_is_refused() {
         &[],
     );
     assert!(
-        done.code == 2 && done.stderr.contains("dark.tif is a frame"),
+        done.code == 2 && done.stderr.contains("which is a frame"),
         "{}",
         done.stderr
     );

@@ -304,13 +304,10 @@ fn a_replaced_input_of_the_same_length_and_time_was_done_before() {
         ok(root, RESUME, &[]);
         change(&root.join("in/a.pgm"), &new, how);
         let said = ok(root, RESUME, &[]);
-        assert!(
-            said.contains("1 of 2 files done, 1 were done before"),
-            "{said}"
-        );
+        assert!(said.contains("1 of 2 files done, 1 already done"), "{said}");
         let same = |name| fs::read(root.join(name)).expect("a result");
         assert!(same("out/a.pgm") == same("expected.pgm"), "{how:?}");
-        // A watch goes on with what was done in the same way.
+        // A watch continues with what was done in the same way.
         change(&root.join("in/b.pgm"), &new, how);
         ok(root, "normalize in out --watch --idle 0.2", &[]);
         assert!(same("out/b.pgm") == same("expected.pgm"), "{how:?}");
@@ -370,10 +367,7 @@ fn a_folder_that_was_copied_with_its_times_is_gone_on_with() {
             RESUME,
             &[("GPUIMG_FAULT_COUNT", calls.to_str().expect("text"))],
         );
-        assert!(
-            said.contains("0 of 2 files done, 2 were done before"),
-            "{said}"
-        );
+        assert!(said.contains("0 of 2 files done, 2 already done"), "{said}");
         let calls = fs::read_to_string(calls).expect("calls");
         let of_inputs = calls.lines().filter(|line| line.starts_with("read in/"));
         assert_eq!(of_inputs.count(), expected, "{calls}");
@@ -415,10 +409,7 @@ fn a_line_of_version_0_2_proves_no_copy() {
     let begins = &text[..text.find("\"input\":").expect("an input")];
     fs::write(&journal, format!("{begins}{input},{}", key(&text))).expect("journal");
     let said = ok(&first, RESUME, &[]);
-    assert!(
-        said.contains("0 of 1 file done, 1 were done before"),
-        "{said}"
-    );
+    assert!(said.contains("0 of 1 file done, 1 already done"), "{said}");
     let copied = Command::new("cp")
         .arg("-a")
         .arg(&first)
@@ -453,7 +444,7 @@ fn samples_that_are_older_than_their_header_were_done_before() {
     }
     let line = "rotate 180 in out --format pnm --resume";
     ok(root, line, &[]);
-    assert!(ok(root, line, &[]).contains("1 were done before"));
+    assert!(ok(root, line, &[]).contains("1 already done"));
     fs::rename(root.join("other.raw"), root.join("in/a.raw")).expect("rename");
     ok(root, line, &[]);
     assert!(
@@ -462,7 +453,7 @@ fn samples_that_are_older_than_their_header_were_done_before() {
             .ends_with(b"zyx")
     );
     // Of the same length and time, too.
-    assert!(ok(root, line, &[]).contains("1 were done before"));
+    assert!(ok(root, line, &[]).contains("1 already done"));
     change(&root.join("in/a.raw"), b"mno", How::Replaced);
     ok(root, line, &[]);
     assert!(

@@ -51,7 +51,7 @@ fn auto_takes_the_faster_device_by_its_estimate() {
     assert_eq!(gpu, None);
     assert_eq!(
         why,
-        "CPU (2 threads), chosen by auto: 10.0 ms estimated, 256.7 for the GPU with its start"
+        "CPU (2 threads), chosen by auto: 10.0 ms estimated, 256.7 for the GPU including start-up"
     );
     // Without a driver nothing is estimated for a GPU.
     let without = Situation {
@@ -64,8 +64,8 @@ fn auto_takes_the_faster_device_by_its_estimate() {
     assert_eq!(gpu, Some(Pretended));
     assert_eq!(
         why,
-        "GPU (Pretended 100), chosen by auto: the CPU would take 2000.0 ms estimated, \
-         1583.3 for the GPU with its start"
+        "GPU (Pretended 100), chosen by auto: CPU 2000.0 ms estimated, \
+         1583.3 for the GPU including start-up"
     );
     // Once CUDA has been started, small work goes to the GPU too; before that and after a failure
     // no work does.
@@ -82,10 +82,7 @@ fn auto_takes_the_faster_device_by_its_estimate() {
         ..started
     };
     assert_eq!(auto(SMALL, started).expect("the GPU").0, Some(Pretended));
-    for (situation, reason) in [
-        (starting, "no GPU is started"),
-        (broken, "the GPU has failed"),
-    ] {
+    for (situation, reason) in [(starting, "no GPU was started"), (broken, "the GPU failed")] {
         let (gpu, why) = auto(LARGE, situation).expect("the CPU");
         assert_eq!(gpu, None);
         assert_eq!(why, format!("CPU (2 threads), chosen by auto: {reason}"));
@@ -103,10 +100,10 @@ fn a_gpu_that_cannot_be_opened_is_a_reason_for_auto_and_an_error_for_gpu() {
         let (gpu, why) = choose(choice, &work(SMALL), &IDLE, opened).expect("the GPU");
         assert_eq!(gpu, Some(Pretended));
         let ordinal = choice.ordinal();
-        assert_eq!(why, format!("GPU {ordinal} (Pretended 100), as asked"));
+        assert_eq!(why, format!("GPU {ordinal} (Pretended 100), as requested"));
     }
     let (gpu, why) = choose(Choice::Cpu, &work(LARGE), &IDLE, opened).expect("the CPU");
-    assert_eq!((gpu, &*why), (None, "CPU (2 threads), as asked"));
+    assert_eq!((gpu, &*why), (None, "CPU (2 threads), as requested"));
 }
 
 fn done() -> Done {
@@ -154,7 +151,7 @@ fn a_gpu_without_memory_leaves_the_image_to_the_cpu_with_auto_alone() {
         .collect();
     assert_eq!(
         warnings,
-        ["done on the CPU, since the GPU failed: no 4096 bytes of the GPU's memory"]
+        ["processed on the CPU because the GPU failed: no 4096 bytes of the GPU's memory"]
     );
     // `--device gpu` never falls back, and standard input cannot be read twice.
     for (choice, input) in [(Choice::Gpu(None), "a.png"), (Choice::Auto, "-")] {

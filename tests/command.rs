@@ -1,5 +1,5 @@
-//! The command as a user meets it: files in and out, exit statuses, one sentence an error, and
-//! nothing left behind.
+//! The command as a user meets it: files in and out, exit statuses, one message an error, and
+//! nothing left after.
 
 use crate::support::{
     Run, binary, folder, gpu, listing, on_small_disk, own_copy, run, sample, skipped,
@@ -86,7 +86,7 @@ fn a_directory_does_not_become_a_file() {
         &[("in/x", b"")],
         &["normalize", "in", "out.png"],
         2,
-        "in is a folder of images, and out.png is the name of one image: give a folder for them last, as out/",
+        "in is a folder of images, but out.png is the name of one image: give an output folder last, e.g. out/",
     );
 }
 
@@ -130,7 +130,7 @@ fn a_missing_output_is_wrong_usage() {
         &[("in.png", &png())],
         &["normalize", "in.png"],
         2,
-        "an input and an output are needed",
+        "expected an input and an output",
     );
 }
 
@@ -140,7 +140,7 @@ fn a_missing_folder_is_named() {
         &[("in.png", &png())],
         &["normalize", "in.png", "no/out.png"],
         1,
-        "cannot write no/out.png: there is no folder no",
+        "cannot write no/out.png: folder no does not exist",
     );
 }
 
@@ -164,9 +164,9 @@ fn wrong_usage_was_called_an_error_twice() {
         ),
         (
             &["sum", "-", "-"],
-            "gpuimg: standard input (-) is named twice",
+            "gpuimg: standard input (-) is given twice",
         ),
-        (&["verify", "in.pgm"], "gpuimg: two images are compared"),
+        (&["verify", "in.pgm"], "gpuimg: verify takes two images"),
     ] {
         let Run { code, stderr, .. } = run(folder.path(), args, &[]);
         assert_eq!(code, 2, "{stderr}");
@@ -194,7 +194,7 @@ fn wrong_values_are_wrong_usage() {
         &files,
         &["rotate", "45", "in.png", "out.png"],
         2,
-        "rotate wants 90, 180 or 270 first, and '45' is none of them",
+        "rotate: expected 90, 180 or 270 first, got '45'",
     );
     refused(
         &files,
@@ -212,7 +212,7 @@ fn a_range_beyond_eight_bits_is_refused_for_an_eight_bit_image() {
         &files,
         &args,
         1,
-        "--range 0:4095 goes beyond 0:255, the values of 8 bits without sign",
+        "--range 0:4095 exceeds 0:255, the range of 8 bits without sign",
     );
 }
 
@@ -269,7 +269,7 @@ fn a_gpu_that_this_machine_does_not_have_is_told_in_a_sentence() {
     }
     let folder = folder(&[("in.png", &png())]);
     let count = Gpu::count();
-    let beyond = format!("there is no GPU {count}: this machine shows {count}, numbered from 0");
+    let beyond = format!("GPU {count} does not exist: this machine has {count}, numbered from 0");
     let hidden = [("CUDA_VISIBLE_DEVICES", "")];
     let no_gpu = "the NVIDIA driver shows no GPU (CUDA_VISIBLE_DEVICES is '')";
     for (device, env, sentence) in [
@@ -347,7 +347,7 @@ fn an_existing_target_is_kept_unless_told() {
     assert_eq!(code, 1);
     assert_eq!(
         stderr,
-        "gpuimg: cannot write out.png: it exists already (--overwrite replaces it)\n"
+        "gpuimg: cannot write out.png: it already exists (use --overwrite to replace it)\n"
     );
     assert_eq!(
         fs::read(folder.path().join("out.png")).expect("out"),
@@ -485,7 +485,7 @@ fn a_flat_image_gets_one_warning() {
     assert_eq!(code, 0);
     assert_eq!(
         stderr,
-        "gpuimg: warning: in.pgm: the image is flat (every sample is 7) and is left as it is\n"
+        "gpuimg: warning: in.pgm: the image is flat (every sample is 7) and left unchanged\n"
     );
     assert_eq!(
         fs::read(folder.path().join("out.pgm")).expect("out"),
@@ -649,7 +649,7 @@ fn a_broken_driver_is_told_in_a_sentence() {
         (
             "old",
             version.replace("VERSION", "11020").replace("INIT", "0"),
-            "it speaks CUDA 11.2, and 12.0 is needed",
+            "it supports CUDA 11.2, but 12.0 is required",
         ),
         (
             "none",
@@ -740,7 +740,11 @@ fn jpeg_without_a_depth_failed_page_by_page() {
         let [plain, asked, out] = ["plain", "asked", "out"].map(name);
         let verb: Vec<&str> = verb.split(' ').collect();
         let told = go(&[&verb[..], &["in/a.pgm", &plain]].concat());
-        assert_eq!(told.matches("holds 8 bits a sample").count(), 1, "{told}");
+        assert_eq!(
+            told.matches("stores 8 bits per sample").count(),
+            1,
+            "{told}"
+        );
         let told = go(&[&verb[..], &["in/a.pgm", &asked, "--depth", "8"]].concat());
         assert_eq!(told, "");
         assert!(bytes(&plain) == bytes(&asked), "{extension}");
@@ -753,9 +757,17 @@ fn jpeg_without_a_depth_failed_page_by_page() {
         );
         let name = format!("{{stem}}.{extension}");
         let told = go(&[&verb[..], &["in", &one, "--format", extension]].concat());
-        assert_eq!(told.matches("holds 8 bits a sample").count(), 1, "{told}");
+        assert_eq!(
+            told.matches("stores 8 bits per sample").count(),
+            1,
+            "{told}"
+        );
         let told = go(&[&verb[..], &["in", &two, "--name", &name]].concat());
-        assert_eq!(told.matches("holds 8 bits a sample").count(), 1, "{told}");
+        assert_eq!(
+            told.matches("stores 8 bits per sample").count(),
+            1,
+            "{told}"
+        );
         assert!(bytes(&format!("{one}a.{extension}")) == bytes(&asked));
         assert!(bytes(&format!("{two}a.{extension}")) == bytes(&asked));
     }
@@ -770,7 +782,7 @@ fn a_window_of_unsigned_images_was_refused_as_a_range() {
         &[],
     );
     assert_eq!(done.code, 1, "{}", done.stderr);
-    let message = "--window: the range -160:239 goes beyond 0:65535";
+    let message = "--window: the range -160:239 exceeds 0:65535";
     assert!(done.stderr.contains(message), "{}", done.stderr);
     assert!(done.stderr.contains("1024"), "{}", done.stderr);
     let window = ["normalize", "--window", "1064:400", "ct.pgm", "o.png"];
@@ -782,7 +794,7 @@ fn help_of_name_broke_the_line_at_a_number() {
     let done = run(Path::new("/"), &["normalize", "--help"], &[]);
     let words: Vec<&str> = done.stdout.split_whitespace().collect();
     let words = words.join(" ");
-    assert!(words.contains("their number, {n:05} or"), "{words}");
+    assert!(words.contains("{n:05} for the number"), "{words}");
     assert!(!done.stdout.contains(", \n"), "{}", done.stdout);
 }
 

@@ -18,7 +18,7 @@ fn flat_images_and_hot_pixels() {
     let (run, written) = outcome("in.tif", &flat, &["normalize"], "out.tif");
     assert_eq!(run.code, 0);
     let expected =
-        "gpuimg: warning: in.tif: the image is flat (every sample is 77) and is left as it is\n";
+        "gpuimg: warning: in.tif: the image is flat (every sample is 77) and left unchanged\n";
     assert_eq!(run.stderr, expected);
     assert_eq!(words(&written.unwrap()), [77; 4]);
     let mut values = [0u16; 2000];
@@ -109,7 +109,7 @@ fn packed_bits_keep_their_values() {
     // To PGM, whose maxval says the same.
     let pgm = made("in.tif", &twelve, &FLIP, "out.pgm");
     assert!(pgm.starts_with(b"P5\n3 1\n4095\n"));
-    // Stretched values have all bits.
+    // Scaled values have all bits.
     let stretched = made("in.tif", &twelve, &["normalize"], "out.tif");
     assert_eq!(tag(&stretched, 281), None);
     assert_eq!(words(&stretched)[2], 65535);
@@ -276,7 +276,7 @@ fn alpha_keeps_its_meaning() {
     assert_eq!(run.code, 0);
     assert!(
         run.stderr
-            .contains("warning: in.tif: colours are multiplied by alpha"),
+            .contains("warning: in.tif: the colours are premultiplied by alpha"),
         "{}",
         run.stderr
     );
@@ -451,7 +451,7 @@ fn keep_going_takes_what_is_there() {
         if compression != 32773 {
             assert!(
                 run.stderr
-                    .contains("in.tif is damaged, and 0 where it is: strip 3: "),
+                    .contains("in.tif is damaged; missing parts are filled with 0: strip 3: "),
                 "{}",
                 run.stderr
             );

@@ -63,11 +63,11 @@ fn every_kernel_on_small_images() {
 }
 
 /// More than 2³¹ samples: indices of 32 bits would fail here. Both devices against what can be
-/// told of the image beforehand, and against each other.
+/// known about the image beforehand, and against each other.
 #[test]
 #[ignore = "takes 14 GiB of memory"]
 fn past_two_to_the_31_samples() {
-    // Rows of an odd length; sample i is i mod 65521, but for one 65535 at the very end.
+    // Rows of an odd length; sample i is i mod 65521, except for one 65535 at the very end.
     let shape = Shape {
         width: 65_537,
         height: 33_001,

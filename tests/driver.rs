@@ -1,5 +1,5 @@
 //! A driver that fails: the program on `tests/driver/libcuda.c`, which stands for NVIDIA's driver, answers every call that
-//! gpuimg makes, and fails at the call that it is told. Each run is made again and again, so that each of its calls fails
+//! gpuimg makes, and fails at the requested call. Each run is made again and again, so that each of its calls fails
 //! once, in each of the ways that a GPU fails.
 
 use crate::support::batch::{pgm, tree};
@@ -195,7 +195,7 @@ fn the_stand_in_driver_gives_what_the_cpu_gives() {
 }
 
 /// Every call of every run fails by itself; and for good, all of the first run and a part of the others, since what
-/// follows is much the same. With `--device gpu` the result is right, or there is none, and one sentence says why.
+/// follows is much the same. With `--device gpu` the result is right, or there is none, and one message says why.
 #[test]
 fn a_call_that_fails_is_one_sentence_and_no_file() {
     let Some(driver) = driver() else { return };
@@ -280,7 +280,7 @@ fn taken(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// In a batch with `--device gpu`, what is there is whole, and each file that is not is named; or the GPU is of no use,
-/// and one sentence says so.
+/// and one message says so.
 #[test]
 fn a_call_that_fails_costs_a_batch_one_file() {
     let Some(driver) = driver() else { return };
@@ -382,7 +382,7 @@ fn a_call_that_fails_leaves_a_batch_to_the_cpu() {
             failed += ran.count("failed");
             let warnings = ran.stderr.lines().filter(|line| line.contains("warning: "));
             for line in warnings {
-                let why = ": done on the CPU, since the GPU failed: ";
+                let why = ": processed on the CPU because the GPU failed: ";
                 assert!(
                     line.contains(why) && !line.contains("DriverError"),
                     "{fail}: {line}"
@@ -411,10 +411,10 @@ fn opened_again(verb: &str, fail: &str, expected_again: bool) -> Option<bool> {
         assert_eq!(ran.violation, None, "{fail}: {}", ran.stderr);
         assert_eq!(ran.code, Some(0), "{fail}: {}", ran.stderr);
         assert!(taken(folder.path()) == expected, "{fail}: {}", ran.stderr);
-        let said = "the GPU has failed; the CPU goes on, and the GPU is tried again in 0 s";
+        let said = "the GPU failed; continuing on the CPU, and trying the GPU again in 0 s";
         let told = ran
             .stderr
-            .contains(": done on the CPU, since the GPU failed: ");
+            .contains(": processed on the CPU because the GPU failed: ");
         assert_eq!(ran.stderr.contains(said), told, "{fail}: {}", ran.stderr);
         if ran.count("launches_after") > 0 {
             return Some(true);
@@ -466,7 +466,7 @@ fn a_gpu_opened_again_had_the_frames_of_its_old_context() {
     assert!(opened, "the GPU is not used again");
 }
 
-/// With `auto` a median on a GPU that failed was no median at all.
+/// With `auto` a median on a GPU that failed was not a median at all.
 #[test]
 fn a_median_failed_with_its_gpu() {
     let Some(driver) = driver() else { return };
@@ -485,7 +485,7 @@ fn a_median_failed_with_its_gpu() {
     );
     assert!(found == expected);
     assert_eq!(ran.count("failed"), 1);
-    let said = "median: done on the CPU, since the GPU failed: unspecified launch failure";
+    let said = "median: processed on the CPU because the GPU failed: unspecified launch failure";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
 }
 
@@ -496,7 +496,7 @@ fn failed(line: &str, fail: &str) -> Option<Ran> {
     Some(ran(driver()?, folder.path(), &line, &[("STUB_FAIL", fail)]))
 }
 
-/// The binding keeps the error of a call whose failure nobody is told, and returns it from the next call: that was
+/// The binding keeps the error of a call whose failure is not reported, and returns it from the next call: that was
 /// giving back memory, which then stayed taken, or page-locked while it was used for something else.
 #[test]
 fn memory_was_kept_where_another_call_had_failed() {
@@ -564,7 +564,7 @@ fn errors_of_the_driver_were_told_as_the_binding_writes_them() {
     }
 }
 
-/// PNG is encoded and decoded by kernels that the stand-in does not know, so that no result is looked at.
+/// PNG is encoded and decoded by kernels that the stand-in does not know, so that no result is inspected.
 #[test]
 fn a_call_that_fails_while_png_is_made_leaves_no_file() {
     let Some(driver) = driver() else { return };

@@ -256,12 +256,12 @@ fn options_are_exact_too() {
     };
     refused(
         &["normalize", "in.npy", "a.npy"],
-        "1 of its samples is NaN or infinite (--nan VALUE",
+        "1 of its samples is NaN or infinite (use --nan VALUE",
     );
     refused(&["sum", "in.npy"], "1 of its samples is NaN or infinite");
     refused(
         &["normalize", "in.npy", "a.tif", "--undo", "--nan", "0"],
-        "--undo has no place for ranges of 64-bit floating point",
+        "--undo cannot store ranges of 64-bit floating point",
     );
     refused(
         &["flip", "vertical", "in.npy", "a.pfm"],
@@ -296,7 +296,7 @@ fn a_range_of_sixty_four_bits_is_refused_for_thirty_two() {
         told.code != 0
             && told
                 .stderr
-                .contains("is one value of 32-bit floating point"),
+                .contains("is a single value for 32-bit floating point"),
         "{}",
         told.stderr
     );

@@ -117,7 +117,7 @@ fn pairs_of_bytes_of_big_endian_dicom_were_exchanged() {
             assert_eq!(bytes(&pages[1]), &samples[9..]);
         }
     }
-    // Values that are looked at first, to choose their type.
+    // Values that are inspected first, to choose their type.
     let build = Build {
         syntax: BIG,
         columns: 3,
@@ -135,7 +135,7 @@ fn pairs_of_bytes_of_big_endian_dicom_were_exchanged() {
     );
 }
 
-/// A JPEG that says nothing of its colours was taken for YCbCr, although the DICOM file around it says that they are RGB.
+/// A JPEG that says nothing of its colours was mistaken for YCbCr, although the DICOM file around it says that they are RGB.
 #[test]
 fn rgb_of_dicom_was_converted_as_if_it_were_ycbcr() {
     let dicom = file("SC_jpeg_no_color_transform.dcm");
@@ -192,7 +192,7 @@ fn rgb_of_dicom_was_converted_as_if_it_were_ycbcr() {
     }
 }
 
-/// Rows that end with the code that is to precede them: what precedes the first such code was taken for a row, and so all lay
+/// Rows that end with the code that is to precede them: what precedes the first such code was mistaken for a row, and so all lay
 /// one row too low. A row that ends early is white from there on, and was black; a black row that ends in the middle of a
 /// code is black.
 #[test]
@@ -480,7 +480,7 @@ fn missing_pages_were_a_success() {
     let expected = "pages after page 1 are missing: page 2: truncated at byte 326";
     assert!(said.contains(expected), "{said}");
 
-    // A list that begins anew, and one that leads past the end: after the first page, and after the last.
+    // A list that begins anew, and one that leads beyond the end: after the first page, and after the last.
     let number = |at: usize| u32::from_le_bytes(whole[at..at + 4].try_into().unwrap()) as usize;
     let next = |directory: usize| {
         let count = u16::from_le_bytes([whole[directory], whole[directory + 1]]);
@@ -503,7 +503,7 @@ fn missing_pages_were_a_success() {
             assert!(said.contains(&expected) && said.contains(what), "{said}");
         }
     }
-    // Strips past the end, of every page, and partly.
+    // Strips beyond the end, of every page, and partly.
     for (page, directory) in [first, second, third].into_iter().enumerate() {
         for at in (directory + 2..next(directory)).step_by(12) {
             if whole[at..at + 2] != 273u16.to_le_bytes() {
@@ -738,7 +738,7 @@ fn pixels_that_runs_pass_over_were_black() {
             assert!(read(&file[..end]).is_err(), "{bits} {end}");
         }
     }
-    // Pixels one by one, padded to words; runs that go on after the end of the row, to whole bytes; no end of the image after
+    // Pixels one by one, padded to words; runs that continue after the end of the row, to whole bytes; no end of the image after
     // the last row.
     let data = [0, 3, 1, 2, 3, 0, 4, 3, 0, 0, 9, 2, 0, 0];
     let (image, ..) = read(&runs(8, (5, 2), colors, &data)).unwrap();
@@ -750,7 +750,7 @@ fn pixels_that_runs_pass_over_were_black() {
     let rows = [[2, 3, 2, 3, 2], [1, 2, 3, 1, 0]].concat();
     let expected: Vec<u8> = rows.into_iter().flat_map(|index| colors[index]).collect();
     assert_eq!(bytes(&image), expected);
-    // Such that go on much further.
+    // Such that continue much further.
     for (bits, data) in [
         (4, [9, 0x12, 0, 1, 0, 0]),
         (8, [0, 9, 1, 1, 1, 1]),
@@ -819,7 +819,7 @@ fn alpha_of_a_tga_was_left_out_without_a_word() {
     }
 }
 
-/// The first image of an animation was blended with what is behind it, which is nothing: 255 became 254, and pixels that are
+/// The first image of an animation was blended with what is after it, which is nothing: 255 became 254, and pixels that are
 /// transparent lost their colours.
 #[test]
 fn the_first_image_of_an_animation_was_blended() {
@@ -847,7 +847,7 @@ fn lengths(webp: &[u8], mut at: usize, end: usize) -> Vec<usize> {
     all
 }
 
-/// Chunks that go on after the end of the file, or of what holds them, were accepted, although the images in them were not
+/// Chunks that continue after the end of the file, or of what holds them, were accepted, although the images in them were not
 /// whole.
 #[test]
 fn chunks_past_the_end_of_a_webp_were_accepted() {

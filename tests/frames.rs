@@ -104,7 +104,7 @@ fn frames_become_numbered_files() {
     }
 }
 
-/// The frames before are whole, and the sentence has the number.
+/// The frames before are whole, and the message has the number.
 #[test]
 fn a_bad_frame_is_named_by_its_number() {
     let place = folder(&[]);
@@ -120,7 +120,7 @@ fn a_bad_frame_is_named_by_its_number() {
     );
     let turned = pgm(2, &[5, 10, 5, 0]);
     assert_eq!(out, [&turned[..], &turned].concat());
-    // One that no verb can take, and one behind it.
+    // One that no verb can take, and one after it.
     let odd = b"P5 1 1 70000 ab".to_vec();
     let (run, out) = piped(place.path(), &[&good, &odd[..], &good].concat(), &args);
     assert_eq!((run.code, out.len()), (1, 2 * turned.len()));
@@ -129,7 +129,7 @@ fn a_bad_frame_is_named_by_its_number() {
     let (run, out) = piped(place.path(), &[&good[..], b"junk"].concat(), &args);
     assert_eq!((run.code, &out), (1, &turned));
     assert!(
-        run.stderr.contains("frame 2") && run.stderr.contains("no binary PNM"),
+        run.stderr.contains("frame 2") && run.stderr.contains("expected a binary PNM"),
         "{}",
         run.stderr
     );
@@ -194,7 +194,7 @@ fn a_stream_takes_the_memory_of_a_frame() {
     );
 }
 
-/// A reader that goes away ends the stream; not a sentence a frame.
+/// A reader that goes away ends the stream; not a message a frame.
 #[test]
 fn nothing_is_read_for_a_reader_that_has_gone() {
     let mut child = Command::new(binary())

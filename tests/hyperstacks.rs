@@ -125,8 +125,8 @@ fn places_that_are_not_there_are_named() {
     let file = file(12, HYPERSTACK);
     let plain = crate::support::axes::file(3, "a description");
     for (file, places, words) in [
-        (&file, "C=3", "it has 2 of c, no c 3"),
-        (&file, "Z=2-4", "it has 3 of z, no z 4"),
+        (&file, "C=3", "c has only 2 positions, not 3"),
+        (&file, "Z=2-4", "z has only 3 positions, not 4"),
         (&plain, "C=1", "its metadata name no axes"),
         (
             &crate::support::axes::file(11, HYPERSTACK),
@@ -200,12 +200,15 @@ fn channels_that_are_pages_have_ranges_of_their_own() {
 #[test]
 fn a_projection_mixed_channels_with_slices_and_frames() {
     let lines = |lines: &str| format!("ImageJ=1.54f\nimages=12\n{lines}hyperstack=true\n");
-    let all = "its pages are 2 c × 3 z × 2 t, and one image of all would mix them: --axis c or --axis z or --axis t projects";
+    let all = "its pages have the axes 2 c × 3 z × 2 t, which one projection would mix: use --axis c or --axis z or --axis t to project";
     for (description, refused) in [
         (HYPERSTACK, all),
         (OME, all),
-        (&lines("channels=12\n"), "its pages are 12 c"),
-        (&lines("slices=3\nframes=4\n"), "its pages are 3 z × 4 t"),
+        (&lines("channels=12\n"), "its pages have the axes 12 c"),
+        (
+            &lines("slices=3\nframes=4\n"),
+            "its pages have the axes 3 z × 4 t",
+        ),
         (&lines("slices=12\n"), ""),
         (&lines("frames=12\n"), ""),
         ("no axes", ""),
@@ -263,7 +266,7 @@ fn places_belong_to_what_was_done() {
         )
     };
     assert_eq!(with("C=1").1, 6);
-    assert!(with("C=1").0.contains("1 were done before"));
+    assert!(with("C=1").0.contains("1 already done"));
     assert_eq!(with("C=1,Z=1").1, 2);
 }
 
@@ -315,7 +318,7 @@ fn pages_of_one_name_are_not_split() {
     assert_eq!(done.code, 1);
     assert!(
         done.stderr
-            .contains("pages 1 and 2 would both be called out/1.tif"),
+            .contains("pages 1 and 2 would both be named out/1.tif"),
         "{}",
         done.stderr
     );
@@ -479,7 +482,7 @@ fn a_stack_in_the_folder_of_its_inputs_was_stacked_the_next_time() {
     let before = all();
     let second = run(root.path(), &args, &[]);
     assert_eq!(second.code, 2, "{}", second.stderr);
-    let sentence = "in/all.tif is an input, and the stack would replace it";
+    let sentence = "the stack would replace the input in/all.tif";
     assert!(second.stderr.contains(sentence), "{}", second.stderr);
     assert!(all() == before);
 }

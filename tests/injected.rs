@@ -1,6 +1,6 @@
-//! An error at every single system call: of the files that are opened, looked at, read, written, linked,
+//! An error at every single system call: of the files that are opened, inspected, read, written, linked,
 //! renamed and listed, by every format and verb. A run either makes the same bytes as without the
-//! error, or ends with a status and a sentence, and every file is what it was or what it was to become.
+//! error, or ends with a status and a message, and every file is what it was or what it was to become.
 
 use crate::support::batch::{pgm, tree};
 use crate::support::formats::small_files;
@@ -31,7 +31,7 @@ struct Scenario {
     stdin: Option<Vec<u8>>,
     /// Whether a run that says what it could not read may leave a result without it.
     leaves_out: bool,
-    /// Whether a run that failed is gone on with, by `--resume`.
+    /// Whether a run that failed is resumed, with `--resume`.
     resumes: bool,
 }
 
@@ -193,7 +193,7 @@ fn described() -> Vec<u8> {
     build.file(&picture(9, 8, 1, Depth::Sixteen))
 }
 
-/// An ImageJ stack of four images behind one directory.
+/// An ImageJ stack of four images after one directory.
 fn imagej() -> Vec<u8> {
     let told = "ImageJ=1.54f\nimages=4\nslices=4\nloop=false\n";
     let told: Vec<u64> = told.bytes().chain([0]).map(u64::from).collect();
@@ -202,7 +202,7 @@ fn imagej() -> Vec<u8> {
     build.file(&picture(6, 5 * 4, 1, Depth::Sixteen))
 }
 
-/// A PNG with metadata before and behind its image data.
+/// A PNG with metadata before and after its image data.
 fn png() -> Vec<u8> {
     let mut plain = crate::support::png::Plain::noisy(30, 20, 16, 2);
     plain

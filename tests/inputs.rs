@@ -76,13 +76,13 @@ fn a_list_from_a_pipe_was_read_twice_and_nothing_was_done() {
         assert_eq!(found.len(), 3, "{script}");
         assert_eq!(found == expected, out != "o3", "{script}");
     }
-    // An empty list is no success.
+    // An empty list is not a success.
     for across in ["--across", ""] {
         let script = format!("\"$0\" normalize --files-from - {across} empty < /dev/null");
         let output = shell(root.path(), &script);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{stderr}");
-        assert!(stderr.contains("the list names no file"), "{stderr}");
+        assert!(stderr.contains("the list is empty"), "{stderr}");
         assert!(!root.path().join("empty").exists());
     }
 }
@@ -130,7 +130,7 @@ fn a_report_destroyed_an_input_or_an_output() {
     for report in reports {
         for more in ["--overwrite", "--resume", "--no-progress"] {
             let args = ["normalize", "in", "o", more, "--report", report];
-            refused(root.path(), &args, "the report would destroy ");
+            refused(root.path(), &args, "the report would overwrite ");
         }
     }
     for args in [
@@ -193,12 +193,12 @@ fn a_report_destroyed_an_input_or_an_output() {
             "--resume",
         ],
     ] {
-        refused(root.path(), args, "would destroy ");
+        refused(root.path(), args, "would overwrite ");
     }
     refused(
         root.path(),
         &["sum", "in", "--report", "-"],
-        "would share standard output",
+        "would both use standard output",
     );
     // A link to what will be an output.
     symlink("o/new.pgm", at("dangling")).expect("link");
@@ -226,18 +226,18 @@ fn a_histogram_destroyed_an_image() {
     fs::hard_link(root.path().join("in/b.pgm"), root.path().join("hard")).expect("link");
     for output in ["in/a.pgm", "hard"] {
         let args = ["histogram", "in", "-o", output, "--overwrite"];
-        refused(root.path(), &args, "the histogram would destroy in/");
+        refused(root.path(), &args, "the histogram would overwrite in/");
     }
     // What exists is refused before all is counted.
     fs::write(root.path().join("h"), "precious").expect("file");
     let Run { code, stderr, .. } = run(root.path(), &["histogram", "in", "-o", "h"], &[]);
     assert_eq!(code, 1);
-    let expected = "gpuimg: cannot write h: it exists already (--overwrite replaces it)\n";
+    let expected = "gpuimg: cannot write h: it already exists (use --overwrite to replace it)\n";
     assert_eq!(stderr, expected);
-    // In a file there is no folder to be made.
+    // No folder can be created in a file.
     let Run { code, stderr, .. } = run(root.path(), &["histogram", "in", "-o", "h/h"], &[]);
     assert_eq!(code, 1);
-    assert_eq!(stderr, "gpuimg: cannot write h/h: h is no folder\n");
+    assert_eq!(stderr, "gpuimg: cannot write h/h: h is not a folder\n");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn two_inputs_reached_one_output_through_a_linked_folder() {
         refused(
             root.path(),
             &["normalize", "in", "o", more],
-            "in/x/1.pgm and in/y/1.pgm would both become o/x/1.pgm, which is o/y/1.pgm too",
+            "in/x/1.pgm and in/y/1.pgm would both be written to o/x/1.pgm, which is also o/y/1.pgm",
         );
     }
     // A result that is a link to another's.
@@ -264,14 +264,14 @@ fn two_inputs_reached_one_output_through_a_linked_folder() {
     refused(
         root.path(),
         &["normalize", "a.pgm", "b.pgm", "p", "--overwrite"],
-        "a.pgm and b.pgm would both become p/a.pgm, which is p/b.pgm too",
+        "a.pgm and b.pgm would both be written to p/a.pgm, which is also p/b.pgm",
     );
     // By other ways to the same name.
     fs::write(at("list"), "./a.pgm\nin/../a.pgm\n").expect("list");
     refused(
         root.path(),
         &["normalize", "--files-from", "list", "new"],
-        "would both become new/a.pgm",
+        "would both be written to new/a.pgm",
     );
 }
 
@@ -292,7 +292,7 @@ fn two_inputs_reached_one_output_where_case_does_not_count() {
         Ok(output) if output.status.code() == Some(2) => {
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert!(
-                stderr.contains("in/A.pgm and in/a.pgm would both become"),
+                stderr.contains("in/A.pgm and in/a.pgm would both be written to"),
                 "{stderr}"
             );
             assert!(output.stdout.is_empty(), "something was left behind");
@@ -306,7 +306,7 @@ fn two_inputs_reached_one_output_where_case_does_not_count() {
 fn a_result_replaced_the_input_of_another() {
     let root = folder(&[("z/a.pgm", &pgm(9, 7, 1)), ("z/a_n.pgm", &pgm(9, 7, 2))]);
     let args = ["normalize", "--name", "{stem}_n.{ext}", "z", "z"];
-    let sentence = "z/a_n.pgm is an input, and the result of z/a.pgm would replace it";
+    let sentence = "the result of z/a.pgm would replace the input z/a_n.pgm";
     refused(
         root.path(),
         &[&args[..], &["--overwrite"]].concat(),
@@ -333,7 +333,7 @@ fn results_were_called_out_of_the_output_folder() {
         "{stem}/",
     ] {
         let args = ["normalize", "in", "o", "--name", name];
-        refused(root.path(), &args, "named below the output folder");
+        refused(root.path(), &args, "must stay within the output folder");
     }
     let args = [
         "normalize",
@@ -346,7 +346,7 @@ fn results_were_called_out_of_the_output_folder() {
     refused(
         root.path(),
         &args,
-        "the result of in/a.pgm cannot be called .gpuimg-journal",
+        "the result of in/a.pgm cannot be named .gpuimg-journal",
     );
     done(
         root.path(),
@@ -367,7 +367,7 @@ fn a_link_in_the_output_folder_led_out_of_it() {
         ("elsewhere/x", b""),
     ]);
     let at = |name: &str| root.path().join(name);
-    let out = "is a link out of o: what is written there would become ";
+    let out = "is a link out of o: the result would be written to ";
     for target in ["../elsewhere", "../in/sub"] {
         symlink(target, at("o/sub")).expect("link");
         for more in ["--overwrite", "--dry-run"] {
@@ -430,19 +430,19 @@ fn tiff_was_written_under_the_name_of_png() {
                 "--format",
                 "tiff",
             ][..],
-            "the result of in/t.tif would be called t.png, which is PNG, and --format says TIFF",
+            "the result of in/t.tif would be named t.png, which is PNG, but --format is TIFF",
         ),
         (
             &["normalize", "in/t.tif", "r.tif", "--name", "{stem}.png"],
-            "--name names results in a folder, and r.tif is the name of one image",
+            "--name is for results in a folder, but r.tif is the name of one image",
         ),
         (
             &["normalize", "in", "r", "--name", "{stem}_{pages}.tif"],
-            "{pages} is unknown; known are {stem}, {ext}",
+            "unknown placeholder {pages}; use {stem}, {ext}",
         ),
         (
             &["normalize", "in", "r", "--name", "{stem"],
-            "a { stands alone ({{ is the brace itself)",
+            "unmatched { (write {{ for a literal brace)",
         ),
     ] {
         refused(root.path(), args, sentence);
@@ -483,7 +483,7 @@ fn a_plan_did_not_tell_the_truth() {
         &[
             "in/1.pgm → deep/o/1.pgm: 160×120 grey, 16 bits\n",
             &format!(", {} pages\n", pages - 1),
-            "3 folders would be made (deep, …)\n",
+            "3 folders would be created (deep, …)\n",
             &format!("5 files: 5 to do; {} pages, ", pages + 3),
         ],
     );
@@ -505,7 +505,7 @@ fn a_plan_did_not_tell_the_truth() {
     has(
         &told,
         &[
-            "cannot write deep/o/1.pgm: it exists already (--overwrite replaces it)\n",
+            "cannot write deep/o/1.pgm: it already exists (use --overwrite to replace it)\n",
             "in/3.pgm → deep/o/3.pgm: 160×120 grey, 16 bits\n",
             "5 files: 1 to do, 4 would fail; 1 page, ",
         ],
@@ -523,9 +523,9 @@ fn a_plan_did_not_tell_the_truth() {
     has(
         &told,
         &[
-            "in/1.pgm → deep/o/1.pgm: done before, --resume skips it\n",
+            "in/1.pgm → deep/o/1.pgm: already done; --resume skips it\n",
             "in/3.pgm → deep/o/3.pgm: 160×120 grey, 16 bits\n",
-            "5 files: 1 to do, 4 done before; 1 page, ",
+            "5 files: 1 to do, 4 already done; 1 page, ",
         ],
     );
     // What would fail on the way.
@@ -545,12 +545,12 @@ fn a_plan_did_not_tell_the_truth() {
             "--no-progress",
             "--resume",
         ]),
-        &["cannot write no/o.png: there is no folder no\n"],
+        &["cannot write no/o.png: folder no does not exist\n"],
     );
     assert!(!at("no").exists());
     fs::write(at("r.jsonl"), "precious").expect("file");
     let args = ["normalize", "in/1.pgm", "new2/", "--report", "r.jsonl"];
-    has(&plan(&args), &["cannot write r.jsonl: it exists already"]);
+    has(&plan(&args), &["cannot write r.jsonl: it already exists"]);
     // With -q the summary, and what would fail.
     let args = ["normalize", "in", "new3", "--dry-run", "-q"];
     let Run { code, stdout, .. } = run(root.path(), &args, &[]);
@@ -565,7 +565,7 @@ fn a_plan_emptied_a_pipe() {
     assert!(output.status.success(), "{output:?}");
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(
-        told.starts_with("- → o.pgm: a stream, not looked at\n1 file: 1 to do; "),
+        told.starts_with("- → o.pgm: a stream (not inspected)\n1 file: 1 to do; "),
         "{told}"
     );
     assert!(root.path().join("o.pgm").exists());
@@ -618,12 +618,12 @@ fn the_wrong_argument_was_blamed() {
         ),
         (
             &["normalize", "in", "file"],
-            "in is a folder of images, and file is a file",
+            "in is a folder of images, but file is a file",
         ),
         (&["normalize", "in/a.pgm", "file/"], "file/ is a file"),
         (
             &["normalize", "in", "-"],
-            "in is a folder of images, and - is one stream",
+            "in is a folder of images, but - is a single stream",
         ),
         (
             &["normalize", "in/a.pgm", "x.xyz"],
@@ -653,7 +653,7 @@ fn the_wrong_argument_was_blamed() {
     let Run { code, stderr, .. } = run(root.path(), &["normalize", "in", "file/o"], &[]);
     assert_eq!(code, 1);
     assert!(
-        stderr.contains("cannot make the folder file/o: not a directory"),
+        stderr.contains("cannot create the folder file/o: not a directory"),
         "{stderr}"
     );
     // One file, with the options of many and without: the folder above it is not made.
@@ -663,7 +663,7 @@ fn the_wrong_argument_was_blamed() {
         assert_eq!((code, at("no").exists()), (1, false));
         assert_eq!(
             stderr,
-            "gpuimg: cannot write no/o.png: there is no folder no\n"
+            "gpuimg: cannot write no/o.png: folder no does not exist\n"
         );
     }
 }
@@ -677,20 +677,20 @@ fn a_folder_without_an_image_was_a_success() {
         ("good/a.pgm", &pgm(3, 2, 1)),
     ]);
     fs::create_dir(root.path().join("empty")).expect("folder");
-    let why = "cannot read in: no image is in it, and 3 passed over (no image: 2 (in/more.txt, …); \
-               hidden: 1 (in/.hidden.pgm))";
+    let why = "cannot read in: it contains no image; skipped 2 × not an image (in/more.txt, …), \
+               1 × hidden (in/.hidden.pgm)";
     for (args, sentence) in [
         (&["normalize", "in", "o"][..], why),
         (&["normalize", "-q", "in", "o"], why),
         (
             &["normalize", "empty", "o"],
-            "cannot read empty: no image is in it\n",
+            "cannot read empty: it contains no image\n",
         ),
         (&["sum", "in"], why),
         (&["histogram", "in", "-o", "h"], why),
         (
             &["sum", "good", "--include", "*.tif"],
-            "left out by --include or --exclude: 1 (good/a.pgm)",
+            "1 × excluded by --include or --exclude (good/a.pgm)",
         ),
         (&["sum", "good", "in"], "1 of 2 files done, 1 failed"),
     ] {
@@ -702,7 +702,7 @@ fn a_folder_without_an_image_was_a_success() {
     let args = ["normalize", "in", "o", "--report", "r.jsonl"];
     assert_eq!(run(root.path(), &args, &[]).code, 1);
     let report = fs::read_to_string(root.path().join("r.jsonl")).expect("report");
-    assert!(report.contains("no image is in it"), "{report}");
+    assert!(report.contains("it contains no image"), "{report}");
 }
 
 #[test]
@@ -719,12 +719,12 @@ fn dangling_links_and_pipes_in_a_folder_were_passed_over_in_silence() {
     let Run { code, stderr, .. } = run(root.path(), &["normalize", "in", "o"], &[]);
     assert_eq!(code, 1, "{stderr}");
     for sentence in [
-        "gpuimg: cannot read in/dangling.pgm: a link that leads nowhere\n",
+        "gpuimg: cannot read in/dangling.pgm: a broken link\n",
         "gpuimg: cannot read in/loop.pgm: too many levels of symbolic links\n",
-        "gpuimg: in/README: a link that leads nowhere, passed over\n",
-        "gpuimg: in/socket.pgm: a socket, passed over\n",
-        "gpuimg: in/pipe.pgm: a FIFO, passed over\n",
-        "gpuimg: passed over: a link to a folder: 1 (in/root); -v names all\n",
+        "gpuimg: skipped in/README: a broken link\n",
+        "gpuimg: skipped in/socket.pgm: a socket\n",
+        "gpuimg: skipped in/pipe.pgm: a FIFO\n",
+        "gpuimg: skipped 1 × a link to a folder (in/root); -v lists them\n",
         "gpuimg: 3 of 5 files done, 2 failed",
     ] {
         assert!(stderr.contains(sentence), "{sentence:?} is not in {stderr}");
@@ -780,7 +780,7 @@ fn a_folder_that_cannot_be_read_stopped_all() {
     assert!(stderr.contains("2 of 5 could not be read"), "{stderr}");
     assert!(!at("o/h").exists());
     let stderr = as_nobody(&["histogram", "in", "-o", "o/h", "--keep-going"]);
-    assert!(stderr.contains("o/h leaves out 2 images"), "{stderr}");
+    assert!(stderr.contains("o/h does not include 2 images"), "{stderr}");
     let histogram = fs::read_to_string(at("o/h")).expect("histogram");
     assert!(histogram.contains(r#""failed":2"#), "{histogram}");
     as_nobody(&["histogram", "in/locked", "-o", "o/none", "--keep-going"]);
@@ -867,7 +867,9 @@ fn a_list_is_a_folder_spelled_out_and_a_named_file_is_not() {
     }
     let help = run(root.path(), &["flip", "--help"], &[]).stdout;
     let words: Vec<&str> = help.split_whitespace().collect();
-    let told = words.join(" ").contains("A list is a folder spelled out");
+    let told = words
+        .join(" ")
+        .contains("Results keep the folders of relative names in the list");
     assert!(told, "{help}");
 }
 
@@ -964,13 +966,13 @@ fn a_result_replaced_the_histogram_of_its_own_range() {
     refused(
         root.path(),
         &args,
-        "o/all.hist is the histogram of --range-from, and the result o/all.hist",
+        "would replace o/all.hist, which is the histogram of --range-from",
     );
     let args = ["merge", "o/all.hist", "-o", "o/all.hist", "--overwrite"];
     refused(
         root.path(),
         &args,
-        "the result would destroy o/all.hist, which the run itself uses",
+        "the result would overwrite o/all.hist, which the run itself uses",
     );
 }
 

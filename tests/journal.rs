@@ -28,7 +28,7 @@ fn expect(root: &Path, line: &str, code: i32, said: &str) {
     assert!(run.stderr.contains(said), "{line}: {}", run.stderr);
 }
 
-const ALL_BEFORE: &str = "0 of 3 files done, 3 were done before";
+const ALL_BEFORE: &str = "0 of 3 files done, 3 already done";
 
 #[test]
 fn other_pages_and_upright_images_were_done_before() {
@@ -51,7 +51,7 @@ fn other_pages_and_upright_images_were_done_before() {
         let told = go(options);
         assert!(told.contains("2 of 2 files done"), "{options:?}: {told}");
         let told = go(options);
-        assert!(told.contains("2 were done before"), "{options:?}: {told}");
+        assert!(told.contains("2 already done"), "{options:?}: {told}");
     }
 }
 
@@ -90,12 +90,12 @@ fn in_place_images_were_turned_twice() {
     expect(root.path(), line, 0, "1 of 1");
     let turned = fs::read(root.path().join("links/real/one.pgm")).expect("file");
     let line = "rotate 90 links/real/one.pgm links --overwrite --resume";
-    expect(root.path(), line, 0, "1 were done before");
+    expect(root.path(), line, 0, "1 already done");
     assert!(fs::read(root.path().join("links/real/one.pgm")).expect("file") == turned);
     fs::write(root.path().join("one.pgm"), pgm(3, 2, 1)).expect("file");
     let line = "rotate 90 one.pgm one.pgm --overwrite --resume";
     expect(root.path(), line, 0, "1 of 1 file");
-    expect(root.path(), line, 0, "1 were done before");
+    expect(root.path(), line, 0, "1 already done");
     assert!(fs::read(root.path().join("one.pgm")).expect("file") == turned);
     assert!(tree(&root.path().join("z")) == once);
 }
@@ -120,10 +120,10 @@ fn in_place_what_is_not_known_is_said() {
         root.path(),
         "rotate 90 z z --resume",
         1,
-        "it exists already",
+        "it already exists",
     );
     let go = "rotate 90 z z --overwrite --resume";
-    expect(root.path(), go, 0, "1 of 3 files done, 2 were done before");
+    expect(root.path(), go, 0, "1 of 3 files done, 2 already done");
     assert!(tree(&root.path().join("z")) == once);
     // A folder that was copied with its times.
     copy("z", &root.path().join("moved"));
@@ -132,7 +132,8 @@ fn in_place_what_is_not_known_is_said() {
     // Somebody has changed a result.
     let same = fs::read(root.path().join("z/a.pgm")).expect("file");
     fs::write(root.path().join("z/a.pgm"), same).expect("file");
-    let said = "cannot rotate z/a.pgm: it is neither what an earlier run in place began with";
+    let said =
+        "cannot rotate z/a.pgm: it is neither the input nor the result of an earlier run in place";
     expect(root.path(), go, 1, said);
     assert!(tree(&root.path().join("z")) == once);
     // Other options are no going on; another verb is new work, after which the first is unclear.
@@ -141,21 +142,21 @@ fn in_place_what_is_not_known_is_said() {
         root.path(),
         line,
         1,
-        "cannot rotate z/b.pgm: an earlier run did it in place with other",
+        "cannot rotate z/b.pgm: an earlier run processed it in place with different",
     );
     let line = "normalize z z --overwrite --resume";
     expect(root.path(), line, 0, "3 of 3 files done");
     expect(root.path(), line, 0, ALL_BEFORE);
     expect(root.path(), go, 1, "3 failed");
-    // Without --resume all is done anew, and what is gone on with is that.
+    // Without --resume everything is processed again, and later runs resume that.
     expect(root.path(), "rotate 90 z/b.pgm z --overwrite", 0, "1 of 1");
-    expect(root.path(), go, 0, "2 of 3 files done, 1 were done before");
+    expect(root.path(), go, 0, "2 of 3 files done, 1 already done");
     expect(root.path(), go, 0, ALL_BEFORE);
     // A range of all of them cannot be measured again.
     let line = "normalize --across moved moved --overwrite";
     expect(root.path(), line, 0, "3 of 3 files done");
     let line = format!("{line} --resume");
-    expect(root.path(), &line, 1, "give it with --range-from");
+    expect(root.path(), &line, 1, "then use --range-from");
 }
 
 #[test]
@@ -174,9 +175,9 @@ fn files_of_others_were_replaced() {
     fs::write(root.path().join("z/b.pgm"), pgm(3, 2, 9)).expect("file");
     let Run { code, stderr, .. } = run(root.path(), &["normalize", "z", "o", "--resume"], &[]);
     assert_eq!(code, 1);
-    let both = "2 outputs exist already, the first is o/a.pgm: no earlier run";
+    let both = "2 outputs already exist (first: o/a.pgm): they were not written by an earlier run";
     assert!(stderr.contains(both), "{stderr}");
-    assert!(stderr.contains("1 of 4 files done, 1 were done before, 2 failed"));
+    assert!(stderr.contains("1 of 4 files done, 1 already done, 2 failed"));
     let read = |name: &str| fs::read(root.path().join(name)).expect("file");
     assert!(read("o/a.pgm") == mine && read("o/bad.pgm") == b"mine");
     expect(root.path(), &format!("{go} --overwrite"), 0, "2 of 4 files");
@@ -217,13 +218,13 @@ fn a_forged_line_led_out_of_the_folder() {
     let run = run(root.path(), &["normalize", "z", "o", "--resume"], &[]);
     assert_eq!(run.code, 1);
     assert!(
-        run.stderr.contains("2 were done before, 1 failed"),
+        run.stderr.contains("2 already done, 1 failed"),
         "{}",
         run.stderr
     );
     fs::remove_file(at("o/a.pgm")).expect("remove");
     // The first line after a torn one begins a line of its own.
-    for done in ["1 of 3 files done, 2 were", ALL_BEFORE] {
+    for done in ["1 of 3 files done, 2 already", ALL_BEFORE] {
         expect(root.path(), "normalize z o --resume", 0, done);
     }
 }
@@ -247,14 +248,14 @@ fn a_journal_that_is_none() {
             }
         };
         symlink("../precious", &journal).expect("link");
-        refused("it is a symbolic link (a journal is a regular file");
+        refused("it is a symbolic link (the journal must be a regular file");
         fs::remove_file(&journal).expect("remove");
         let made = Command::new("mkfifo").arg(&journal).status();
         assert!(made.expect("mkfifo").success());
-        refused("it is no regular file");
+        refused("it is not a regular file");
         fs::remove_file(&journal).expect("remove");
         fs::create_dir(&journal).expect("folder");
-        refused("it is no regular file");
+        refused("it is not a regular file");
         fs::remove_dir(&journal).expect("remove");
     }
     assert_eq!(fs::read(at("precious")).expect("file"), b"mine");
@@ -285,12 +286,7 @@ fn each_part_has_a_journal_and_reads_all() {
     assert_eq!(journals, names);
     // However the next run is split.
     let line = "normalize --format png in out --resume";
-    expect(
-        root.path(),
-        line,
-        0,
-        "0 of 12 files done, 12 were done before",
-    );
+    expect(root.path(), line, 0, "0 of 12 files done, 12 already done");
     for part in ["1/2", "2/2"] {
         expect(
             root.path(),
@@ -382,12 +378,7 @@ fn names_that_are_not_utf_8_were_changed() {
         );
     }
     let line = format!("{line} --resume");
-    expect(
-        root.path(),
-        &line,
-        0,
-        "0 of 4 files done, 4 were done before",
-    );
+    expect(root.path(), &line, 0, "0 of 4 files done, 4 already done");
 }
 
 #[test]
@@ -441,7 +432,7 @@ fn samples_beside_their_header_were_called_unchanged() {
         let root = folder(&[(&format!("in/{name}"), header), ("in/a.raw", b"abc")]);
         let line = "rotate 180 in out --format pnm --resume";
         expect(root.path(), line, 0, "1 of 1 file done");
-        expect(root.path(), line, 0, "0 of 1 file done, 1 were done before");
+        expect(root.path(), line, 0, "0 of 1 file done, 1 already done");
         fs::write(root.path().join("in/a.raw"), "xyz").expect("write");
         expect(root.path(), line, 0, "1 of 1 file done");
         let made = fs::read(root.path().join("out/a.pnm")).expect("the output");

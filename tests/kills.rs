@@ -1,5 +1,5 @@
 //! `kill -9` at random moments, and going on: whatever is made and however, the results are those of a
-//! run that nothing disturbed, and nothing is left behind. 24 kills; `GPUIMG_KILLS=240` has more.
+//! run that nothing disturbed, and nothing is left after. 24 kills; `GPUIMG_KILLS=240` has more.
 
 use crate::support::batch::{pgm, tree};
 use crate::support::stacks::stack;
@@ -80,7 +80,7 @@ fn write(folder: &Path, files: &Files) {
     }
 }
 
-/// How a run is killed and gone on with.
+/// How a run is killed and resumed.
 struct Way<'a> {
     case: &'a Case,
     in_place: bool,
@@ -174,7 +174,7 @@ fn killed_at_random_moments_nothing_is_lost_and_nothing_left_behind() {
         while rest > 0 {
             way.prepare(root);
             let mut args = &args;
-            // Every third time what goes on is killed as well.
+            // Every third time what continues is killed as well.
             for _ in 0..if rest % 3 == 2 { 2 } else { 1 } {
                 let ended = way.killed(root, args, whole.mul_f64(0.8 * part()));
                 (done, amid) = (done + 1, amid + usize::from(!ended));
@@ -197,7 +197,7 @@ fn killed_at_random_moments_nothing_is_lost_and_nothing_left_behind() {
             assert_eq!(code, 0, "{}", what(&stderr));
             assert!(tree(&root.join("out")) == expected, "{}", what(&stderr));
             let Run { stderr, .. } = run(root, &again, way.env());
-            let all = format!("0 of {COUNT} files done, {COUNT} were done before");
+            let all = format!("0 of {COUNT} files done, {COUNT} already done");
             assert!(stderr.contains(&all), "{}", what(&stderr));
         }
     }

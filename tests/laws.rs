@@ -82,8 +82,8 @@ fn normalize_three_by_two() {
     // 65535/10 = 6553.5: halves round up.
     assert_eq!(stretched, grey([[0, 6554, 13107], [19661, 26214, 65535]]));
     let options = Normalize {
-        range: Some(Range::of_whole(11, 13).into()),
-        to: Some(Range::of_whole(100, 103)),
+        range: Some(Range::from_integers(11, 13).into()),
+        to: Some(Range::from_integers(100, 103)),
         ..Normalize::default()
     };
     assert_eq!(
@@ -126,7 +126,7 @@ fn a_flat_image_is_left_as_it_is_and_told() {
     assert_eq!(found.result, OpResult::Image(flat));
     assert_eq!(
         found.summary.warnings,
-        ["the image is flat (every sample is 77) and is left as it is"]
+        ["the image is flat (every sample is 77) and left unchanged"]
     );
 }
 
@@ -163,7 +163,7 @@ fn eight_bits_come_back_from_sixteen() {
     );
 }
 
-/// The ranges that values are stretched from, against the colours' samples in order.
+/// The ranges that values are scaled from, against the colours' samples in order.
 #[test]
 fn ranges_are_ranks_of_the_samples_in_order() {
     let mut cases = 0;
@@ -199,8 +199,8 @@ fn ranges_are_ranks_of_the_samples_in_order() {
                         )
                     })
                     .collect();
-                let clip =
-                    ((low, high) != (0, 100)).then(|| Clip::of_percent(low as u64, high as u64));
+                let clip = ((low, high) != (0, 100))
+                    .then(|| Clip::from_percentages(low as u64, high as u64));
                 let op = Normalize {
                     clip,
                     per_channel,

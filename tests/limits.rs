@@ -52,7 +52,7 @@ fn a_job_of_400_mb_took_the_memory_of_the_machine() {
     let Run { code, stderr, .. } = told(output);
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("3 files on 1 thread, within 209.7 MB of memory"),
+        stderr.contains("3 files, 1 thread, up to 209.7 MB of memory"),
         "{stderr}"
     );
 }
@@ -63,7 +63,7 @@ fn slurms_share_of_a_node_was_not_asked_for() {
     let job = [("SLURM_CPUS_PER_TASK", "1"), ("SLURM_MEM_PER_NODE", "400")];
     let Run { stderr, .. } = run(root.path(), &["sum", "in"], &job);
     assert!(
-        stderr.contains("3 files on 1 thread, within 209.7 MB of memory"),
+        stderr.contains("3 files, 1 thread, up to 209.7 MB of memory"),
         "{stderr}"
     );
 }
@@ -73,7 +73,7 @@ fn a_limit_on_addresses_was_not_asked_for() {
     let root = images(3);
     let Run { code, stderr, .. } = shell(root.path(), "ulimit -v 1000000; exec \"$0\" sum in");
     assert_eq!(code, 0, "{stderr}");
-    let within = stderr.split("within ").nth(1).expect("the memory");
+    let within = stderr.split("up to ").nth(1).expect("the memory");
     let (mb, _) = within.split_once(" MB").expect("less than a GB");
     assert!(mb.parse::<f64>().expect("a number") < 512.0, "{stderr}");
 }
@@ -127,20 +127,14 @@ fn histogram(parts: &str, of: u64, bins: &str) -> String {
 fn a_hostile_histogram_was_believed() {
     let half = format!("[[7,{}]]", 1u64 << 63);
     for (file, cause) in [
-        (
-            histogram("[1]", 1_000_000_000, "[[7,3]]"),
-            "parts are more than",
-        ),
-        (histogram("[1]", u64::MAX, "[[7,3]]"), "parts are more than"),
-        (histogram("[1,1]", 2, "[[7,3]]"), "names a part twice"),
-        (histogram("[1]", 1, "[[7,3],[7,4]]"), "counted twice"),
-        (
-            histogram("[1]", 1, &half),
-            "more samples than can be counted",
-        ),
+        (histogram("[1]", 1_000_000_000, "[[7,3]]"), "the limit is"),
+        (histogram("[1]", u64::MAX, "[[7,3]]"), "the limit is"),
+        (histogram("[1,1]", 2, "[[7,3]]"), "lists a part twice"),
+        (histogram("[1]", 1, "[[7,3],[7,4]]"), "appears twice"),
+        (histogram("[1]", 1, &half), "too many samples to count"),
         (
             histogram("[1]", 1, "[[7,3]],[[7,3]],[[7,4]]"),
-            "its channels differ",
+            "its channels have different numbers",
         ),
         (
             histogram("[1]", 1 << 22, "[[7,3]]"),
@@ -165,7 +159,7 @@ fn a_hostile_histogram_was_believed() {
         .write(true)
         .open(root.path().join("long.hist"));
     long.expect("file").set_len(1 << 40).expect("a long file");
-    for (file, cause) in [("/dev/zero", "a device"), ("long.hist", "too long")] {
+    for (file, cause) in [("/dev/zero", "a device"), ("long.hist", "too large")] {
         let args = ["normalize", "--range-from", file, "a.pgm", "b.pgm"];
         let Run { code, stderr, .. } = run(root.path(), &args, &[]);
         assert_eq!(code, 1, "{stderr}");
@@ -183,7 +177,7 @@ fn a_shard_of_18446744073709551615_was_taken() {
         let args = ["sum", "in", "--shard", shard];
         let Run { code, stderr, .. } = run(root.path(), &args, &[]);
         assert_eq!(code, 2, "{stderr}");
-        assert!(stderr.contains("parts are more than"), "{stderr}");
+        assert!(stderr.contains("the limit is"), "{stderr}");
     }
 }
 
@@ -289,7 +283,7 @@ fn an_endless_device_was_read_until_memory_ended() {
     let Run { code, stderr, .. } = shell(root.path(), script);
     assert_eq!(code, 1, "{stderr}");
     // Where half of the free memory is more than the limit, the system refuses first.
-    let refused = ["it goes on after", "out of memory"];
+    let refused = ["it is longer than", "out of memory"];
     assert!(refused.iter().any(|why| stderr.contains(why)), "{stderr}");
     // What has an end is read, as before.
     fs::write(root.path().join("a.pgm"), pgm(9, 7, 1)).expect("file");
@@ -329,7 +323,7 @@ fn an_input_that_became_a_pipe_was_waited_for() {
             } = told(child.wait_with_output().expect("wait"));
             assert_eq!(code, 1, "{stderr}");
             assert_eq!(stdout.lines().count(), 2, "the others are done: {stdout}");
-            let told = "cannot read in/1.pgm: it is no file any more";
+            let told = "cannot read in/1.pgm: it is no longer a file";
             assert!(stderr.contains(told), "{stderr}");
             return;
         }
@@ -350,7 +344,7 @@ fn a_memory_limit_of_one_byte_was_accepted() {
                 &[],
             );
             assert_eq!(done.code, 2, "{}", done.stderr);
-            assert!(done.stderr.contains("the least is 1M"), "{}", done.stderr);
+            assert!(done.stderr.contains("the minimum is 1M"), "{}", done.stderr);
         }
     }
 }

@@ -32,15 +32,17 @@ mod chain_types;
 mod changed;
 /// The choice of a device, and what follows when a GPU fails, with a pretended GPU.
 mod choice;
-/// The command as a user meets it: files, exit statuses, sentences.
+/// The command as a user meets it: files, exit statuses, messages.
 mod command;
 /// Awkward images: the contract of `docs/CONTRACT.md`, row by row.
 mod contract;
 /// Every operation against its naive definition, on the CPU and on a GPU.
 mod devices;
+/// What the documents name exists.
+mod documents;
 /// A driver that fails, at every call.
 mod driver;
-/// Every format of the list: laws, literals, hostile files, sentences.
+/// Every format of the list: laws, literals, hostile files, messages.
 mod float64;
 /// Files of other projects that came out wrong.
 mod foreign;
@@ -63,7 +65,7 @@ mod laws;
 mod limits;
 /// Pages in bands of rows.
 mod low_memory;
-/// What files say beside their samples: kept, made true, carried over, or told.
+/// Metadata: kept, updated, converted, or reported.
 mod metadata;
 /// Histograms, parts of projections and journals, changed.
 mod mutations;
@@ -88,7 +90,7 @@ mod png_gpu_decode;
 mod png_gpu_pages;
 /// PNM read and written.
 mod pnm;
-/// Power cuts, and what they leave behind.
+/// Power cuts, and what they leave after.
 mod power;
 /// Bands on a GPU that the CPU pretends to be.
 mod pretended_gpu;

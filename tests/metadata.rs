@@ -1,4 +1,4 @@
-//! What files say beside their samples: kept, made true, carried to the other format, or told.
+//! Metadata: kept, updated, converted to the other format, or reported.
 
 use crate::support::contract::{chunk_of, made, outcome, refused};
 use crate::support::contract::{doubles, text, value};
@@ -24,7 +24,7 @@ fn png(chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
     let owned = chunks.iter().map(|(kind, data)| (**kind, data.to_vec()));
     plain.before.extend(owned);
     let mut file = plain.encoded(1);
-    // Behind the image data, too.
+    // After the image data, too.
     let end = file.len() - 12;
     let mut behind = Vec::new();
     crate::support::png::chunk(&mut behind, b"tEXt", b"Comment\0behind");
@@ -99,7 +99,7 @@ fn a_rich_png_keeps_what_is_true() {
     for kind in [b"sBIT", b"bKGD", b"tIME", b"prVA"] {
         assert_eq!(chunk_of(&normalized, kind), None, "{}", kind.escape_ascii());
     }
-    // What stood behind the image data still does.
+    // What stood after the image data still does.
     let tail = normalized
         .windows(11)
         .position(|bytes| bytes == b"tEXtComment")
@@ -386,13 +386,13 @@ fn fields_beyond_the_end_were_left_out() {
     assert_eq!(cases, 4 * 11);
 }
 
-/// Damaged private metadata are left out and told; the image is not refused for them.
+/// Damaged private metadata are left out and reported; the image is not refused for them.
 #[test]
 fn damaged_metadata() {
     let mut build = Build::default().tag(34665, 4, &[0xffff_fff0]);
     build = build.tag(65001, 12, &[7; 3]);
     let mut file = build.file(&picture(6, 4, 1, Depth::Sixteen));
-    // The private tag's values are said to lie past the end.
+    // The private tag's values are said to lie beyond the end.
     let entry = file
         .windows(4)
         .rposition(|bytes| bytes == [0xe9, 0xfd, 12, 0])

@@ -131,38 +131,38 @@ fn parts_that_do_not_belong_together_are_refused_by_name() {
         (
             1,
             &["1.partial", "1.partial"][..],
-            "part 1 of 2 is in it and in another file",
+            "part 1 of 2 is in this file and in another one",
         ),
         (1, &["1.partial"], "part 2 of 2 is missing"),
         (
             1,
             &["1.partial", "third.partial"],
-            "it is of a set in 3 parts",
+            "it belongs to a set of 3 parts",
         ),
         (
             1,
             &["1.partial", "max.partial"],
-            "it is of project max, and the others are of project mean",
+            "it holds project max, but the others hold project mean",
         ),
         (
             1,
             &["sum.partial", "clamped.partial"],
-            "it is of project sum --saturate, and the others are of project sum --scale",
+            "it holds project sum --saturate, but the others hold project sum --scale",
         ),
         (
             1,
             &["all.partial", "other.partial"],
-            "its images are 30×9 RGB, 16 bits, and those of the others 31×9 RGB, 16 bits",
+            "its images are 30×9 RGB, 16 bits, but those of the others are 31×9 RGB, 16 bits",
         ),
         (
             1,
             &["1.partial", "a.hist"],
-            "cannot read a.hist: it is no partial projection",
+            "cannot read a.hist: it is not a partial projection",
         ),
         (
             1,
             &["a.hist", "1.partial"],
-            "cannot read 1.partial: it is no histogram file",
+            "cannot read 1.partial: it is not a histogram file",
         ),
         (
             1,
@@ -182,11 +182,11 @@ fn parts_that_do_not_belong_together_are_refused_by_name() {
         ),
         (
             &["project", "mean", "in", "m.tif", "--partial"],
-            "--partial writes no image: name it as m.partial",
+            "--partial does not write an image: use a name such as m.partial",
         ),
         (
             &["project", "mean", "in", "m.tif", "--shard", "1/2"],
-            "project needs --partial",
+            "project requires --partial",
         ),
         (
             &["merge", "1.partial", "2.partial", "-o", "x.hist"],
@@ -198,7 +198,7 @@ fn parts_that_do_not_belong_together_are_refused_by_name() {
         assert!(done.stderr.contains(told), "{args:?}: {}", done.stderr);
         assert_eq!(listing(root), before);
     }
-    // A bad image leaves no part, unless it is left out, and then that is told.
+    // A bad image leaves no part, unless it is left out, which is then reported.
     fs::write(root.join("in/9.tif"), b"II*\0").unwrap();
     let args = ["project", "mean", "in", "b.partial", "--partial"];
     assert_eq!(run(root, &args, &[]).code, 1);
@@ -209,7 +209,7 @@ fn parts_that_do_not_belong_together_are_refused_by_name() {
     );
     let told = go(root, &["merge", "b.partial", "-o", "b.tif"]).stderr;
     assert!(
-        told.contains("b.tif leaves out 1 image that could not be read"),
+        told.contains("b.tif does not include 1 image that could not be read"),
         "{told}"
     );
     // The first image has gone.
@@ -340,12 +340,12 @@ fn parts_of_a_set_that_grew_were_merged() {
     part(1);
     add(6..10, 1);
     part(2);
-    merges("it is of a set of 10 files, and the others are of one of 6 files");
+    merges("it belongs to a set of 10 files, but the others to one of 6 files");
     part(1);
     // As many files, one of them another.
     fs::rename(root.join("in/9.pgm"), root.join("in/a.pgm")).unwrap();
     part(2);
-    merges("it is of a set of files with other names or lengths");
+    merges("the files of its set have other names or lengths");
     part(1);
     merges("");
 }

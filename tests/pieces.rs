@@ -1,5 +1,5 @@
 //! Sums of pages that are never in memory as a whole: every row comes once, the numbers are those of the definition, and damage is
-//! told as by those who decode the whole.
+//! reported as by decoders of whole images.
 
 use crate::support::formats::{format, written};
 use crate::support::png::foreign;

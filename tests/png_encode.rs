@@ -38,7 +38,7 @@ fn check(image: &Image, bytes: &[u8], what: &str) {
     take_apart(image, bytes, &wanted, what);
 }
 
-/// Checks every chunk, then inflates and unfilters each segment by itself, by other code than the
+/// Checks every chunk, then inflates and unfilters each segment separately, by other code than the
 /// encoder's: flate2 and the filters as the specification words them.
 fn take_apart(image: &Image, bytes: &[u8], wanted: &[u8], what: &str) {
     let mut chunks = vec![];

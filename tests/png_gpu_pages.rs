@@ -1,5 +1,5 @@
 //! PNG files that a GPU decodes, processes and writes, against the same on the CPU: the bytes of
-//! every output, and the sentence for every damaged file.
+//! every output, and the message for every damaged file.
 
 use crate::support::gpu_pages::{processed, started};
 use crate::support::png::{Plain, zlib};

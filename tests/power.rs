@@ -1,4 +1,4 @@
-//! Power cuts with `--sync`. A run is recorded, call by call, and every state that a power cut may leave behind is made
+//! Power cuts with `--sync`. A run is recorded, call by call, and every state that a power cut may leave after is made
 //! from the record: at each moment, with all that was not synced, without, and with parts of it (`power/disk.rs`). In
 //! every state the results that have their names are whole, no old result is lost, and `--resume` completes the rest;
 //! when the run has ended, nothing can be lost.
@@ -134,7 +134,7 @@ impl Case {
         }
     }
 
-    /// Goes on with the run where the power cut left it.
+    /// Continues the run where the power cut left it.
     fn resume(
         &self,
         state: &State,

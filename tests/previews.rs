@@ -212,7 +212,7 @@ fn what_cannot_be_made_smaller_is_refused() {
         &file,
         &["rotate", "180", "--fit", "2"],
         "out.tif",
-        "--fit averages",
+        "--fit supports only",
     );
     assert_eq!(
         words(&made(
@@ -265,7 +265,7 @@ fn every_kernel_on_small_images() {
                     }
                 }
             }
-            // Samples of channels that were stretched are below 256 already.
+            // Samples of channels that were scaled are below 256 already.
             let low = image(width, height, channels, Depth::Sixteen, Kind::Noise);
             let low = values(&low).into_iter().map(|v| v % 256);
             let shape = Shape {
@@ -365,8 +365,7 @@ fn a_sparse_mask_stayed_as_it_was_when_it_was_clipped() {
     assert_eq!(run.code, 0);
     assert_eq!(
         run.stderr,
-        "gpuimg: warning: in.tif: both percentiles of the image are 0, so that its whole range is \
-         taken, from 0 to 300\n"
+        "gpuimg: warning: in.tif: both percentiles of the image are 0, so the full range 0:300 is used\n"
     );
     let found = words(&written.unwrap());
     assert_eq!(found[6..10], [0, 21845, 65535, 0]);
@@ -385,8 +384,7 @@ fn a_sparse_mask_stayed_as_it_was_when_it_was_clipped() {
     let (run, _) = outcome("in.tif", &narrow, &args, "out.tif");
     assert_eq!(
         run.stderr,
-        "gpuimg: warning: in.tif: both percentiles of the image are 10, so that its whole range is \
-         taken, from 10 to 200\n"
+        "gpuimg: warning: in.tif: both percentiles of the image are 10, so the full range 10:200 is used\n"
     );
 
     let shape = Shape {
@@ -438,7 +436,7 @@ fn values_without_data_do_not_count_in_the_range() {
         "out.tif",
     );
     assert!(
-        run.stderr.contains("every sample has a value of --ignore"),
+        run.stderr.contains("--ignore excludes every sample"),
         "{}",
         run.stderr
     );
@@ -529,7 +527,7 @@ fn a_range_without_a_value_in_it_is_told() {
         (run.stderr, words(&written.unwrap()))
     };
     let (warning, black) = told(&["--range", "10000:20000"]);
-    let expected = "gpuimg: warning: in.tif: the range 10000:20000 has none of its values in it: they are from 300 to 9000\n";
+    let expected = "gpuimg: warning: in.tif: no sample lies in the range 10000:20000: they range from 300 to 9000\n";
     assert_eq!((warning.as_str(), &black[..]), (expected, &[0; 4][..]));
     let (warning, split) = told(&["--window", "1000:100"]);
     assert!(warning.contains("from 300 to 9000"), "{warning}");

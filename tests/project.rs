@@ -237,7 +237,7 @@ fn sums_fit_or_are_refused() {
         known.finish().unwrap_err().to_string()
     };
     let told = refused(with(false, false, None), false);
-    let expected = "the sums reach from 7 to 300, and 8 bits without sign hold 0 to 255";
+    let expected = "the sums range from 7 to 300, but 8 bits without sign can hold only 0 to 255";
     assert!(
         told.starts_with(expected) && told.contains("--to 16"),
         "{told}"
@@ -306,7 +306,7 @@ fn laws() {
             assert!(least[i] <= middle[i] && middle[i] <= most[i]);
             assert!(least[i] <= mean[i] && mean[i] <= most[i]);
         }
-        // One image is itself; and so are equal ones, but for their sum.
+        // One image is itself; and so are equal ones, except for their sum.
         for project in projections() {
             let scaled = project.how == Projection::Sum;
             if !scaled {
@@ -428,10 +428,10 @@ fn what_does_not_belong_to_the_first_is_named() {
     let out = run(place.path(), &["project", "mean", "in", "out.tif"], &[]);
     assert_eq!(out.code, 1);
     for told in [
-        "cannot project in/b.tif (mean): it is 3×1 grey, 16 bits with sign, and in/a.tif is 3×1 grey, 16 bits\n",
-        "in/c.tif (mean): it is 3×1 grey, 16 bits, with orientation 6, and in/a.tif is",
-        "in/d.pgm (mean): it is 3×1 grey, 8 bits, and",
-        "in/e.pgm (mean): it is 1×3 grey, 16 bits, and",
+        "cannot project in/b.tif (mean): it is 3×1 grey, 16 bits with sign, but in/a.tif is 3×1 grey, 16 bits\n",
+        "in/c.tif (mean): it is 3×1 grey, 16 bits, with orientation 6, but in/a.tif is",
+        "in/d.pgm (mean): it is 3×1 grey, 8 bits, but",
+        "in/e.pgm (mean): it is 1×3 grey, 16 bits, but",
         "cannot read in/f.png: ",
     ] {
         assert!(out.stderr.contains(told), "{told}: {}", out.stderr);
@@ -480,7 +480,7 @@ fn what_is_typed_wrongly_or_would_destroy_something() {
         ("in/c.pgm", A),
     ]);
     for (code, args, told) in [
-        (2, &["project", "mean", "a.pgm"][..], "only a.pgm is given"),
+        (2, &["project", "mean", "a.pgm"][..], "got only a.pgm"),
         (
             2,
             &["project", "mean", "a.pgm", "b.pgm", "in"],
@@ -495,25 +495,25 @@ fn what_is_typed_wrongly_or_would_destroy_something() {
         (
             2,
             &["project", "sum", "--scale", "--saturate", "a.pgm", "o.pgm"],
-            "do not go together",
+            "cannot be combined",
         ),
         (2, &["project", "mode", "a.pgm", "o.pgm"], "mode"),
         (2, &["project", "sum", "--to", "24", "a.pgm", "o.pgm"], "24"),
         (
             2,
             &["project", "max", "a.pgm", "b.pgm", "b.pgm", "--overwrite"],
-            "would destroy b.pgm",
+            "would overwrite b.pgm",
         ),
         (2, &["project", "max", "a.pgm", "o.xyz"], ".xyz"),
         (
             1,
             &["project", "max", "a.pgm", "there.pgm"],
-            "it exists already",
+            "it already exists",
         ),
         (
             1,
             &["project", "max", "a.pgm", "nowhere/o.pgm"],
-            "there is no folder",
+            "folder nowhere does not exist",
         ),
         (
             1,
@@ -523,7 +523,7 @@ fn what_is_typed_wrongly_or_would_destroy_something() {
         (
             1,
             &["project", "sum", "a.pgm", "b.pgm", "o.pgm"],
-            "the sums reach from 2 to 510",
+            "the sums range from 2 to 510",
         ),
         (
             1,
@@ -574,7 +574,7 @@ fn little_memory_makes_the_same_median() {
     let told = go(&["pieces.tif", "--mem-limit", "1M", "-j", "2"]);
     // Half of that holds 43,690 samples of six images, and an image has 120,000.
     assert!(
-        told.contains("do not hold 6 images: they are read 3 times"),
+        told.contains("6 images do not fit in 524.3 kB of memory: they are read 3 times"),
         "{told}"
     );
     let read = |name: &str| fs::read(place.path().join(name)).unwrap();

@@ -1,5 +1,5 @@
 //! Names that another program exchanges while a run is under way, at the very call: the run stops before
-//! it (`GPUIMG_FAULT`), the test exchanges the name, and the run goes on.
+//! it (`GPUIMG_FAULT`), the test exchanges the name, and the run continues.
 
 use crate::support::batch::{JOURNAL, pgm};
 use crate::support::stopped::run_with_change;
@@ -19,7 +19,7 @@ fn outset() -> tempfile::TempDir {
     ])
 }
 
-/// A run that stops before the call that `fault` names, and goes on after `exchange`.
+/// A run that stops before the call that `fault` names, and continues after `exchange`.
 fn exchanged(root: &Path, args: &[&str], fault: &str, exchange: impl Fn()) -> Run {
     let run = run_with_change(root, args, fault, exchange);
     let run = run.unwrap_or_else(|| panic!("{args:?} made no call {fault}"));
@@ -114,7 +114,7 @@ fn a_fifo_in_the_output_folder_was_waited_for() {
         let args = [&["normalize", "in", "out"][..], more].concat();
         let Run { code, stderr, .. } = run(root.path(), &args, &[]);
         assert_eq!(code, 1, "{stderr}");
-        let sentence = "out/a.pgm: it is a FIFO, and not a regular file: remove it";
+        let sentence = "out/a.pgm: it is a FIFO, not a regular file: remove it";
         assert!(stderr.contains(sentence), "{stderr}");
     }
 }
@@ -127,7 +127,7 @@ fn a_dry_run_called_a_fifo_in_the_output_folder_writable() {
     let args = ["normalize", "in", "out", "--overwrite", "--dry-run"];
     let Run { code, stdout, .. } = run(root.path(), &args, &[]);
     assert_eq!(code, 1, "{stdout}");
-    let sentence = "cannot write out/a.pgm: it is a FIFO, and not a regular file: remove it";
+    let sentence = "cannot write out/a.pgm: it is a FIFO, not a regular file: remove it";
     assert!(stdout.contains(sentence), "{stdout}");
 }
 
@@ -214,7 +214,7 @@ fn a_named_input_that_became_a_fifo_was_waited_for() {
     });
     assert_eq!(code, 1, "{stderr}");
     assert!(
-        stderr.contains("in/a.pgm: it is no file any more"),
+        stderr.contains("in/a.pgm: it is no longer a file"),
         "{stderr}"
     );
 }
@@ -225,7 +225,7 @@ fn a_report_waited_for_the_reader_of_a_fifo() {
     fifo(&root.path().join("r.jsonl"));
     let args = ["normalize", "in", "out", "--report", "r.jsonl"];
     let Run { stderr, .. } = run(root.path(), &args, &[]);
-    let sentence = "cannot write r.jsonl: it is a FIFO that no program reads from";
+    let sentence = "cannot write r.jsonl: it is a FIFO without a reader";
     assert!(stderr.contains(sentence), "{stderr}");
 }
 

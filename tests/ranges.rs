@@ -1,4 +1,4 @@
-//! Ranges as they are typed, told and handed on: in the values that a file's samples stand for.
+//! Ranges as they are typed, reported and passed on: in the values that a file's samples represent.
 
 use crate::support::contract::{grey, made, outcome, refused, signed, stored, tag, words};
 use crate::support::stacks::stack;
@@ -29,11 +29,11 @@ fn signed_samples_are_compared_with_their_sign() {
     assert_eq!(code, 1);
     assert_eq!(
         told,
-        "1 of 2 samples differ, by at most 1007; first at column 1, row 0, channel 0: 7 against -1000\n"
+        "1 of 2 samples differ, by at most 1007; first at column 1, row 0, channel 0: 7 and -1000\n"
     );
     let (code, told) = verify("c.tif");
     assert_eq!(code, 1);
-    assert!(told.contains("16 bits with sign against"), "{told}");
+    assert!(told.contains("16 bits with sign and"), "{told}");
 }
 
 /// −1000, 0, 3000 / −32768, 500, 32767 by 3×2: by hand, 65535/4000 a step.
@@ -77,14 +77,15 @@ fn signed_samples_have_signed_ranges() {
     for (range, words) in [
         (
             "--range=-1000:40000",
-            "--range -1000:40000 goes beyond -32768:32767, the values of 16 bits with sign",
+            "--range -1000:40000 exceeds -32768:32767, the range of 16 bits with sign",
         ),
-        ("--to=0:65535", "--to 0:65535 goes beyond -32768:32767"),
+        ("--to=0:65535", "--to 0:65535 exceeds -32768:32767"),
     ] {
         refused("in.tif", &file, &["normalize", range], "out.tif", words);
     }
     let plain = Build::default().file(&grey(2, [1, 2]));
-    let words = "cannot normalize in.tif: --range -1:5 goes beyond 0:65535, the values of 16 bits without sign";
+    let words =
+        "cannot normalize in.tif: --range -1:5 exceeds 0:65535, the range of 16 bits without sign";
     refused(
         "in.tif",
         &plain,
@@ -92,7 +93,7 @@ fn signed_samples_have_signed_ranges() {
         "out.tif",
         words,
     );
-    let words = "--to -1:5 goes beyond 0:65535";
+    let words = "--to -1:5 exceeds 0:65535";
     refused(
         "in.tif",
         &file,
@@ -102,7 +103,7 @@ fn signed_samples_have_signed_ranges() {
     );
 }
 
-/// Ranges are told, and handed on from file to file, with their sign.
+/// Ranges are reported, and passed on from file to file, with their sign.
 #[test]
 fn signed_ranges_are_told_and_handed_on() {
     let place = folder(&[("in/a.tif", &signed())]);
@@ -121,16 +122,21 @@ fn signed_ranges_are_told_and_handed_on() {
     let out = go(&["normalize", "--range-from", "a.hist", "in", "again"]);
     assert_eq!(out.code, 0, "{}", out.stderr);
     assert!(read("again/a.tif") == read("out/a.tif"));
-    // Unsigned ones have no range in common with them.
+    // Unsigned images cannot share a range with them.
     let plain = Build::default().file(&grey(2, [1, 2]));
     fs::write(place.path().join("in/b.tif"), plain).unwrap();
     let out = go(&["normalize", "--range-from", "a.hist", "in/b.tif", "b.tif"]);
     assert_eq!(out.code, 1);
-    let words = "it has 16 bits without sign, and the range is that of images of 16 bits with sign";
+    let words =
+        "it has 16 bits without sign, but the range was measured on images with 16 bits with sign";
     assert!(out.stderr.contains(words), "{}", out.stderr);
     let out = go(&["histogram", "in", "-o", "all.hist"]);
-    assert!(out.stderr.contains("no range in common"), "{}", out.stderr);
-    // A flat image is told of by its value.
+    assert!(
+        out.stderr.contains("they cannot share a range"),
+        "{}",
+        out.stderr
+    );
+    // A flat image is reported with its value.
     let flat = Build::default().tag(339, 3, &[2]);
     let flat = flat.file(&grey(2, [(-7i16) as u16; 4]));
     let (out, _) = outcome("in.tif", &flat, &["normalize"], "out.tif");
@@ -188,11 +194,11 @@ fn a_range_stays_true_when_the_depth_changes() {
         [10, 15, 20]
     );
     let args = ["normalize", "--depth", "8", "--to", "0:4095"];
-    let what = "--to 0:4095 goes beyond 0:255, the values of 8 bits without sign";
+    let what = "--to 0:4095 exceeds 0:255, the range of 8 bits without sign";
     refused("in.pgm", words16, &args, "out.pgm", what);
 }
 
-/// Alpha, and what is flat, are not stretched, and so still have 16 bits to be rounded to 8.
+/// Alpha, and what is flat, are not scaled, and so still have 16 bits to be rounded to 8.
 #[test]
 fn what_is_not_stretched_is_rounded_to_eight_bits() {
     let shape = Shape::checked(3, 1, 2, Depth::Sixteen).unwrap();
@@ -228,7 +234,7 @@ fn a_range_was_said_to_miss_the_values_of_nan() {
         run.stderr
     };
     assert_eq!(stderr("20"), "");
-    let missed = "none of its values in it: they are from 1 to 2";
+    let missed = "no sample lies in the range";
     assert!(stderr("2").contains(missed), "{}", stderr("2"));
 }
 
@@ -257,7 +263,7 @@ fn a_hot_pixel_left_an_image_black_without_a_word() {
         assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
         done.stderr
     };
-    let advice = "--clip 0.1:99.9 leaves them out";
+    let advice = "use --clip 0.1:99.9 to ignore them";
     let hint = told(&["hot.pgm", "o.pgm"]);
     assert_eq!(hint.matches(advice).count(), 1, "{hint}");
     let verbose = told(&["hot.pgm", "o.pgm", "-v"]);
@@ -278,7 +284,7 @@ fn a_hot_pixel_left_an_image_black_without_a_word() {
     let batch = told(&["in", "out"]);
     assert_eq!(batch.matches(advice).count(), 2, "{batch}");
     assert!(
-        batch.contains("warning: 2 images in all: a few samples"),
+        batch.contains("warning: 2 images in total: a few outliers"),
         "{batch}"
     );
 }

@@ -117,13 +117,13 @@ fn a_report_is_continued_and_another_file_is_not() {
     // With images that are replaced, the report is too.
     assert_eq!(go("o2", "r.jsonl", &["--overwrite"]).code, 0);
     assert_eq!(count("r.jsonl"), 1);
-    // Behind a line that a killed run has left.
+    // After a line that a killed run has left.
     assert_eq!(go("o3", "cut.jsonl", &[]).code, 0);
     let text = fs::read_to_string(root.path().join("cut.jsonl")).expect("report");
     assert_eq!(text.lines().count(), 3, "{text}");
     assert!(text.lines().last().expect("a line").contains("o3/a.pgm"));
     let Run { code, stderr, .. } = go("o4", "notes", &[]);
-    let told = "gpuimg: cannot write notes: it exists and is no report: give another name\n";
+    let told = "gpuimg: cannot write notes: it exists but is not a report: choose another name\n";
     assert_eq!((code, stderr.as_str()), (1, told));
     let plan = go("o5", "notes", &["--dry-run"]);
     assert_eq!(plan.code, 1, "{}", plan.stdout);
@@ -158,7 +158,7 @@ fn a_report_on_standard_output_is_alone_there() {
             stderr,
         } = run(root.path(), args, &[]);
         assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
-        assert!(stderr.contains("share standard output"), "{stderr}");
+        assert!(stderr.contains("both use standard output"), "{stderr}");
     }
     // A reader that leaves has not had the report: the run has failed.
     let script = "exec 3> >(:); sleep 0.2; \"$0\" normalize in/a.pgm lost/ --report - >&3";
@@ -325,7 +325,7 @@ fn the_page_of_a_run_has_a_lane_for_each_worker_and_needs_no_network() {
     let Run { code, stderr, .. } = run(root.path(), &args, &[]);
     assert_eq!(code, 1, "{stderr}");
     assert!(
-        stderr.contains("it exists and is no page of --stats"),
+        stderr.contains("it exists but is not a --stats page"),
         "{stderr}"
     );
     assert_eq!(fs::read(&mine).expect("a file"), b"precious");

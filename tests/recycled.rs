@@ -60,7 +60,7 @@ fn files() -> Vec<(String, Vec<u8>, Option<Vec<u16>>)> {
                     let name = format!("{:03}.tif", files.len());
                     files.push((name, build.file(&image), Some(flipped(&image))));
                 }
-                // Cut off in the middle: the directory is told to be before the samples.
+                // Cut off in the middle: the directory claims to be before the samples.
                 let build = Build {
                     compression,
                     tile,

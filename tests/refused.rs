@@ -71,7 +71,7 @@ fn an_extension_of_gif_that_nobody_knows() {
     assert_eq!(bytes(&gif), (3, vec![255; 3]));
 }
 
-/// Before and behind the image data; a critical chunk stays refused.
+/// Before and after the image data; a critical chunk stays refused.
 #[test]
 fn a_wrong_crc_of_a_text() {
     let mut whole = b"\x89PNG\r\n\x1a\n".to_vec();
@@ -204,7 +204,7 @@ fn more_colours_than_a_bmp_can_name() {
     );
 }
 
-/// Runs of 4 bits whose last one goes on after an odd row, as writers of whole bytes make them.
+/// Runs of 4 bits whose last one continues after an odd row, as writers of whole bytes make them.
 #[test]
 fn runs_that_go_on_after_a_row() {
     let mut header = bmp_header(40);

@@ -186,7 +186,7 @@ fn what_was_clamped_or_joined_is_refused_or_nearest() {
         let expected = words(&input).into_iter().map(|v| v.clamp(least, most));
         assert_eq!(values(&near), expected.collect::<Vec<u16>>());
     }
-    // A clip that cuts nothing off is told from one that does.
+    // A clip that cuts nothing off is distinguished from one that does.
     for (clip, held) in [("0:100", "inside"), ("1:99", "clamped")] {
         let args = ["normalize", "--undo", "--clip", clip];
         let stretched = made("in.tif", &input, &args, "out.png");
@@ -201,7 +201,7 @@ fn what_was_clamped_or_joined_is_refused_or_nearest() {
         &stretched,
         &["restore"],
         "again.tif",
-        "became one of 256",
+        "than the 256 steps it was scaled to",
     );
     let near = values(&made(
         "out.png",
@@ -247,7 +247,7 @@ fn the_text_by_hand() {
             &plain,
             &["restore"],
             "again.tif",
-            "does not say how its values",
+            "it stores no original range",
         );
     }
 }
@@ -277,7 +277,7 @@ fn each_page_has_its_own_range_where_it_was_measured_so() {
     assert!(told.stderr.contains(ONE_PLACE), "{}", told.stderr);
 }
 
-const ONE_PLACE: &str = "FITS has one place for the range that the values of all pages";
+const ONE_PLACE: &str = "FITS can store only one range for --undo";
 
 /// What a file says of its pages is carried into another format as truly as what `--undo` writes.
 #[test]
@@ -335,7 +335,7 @@ fn the_range_follows_turns_and_goes_with_other_values() {
             &other,
             &["restore"],
             "again.tif",
-            "does not say how",
+            "it stores no original range",
         );
     }
     // The item beside others of GDAL's.
@@ -358,12 +358,12 @@ fn what_cannot_be_undone_is_refused_beforehand() {
         (
             &["normalize", "--undo"][..],
             "out.npy",
-            "NumPy has no place for the range of --undo",
+            "NumPy cannot store the range of --undo",
         ),
         (
             &["normalize", "--undo"],
             "out.pgm",
-            "has no place for the range of --undo",
+            "cannot store the range of --undo",
         ),
         (
             &["normalize", "--undo", "--fit", "5"],
@@ -373,28 +373,18 @@ fn what_cannot_be_undone_is_refused_beforehand() {
         (
             &["run", "normalize --undo + flip h", "--depth", "8"],
             "out.tif",
-            "leave one of them out",
+            "remove ",
         ),
-        (
-            &["restore"],
-            "out.tif",
-            "does not say how its values were stretched",
-        ),
+        (&["restore"], "out.tif", "it stores no original range"),
     ] {
         refused("in.tif", &input, args, output, words);
     }
     let input = tiff(&noise(&TYPES[0], 1), false);
     let stretched = made("in.tif", &input, &["normalize", "--undo"], "out.png");
     let (told, _) = outcome("in.tif", &input, &["run", "restore + flip h"], "out.tif");
-    assert!(told.code == 2 && told.stderr.contains("no step of gpuimg run"));
+    assert!(told.code == 2 && told.stderr.contains("cannot be a step of gpuimg run"));
     let args = ["restore", "--depth", "16"];
-    refused(
-        "out.png",
-        &stretched,
-        &args,
-        "again.tif",
-        "leave --depth out",
-    );
+    refused("out.png", &stretched, &args, "again.tif", "remove --depth");
     let input = tiff(&noise(&TYPES[3], 1), true);
     let stretched = made("in.tif", &input, &["normalize", "--undo"], "out.png");
     refused("out.png", &stretched, &["restore"], "again.png", "PNG");
@@ -408,7 +398,7 @@ fn saying(text: &[u8], samples: [u16; 3]) -> Vec<u8> {
         &["flip", "vertical"],
         "out.png",
     );
-    // Behind the signature and IHDR.
+    // After the signature and IHDR.
     let mut file = png[..33].to_vec();
     chunk(&mut file, b"tEXt", &[b"gpuimg:stretch\0", text].concat());
     file.extend(&png[33..]);
@@ -434,33 +424,36 @@ fn false_and_hostile_texts_are_refused() {
     assert_eq!(words(&good), [3, 5, 9]);
     refused(
         b"1 u16 3:8 to u16 0:65535 inside",
-        "is no result of the stretch",
+        "cannot result from the recorded range",
     );
     refused(
         b"1 u16 3:9 to u16 0:65534 inside",
-        "is no result of the stretch",
+        "cannot result from the recorded range",
     );
-    refused(b"1 u16 3:9 to u8 0:255 inside", "it was converted since");
+    refused(
+        b"1 u16 3:9 to u8 0:255 inside",
+        "it was converted after normalize --undo",
+    );
     refused(
         b"1 u16 3:9 to i16 -32768:32767 inside",
-        "it was converted since",
+        "it was converted after normalize --undo",
     );
     refused(
         b"1 u16 3:9,3:9,3:9 to u16 0:65535 inside",
-        "says how 3 were stretched",
+        "stores ranges for 3",
     );
     refused(
         b"1 u32 0:4294967295 to u16 0:65535 inside",
-        "became one of 65536",
+        "than the 65536 steps it was scaled to",
     );
     refused(
         b"1 f32 -3.4e38:3.4e38 to u16 0:65535 integers",
-        "became one of 65536",
+        "than the 65536 steps it was scaled to",
     );
     refused(b"9 u16 3:9 to u16 0:65535 inside", "cannot be read");
     refused(b"", "cannot be read");
     refused(&[0xff; 99], "cannot be read");
-    refused(&[b'1'; 1 << 16], "more than 256 bytes");
+    refused(&[b'1'; 1 << 16], "longer than 256 bytes");
     // Nearest values of anything, however false, are in the range that it names.
     for text in [
         "1 u16 3:8 to u16 7:9 clamped",

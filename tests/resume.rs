@@ -22,20 +22,20 @@ fn going_on_redoes_what_has_changed() {
     // Without a word nothing is replaced, not even our own.
     let Run { code, stderr, .. } = go(&[]);
     assert_eq!(code, 1);
-    let once = "12 outputs exist already, the first is out/0/000.png: --resume skips";
+    let once = "12 outputs already exist (first: out/0/000.png): use --resume to skip";
     assert_eq!(stderr.matches("exist").count(), 1, "{stderr}");
     assert!(stderr.contains(once), "{stderr}");
     assert!(
         go(&["--resume"])
             .stderr
-            .contains("0 of 12 files done, 12 were done before")
+            .contains("0 of 12 files done, 12 already done")
     );
     // Another input, a missing output.
     fs::write(root.path().join("in/0/000.pgm"), pgm(99, 7, 3)).expect("file");
     fs::remove_file(out.join("2/002.png")).expect("remove");
     let Run { stderr, .. } = go(&["--resume"]);
     assert!(
-        stderr.contains("2 of 12 files done, 10 were done before"),
+        stderr.contains("2 of 12 files done, 10 already done"),
         "{stderr}"
     );
     let found = tree(&out);
@@ -132,7 +132,7 @@ fn interrupted_it_leaves_whole_files_and_says_130() {
     assert!(stderr.contains("interrupted"), "{stderr}");
     let last = stderr.lines().last().unwrap_or_default();
     assert!(
-        last.contains(" of 100 files done; the same command with --resume continues"),
+        last.contains(" of 100 files done; run the same command with --resume to continue"),
         "{stderr}"
     );
     let found = tree(&out);
@@ -177,7 +177,8 @@ fn what_is_damaged_is_not_done() {
     fs::write(&damaged, &pgm(160, 120, 2)[..9000]).expect("file");
     let args = ["normalize", "--format", "png", "--keep-going", "in", "out"];
     let go = |more: &[&str]| run(root.path(), &[&args, more].concat(), &[]);
-    let named = "gpuimg: in/2/002.pgm is damaged, and 0 where it is: truncated at byte 9000";
+    let named =
+        "gpuimg: in/2/002.pgm is damaged; missing parts are filled with 0: truncated at byte 9000";
     let Run { code, stderr, .. } = go(&["--report", "r.jsonl"]);
     assert_eq!(code, 1);
     assert!(stderr.contains(named), "{stderr}");
@@ -189,13 +190,13 @@ fn what_is_damaged_is_not_done() {
         let Run { code, stderr, .. } = go(&["--resume"]);
         assert_eq!(code, 1);
         assert!(stderr.contains(named), "{stderr}");
-        let summary = "0 of 4 files done, 3 were done before, 1 failed";
+        let summary = "0 of 4 files done, 3 already done, 1 failed";
         assert!(stderr.contains(summary), "{stderr}");
     }
     fs::write(&damaged, pgm(160, 120, 2)).expect("file");
     let Run { code, stderr, .. } = go(&["--resume"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("1 of 4 files done, 3 were done before"));
+    assert!(stderr.contains("1 of 4 files done, 3 already done"));
     assert!(tree(&root.path().join("out")) == expected);
 }
 

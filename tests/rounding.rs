@@ -24,7 +24,7 @@ fn check(d: u16, to: Range, gpu: Option<&Gpu>) {
         depth: Depth::Sixteen,
     };
     let op = Normalize {
-        range: Some(Range::of_whole(0, d.into()).into()),
+        range: Some(Range::from_integers(0, d.into()).into()),
         to: Some(to),
         ..Normalize::default()
     };
@@ -48,7 +48,7 @@ fn check(d: u16, to: Range, gpu: Option<&Gpu>) {
     }
 }
 
-const ALL: Range = Range::of_whole(0, 65535);
+const ALL: Range = Range::from_integers(0, 65535);
 
 #[test]
 fn exact_for_one_range_in_97_and_all_small_ones() {
@@ -63,9 +63,9 @@ fn exact_for_one_range_in_97_and_all_small_ones() {
 #[test]
 fn exact_for_other_output_ranges() {
     for to in [
-        Range::of_whole(0, 255),
-        Range::of_whole(1, 65534),
-        Range::of_whole(30000, 30001),
+        Range::from_integers(0, 255),
+        Range::from_integers(1, 65534),
+        Range::from_integers(30000, 30001),
     ] {
         for d in [1, 2, 3, 255, 256, 4095, 32767, 32768, 65535] {
             check(d, to, None);
@@ -84,7 +84,7 @@ fn exact_on_the_gpu() {
     };
     for d in ranges {
         check(d, ALL, Some(gpu));
-        check(d, Range::of_whole(1, 65534), Some(gpu));
+        check(d, Range::from_integers(1, 65534), Some(gpu));
     }
 }
 

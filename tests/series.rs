@@ -88,7 +88,7 @@ fn one_range_for_a_whole_set() {
     };
     refused(
         &["merge", "1.hist", "1.hist", "-o", "x"],
-        "part 1 of 3 is in it and in another file",
+        "part 1 of 3 is in this file and in another one",
     );
     refused(
         &["merge", "1.hist", "3.hist", "-o", "x"],
@@ -107,11 +107,11 @@ fn one_range_for_a_whole_set() {
             "bytes.pgm",
             "x.pgm",
         ],
-        "images of another kind",
+        "images of another type",
     );
     refused(
         &["histogram", "in", "bytes.pgm", "-o", "x"],
-        "no range in common",
+        "they cannot share a range",
     );
     assert!(!root.path().join("x").exists() && !root.path().join("x.pgm").exists());
 }
@@ -156,13 +156,16 @@ fn a_bad_image_leaves_the_histogram_of_the_others() {
         // The bad image's part says so, and whose fault it is; the other part is whole.
         let bad = stderr.contains("in/bad.pgm");
         assert_eq!(code, i32::from(bad), "{stderr}");
-        let sentence = format!("{out} leaves out 1 image that could not be read");
+        let sentence = format!("{out} does not include 1 image that could not be read");
         assert_eq!(stderr.contains(&sentence), bad, "{stderr}");
         assert!(root.path().join(&out).exists());
     }
     let Run { code, stderr, .. } = go(&["merge", "new/parts", "-o", "all.hist"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("all.hist leaves out 1 image"), "{stderr}");
+    assert!(
+        stderr.contains("all.hist does not include 1 image"),
+        "{stderr}"
+    );
     let all = fs::read_to_string(root.path().join("all.hist")).expect("merged");
     assert!(
         all.contains(r#""failed":1"#) && all.contains(r#""images":2"#),
@@ -170,7 +173,10 @@ fn a_bad_image_leaves_the_histogram_of_the_others() {
     );
     let Run { code, stderr, .. } = go(&["normalize", "--range-from", "all.hist", "in", "out"]);
     assert_eq!(code, 1, "{stderr}");
-    assert!(stderr.contains("all.hist leaves out 1 image"), "{stderr}");
+    assert!(
+        stderr.contains("all.hist does not include 1 image"),
+        "{stderr}"
+    );
     // 3 to 100 become 0 to 255: 7 is floor(4 * 255 / 97 + 1/2) = 11, and 96 is 244.
     assert_eq!(
         fs::read(root.path().join("out/a.pgm")).expect("a")[11..],
@@ -195,14 +201,14 @@ fn merge_takes_a_folder() {
         assert!(out.stderr.contains(sentence), "{args:?}: {}", out.stderr);
     };
     let merge = ["merge", "parts", "-o", "parts/all.hist", "--overwrite"];
-    go(&merge, 2, "no .hist file in the folder");
+    go(&merge, 2, "the folder contains no .hist or .partial file");
     for part in ["1/2", "2/2"] {
         let out = format!("parts/{}.hist", part.replace('/', "-of-"));
         go(&["histogram", "in", "--shard", part, "-o", &out], 0, "");
     }
     go(&merge, 0, "");
     let first = fs::read(root.path().join("parts/all.hist")).expect("merged");
-    // The job is tried again: what it wrote before is no part.
+    // The job is tried again: what it wrote before is not a part.
     go(&merge, 0, "");
     assert_eq!(
         fs::read(root.path().join("parts/all.hist")).expect("merged"),
@@ -221,7 +227,7 @@ fn merge_takes_a_folder() {
         0,
         "",
     );
-    go(&merge, 1, "it is of a set in");
+    go(&merge, 1, "it belongs to a set of");
     go(
         &["merge", "parts", "-o", "x.hist"],
         1,
@@ -327,7 +333,7 @@ fn a_file_that_was_not_measured_left_the_range_without_a_word() {
         assert_eq!(code, 1, "{stderr}");
         assert!(stderr.contains("cannot read in/b.pgm: "), "{stderr}");
         assert!(
-            stderr.contains("1 of 3 could not be read (--keep-going"),
+            stderr.contains("1 of 3 could not be read (use --keep-going"),
             "{stderr}"
         );
         assert!(!root.path().join("out").exists() && !root.path().join("report").exists());

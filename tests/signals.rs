@@ -160,7 +160,7 @@ fn a_reader_that_leaves_an_image_was_a_success() {
     reader.join().expect("reader");
     assert_eq!(
         (code, &*stderr),
-        (1, "gpuimg: cannot write out: its reader has gone\n")
+        (1, "gpuimg: cannot write out: its reader has closed it\n")
     );
     let script =
         "\"$0\" normalize a.pgm - --format png | head -c 8 >/dev/null; exit ${PIPESTATUS[0]}";

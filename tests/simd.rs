@@ -60,7 +60,7 @@ fn a_level_that_is_none_is_wrong_usage() {
         assert_eq!(out.code, 2, "{name}: {}", out.stderr);
         let start = format!("gpuimg: GPUIMG_SIMD={name}: ");
         assert!(out.stderr.starts_with(&start), "{}", out.stderr);
-        assert!(out.stderr.contains("(it can be scalar, "), "{}", out.stderr);
+        assert!(out.stderr.contains("(expected scalar, "), "{}", out.stderr);
     }
 }
 
@@ -76,6 +76,6 @@ fn the_doctor_names_the_level_in_use() {
     };
     assert!(line(&[("GPUIMG_SIMD", highest)]).contains(&format!("{highest} used")));
     let scalar = line(&[("GPUIMG_SIMD", "scalar")]);
-    let lowered = format!("scalar used, of {highest} that this CPU has (GPUIMG_SIMD=scalar)");
+    let lowered = format!("scalar used (this CPU supports {highest}) (GPUIMG_SIMD=scalar)");
     assert!(scalar.ends_with(&lowered), "{scalar}");
 }

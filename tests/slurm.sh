@@ -160,7 +160,7 @@ same "$work/one" "$work/out"
 [[ $(ends "$last") == "COMPLETED 0 COMPLETED 0 FAILED 1 " ]] || wrong "$(ends "$last")"
 grep -q 'bad.pgm' "$work"/out/.range/count-*.log && grep -q 'bad.pgm' "$work"/out/.range/normalize-"$last"_*.log ||
     wrong "no log names it"
-grep -q 'leaves out 1 image' "$work"/out/.range/merge-*.log || wrong "the merge does not tell"
+grep -q 'does not include 1 image' "$work"/out/.range/merge-*.log || wrong "the merge does not tell"
 echo "Slurm: with a bad image the others are done, and one task ends with 1"
 rm -r "$work/out" "$work/in/bad.pgm"
 

@@ -60,14 +60,13 @@ fn every_page_is_done_and_shares_the_range() {
     }
 }
 
-/// Channels that are pages were stretched from one range without a word, so that a faint one stays dark.
+/// Channels that are pages were scaled from one range without a word, so that a faint one stays dark.
 #[test]
 fn channels_shared_a_range_without_a_word() {
     let hyperstack = crate::support::axes::file(12, crate::support::axes::HYPERSTACK);
     let slices = crate::support::axes::file(12, "ImageJ=1.54f\nimages=12\nslices=12\n");
     let place = folder(&[("in/a.tif", &hyperstack), ("s.tif", &slices)]);
-    let said =
-        "in/a.tif: its 2 channels are stretched from one range (--per-channel gives each its own)";
+    let said = "in/a.tif: its 2 channels share one range (use --per-channel for separate ranges)";
     for (args, is_said) in [
         (&["in/a.tif", "out.tif"][..], true),
         (&["in/a.tif", "out.tif", "--clip", "1:99"], true),
@@ -88,8 +87,7 @@ fn channels_shared_a_range_without_a_word() {
     let args = ["normalize", "--stack", "in", "all.tif"];
     let done = run(place.path(), &args, &[]);
     assert!(
-        done.stderr
-            .contains("its 2 channels are stretched from one range"),
+        done.stderr.contains("its 2 channels share one range"),
         "{}",
         done.stderr
     );
@@ -385,5 +383,8 @@ fn every_page_is_compared() {
         differs.stdout
     );
     assert_eq!(differs.code, 1);
-    assert_eq!(verify("c.tif").stdout, "2 pages against 1\n");
+    assert_eq!(
+        verify("c.tif").stdout,
+        "different numbers of pages: 2 and 1\n"
+    );
 }

@@ -36,7 +36,7 @@ fn calls(root: &Path, line: &str, env: &[(&str, &str)]) -> Option<Vec<String>> {
     }
 }
 
-/// Finds calls that contain these words, each behind the one before.
+/// Finds calls that contain these words, each after the one before.
 fn in_order(calls: &[String], expected: &[&[&str]], what: &str) {
     let mut rest = calls.iter();
     for words in expected {

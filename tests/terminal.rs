@@ -192,9 +192,9 @@ fn bars_fit_the_terminal_and_leave_no_trace() {
         }
         screen.show(&shown);
         let text = screen.text();
-        // Only the first and the last sentence stay, whole.
+        // Only the first and the last message stay, whole.
         let whole = text.replace('\n', "");
-        assert!(whole.starts_with("gpuimg: 24 files on "), "{text}");
+        assert!(whole.starts_with("gpuimg: 24 files, "), "{text}");
         assert!(whole.contains("gpuimg: 24 of 24 files done; "), "{text}");
         assert_eq!(whole.matches("gpuimg: ").count(), 2, "{text}");
         assert!(!whole.contains(" left"), "{text}");

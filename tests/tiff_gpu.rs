@@ -228,7 +228,7 @@ fn damaged_strips() {
             for variant in 0..16usize {
                 let mut damaged = file.clone();
                 for _ in 0..=variant % 3 {
-                    // Behind the header, where the chunks lie; the directory follows them.
+                    // After the header, where the chunks lie; the directory follows them.
                     let place = match variant % 4 {
                         0 => 8 + numbers.next() as usize % 40,
                         _ => 8 + numbers.next() as usize % (file.len() - 8),

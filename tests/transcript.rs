@@ -1,4 +1,4 @@
-//! Commands and what they print, from `tests/transcript.txt`: the README's examples, every sentence for a
+//! Commands and what they print, from `tests/transcript.txt`: the README's examples, every message for a
 //! mistake, and every alias. `TRANSCRIPT=write cargo test transcript` writes what is printed now, to be
 //! read before it is kept.
 //!
@@ -151,7 +151,7 @@ fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
     let mut example = |line: &str| {
         let line = line.trim_start();
         if line.starts_with("gpuimg ") {
-            // A remark stands behind two spaces.
+            // A remark stands after two spaces.
             let command = line.split("  ").next().unwrap_or(line);
             shown.push(command.trim_end().into());
         }

@@ -135,11 +135,11 @@ fn the_depth_ignored_what_the_maximum_is() {
         "out.pgm",
     );
     assert_eq!(wide, b"P5\n3 1\n65535\n\xff\xff\x80\x00\x00\x00");
-    // Stretched values have all bits at once.
+    // Scaled values have all bits at once.
     let pgm = b"P5 3 1 4095\n\x00\x10\x00\x20\x00\x30";
     let stretched = made("in.pgm", pgm, &eight(&["normalize"]), "out.pgm");
     assert_eq!(stretched, b"P5\n3 1\n255\n\x00\x80\xff");
-    // MaxSampleValue that is no number of bits tells of one image, not of the range.
+    // A MaxSampleValue that is not 2ⁿ − 1 describes one image, not the range.
     let image = grey(3, [0, 500, 1000]);
     let file = Build::default().tag(281, 3, &[1000]).file(&image);
     assert_eq!(
@@ -200,8 +200,8 @@ fn flipped_pages(out: &[u8], all: &Image, rows: usize) {
 
 const VERTICAL: [&str; 2] = ["flip", "vertical"];
 
-/// MetaMorph's stacks (UIC2), ImageDepth and tifffile's: of several planes behind one directory the
-/// first was taken for all.
+/// MetaMorph's stacks (UIC2), ImageDepth and tifffile's: of several planes after one directory the
+/// first was mistaken for all.
 #[test]
 fn planes_behind_one_directory_were_lost() {
     let all = picture(6, 5 * 4, 1, Depth::Sixteen);
@@ -223,7 +223,7 @@ fn planes_behind_one_directory_were_lost() {
         flipped_pages(&out, &all, 5);
         assert_eq!(text(&out, 270).as_deref(), Some("{\"shape\":[4,5,6]}"));
 
-        // The strips of all planes, which lie one behind the other.
+        // The strips of all planes, which lie one after the other.
         let strips = Build {
             strip: 5,
             ..build()
@@ -305,7 +305,7 @@ fn with_directory(mut file: Vec<u8>, fields: &[(u16, u16, u32)], data: &[u8]) ->
     (file, directory)
 }
 
-/// The same, linked behind the file's only page.
+/// The same, linked after the file's only page.
 fn with_page(file: Vec<u8>, fields: &[(u16, u16, u32)], data: &[u8]) -> Vec<u8> {
     let first = u32::from_le_bytes(file[4..8].try_into().unwrap()) as usize;
     let count = u16::from_le_bytes(file[first..first + 2].try_into().unwrap()) as usize;
@@ -315,7 +315,7 @@ fn with_page(file: Vec<u8>, fields: &[(u16, u16, u32)], data: &[u8]) -> Vec<u8> 
     file
 }
 
-/// GDAL writes masks of 1 bit behind the image that they belong to.
+/// GDAL writes masks of 1 bit after the image that they belong to.
 #[test]
 fn a_file_was_refused_for_its_mask() {
     let image = picture(8, 4, 3, Depth::Eight);
@@ -683,13 +683,14 @@ fn a_channel_of_no_stated_meaning_became_opacity() {
         let kept = made("in.tif", &file, &FLIP, "out.tif");
         assert_eq!(tag(&kept, 338), Some(vec![0]));
         let (run, out) = outcome("in.tif", &file, &["normalize"], "out.tif");
-        let said = "warning: in.tif: its last channel, of no stated meaning, is left as it is";
+        let said =
+            "warning: in.tif: its last channel has an unspecified meaning and is left unchanged";
         assert!(run.stderr.contains(said), "{}", run.stderr);
         assert_eq!(tag(&out.unwrap(), 338), Some(vec![0]));
     }
 }
 
-/// Alpha is told of, and not counted.
+/// Alpha is reported, and not counted.
 #[test]
 fn alpha_was_counted_in_the_sum() {
     let shape = Shape::checked(2, 1, 4, Depth::Eight).unwrap();
@@ -706,7 +707,7 @@ fn alpha_was_counted_in_the_sum() {
     assert_eq!(told["channels"][3]["sum"], 510);
 }
 
-/// XMP repeats the orientation and the sides, and told of them as they were.
+/// XMP repeats the orientation and the sides, and was not updated.
 #[test]
 fn xmp_told_of_the_image_as_it_was() {
     let packet = |orientation: u32, x: u32, y: u32| {

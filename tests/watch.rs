@@ -71,7 +71,7 @@ fn files_are_taken_as_they_come() {
     put(root, "h.pgm", &image(8));
     std::os::unix::fs::symlink("../h.pgm", root.join("in/soft.pgm")).expect("link");
     comes(root, "out/soft.pgm", 8);
-    // Not taken: what is no image, hidden, or called otherwise until it is whole; and what is ours.
+    // Not processed: files that are not images, hidden, or temporarily named, and our own.
     for name in [
         "x.txt",
         ".a.pgm",
@@ -91,7 +91,7 @@ fn files_are_taken_as_they_come() {
     assert_eq!(report.matches("\"status\":\"done\"").count(), 10);
     // Those that were there before have no latency.
     assert_eq!(report.matches("\"latency\":").count(), 8, "{report}");
-    // The next watch has nothing to do, and a batch that goes on neither.
+    // The next watch has nothing to do, and a batch that continues neither.
     let again = [
         "normalize",
         "in",
@@ -104,10 +104,7 @@ fn files_are_taken_as_they_come() {
     ];
     let Run { code, stderr, .. } = run(root, &again, &[]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(
-        stderr.contains("0 files done, 10 were done before"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("0 files done, 10 already done"), "{stderr}");
 }
 
 #[test]
@@ -176,7 +173,7 @@ fn a_file_that_grows_is_waited_for_and_a_broken_one_is_named() {
     put(root, "in/broken.pgm", &whole[..400]);
     watch.says("cannot read in/broken.pgm: truncated at byte 400");
     assert!(!watch.stderr().contains("held"), "{}", watch.stderr());
-    // Mended, it is done after all.
+    // Repaired, it is processed after all.
     put(root, "in/broken.pgm", &image(3));
     comes(root, "out/broken.pgm", 3);
     held.write_all(&whole[500..]).expect("file");
@@ -202,10 +199,10 @@ fn more_events_than_the_system_keeps() {
     for i in 0..4500 {
         put(root, &format!("in/sub/{i}.pgm"), &pgm(3, 2, i));
     }
-    // Gone before anybody looks at it, which is no failure.
+    // Gone before anybody inspects it, which is not a failure.
     fs::remove_file(root.join("in/sub/7.pgm")).expect("remove");
     watch.send(Signal::CONT);
-    watch.says("more happened than the system could report");
+    watch.says("the system dropped file events");
     until("all", || {
         thread::sleep(Duration::from_millis(200));
         listing(&root.join("out/sub")).len() == 4500
@@ -223,7 +220,10 @@ fn more_events_than_the_system_keeps() {
     until("the last", || root.join("out/sub/7.pgm").exists());
     let Run { code, stderr, .. } = watch.end();
     assert_eq!(
-        (code, stderr.matches("more happened").count()),
+        (
+            code,
+            stderr.matches("the system dropped file events").count()
+        ),
         (0, 1),
         "{stderr}"
     );
@@ -323,7 +323,7 @@ fn it_ends_as_it_is_told_to() {
         watch.send(signal);
         let Run { code, stderr, .. } = watch.ended();
         assert_eq!(code, 0, "{stderr}");
-        assert!(stderr.contains("ending"), "{stderr}");
+        assert!(stderr.contains("stopping after"), "{stderr}");
         for (_, bytes) in tree(&root.path().join("out")) {
             assert_eq!(bytes.len(), 700 * 700 * 2 + 17);
         }
@@ -331,7 +331,7 @@ fn it_ends_as_it_is_told_to() {
         assert_eq!(run(root.path(), &again, &[]).code, 0);
         assert_eq!(tree(&root.path().join("out")).len(), 40);
     }
-    // By a file, which is no input; what came before it is done, settled or not.
+    // By a file, which is not an input; what came before it is done, settled or not.
     let root = folder(&[("in/a.pgm", &image(1))]);
     let root = root.path();
     let watch = Watch::start(
@@ -372,41 +372,44 @@ fn what_a_watch_cannot_do_is_refused_with_the_reason() {
     for (line, reason) in [
         (
             "normalize in out --watch --across",
-            "does not know those to come",
+            "does not know future images",
         ),
-        ("normalize in out --watch --dry-run", "does not end now"),
-        ("normalize in out --watch --files-from list", "names files"),
+        (
+            "normalize in out --watch --dry-run",
+            "waits for future files",
+        ),
+        ("normalize in out --watch --files-from list", "lists files"),
         (
             "normalize in/a.pgm out --watch",
-            "takes folders, and in/a.pgm is none",
+            "expects folders, but in/a.pgm is not a folder",
         ),
         (
             "normalize - out.png --watch",
-            "takes folders, and - is none",
+            "expects folders, but - is not a folder",
         ),
         (
             "normalize none out --watch",
-            "takes folders, and none is none",
+            "expects folders, but none is not a folder",
         ),
         (
             "normalize in in --watch --overwrite",
-            "would come in as inputs",
+            "results would become inputs",
         ),
         (
             "normalize in ./in/../in --watch --overwrite",
-            "would come in as inputs",
+            "results would become inputs",
         ),
-        ("normalize in in/sub out --watch", "one is in the other"),
+        ("normalize in in/sub out --watch", "one contains the other"),
         (
             "normalize in out --watch --until-file a/b",
-            "a name without folders",
+            "a file name without folders",
         ),
-        ("normalize in out --watch --poll 0", "--poll 0"),
+        ("normalize in out --watch --poll 0", "--poll expects"),
         ("normalize in out --watch --settle x", "expected seconds"),
         ("normalize in out --idle 3", "--watch"),
         ("normalize in out --watch --follow", "--range-from"),
         ("normalize in out --follow --range-from x.hist", "--watch"),
-        ("sum in --watch --dry-run", "does not end now"),
+        ("sum in --watch --dry-run", "waits for future files"),
         ("histogram in -o o.hist --watch", "when it is complete"),
     ] {
         let args: Vec<&str> = line.split(' ').collect();
@@ -441,9 +444,9 @@ fn two_inputs_never_share_a_result_and_files_of_others_stay() {
     until("a", || root.join("out/a.png").exists());
     let first = fs::read(root.join("out/a.png")).expect("file");
     put(root, "in/a.ppm", b"P6 1 1 255 abc");
-    watch.says("in/a.pgm and in/a.ppm would both become out/a.png");
+    watch.says("in/a.pgm and in/a.ppm would both be written to out/a.png");
     put(root, "in/theirs.pgm", &image(2));
-    watch.says("cannot write out/theirs.png: it exists already");
+    watch.says("cannot write out/theirs.png: it already exists");
     // When the first is gone, the name is free.
     assert_eq!(fs::read(root.join("out/a.png")).expect("file"), first);
     fs::remove_file(root.join("in/a.pgm")).expect("remove");
@@ -591,14 +594,14 @@ fn a_histogram_that_is_replaced_is_followed() {
     put(root, "in/b.pgm", &image(3));
     assert_ne!(alone("in/b.pgm"), first);
     is("out/b.pgm", &alone("in/b.pgm"));
-    // What is no histogram changes nothing but is told.
+    // A file that is not a histogram changes nothing and is reported.
     put(root, "new.hist", b"{}");
     fs::rename(root.join("new.hist"), root.join("y.hist")).expect("rename");
     let second = alone("in/b.pgm");
     fs::rename(root.join("y.hist"), root.join("x.hist")).expect("rename");
     put(root, "in/c.pgm", &image(3));
     is("out/c.pgm", &second);
-    watch.says("the range before is kept");
+    watch.says("keeping the previous range");
     assert_eq!(
         fs::read(root.join("out/a.pgm")).expect("file"),
         first,
@@ -664,10 +667,7 @@ fn the_journal_stays_short() {
     let again = ["normalize", "in", "out", "--watch", "--idle", "0"];
     let Run { code, stderr, .. } = run(root, &again, &[]);
     assert_eq!((code, lines()), (0, 2), "{stderr}");
-    assert!(
-        stderr.contains("0 files done, 1 were done before"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("0 files done, 1 already done"), "{stderr}");
     assert_eq!(other.end().code, 0);
 }
 
@@ -961,13 +961,13 @@ fn a_removed_folder_of_results_lost_the_journal() {
     // The next runs know what is theirs.
     let Run { code, stderr, .. } = run(root, &[&args[..], &["--idle", "0"]].concat(), &[]);
     assert_eq!(
-        (code, stderr.contains("2 files done, 1 were done before")),
+        (code, stderr.contains("2 files done, 1 already done")),
         (0, true),
         "{stderr}"
     );
     let Run { code, stderr, .. } = run(root, &["normalize", "in", "out", "--resume"], &[]);
     assert_eq!(
-        (code, stderr.contains("3 were done before")),
+        (code, stderr.contains("3 already done")),
         (0, true),
         "{stderr}"
     );
@@ -987,11 +987,11 @@ fn a_lock_that_another_process_kept_made_runs_wait_for_ever() {
         let Run { code, stderr, .. } = run(root, args, &[("GPUIMG_LOCK_WAIT", "0.5")]);
         assert_eq!(code, 1, "{stderr}");
         for part in [
-            "gpuimg: waiting for ",
+            "gpuimg: waiting at most 0.5 s for ",
             "process",
-            "which has locked out/.gpuimg-journal (for 0.5 s at most)",
+            ", which has locked out/.gpuimg-journal",
             "cannot write out/.gpuimg-journal: ",
-            "has kept it locked for 0.5 s (end that process, or write to another folder)",
+            "has held the lock for 0.5 s (stop that process, or write to another folder)",
         ] {
             assert!(stderr.contains(part), "{part}: {stderr}");
         }

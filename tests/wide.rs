@@ -118,7 +118,7 @@ fn numbers(kind: &str, count: usize, seed: u64) -> (Depth, Vec<u32>) {
 #[test]
 fn normalize_is_exact() {
     let (mut cases, mut samples_seen) = (0, 0);
-    let to = Range::of_whole(7, 250);
+    let to = Range::from_integers(7, 250);
     for kind in KINDS {
         for (width, height) in [(2, 1), (7, 5), (97, 31)] {
             for channels in 1..=4 {
@@ -126,8 +126,8 @@ fn normalize_is_exact() {
                     (false, None, None),
                     (true, None, None),
                     (false, None, Some(to)),
-                    (false, Some(Clip::of_percent(5, 90)), None),
-                    (true, Some(Clip::of_percent(5, 90)), Some(to)),
+                    (false, Some(Clip::from_percentages(5, 90)), None),
+                    (true, Some(Clip::from_percentages(5, 90)), Some(to)),
                 ] {
                     let (depth, samples) = numbers(kind, width * height * channels, cases as u64);
                     let image = of(width, height, channels, depth, samples.clone());
@@ -272,7 +272,7 @@ fn large_images() {
         let (width, height) = (1013, 701);
         let (depth, samples) = numbers(kind, width * height, 5);
         let image = of(width, height, 1, depth, samples);
-        for clip in [None, Some(Clip::of_percent(1, 98))] {
+        for clip in [None, Some(Clip::from_percentages(1, 98))] {
             let op = Normalize {
                 clip,
                 ..Normalize::default()
@@ -354,7 +354,7 @@ fn sums_by_hand() {
     );
 }
 
-/// NaN and infinities are refused with their number, or taken for a value that does not count in the
+/// NaN and infinities are refused with their number, or replaced by a value that does not count in the
 /// range.
 #[test]
 fn samples_that_are_no_numbers() {
@@ -372,8 +372,8 @@ fn samples_that_are_no_numbers() {
         clip,
         ..Normalize::default()
     };
-    let range = Some(Range::of_whole(0, 4).into());
-    let clip = Some(Clip::of_percent(0, 100));
+    let range = Some(Range::from_integers(0, 4).into());
+    let clip = Some(Clip::from_percentages(0, 100));
     for op in [
         normal(None, None, None),
         normal(None, range, None),
@@ -381,7 +381,7 @@ fn samples_that_are_no_numbers() {
     ] {
         for made in [cpu(&op, &image), naive(&op, &image)] {
             let text = format!("{:#}", made.expect_err("refused"));
-            let words = "4 of its samples are NaN or infinite (--nan VALUE takes VALUE for them)";
+            let words = "4 of its samples are NaN or infinite (use --nan VALUE to replace them)";
             assert_eq!(text, words);
         }
     }
@@ -396,7 +396,7 @@ fn samples_that_are_no_numbers() {
             assert_eq!(words(made.expect("taken").result), expected, "{op:?}");
         }
     }
-    // Where there is no number, all are what stands for them.
+    // Where no sample is finite, all are the replacement.
     let nothing = floats([f32::NAN; 3]);
     let made = cpu(&normal(Some(5.0), None, None), &nothing).expect("taken");
     assert_eq!(

@@ -70,4 +70,54 @@ done << 'PROSE'
 [Hh]as its station|runs
 [Gg]one on with|resumed
 PROSE
+
+# Phrases that newcomers could not read: not to be found in the documents, and in the sources and tests not in comments. The modules in
+# UNREAD have not been rewritten yet; take one out of the list when it is.
+UNREAD='^(src/(pipeline|exec|device|codec)(/|\.rs)|docs/ARCHITECTURE\.md)'
+while read -r line; do
+    pattern=${line%% => *}
+    instead=${line#* => }
+    hits=$(
+        git ls-files 'src/*.rs' 'tests/*.rs' | grep -vE "$UNREAD" | xargs grep -nP -- "//.*\b($pattern)\b"
+        git ls-files 'docs/*.md' README.md CONTRIBUTING.md | grep -vE "$UNREAD" | xargs grep -nP -- "\b($pattern)\b"
+    ) || true
+    if [[ -n $hits ]]; then
+        echo "$hits"
+        echo "  ^ say: $instead" >&2
+        found=1
+    fi
+done << 'PHRASES'
+[Mm]ended => fixed, repaired
+(?<!`)[Bb]ehind => after
+[Pp]ass(ed|es) over => skipped
+[Gg]one? on with => resumed, continued
+[Gg]oes on => continues
+[Ii]s told of => is reported
+[Tt]old by => detected from, recognized by
+[Ll]ooked at => inspected, checked
+([Ii]s|[Aa]re|[Ww]as|[Ww]ere) taken for => is mistaken for, is read as
+[Ss]tretche[sd] => scales, scaled
+[Ii]t is no (interface|image|file|format) => it is not a …
+([Bb]its|[Bb]ytes|[Ss]amples) a (sample|pixel|second) => bits per sample
+PHRASES
+
+# The same in messages: a message names the problem, the cause, and what to do.
+while read -r line; do
+    pattern=${line%% => *}
+    instead=${line#* => }
+    if git ls-files 'src/*.rs' | grep -vE "$UNREAD" | xargs grep -nP -- "\"[^\"]*($pattern)[^\"]*\""; then
+        echo "  ^ say: $instead" >&2
+        found=1
+    fi
+done << 'MESSAGES'
+none of them => expected X, got Y
+takes no further word => unexpected argument
+exists already => already exists
+stands behind => goes after
+passed over => skipped
+do not go together => cannot be combined
+is the nearest => did you mean …?
+, and these are => but these are
+leave (it|one of them|--\w+) out => remove …
+MESSAGES
 exit $found

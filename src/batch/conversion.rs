@@ -5,7 +5,7 @@ use super::inputs;
 use super::item::{Item, Items};
 use super::naming::{JOURNAL, Naming, Pattern};
 use super::options::Files;
-use super::{places, watch};
+use super::{output_paths, watch};
 use crate::codec::{Format, Reading, format};
 use crate::files::same_file;
 use crate::name::Shown;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// The inputs and the naming of their results.
 #[derive(Debug)]
 pub struct Conversion {
-    /// The inputs, each with the path of its result; none of a watch, which finds them as they come.
+    /// The inputs, each with the path of its result; empty for a watch, which finds them as they arrive.
     pub items: Items,
     /// The inputs as they were typed.
     pub inputs: Vec<PathBuf>,
@@ -31,25 +31,25 @@ impl Conversion {
     ///
     /// # Errors
     /// Wrong usage: names the argument and its fault.
-    pub fn of(files: &Files, reading: &Reading) -> Result<Conversion> {
+    pub fn from_arguments(files: &Files, reading: &Reading) -> Result<Conversion> {
         let (output, inputs) = match &files.output {
             Some(output) => (output, files.paths.as_slice()),
-            None => files.paths.split_last().context("no output is given")?,
+            None => files.paths.split_last().context("no output given")?,
         };
         let list = &files.batch.selection.files_from;
         ensure!(
             !inputs.is_empty() || list.is_some(),
-            "an input and an output are needed, and only {} is given: the output comes last",
+            "expected an input and an output, got only {}: the output comes last",
             output.shown()
         );
         let numbered = files.name.as_ref().is_some_and(Pattern::has_page);
         ensure!(
             files.split || !numbered,
-            "{{page}}, {{c}}, {{z}} and {{t}} in --name are for --split"
+            "{{page}}, {{c}}, {{z}} and {{t}} in --name require --split"
         );
         ensure!(
             !((files.split || files.stack) && files.batch.keeps_account()),
-            "--split and --stack go without --resume, --report, --dry-run, --shard and --watch"
+            "--split and --stack cannot be combined with --resume, --report, --dry-run, --shard or --watch"
         );
         let naming = naming(files, inputs, output)?;
         let format = match &naming {
@@ -60,32 +60,29 @@ impl Conversion {
             }
             _ => files.format,
         };
-        let mut items = match files.batch.watching.watch {
-            true => {
-                watch::check::check(inputs, Some(naming.folder()), &files.batch)?;
-                Items::default()
-            }
-            false => {
-                let results = Some(naming.folder());
-                inputs::collect(inputs, &files.batch.selection, reading, results)?
-            }
+        let mut items = if files.batch.watching.watch {
+            watch::check::check(inputs, Some(naming.folder()), &files.batch)?;
+            Items::default()
+        } else {
+            let results = Some(naming.folder());
+            inputs::collect(inputs, &files.batch.selection, reading, results)?
         };
         if files.stack {
             // One output, which gets its name when all inputs have been read.
             items.can_be_read_twice("--stack")?;
-            // One that is named is replaced knowingly.
+            // A named output is replaced on purpose.
             let is_found = |item: &&Item| item.listed && same_file(&item.input, output);
             if output.exists()
                 && let Some(item) = items.items.iter().find(is_found)
             {
                 bail!(
-                    "{} is an input, and the stack would replace it: write the stack to another folder",
+                    "the stack would replace the input {}: write the stack to another folder",
                     item.input.shown()
                 );
             }
         } else {
             naming.name(&mut items.items)?;
-            places::check(&items.items, &naming, files.overwrite || files.batch.resume)?;
+            output_paths::check(&items.items, &naming, files.overwrite || files.batch.resume)?;
         }
         if output == Path::new("-") {
             files.batch.report_beside("the image")?;
@@ -94,7 +91,7 @@ impl Conversion {
             let journal = naming.folder().join(JOURNAL);
             let others = [Some(&journal), list.as_ref()];
             let others: Vec<&Path> = others.into_iter().flatten().map(PathBuf::as_path).collect();
-            places::keep_report_off(report, &items.items, &others)?;
+            output_paths::keep_report_off(report, &items.items, &others)?;
         }
         let conversion = Conversion {
             items,
@@ -103,7 +100,12 @@ impl Conversion {
             format,
         };
         if let Some(list) = list {
-            places::keep_results_off("the list of --files-from", &[list], &conversion, files)?;
+            output_paths::keep_results_off(
+                "the list of --files-from",
+                &[list],
+                &conversion,
+                files,
+            )?;
         }
         Ok(conversion)
     }
@@ -114,7 +116,7 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     if files.stack {
         ensure!(
             !output.is_dir() && (files.format.is_some() || output != Path::new("-")),
-            "--stack makes one file, and {} is none with a format: name it last, as stack.tif",
+            "--stack writes one file, but {} is not the name of an image: give a name such as stack.tif last",
             output.shown()
         );
         return Ok(Naming::File(output.into()));
@@ -127,12 +129,12 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     let is_file = plain.exists() && !plain.is_dir();
     let told = format::of_extension(output);
     let why = match (inputs, &files.name) {
-        (_, Some(_)) => "--name names results in a folder",
-        _ if files.split => "--split makes a file of each page",
-        _ if files.batch.selection.files_from.is_some() => "each image of the list has a result",
+        (_, Some(_)) => "--name is for results in a folder",
+        _ if files.split => "--split writes a file for each page",
+        _ if files.batch.selection.files_from.is_some() => "each image in the list has a result",
         ([folder], None) if several => &format!("{} is a folder of images", folder.shown()),
         (more, None) if several => &format!("{} inputs have {0} results", more.len()),
-        _ if named_folder => "the / at its end says that it is a folder",
+        _ if named_folder => "the trailing / makes it a folder",
         _ => "",
     };
     let shown = output.shown();
@@ -140,27 +142,26 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
     if !output.is_dir() && !why.is_empty() {
         ensure!(
             !stream,
-            "{why}, and - is one stream: give a folder for them last"
+            "{why}, but - is a single stream: give an output folder last"
         );
         ensure!(
             !is_file,
-            "{why}, and {shown} is a file: give a folder for them last"
+            "{why}, but {shown} is a file: give an output folder last"
         );
         ensure!(
             named_folder || told.is_err(),
-            "{why}, and {shown} is the name of one image: give a folder for them last, as {}/",
+            "{why}, but {shown} is the name of one image: give an output folder last, e.g. {}/",
             output.with_extension("").shown()
         );
     } else if !output.is_dir() {
         let asked = files.format.is_some() || is_file;
         match told {
-            _ if stream && files.format.is_none() => bail!(
-                "cannot write to standard output: it has no name to tell the format by: \
-                 --format png says it"
-            ),
+            _ if stream && files.format.is_none() => {
+                bail!("cannot write to standard output: choose a format, e.g. --format png")
+            }
             _ if stream => return Ok(Naming::File(output.into())),
             Err(error) if !asked && output.extension().is_some() => bail!(
-                "cannot write {}: {error}; a / at its end would make it a folder",
+                "cannot write {}: {error}; add a trailing / if it is a folder",
                 output.shown()
             ),
             Err(_) if !asked => {}
@@ -171,7 +172,7 @@ fn naming(files: &Files, inputs: &[PathBuf], output: &Path) -> Result<Naming> {
         folder: output.into(),
         pattern: match (&files.name, files.split) {
             (Some(name), _) => name.clone(),
-            (None, true) => Pattern::of_pages(),
+            (None, true) => Pattern::for_pages(),
             (None, false) => Pattern::default(),
         },
         format: files.format,

@@ -1,7 +1,7 @@
 //! Counts and sizes in words.
 
 /// A count with its noun, in singular or plural.
-pub fn counted(count: usize, what: &str) -> String {
+pub fn plural(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 

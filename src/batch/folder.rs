@@ -23,9 +23,9 @@ const OWN: &[u8] = b".gpuimg-";
 pub struct Filter {
     include: Option<GlobSet>,
     exclude: GlobSet,
-    /// Whether a file is also taken for its first bytes, whatever its name is.
+    /// Whether a file is also selected by its first bytes, whatever its name is.
     by_content: bool,
-    /// Whether every file is taken: one of bare samples (`--raw`) has no name or first bytes of its own.
+    /// Whether every file is an input: raw samples (`--raw`) have no typical names or first bytes.
     is_raw: bool,
 }
 
@@ -33,12 +33,13 @@ impl Filter {
     /// Compiles the patterns of files that are read as `reading` says.
     ///
     /// # Errors
-    /// A pattern that is none.
+    /// An invalid pattern.
     pub fn new(include: &[String], exclude: &[String], reading: &Reading) -> Result<Filter> {
         Ok(Filter {
-            include: match include.is_empty() {
-                true => None,
-                false => Some(globs(include)?),
+            include: if include.is_empty() {
+                None
+            } else {
+                Some(globs(include)?)
             },
             exclude: globs(exclude)?,
             by_content: true,
@@ -46,8 +47,8 @@ impl Filter {
         })
     }
 
-    /// The same, but without files that only their content tells to be images: in a watched folder
-    /// such a name (`scan.tif.part`) is often one that its writer is going to change.
+    /// The same, but without files that are images only by content: in a watched folder such a name
+    /// (`scan.tif.part`) is often temporary.
     pub fn by_name(self) -> Filter {
         Filter {
             by_content: false,
@@ -59,7 +60,7 @@ impl Filter {
         matches(&self.exclude, below)
     }
 
-    /// Whether a file is included, and if so, whether it is taken without a look at it.
+    /// Whether a file is included, and if so, whether without inspecting its content.
     fn includes(&self, below: &Path) -> Option<bool> {
         match &self.include {
             Some(globs) => matches(globs, below).then_some(true),
@@ -109,19 +110,15 @@ pub fn walk(root: &Path, filter: &Filter, results: Option<&Path>, found: &mut It
         let path = path.to_path_buf();
         match sorted {
             Sorted::Entered | Sorted::Own => {}
-            Sorted::Taken => found.items.push(Item::found(path, below.into())),
+            Sorted::Taken => found.items.push(Item::listed(path, below.into())),
             Sorted::PassedOver(why) => found.passed_over.push(PassedOver { path, why }),
             Sorted::Unread(why) => found.unread.push(Unread::new(path, &why)),
         }
     });
     if (found.items.len(), found.unread.len()) == (items, unread) {
         let why = match &found.passed_over[passed..] {
-            [] => "no image is in it".into(),
-            others => format!(
-                "no image is in it, and {} passed over ({})",
-                others.len(),
-                summary(others.iter())
-            ),
+            [] => "it contains no image".into(),
+            others => format!("it contains no image; skipped {}", summary(others.iter())),
         };
         let path = root.into();
         found.unread.push(Unread::new(path, &why));
@@ -135,7 +132,7 @@ pub fn all_below(folder: &Path) -> BTreeSet<PathBuf> {
     folders.map(DirEntry::into_path).collect()
 }
 
-/// The folder of results, unless it is `root` itself: in place, nothing is left out.
+/// The output folder, unless it is `root` itself: in place, nothing is skipped.
 fn apart<'a>(results: Option<&'a Path>, root: &Path) -> Option<&'a Path> {
     results.filter(|results| !is_same(results, root))
 }
@@ -143,23 +140,26 @@ fn apart<'a>(results: Option<&'a Path>, root: &Path) -> Option<&'a Path> {
 /// Whether two paths lead to the same file or folder that is there, through any links and mounts: one
 /// folder may be mounted at several places.
 pub fn is_same(one: &Path, other: &Path) -> bool {
-    place(one).is_some_and(|one| place(other) == Some(one))
+    device_and_inode(one).is_some_and(|one| device_and_inode(other) == Some(one))
 }
 
 /// The device and inode that a path leads to.
-fn place(path: &Path) -> Option<(u64, u64)> {
+fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
     let about = fault::metadata(path).ok()?;
     Some((about.dev(), about.ino()))
 }
 
 /// Whether `path`, which is absolute and without links, is `folder` or leads through it.
 pub fn is_below(path: &Path, folder: &Path) -> bool {
-    let folder = place(folder);
-    folder.is_some() && path.ancestors().any(|above| place(above) == folder)
+    let folder = device_and_inode(folder);
+    folder.is_some()
+        && path
+            .ancestors()
+            .any(|above| device_and_inode(above) == folder)
 }
 
-/// Whether an error says that a file is not there. Any other, as those of network file systems, says
-/// nothing about that.
+/// Whether an error means that a file does not exist. Other errors, such as those of network file systems, do
+/// not mean that.
 pub fn is_absence(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)
@@ -205,8 +205,8 @@ pub fn visit(
     }
 }
 
-/// What to do with one file or folder `below` `root`, as a visit of the whole folder would have it;
-/// `None` if it is gone, or in a folder that is left out.
+/// What to do with one file or folder `below` `root`, as in a scan of the whole folder; `None` if it no longer
+/// exists, or is in a skipped folder.
 pub fn look_at(
     root: &Path,
     below: &Path,
@@ -235,7 +235,7 @@ pub fn look_at(
 /// Why an entry of a folder, or the folder itself, cannot be read.
 fn why_not(error: &walkdir::Error) -> String {
     let why = error.io_error().map(reason);
-    why.unwrap_or_else(|| "it leads in a circle".into())
+    why.unwrap_or_else(|| "it is a symbolic link loop".into())
 }
 
 fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>) -> Sorted {
@@ -257,13 +257,14 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
         return Sorted::PassedOver(Why::LeftOut);
     };
     // Links to files are followed, links to folders are not, since they could form a cycle.
-    let about = match entry.path_is_symlink() {
-        false => Ok(entry.file_type()),
-        true => fault::metadata(path).map(|about| about.file_type()),
+    let about = if entry.path_is_symlink() {
+        fault::metadata(path).map(|about| about.file_type())
+    } else {
+        Ok(entry.file_type())
     };
     let kind = match about {
         Ok(kind) => kind,
-        // A file with the name of an image has to be readable.
+        // A file with the name of an image must be readable.
         Err(error) if by_name || format::of_extension(path).is_ok() => {
             return Sorted::Unread(match error.kind() {
                 io::ErrorKind::NotFound => Why::LeadsNowhere.to_string(),
@@ -301,7 +302,7 @@ fn no_file(kind: FileType) -> Option<Why> {
     }
 }
 
-/// Why a file is no image that is read, by its first bytes; `None` for an image.
+/// Why a file is not an image that is read, by its first bytes; `None` for an image.
 fn no_image(path: &Path) -> io::Result<Option<Why>> {
     let mut head = Vec::new();
     let most = foreign::HEAD.max(format::HEAD) as u64;

@@ -5,7 +5,7 @@
 //! unreadable ones, the shards of the set that are included, and for each channel a list of
 //! `[value, count]` for every value that occurs.
 
-use super::count::counted;
+use super::count::plural;
 use super::options::Counted;
 use super::shard::{Parts, Shard, WholeSet};
 use crate::console;
@@ -50,7 +50,7 @@ impl Set {
     /// Adds the counts of an image, or of several; another kind of image is an error.
     pub fn add(&mut self, counts: &Counts, images: u64) -> Result<()> {
         let sum = self.images.checked_add(images);
-        let sum = sum.context("they have more images than can be counted")?;
+        let sum = sum.context("too many images to count")?;
         let Some(all) = &mut self.counts else {
             self.counts = Some(counts.clone());
             self.images = sum;
@@ -58,19 +58,16 @@ impl Set {
         };
         let kind = |counts: &Counts| {
             let (channels, values) = counts.kind();
-            format!("{} of {values}", counted(channels, "channel"))
+            format!("{} of {values}", plural(channels, "channel"))
         };
         ensure!(
             all.kind() == counts.kind(),
-            "it has {}, and the others have {}: they have no range in common",
+            "it has {}, but the others have {}: they cannot share a range",
             kind(counts),
             kind(all)
         );
         let total = samples(&all.bins) + samples(&counts.bins);
-        ensure!(
-            u64::try_from(total).is_ok(),
-            "they have more samples than can be counted"
-        );
+        ensure!(u64::try_from(total).is_ok(), "too many samples to count");
         all.add(counts);
         self.images = sum;
         Ok(())
@@ -99,8 +96,8 @@ impl Set {
     /// The counts of the whole set. Errors: a shard is missing, or there was no image.
     pub fn into_counts(self) -> Result<Counts> {
         let whole = self.parts.whole();
-        whole.map_err(|missing| anyhow!("{missing} (gpuimg merge joins them)"))?;
-        self.counts.context("no image was counted")
+        whole.map_err(|missing| anyhow!("{missing} (merge the parts with gpuimg merge)"))?;
+        self.counts.context("no images were counted")
     }
 
     fn json(&self) -> serde_json::Result<String> {
@@ -125,10 +122,10 @@ impl Set {
     }
 
     fn parse(text: &[u8]) -> Result<Set> {
-        let none = "it is no histogram file";
+        let none = "it is not a histogram file";
         let Version { gpuimg_histogram } = serde_json::from_slice(text).context(none)?;
         let version = gpuimg_histogram.context(none)?;
-        ensure!(version == SCHEMA, "its version {version} is not known");
+        ensure!(version == SCHEMA, "unknown version {version}");
         let SetRecord {
             images,
             failed,
@@ -157,23 +154,23 @@ impl Set {
                         let bin = usize::try_from(value.saturating_sub(least)).ok();
                         let bin = bin.and_then(|bin| bins.get_mut(bin));
                         let bin =
-                            bin.with_context(|| format!("value {value} is beyond its depth"))?;
-                        ensure!(*bin == 0, "value {value} is counted twice");
+                            bin.with_context(|| format!("value {value} exceeds its depth"))?;
+                        ensure!(*bin == 0, "value {value} appears twice");
                         *bin = count;
                     }
                 }
                 let each: Vec<u128> = counts.each().map(samples).collect();
                 ensure!(
                     each.iter().all(|other| *other == each[0]),
-                    "its channels differ in how many samples they have"
+                    "its channels have different numbers of samples"
                 );
                 ensure!(
                     u64::try_from(samples(&counts.bins)).is_ok(),
-                    "it has more samples than can be counted"
+                    "it has too many samples to count"
                 );
                 Some(counts)
             }
-            _ => bail!("its depth or its channels are none of ours"),
+            _ => bail!("unsupported depth or number of channels"),
         };
         Ok(Set {
             counts,
@@ -187,7 +184,10 @@ impl Set {
     pub fn read(path: &Path) -> Result<Set> {
         let read = || {
             let source = Source::open(path)?;
-            ensure!(source.len() <= MOST_BYTES, "it is too long for a histogram");
+            ensure!(
+                source.len() <= MOST_BYTES,
+                "it is too large for a histogram"
+            );
             Set::parse(&source.read_all()?)
         };
         read().with_context(|| format!("cannot read {}", path.shown()))
@@ -197,9 +197,9 @@ impl Set {
     pub fn mention_failed(&self, path: &Path) {
         if self.failed > 0 {
             console::tell(&format!(
-                "gpuimg: {} leaves out {} that could not be read",
+                "gpuimg: {} does not include {} that could not be read",
                 path.shown(),
-                counted(self.failed as usize, "image")
+                plural(self.failed as usize, "image")
             ));
         }
     }
@@ -220,7 +220,7 @@ impl Set {
     }
 }
 
-/// The version of a file, read before its other fields.
+/// The version of a file, which is read before its other fields.
 #[derive(Deserialize)]
 struct Version {
     gpuimg_histogram: Option<u64>,
@@ -233,7 +233,7 @@ struct SetRecord {
     images: u64,
     #[serde(default)]
     failed: u64,
-    /// Bits a sample and the sign; both are `None` where no image was counted.
+    /// Bits per sample and the sign; both are `None` where no image was counted.
     depth: Option<u32>,
     signed: Option<bool>,
     parts: Vec<u64>,

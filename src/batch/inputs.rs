@@ -16,19 +16,19 @@ use std::path::{Component, Path, PathBuf};
 /// Which files are taken.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Selection {
-    /// Of directories, take only files that match GLOB (path below the directory, or name alone)
+    /// In folders, process only files that match GLOB (the path below the folder, or the name)
     #[arg(long, value_name = "GLOB", help_heading = "Many files")]
     pub include: Vec<String>,
 
-    /// Of directories, leave out files and folders that match GLOB
+    /// In folders, skip files and folders that match GLOB
     #[arg(long, value_name = "GLOB", help_heading = "Many files")]
     pub exclude: Vec<String>,
 
-    /// Take inputs from a list too, one a line or NUL-separated; - is standard input. A list is a folder spelled out: results keep the folders of its relative names. A file that is named on the command line gives its name alone, as with cp
+    /// Also read input names from FILE, one per line or NUL-separated; - is standard input. Results keep the folders of relative names in the list, unlike those of files named on the command line
     #[arg(long, value_name = "FILE", help_heading = "Many files")]
     pub files_from: Option<PathBuf>,
 
-    /// Do only the Ith of N parts of the inputs (from 1), split by their names; auto asks Slurm's or Kubernetes' variables
+    /// Process only part I of N of the inputs (counted from 1, split by name); auto reads the variables of Slurm or Kubernetes
     #[arg(long, value_name = "I/N|auto", help_heading = "Many files")]
     pub shard: Option<Shard>,
 }
@@ -48,7 +48,7 @@ pub fn collect(
     let streams = paths.iter().chain(&selection.files_from);
     ensure!(
         streams.filter(|path| *path == Path::new("-")).count() < 2,
-        "standard input (-) is named twice, and it can be read only once"
+        "standard input (-) is given twice, but can be read only once"
     );
     let mut found = Items::default();
     for path in paths {
@@ -73,7 +73,7 @@ pub fn collect(
             .map_err(|error| anyhow!(reason(&error)))
             .with_context(|| format!("cannot read {}", list.shown()))?;
         if listed.is_empty() {
-            let empty = Unread::new(list.clone(), "the list names no file");
+            let empty = Unread::new(list.clone(), "the list is empty");
             found.unread.push(empty);
         }
         found.items.extend(listed);
@@ -100,11 +100,11 @@ fn listed(list: &Path) -> io::Result<Vec<Item>> {
         _ => name,
     });
     let named = names.filter(|name| !name.is_empty());
-    Ok(named.map(|name| of_list(name.to_vec())).collect())
+    Ok(named.map(|name| listed_item(name.to_vec())).collect())
 }
 
 /// The file for a `name` in a list.
-fn of_list(name: Vec<u8>) -> Item {
+fn listed_item(name: Vec<u8>) -> Item {
     let path = match name.as_slice() {
         // In a list `-` is a file name, not standard input.
         b"-" => PathBuf::from("./-"),
@@ -115,12 +115,12 @@ fn of_list(name: Vec<u8>) -> Item {
     let inside = path
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    let key = match inside {
-        true => path
-            .components()
+    let key = if inside {
+        path.components()
             .filter(|part| *part != Component::CurDir)
-            .collect(),
-        false => path.file_name().map_or_else(|| path.clone(), PathBuf::from),
+            .collect()
+    } else {
+        path.file_name().map_or_else(|| path.clone(), PathBuf::from)
     };
-    Item::found(path, key)
+    Item::listed(path, key)
 }

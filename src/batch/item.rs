@@ -21,8 +21,8 @@ pub struct Item {
     pub output: Option<PathBuf>,
     /// Whether it was found or listed as a file, and not named on the command line.
     pub listed: bool,
-    /// Whether it was a pipe or another stream when the inputs were collected; what was none must be
-    /// a regular file when its turn comes.
+    /// Whether it was a pipe or another stream when the inputs were collected; anything else must be a
+    /// regular file when it is opened.
     pub may_be_stream: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct Item {
 pub struct Unread {
     /// Its path.
     pub path: PathBuf,
-    /// What is printed of it, with the reason.
+    /// The message, with the reason.
     message: String,
 }
 
@@ -65,7 +65,7 @@ pub struct PassedOver {
 pub enum Why {
     /// Neither its name nor its content is that of an image.
     NoImage,
-    /// An image or an archive of a kind that is not read, by its first bytes.
+    /// An unsupported image or archive, recognized by its first bytes.
     Foreign(&'static str),
     /// Its name begins with a dot.
     Hidden,
@@ -75,7 +75,7 @@ pub enum Why {
     FolderLink,
     /// A broken link whose name is not that of an image.
     LeadsNowhere,
-    /// A pipe: opening it could wait for ever.
+    /// A pipe: opening it could wait forever.
     Fifo,
     /// A socket.
     Socket,
@@ -94,12 +94,12 @@ impl Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
-            Why::Foreign(name) => return write!(f, "{name}, not read"),
-            Why::NoImage => "no image",
+            Why::Foreign(name) => return write!(f, "{name}, not supported"),
+            Why::NoImage => "not an image",
             Why::Hidden => "hidden",
-            Why::LeftOut => "left out by --include or --exclude",
+            Why::LeftOut => "excluded by --include or --exclude",
             Why::FolderLink => "a link to a folder",
-            Why::LeadsNowhere => "a link that leads nowhere",
+            Why::LeadsNowhere => "a broken link",
             Why::Fifo => "a FIFO",
             Why::Socket => "a socket",
             Why::Device => "a device",
@@ -107,7 +107,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// Counts the skipped entries by reason, with an example each, as `no image: 2 (in/a.txt, …)`.
+/// Counts the skipped entries by reason, with one example each: `2 × not an image (in/a.txt, …)`.
 pub fn summary<'a>(passed_over: impl Iterator<Item = &'a PassedOver>) -> String {
     let mut reasons: BTreeMap<Why, (usize, &Path)> = BTreeMap::new();
     for PassedOver { path, why } in passed_over {
@@ -115,14 +115,14 @@ pub fn summary<'a>(passed_over: impl Iterator<Item = &'a PassedOver>) -> String 
     }
     let reasons = reasons.into_iter().map(|(why, (count, path))| {
         let more = if count > 1 { ", …" } else { "" };
-        format!("{why}: {count} ({}{more})", path.shown())
+        format!("{count} × {why} ({}{more})", path.shown())
     });
-    reasons.collect::<Vec<String>>().join("; ")
+    reasons.collect::<Vec<String>>().join(", ")
 }
 
 impl Items {
-    /// Whether there can be results: no folder is made for inputs that are all missing. A shard may
-    /// be empty.
+    /// Whether there can be results: no folder is created if all inputs are missing. A shard may be
+    /// empty.
     pub fn has_any(&self) -> bool {
         let there = |item: &Item| item.input == Path::new("-") || item.input.exists();
         match self.items.as_slice() {
@@ -151,7 +151,7 @@ impl Items {
         for item in &self.items {
             ensure!(
                 !item.is_stream(),
-                "{option} reads every image twice, and {} can be read only once",
+                "{option} reads every image twice, but {} can be read only once",
                 item.input.shown()
             );
         }
@@ -172,7 +172,7 @@ impl Item {
     }
 
     /// A file that was found in a folder or named in a list, and must be a regular file.
-    pub fn found(input: PathBuf, key: PathBuf) -> Item {
+    pub fn listed(input: PathBuf, key: PathBuf) -> Item {
         Item {
             listed: true,
             ..Item::new(input, key)

@@ -46,7 +46,7 @@ use std::path::{Component, Path, PathBuf};
 pub enum Verdict {
     /// Nothing: it is done, and neither file has changed since.
     Done,
-    /// Make it.
+    /// Process it.
     Make(Replace),
     /// Refuse it, for this reason.
     Refused(&'static str),
@@ -77,7 +77,7 @@ impl Replace {
         if let Replace::Only(known) = self {
             ensure!(
                 Identity::of(path) == Some(known),
-                "it was changed by another program meanwhile, and is left as it is now"
+                "another program changed it in the meantime, so it was not replaced"
             );
         }
         Ok(())
@@ -97,7 +97,7 @@ pub struct Sight {
 
 impl Sight {
     /// Looks up the files of an item.
-    pub fn of(item: &Item) -> Sight {
+    pub fn inspect(item: &Item) -> Sight {
         let input = FileState::of(&item.input);
         let Some(path) = item.output.as_deref() else {
             return Sight {
@@ -110,9 +110,10 @@ impl Sight {
         // Most outputs do not exist, and so are not the input.
         let in_place = output.is_some() && same_file(&item.input, path);
         // One file is looked up once: between two look-ups another run could replace it.
-        let output = match in_place {
-            true => input.map(|input| input.identity),
-            false => output,
+        let output = if in_place {
+            input.map(|input| input.identity)
+        } else {
+            output
         };
         Sight {
             input,
@@ -121,21 +122,21 @@ impl Sight {
         }
     }
 
-    /// The verdict if nothing is known of earlier runs.
+    /// The verdict without knowledge of earlier runs.
     pub fn verdict(&self, overwrite: bool) -> Verdict {
         Verdict::Make(match self.output {
             Some(there) if overwrite && self.in_place => Replace::Only(there),
-            // Also what appears while the work is under way.
+            // Also a file that appears during the work.
             _ if overwrite => Replace::Anything,
             _ => Replace::Nothing,
         })
     }
 }
 
-/// What is known of the contents of files, where a verdict depends on them.
+/// The known contents of files, for verdicts that depend on them.
 #[derive(Debug, Default)]
 struct Contents {
-    /// Digests by path; `None` of a file that cannot be read.
+    /// Digests by path; `None` for a file that cannot be read.
     known: HashMap<PathBuf, Option<Digest>>,
     /// The files whose digests are missing.
     missing: Vec<PathBuf>,
@@ -144,7 +145,7 @@ struct Contents {
 }
 
 impl Contents {
-    /// The digest of the file at `path`, if that is known by now.
+    /// The digest of the file at `path`, if it is already known.
     fn digest(&mut self, path: &Path) -> Option<Digest> {
         match self.known.get(path) {
             Some(digest) => *digest,
@@ -158,7 +159,7 @@ impl Contents {
         }
     }
 
-    /// Reads the files whose digests are missing; whether there were any.
+    /// Reads the files whose digests are missing. Returns whether there were any.
     fn read(&mut self) -> bool {
         let missing = std::mem::take(&mut self.missing);
         for path in &missing {
@@ -176,7 +177,7 @@ pub struct Past {
     job: Job,
     /// `None` unless earlier runs are resumed.
     history: Option<Mutex<History>>,
-    /// Whether outputs may be made again that this run has made.
+    /// Whether outputs of this run may be created again.
     refreshes: bool,
 }
 
@@ -207,9 +208,10 @@ impl Past {
     /// # Errors
     /// A journal that cannot be read, or that is no regular file.
     pub fn read(folder: &Path, job: Job, resume: bool) -> Result<Past> {
-        let history = match resume && folder.is_dir() {
-            true => Some(Mutex::new(History::read(folder, &job)?)),
-            false => None,
+        let history = if resume && folder.is_dir() {
+            Some(Mutex::new(History::read(folder, &job)?))
+        } else {
+            None
         };
         Ok(Past {
             folder: folder.into(),
@@ -252,7 +254,7 @@ impl Past {
         loop {
             let input = &item.input;
             let history = history.lock().unwrap_or_else(PoisonError::into_inner);
-            let verdict = history.verdict((&name, input), sight, overwrite, contents);
+            let verdict = history.verdict(&name, input, sight, overwrite, contents);
             // Other workers need the history while files are read.
             drop(history);
             if verdict == Verdict::Done || !contents.read() {
@@ -269,7 +271,7 @@ impl Past {
         let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
         let refreshed = history.refresh(&self.job);
         drop(history);
-        let done = || self.verdict(item, &Sight::of(item), false);
+        let done = || self.verdict(item, &Sight::inspect(item), false);
         // An output that is not in this folder is in no journal.
         refreshed.is_ok() && self.inside(item).is_some() && matches!(done(), Ok(Verdict::Done))
     }
@@ -363,9 +365,8 @@ impl Journal {
         self.write(&serde_json::to_string(&line)?)
     }
 
-    /// Has the pen write to the file that bears the journal's name: where the folder was removed while
-    /// the run went on, a line in the old file would be lost, and the next run would not know its
-    /// results.
+    /// Makes the pen write to the file that has the journal's name now. If the folder was removed during
+    /// the run, a line in the old file would be lost, and the next run would not know its results.
     fn keep_in_place(&self, pen: &mut Pen) -> Result<()> {
         if !pen.locked {
             lock::share(&pen.file, &self.path)?;
@@ -402,9 +403,7 @@ impl Journal {
         let written = write();
         pen.torn = written.is_err();
         pen.added += 1;
-        written
-            .map_err(plain)
-            .context("cannot write the journal of the results")
+        written.map_err(plain).context("cannot write the journal")
     }
 }
 
@@ -418,17 +417,17 @@ fn is_below(name: &Path) -> bool {
 /// and not a pipe, which would block.
 fn open(path: &Path, flags: OFlags) -> Result<File> {
     let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let advice = "a journal is a regular file: remove it, or write to another folder";
+    let advice = "the journal must be a regular file: remove it, or write to another folder";
     fault::point(Kind::Open, path)?;
     let file = match rustix::fs::open(path, flags | safe, Mode::from_raw_mode(0o666)) {
         Err(Errno::LOOP) => bail!("it is a symbolic link ({advice})"),
-        Err(Errno::ISDIR | Errno::NXIO) => bail!("it is no regular file ({advice})"),
+        Err(Errno::ISDIR | Errno::NXIO) => bail!("it is not a regular file ({advice})"),
         other => File::from(other.map_err(std::io::Error::from)?),
     };
     fault::point(Kind::Stat, path)?;
     ensure!(
         file.metadata()?.is_file(),
-        "it is no regular file ({advice})"
+        "it is not a regular file ({advice})"
     );
     Ok(file)
 }

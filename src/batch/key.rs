@@ -54,7 +54,8 @@ impl Job {
     /// None in practice: the options are plain numbers and words.
     pub fn new(
         ops: &[&dyn Operation],
-        (across, follow): (bool, bool),
+        across: bool,
+        follow: bool,
         files: &Files,
         common: &Common,
     ) -> Result<Job> {
@@ -112,7 +113,7 @@ impl Job {
         Ok(Job {
             verb: chain::name(ops),
             across,
-            key: serde_json::value::to_raw_value(&key).context("cannot write down the options")?,
+            key: serde_json::value::to_raw_value(&key).context("cannot serialize the options")?,
         })
     }
 }
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
     use crate::ops::histogram::Counts;
-    use crate::ops::of_set::OfSet;
+    use crate::ops::set_range::SetRange;
     use clap::Parser;
     use std::collections::BTreeSet;
 
@@ -134,12 +135,12 @@ mod tests {
             unreachable!()
         };
         let job = |op: &dyn Operation| {
-            let across = (typed.set.across, false);
-            let job = Job::new(&[op], across, &typed.files, &typed.common).expect("plain");
+            let job = Job::new(&[op], typed.set.across, false, &typed.files, &typed.common)
+                .expect("plain");
             serde_json::from_str(job.key.get()).expect("JSON")
         };
         match set {
-            Some(counts) => job(&OfSet::new(&*typed.op, counts).expect("fits")),
+            Some(counts) => job(&SetRange::new(&*typed.op, counts).expect("fits")),
             None => job(&*typed.op),
         }
     }

@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
-/// The name of the journal in the folder of the results, and what the names of the parts' journals begin with.
+/// The name of the journal in the output folder, and the prefix of the names of the parts' journals.
 pub const JOURNAL: &str = ".gpuimg-journal";
 
 /// How results are named.
@@ -40,7 +40,7 @@ enum Piece {
     Text(String),
     Stem,
     Ext,
-    /// A number with at least so many digits.
+    /// A number with a minimum number of digits.
     Number(Counted, usize),
 }
 
@@ -65,7 +65,7 @@ pub struct Numbers {
 
 impl Numbers {
     /// Those of a frame, or of the first page of a file.
-    pub fn of_frame(frame: usize) -> Numbers {
+    pub fn for_frame(frame: usize) -> Numbers {
         let place = Place {
             page: 1,
             c: 1,
@@ -110,7 +110,7 @@ impl FromStr for Pattern {
             }
             let Some((name, behind)) = behind.split_once('}').filter(|_| brace == "{") else {
                 return Err(format!(
-                    "a {brace} stands alone ({brace}{brace} is the brace itself)"
+                    "unmatched {brace} (write {brace}{brace} for a literal brace)"
                 ));
             };
             pieces.push(Piece::Text(std::mem::take(&mut literal)));
@@ -121,9 +121,7 @@ impl FromStr for Pattern {
                     Some((counted, digits)) => Piece::Number(counted, digits),
                     None => {
                         return Err(format!(
-                            "{{{name}}} is unknown; known are {{stem}}, {{ext}}, {{n}} for frames of \
-                             standard input, and {{page}}, {{c}}, {{z}}, {{t}} with --split; {{n:05}} has \
-                             five digits"
+                            "unknown placeholder {{{name}}}; use {{stem}}, {{ext}}, {{n}} for frames of standard input, or {{page}}, {{c}}, {{z}}, {{t}} with --split; {{n:05}} has five digits"
                         ));
                     }
                 },
@@ -132,17 +130,17 @@ impl FromStr for Pattern {
         }
         pieces.push(Piece::Text(literal + rest));
         let pattern = Pattern(pieces);
-        let example = pattern.fill(OsStr::new("a"), OsStr::new("b"), &Numbers::of_frame(1));
-        match stays_below(Path::new(&example)) {
-            true => Ok(pattern),
-            false => Err("results are named below the output folder: \
-                          no name begins with /, ends with it or has .. in it"
-                .into()),
+        let example = pattern.fill(OsStr::new("a"), OsStr::new("b"), &Numbers::for_frame(1));
+        if stays_below(Path::new(&example)) {
+            Ok(pattern)
+        } else {
+            Err("a name must stay within the output folder: it cannot start or end with / or contain .."
+                .into())
         }
     }
 }
 
-/// What is counted, and with how many digits at least: `n`, `page:03`.
+/// A counter with its minimum number of digits: `n`, `page:03`.
 fn number(name: &str) -> Option<(Counted, usize)> {
     let (name, digits) = name.split_once(':').unwrap_or((name, "1"));
     let counted = match name {
@@ -158,9 +156,9 @@ fn number(name: &str) -> Option<(Counted, usize)> {
 }
 
 impl Pattern {
-    /// The names of the pages of a stack, where none are given: `{stem}-{page:04}.{ext}`, so that they
-    /// sort as the pages do.
-    pub fn of_pages() -> Pattern {
+    /// The default names of the pages of a stack: `{stem}-{page:04}.{ext}`, which sort in the order of the
+    /// pages.
+    pub fn for_pages() -> Pattern {
         let page = Piece::Number(Counted::Page, 4);
         let text = |text: &str| Piece::Text(text.into());
         Pattern(vec![Piece::Stem, text("-"), page, text("."), Piece::Ext])
@@ -232,7 +230,7 @@ impl Naming {
                 ..
             } => Some(*format),
             Naming::Folder { pattern, .. } => {
-                let frame = Numbers::of_frame(1);
+                let frame = Numbers::for_frame(1);
                 let example = pattern.fill(OsStr::new("a"), OsStr::new(""), &frame);
                 format::of_extension(Path::new(&example)).ok()
             }
@@ -261,7 +259,7 @@ impl Naming {
     /// Gives every item the path of its result.
     ///
     /// # Errors
-    /// A name that leads out of the folder, or whose extension contradicts the requested format.
+    /// A name outside the folder, or one whose extension contradicts the requested format.
     pub fn name(&self, items: &mut [Item]) -> Result<()> {
         for item in items {
             item.output = Some(self.frame(item, 1)?);
@@ -274,7 +272,7 @@ impl Naming {
     /// # Errors
     /// Those of `name`.
     pub fn frame(&self, item: &Item, number: usize) -> Result<PathBuf> {
-        self.numbered(item, &Numbers::of_frame(number))
+        self.numbered(item, &Numbers::for_frame(number))
     }
 
     /// The path of a result of an item with these numbers.
@@ -288,7 +286,7 @@ impl Naming {
                 folder,
                 pattern,
                 format,
-            } => folder.join(below(item, (pattern, numbers), *format)?),
+            } => folder.join(below(item, pattern, numbers, *format)?),
         })
     }
 }
@@ -296,7 +294,8 @@ impl Naming {
 /// The path of an item's result relative to the output folder.
 fn below(
     item: &Item,
-    (pattern, numbers): (&Pattern, &Numbers),
+    pattern: &Pattern,
+    numbers: &Numbers,
     format: Option<&'static dyn Format>,
 ) -> Result<PathBuf> {
     let key = &item.key;
@@ -309,7 +308,7 @@ fn below(
     let subject = || format!("the result of {}", item.input.shown());
     ensure!(
         stays_below(&name) && !name.ends_with(JOURNAL),
-        "{} cannot be called {}",
+        "{} cannot be named {}",
         subject(),
         name.shown()
     );
@@ -318,7 +317,7 @@ fn below(
         && asked != named
     {
         bail!(
-            "{} would be called {}, which is {}, and --format says {}",
+            "{} would be named {}, which is {}, but --format is {}",
             subject(),
             name.shown(),
             named.name(),
@@ -340,7 +339,8 @@ mod tests {
         let key = PathBuf::from(OsStr::from_bytes(key));
         below(
             &Item::new(key.clone(), key),
-            (&pattern, &Numbers::of_frame(7)),
+            &pattern,
+            &Numbers::for_frame(7),
             format,
         )
     }

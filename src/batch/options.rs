@@ -25,23 +25,23 @@ pub struct Options {
     #[command(flatten)]
     pub selection: Selection,
 
-    /// Images worked on at the same time; without it one for each core
+    /// Number of images to process at the same time (default: one per core)
     #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Many files")]
     pub jobs: Option<NonZeroUsize>,
 
-    /// Memory that the images under way may take together, as 8G or 500M; without it half of what is free
+    /// Total memory for images in flight, e.g. 8G or 500M (default: half of the free memory)
     #[arg(long, value_name = "SIZE", value_parser = memory_budget::limit, help_heading = "Many files")]
     pub mem_limit: Option<u64>,
 
-    /// Write a line of JSON for every file to FILE, behind those of earlier runs; - is standard output
+    /// Append one line of JSON per file to FILE; - is standard output
     #[arg(long, value_name = "FILE", help_heading = "Many files")]
     pub report: Option<PathBuf>,
 
-    /// Go on where an earlier run into the same folder stopped: skip what is done and unchanged
+    /// Continue an interrupted run into the same folder: skip inputs that are done and unchanged
     #[arg(long, help_heading = "Many files")]
     pub resume: bool,
 
-    /// Only tell what would be done: files, pixels, memory and about how long
+    /// Show what would be done, without doing it: files, pixels, memory and approximate time
     #[arg(long, help_heading = "Many files")]
     pub dry_run: bool,
 
@@ -63,7 +63,7 @@ pub(super) fn seconds_from(variable: &str) -> Option<Duration> {
 /// Parses a number of images.
 fn jobs(text: &str) -> std::result::Result<NonZeroUsize, String> {
     let number = text.parse().ok();
-    number.ok_or_else(|| "expected a whole number from 1 on, as 4".into())
+    number.ok_or_else(|| "expected a positive whole number, e.g. 4".into())
 }
 
 impl Options {
@@ -101,7 +101,7 @@ impl Options {
     pub fn report_beside(&self, what: &str) -> Result<()> {
         ensure!(
             self.report.as_deref() != Some(Path::new("-")),
-            "--report - and {what} would share standard output: give the report a file"
+            "--report - and {what} would both use standard output: write the report to a file"
         );
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Options {
 /// The verbosity of a batch.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct Verbosity {
-    /// Say nothing but errors
+    /// Print errors only
     #[arg(short, long, help_heading = "Many files")]
     pub quiet: bool,
 
@@ -146,19 +146,19 @@ impl Verbosity {
 /// The inputs and the output of a subcommand that makes images.
 #[derive(Args, Clone, Debug)]
 pub struct Files {
-    /// Images to read, of any format that `gpuimg formats` lists, told by their content, or folders of them, and last the image or the folder to write, which is made; - is a standard stream
+    /// Input images or folders, then the output image or folder (created if missing). Input formats are detected from content; see `gpuimg formats`. - is standard input or output
     #[arg(required_unless_present = "output", value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
-    /// The image or the folder to write, instead of naming it last
+    /// The output image or folder, instead of naming it last
     #[arg(short, long, value_name = "OUTPUT")]
     pub output: Option<PathBuf>,
 
-    /// Format of the output, where its name does not tell, or of all outputs of a batch; an extension means its format
+    /// Output format, for names without an extension or for all outputs of a batch (default: from the extension)
     #[arg(long, value_parser = format::argument(), ignore_case = true)]
     pub format: Option<&'static dyn Format>,
 
-    /// Bits a sample of the output; without it they are the input's
+    /// Output bits per sample (default: as input)
     #[arg(long, value_name = "8|16")]
     pub depth: Option<Bits>,
 
@@ -167,31 +167,31 @@ pub struct Files {
     #[arg(long)]
     pub auto_orient: bool,
 
-    /// Make the result smaller, its longer side of N pixels: each is the exact average of the area it covers
+    /// Shrink the result so that its longer side has N pixels, each the exact average of the area it covers
     #[arg(long, value_name = "N")]
     pub fit: Option<Fit>,
 
-    /// Hold some rows of an image instead of all where that is possible, on the CPU: normalize, restore and flip horizontal between PNG, TIFF and uncompressed formats. The input is read twice
+    /// Process in row bands to save memory, on the CPU; the input is read twice. For normalize, restore and flip horizontal between PNG, TIFF and uncompressed formats
     #[arg(long)]
     pub low_memory: bool,
 
-    /// Replace the output if it exists; it may be the input itself
+    /// Replace existing outputs; the output may be the input itself
     #[arg(long, short_alias = 'f', visible_alias = "force")]
     pub overwrite: bool,
 
-    /// Have every output on the disk itself before it gets its name, and the name before it is done
+    /// Sync each output to disk before renaming it into place, and sync the folder after
     #[arg(long)]
     pub sync: bool,
 
-    /// Write each page of a stack to a file of its own, in a folder; without --name it is called {stem}-{page:04}.{ext}
+    /// Write each page of a stack to its own file in a folder, named {stem}-{page:04}.{ext} unless --name is given
     #[arg(long, help_heading = "Many files")]
     pub split: bool,
 
-    /// Make one stack of all inputs, each page of each behind the other, in one range
+    /// Combine all pages of all inputs into one stack, with one range
     #[arg(long, conflicts_with_all = ["split", "name"], help_heading = "Many files")]
     pub stack: bool,
 
-    /// How results in a folder are called, with the input's {stem} and {ext}, for frames of standard input their number, {n:05} or without :05, and with --split {page}, {c}, {z} and {t}; an extension of its own decides the format. Without it {stem}.{ext}
+    /// File name pattern for results in a folder, with {stem} and {ext} of the input, {n:05} for the number of a frame from standard input (without :05, not padded), and with --split {page}, {c}, {z} and {t}. A literal extension sets the format [default: {stem}.{ext}]
     #[arg(long, value_name = "PATTERN", help_heading = "Many files")]
     pub name: Option<Pattern>,
 
@@ -207,43 +207,43 @@ pub struct Files {
 /// The inputs and the output of a subcommand that makes one image of many.
 #[derive(Args, Clone, Debug)]
 pub struct Gathered {
-    /// Images to read, of one shape, or folders of them, and last the image to write
+    /// Input images of the same size and type, or folders of images, then the output image
     #[arg(required = true, value_name = "INPUT… OUTPUT")]
     pub paths: Vec<PathBuf>,
 
-    /// Of a stack whose metadata name its axes (ImageJ's hyperstacks, OME-TIFF), project the pages along this one: one image for each place on the others
+    /// Project along this axis of a stack (ImageJ hyperstack or OME-TIFF): one image for each position on the other axes
     #[arg(long, value_name = "AXIS", conflicts_with_all = ["partial", "pages"])]
     pub axis: Option<Axis>,
 
-    /// Format of the output, where its name does not tell
+    /// Output format (default: from the extension)
     #[arg(long, value_parser = format::argument())]
     pub format: Option<&'static dyn Format>,
 
-    /// Replace the output if it exists
+    /// Replace an existing output
     #[arg(long)]
     pub overwrite: bool,
 
-    /// Have the output on the disk itself before it gets its name, and the name when this ends
+    /// Sync the output to disk before renaming it into place, and sync the folder after
     #[arg(long)]
     pub sync: bool,
 
-    /// Of directories, take only files that match GLOB (path below the directory, or name alone)
+    /// In folders, process only files that match GLOB (the path below the folder, or the name)
     #[arg(long, value_name = "GLOB", help_heading = "Many files")]
     pub include: Vec<String>,
 
-    /// Of directories, leave out files and folders that match GLOB
+    /// In folders, skip files and folders that match GLOB
     #[arg(long, value_name = "GLOB", help_heading = "Many files")]
     pub exclude: Vec<String>,
 
-    /// Take inputs from a list too, one a line or NUL-separated; - is standard input
+    /// Also read input names from FILE, one per line or NUL-separated; - is standard input
     #[arg(long, value_name = "FILE", help_heading = "Many files")]
     pub files_from: Option<PathBuf>,
 
-    /// Write what sums, smallest and largest samples are made of instead of an image, to OUTPUT.partial: gpuimg merge joins it with those of the other parts
+    /// Write a partial projection (sum, mean, min or max) to OUTPUT.partial instead of an image; gpuimg merge combines the parts
     #[arg(long, help_heading = "Many files")]
     pub partial: bool,
 
-    /// With --partial, take only the Ith of N parts of the inputs (from 1), split by their names; auto asks Slurm's or Kubernetes' variables
+    /// With --partial, read only part I of N of the inputs (counted from 1, split by name); auto reads the variables of Slurm or Kubernetes
     #[arg(
         long,
         value_name = "I/N|auto",
@@ -252,11 +252,11 @@ pub struct Gathered {
     )]
     pub shard: Option<Shard>,
 
-    /// Images read at the same time; without it one for each core
+    /// Number of images to read at the same time (default: one per core)
     #[arg(short, long, value_name = "N", help_heading = "Many files")]
     pub jobs: Option<NonZeroUsize>,
 
-    /// Memory that the images under way may take together, as 8G or 500M; without it half of what is free
+    /// Total memory for images in flight, e.g. 8G or 500M (default: half of the free memory)
     #[arg(long, value_name = "SIZE", value_parser = memory_budget::limit, help_heading = "Many files")]
     pub mem_limit: Option<u64>,
 
@@ -322,11 +322,11 @@ pub struct Counted {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 
-    /// Replace the output if it exists
+    /// Replace an existing output
     #[arg(long, short_alias = 'f', visible_alias = "force")]
     pub overwrite: bool,
 
-    /// Have the output on the disk itself before it gets its name, and the name when this ends
+    /// Sync the output to disk before renaming it into place, and sync the folder after
     #[arg(long)]
     pub sync: bool,
 }

@@ -1,7 +1,7 @@
 //! `--dry-run`: the files, pixels, memory and time of a batch, from the headers alone, and which
 //! files would be refused, skipped or made. Nothing is written.
 
-use super::count::{counted, size};
+use super::count::{plural, size};
 use super::journal::{Past, Sight, Verdict};
 use super::naming::Naming;
 use super::progress::Progress;
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-/// Bytes of samples a second that one core processes from PNG to PNG with `--png fast`, on a disk that keeps up. No
+/// Bytes of samples per second that one core processes from PNG to PNG with `--png fast`, on a disk that keeps up. No
 /// time is printed for other work, which may take twenty times as long.
 const CORE_RATE: f64 = 170e6;
 
@@ -83,22 +83,23 @@ impl Batch<'_> {
         };
         if let Some(first) = folders.first() {
             let more = if folders.len() > 1 { ", …" } else { "" };
-            let made = counted(folders.len(), "folder");
+            let made = plural(folders.len(), "folder");
             let first = first.shown();
-            console::print(&format!("{made} would be made ({first}{more})"))?;
+            console::print(&format!("{made} would be created ({first}{more})"))?;
         }
         console::print(&self.summary(&foreseen))?;
         let fine = self.items.unread.is_empty() && foreseen.iter().all(Result::is_ok);
-        Ok(match fine && report.is_ok() {
-            true => Outcome::Done,
-            false => Outcome::SomeFailed,
+        Ok(if fine && report.is_ok() {
+            Outcome::Done
+        } else {
+            Outcome::SomeFailed
         })
     }
 
     /// Plans one file; files are planned in the order in which they would be processed.
     fn foresee(&self, item: &Item, earlier: Option<&Past>, devices: &Devices) -> Result<Foreseen> {
         let overwrite = self.template.is_some_and(|template| template.overwrite);
-        let sight = Sight::of(item);
+        let sight = Sight::inspect(item);
         let verdict = match earlier {
             Some(past) => past.verdict(item, &sight, overwrite)?,
             None => sight.verdict(overwrite),
@@ -182,9 +183,9 @@ impl Batch<'_> {
                 _ => None,
             })
             .collect();
-        let mut line = format!("{}: {} to do", counted(files, "file"), todo.len());
+        let mut line = format!("{}: {} to do", plural(files, "file"), todo.len());
         let before = files - failed - todo.len();
-        for (count, what) in [(before, "done before"), (failed, "would fail")] {
+        for (count, what) in [(before, "already done"), (failed, "would fail")] {
             if count > 0 {
                 line += &format!(", {count} {what}");
             }
@@ -202,10 +203,10 @@ impl Batch<'_> {
         let largest = each.first().copied().unwrap_or(0);
         line += &format!(
             "; {}, {:.3} Gpx, {:.2} GB of samples; {}, at most {} of memory",
-            counted(pages().count(), "page"),
+            plural(pages().count(), "page"),
             pixels as f64 / 1e9,
             bytes as f64 / 1e9,
-            counted(threads, "thread"),
+            plural(threads, "thread"),
             size(at_once.min(limit.max(largest)))
         );
         let unrated = |foreseen: &Result<Foreseen>| {
@@ -241,12 +242,12 @@ impl Foreseen {
 impl fmt::Display for Foreseen {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Foreseen::Before => f.write_str("done before, --resume skips it"),
+            Foreseen::Before => f.write_str("already done; --resume skips it"),
             Foreseen::Done {
                 pages, replaces, ..
             } => {
                 let first = pages.first().map(|(shape, _)| shape.to_string());
-                f.write_str(first.as_deref().unwrap_or("a stream, not looked at"))?;
+                f.write_str(first.as_deref().unwrap_or("a stream (not inspected)"))?;
                 if pages.len() > 1 {
                     write!(f, ", {} pages", pages.len())?;
                 }
@@ -274,7 +275,7 @@ pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Re
     };
     ensure!(
         may_replace || !there,
-        "it exists already (--overwrite replaces it)"
+        "it already exists (use --overwrite to replace it)"
     );
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -282,12 +283,12 @@ pub fn can_be_written(path: &Path, may_replace: bool, makes_folders: bool) -> Re
     };
     ensure!(
         makes_folders || folder.is_dir(),
-        "there is no folder {}",
+        "folder {} does not exist",
         folder.shown()
     );
     let nearest = folder.ancestors().find(|folder| folder.exists());
     let nearest = nearest.unwrap_or(Path::new("."));
-    ensure!(nearest.is_dir(), "{} is no folder", nearest.shown());
+    ensure!(nearest.is_dir(), "{} is not a folder", nearest.shown());
     access(nearest, Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|error| anyhow!("folder {}: {}", nearest.shown(), reason(&error.into())))?;
     Ok(there)

@@ -2,7 +2,7 @@
 //! seconds. A bar is never wider than the terminal, whose lines above would be lost when it is drawn
 //! again; and there is none where results are printed on the same terminal.
 
-use super::count::counted;
+use super::count::plural;
 use super::item::Item;
 use super::options::Verbosity;
 use super::tally::Screen;
@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::env;
 use std::time::{Duration, Instant};
 
-/// The interval between lines if standard error is no terminal.
+/// The interval between lines if standard error is not a terminal.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// The columns of a bar that shows anything.
@@ -40,9 +40,10 @@ impl Progress {
             || verbosity.no_progress
             || console::columns().is_none()
             || prints && console::is_one_terminal();
-        let target = match hidden {
-            true => ProgressDrawTarget::hidden(),
-            false => ProgressDrawTarget::stderr(),
+        let target = if hidden {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
         };
         let bar = ProgressBar::with_draw_target(Some(files as u64), target);
         let now = Instant::now();
@@ -67,7 +68,7 @@ impl Progress {
     /// The state in parts, the most important first.
     fn state(&self) -> Vec<String> {
         let seconds = self.begun.elapsed().as_secs_f64().max(1e-3);
-        let files = counted(self.files, "file");
+        let files = plural(self.files, "file");
         let mut parts = vec![format!("{} of {files}", self.done)];
         if self.failed > 0 {
             parts.push(format!("{} failed", self.failed));
@@ -126,9 +127,9 @@ impl Progress {
         }
         let time = self.begun.elapsed().as_secs_f64().max(1e-9);
         let fine = self.done - self.failed - skipped;
-        let mut line = format!("gpuimg: {fine} of {} done", counted(self.files, "file"));
+        let mut line = format!("gpuimg: {fine} of {} done", plural(self.files, "file"));
         if skipped > 0 {
-            line += &format!(", {skipped} were done before");
+            line += &format!(", {skipped} already done");
         }
         if self.failed > 0 {
             line += &format!(", {} failed", self.failed);

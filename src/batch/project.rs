@@ -1,15 +1,15 @@
-//! Many images made into one: `project`, and the frames of `calibrate`. Every input is looked at
+//! Many images made into one: `project`, and the frames of `calibrate`. Every input is inspected
 //! before pixels are read (`set`), so that what does not belong to the others is named at once; then
 //! the workers of a batch read the images, each folded into the result as it comes.
 //!
 //! A median needs all images at once (`median`).
 
-mod kind;
+mod image_type;
 mod median;
 mod partial;
 mod set;
 
-use super::count::counted;
+use super::count::plural;
 use super::item::Items;
 use super::options::{Options, Verbosity};
 use super::progress::Progress;
@@ -27,7 +27,7 @@ use crate::outcome::Outcome;
 use crate::pipeline::{Made, Resources};
 use crate::timing::{FileCounts, Report as Times, Timeline};
 use anyhow::{Context, Error, Result, bail, ensure};
-pub use kind::Kind;
+pub use image_type::ImageType;
 use partial::Known;
 pub use partial::Partial;
 pub use set::Set;
@@ -43,7 +43,7 @@ pub struct First {
     /// Its place among the inputs, from 0.
     pub index: usize,
     /// What all images of the set have in common.
-    pub kind: Kind,
+    pub kind: ImageType,
     /// Its metadata.
     pub metadata: Metadata,
     /// Bytes of its metadata in the file.
@@ -122,7 +122,7 @@ type Found = (Gathered, Facts, First, usize);
 /// # Errors
 /// A sum that does not fit, and a GPU's.
 fn finished(how: Projection, numbers: Accumulator) -> Result<Image> {
-    let images = counted(numbers.images(), "image");
+    let images = plural(numbers.images(), "image");
     let finished = numbers.finish();
     finished.with_context(|| format!("cannot project {images} ({})", how.name()))
 }
@@ -210,7 +210,7 @@ impl Projecting<'_> {
             return Ok((None, outcome));
         };
         let Gathered::Numbers(numbers) = gathered else {
-            bail!("a median needs all images at once, and has no parts");
+            bail!("a median needs all images at once and cannot be computed in parts");
         };
         let known = Known {
             first: (place(first.index), std::path::absolute(&first.path)?),
@@ -240,7 +240,7 @@ impl Projecting<'_> {
         let mut progress = Progress::new(items.items.len(), verbosity, false);
         let goes_on = self.common.reading.keep_going;
         let (set, mut failed) =
-            Set::look((self.op.how, axis), items, &self.common.reading, &progress);
+            Set::look(self.op.how, axis, items, &self.common.reading, &progress);
         let Some(set) = set.filter(|_| failed == 0 || goes_on) else {
             return Ok((failed, Outcome::SomeFailed));
         };
@@ -255,7 +255,7 @@ impl Projecting<'_> {
             let pages = set.pages();
             ensure!(
                 pages <= MOST_IMAGES,
-                "{pages} images cannot be projected at once: {MOST_IMAGES} can"
+                "cannot project {pages} images: the limit is {MOST_IMAGES}"
             );
             let made = match self.op.how {
                 Projection::Median => self.median(&set, &mut progress, &mut times, &mut failed),
@@ -280,8 +280,8 @@ impl Projecting<'_> {
             times.title = format!(
                 "project {}: {} on {}",
                 self.op.how.name(),
-                counted(files, "file"),
-                counted(times.threads, "thread")
+                plural(files, "file"),
+                plural(times.threads, "thread")
             );
             times.wall = begun.elapsed();
             form.deliver(&times)?;
@@ -309,7 +309,7 @@ impl Projecting<'_> {
         times: &mut Times,
         failed: &mut usize,
     ) -> Result<Option<(Gathered, Facts)>> {
-        let Kind { shape, signed, .. } = set.first.kind;
+        let ImageType { shape, signed, .. } = set.first.kind;
         let known = Accumulator::new(*self.op, shape, signed)?;
         let memory = self.options.memory();
         let left = memory.saturating_sub(Accumulator::memory(*self.op, &shape));
@@ -333,7 +333,7 @@ impl Projecting<'_> {
                 None => known.add(&image, timeline),
             }
         };
-        let read = set.read(&workers, (&mut *progress, true), times, &add)?;
+        let read = set.read(&workers, &mut *progress, true, times, &add)?;
         *failed += read.failed.len();
         self.tell_device(
             progress,
@@ -345,7 +345,7 @@ impl Projecting<'_> {
     fn tell_fallback(&self, progress: &Progress, error: &Error) {
         let cause = error.root_cause();
         progress.mention(&format!(
-            "gpuimg: {}: done on the CPU, since the GPU failed: {cause}",
+            "gpuimg: {}: processed on the CPU because the GPU failed: {cause}",
             self.op.how.name()
         ));
     }

@@ -25,9 +25,9 @@ const SCHEMA: u32 = 2;
 /// The time that one file took.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileTime {
-    /// From the beginning of the work on it to its output's name.
+    /// From the start of processing to the name of its output.
     pub work: Duration,
-    /// From the moment when the input was whole, if it came during the run.
+    /// From the moment when the input was complete, if it arrived during the run.
     pub latency: Option<Duration>,
 }
 
@@ -76,10 +76,10 @@ impl Report {
                 }
                 opened => opened?,
             };
-            // Of the file that is open, and not of the one that has its name a moment later.
+            // Of the open file, not of another that may have its name by now.
             ensure!(
                 append || begins_as_report(&mut file, path)?,
-                "it exists and is no report: give another name"
+                "it exists but is not a report: choose another name"
             );
             if is_cut(&mut file, path)? {
                 fault::point(Kind::Write, path).map_err(plain)?;
@@ -112,7 +112,7 @@ fn regular(path: &Path, options: OpenOptions) -> Result<File> {
     fault::point(Kind::Create, path).map_err(plain)?;
     let file = options.open(path)?;
     fault::point(Kind::Stat, path).map_err(plain)?;
-    ensure!(file.metadata()?.is_file(), "it is no regular file");
+    ensure!(file.metadata()?.is_file(), "it is not a regular file");
     Ok(file)
 }
 
@@ -207,7 +207,7 @@ struct ImageRecord<'a> {
     stages: Vec<StageRecord<'a>>,
 }
 
-/// A page, and the ranges that its values were stretched from.
+/// A page, and the ranges that its values were scaled from.
 #[derive(Serialize)]
 struct PageRecord {
     page: usize,
@@ -280,7 +280,7 @@ impl ImageRecord<'_> {
             depth: done.shape.depth.bits(),
             float: done.shape.depth.is_float(),
             signed: done.found.pages.first().is_some_and(|page| page.signed),
-            pages: done.found.pages.iter().map(PageRecord::of).collect(),
+            pages: done.found.pages.iter().map(PageRecord::new).collect(),
             device: &done.device,
             warnings: &done.warnings,
             stages: spans
@@ -297,7 +297,7 @@ impl ImageRecord<'_> {
 }
 
 impl PageRecord {
-    fn of(found: &FoundPage) -> PageRecord {
+    fn new(found: &FoundPage) -> PageRecord {
         let FoundPage {
             page,
             shape,

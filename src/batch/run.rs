@@ -44,13 +44,18 @@ impl Batch<'_> {
         }
 
         let begun = Instant::now();
-        let told = (self.names_failures, self.common.verbose);
-        let mut tally = Tally::new(&mut progress, report, told, self.common.draws());
+        let mut tally = Tally::new(
+            &mut progress,
+            report,
+            self.names_failures,
+            self.common.verbose,
+            self.common.draws(),
+        );
         if self.names_failures && !self.common.verbose {
             tally.existing_advice = Some(if self.options.resume {
-                "no earlier run with these options made them, and --overwrite replaces them"
+                "they were not written by an earlier run with these options; use --overwrite to replace them"
             } else {
-                "--resume skips those of an earlier run, --overwrite replaces them"
+                "use --resume to skip those of an earlier run, --overwrite to replace them"
             });
         }
         if journal.is_some() {
@@ -66,7 +71,8 @@ impl Batch<'_> {
         let next = numbers(items.len());
         workers.gpus().expect(items.len(), workers.jobs);
         workers.each(
-            (threads, Cores::Even),
+            threads,
+            Cores::Even,
             |_| next(),
             |index, resources| {
                 let start = Instant::now();
@@ -102,7 +108,7 @@ impl Batch<'_> {
             progress.finish(skipped);
         }
         let files = items.len() + unread.len();
-        self.tell_times(times, files, &workers, (threads, begun.elapsed()), None)?;
+        self.tell_times(times, files, &workers, threads, begun.elapsed(), None)?;
         Ok(outcome)
     }
 
@@ -116,7 +122,7 @@ impl Batch<'_> {
         Workers::new(common.device.choice, jobs, memory, common.reading, gpus)
     }
 
-    /// Processes one file, unless it is done already.
+    /// Processes one file, unless it is already done.
     pub(super) fn one(
         &self,
         ops: &[&dyn Operation],
@@ -153,7 +159,7 @@ impl Batch<'_> {
             };
             return one_image_of(ops, &item.input, None, resources, account).map(Some);
         };
-        let sight = Sight::of(item);
+        let sight = Sight::inspect(item);
         let verdict = match journal {
             Some(journal) => journal.verdict(item, &sight, template.overwrite)?,
             None => sight.verdict(template.overwrite),
@@ -177,7 +183,7 @@ impl Batch<'_> {
             overwrite: replaced.something(),
             ..template.clone()
         };
-        // No folder is made for a missing input.
+        // No folder is created for a missing input.
         if item.input != Path::new("-") && sight.input.is_none() {
             fault::metadata(&item.input)
                 .map_err(|error| anyhow!(reason(&error)))
@@ -185,7 +191,7 @@ impl Batch<'_> {
         }
         let folder = files::parent(path);
         if !folder.is_dir() && !item.is_stream() {
-            // No folder is made for a file that is no image.
+            // No folder is created for a file that is not an image.
             let unread = || format!("cannot read {}", item.input.shown());
             let source = item.source().with_context(unread)?;
             Reader::open(&source, &resources.reading).with_context(unread)?;
@@ -220,9 +226,9 @@ impl Batch<'_> {
     fn introduce(&self, progress: &Progress, workers: &Workers) {
         let count = self.items.items.len();
         progress.mention(&format!(
-            "gpuimg: {} on {}, within {} of memory",
-            count::counted(count, "file"),
-            count::counted(workers.threads(count), "thread"),
+            "gpuimg: {}, {}, up to {} of memory",
+            count::plural(count, "file"),
+            count::plural(workers.threads(count), "thread"),
             count::size(self.options.memory())
         ));
         self.tell_passed_over(progress);
@@ -234,7 +240,8 @@ impl Batch<'_> {
         mut times: Times,
         files: usize,
         workers: &Workers,
-        (threads, wall): (usize, Duration),
+        threads: usize,
+        wall: Duration,
         watch: Option<Watched>,
     ) -> Result<()> {
         let Some(form) = &self.common.stats else {
@@ -246,8 +253,8 @@ impl Batch<'_> {
         times.title = format!(
             "{}: {} on {}",
             chain::title(self.ops),
-            count::counted(files, "file"),
-            count::counted(threads, "thread")
+            count::plural(files, "file"),
+            count::plural(threads, "thread")
         );
         times.peaks = workers.gpus().peaks();
         times.wall = wall;

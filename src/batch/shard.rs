@@ -1,7 +1,7 @@
 //! Shards: the part of a batch for each of several machines. The split depends only on the names,
 //! not on the machine or on their order.
 
-use super::count::counted;
+use super::count::plural;
 use super::folder::is_absence;
 use super::item::Item;
 use crate::files::{Digest, fault, reason};
@@ -41,15 +41,18 @@ impl Shard {
     fn checked(index: u64, of: u64) -> Result<Shard> {
         ensure!(
             (1..=of).contains(&index),
-            "part {index} of {of} (parts are counted from 1)"
+            "part {index} of {of} does not exist: parts are numbered from 1"
         );
-        ensure!(of <= MOST_PARTS, "{of} parts are more than {MOST_PARTS}");
+        ensure!(
+            of <= MOST_PARTS,
+            "too many parts: {of}, the limit is {MOST_PARTS}"
+        );
         Ok(Shard { index, of })
     }
 
     /// The shard of a job array's task, from the environment variables of Slurm or of a Kubernetes
     /// indexed job.
-    fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Shard> {
+    fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Shard> {
         let number = |name: &str| -> Result<Option<u64>> {
             variable(name)
                 .map(|text| text.parse().with_context(|| format!("{name} is '{text}'")))
@@ -63,7 +66,7 @@ impl Shard {
             let last = number("SLURM_ARRAY_TASK_MAX")?;
             ensure!(
                 last.is_none_or(|last| last.checked_sub(first) == of.checked_sub(1)),
-                "the array's ids have gaps: submit it as --array=1-{of}, or give --shard I/N"
+                "the array's IDs have gaps: submit it as --array=1-{of}, or give --shard I/N"
             );
             return Shard::checked(id.saturating_add(1).saturating_sub(first), of);
         }
@@ -82,13 +85,13 @@ impl FromStr for Shard {
 
     fn from_str(text: &str) -> Result<Shard, String> {
         if text == "auto" {
-            return Shard::of_environment(|name| env::var(name).ok())
+            return Shard::from_environment(|name| env::var(name).ok())
                 .map_err(|error| format!("{error:#}"));
         }
         let parsed = text
             .split_once('/')
             .and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
-        let (index, of) = parsed.ok_or("expected two numbers as in 2/8, or auto")?;
+        let (index, of) = parsed.ok_or("expected two numbers, e.g. 2/8, or auto")?;
         Shard::checked(index, of).map_err(|error| error.to_string())
     }
 }
@@ -99,22 +102,22 @@ impl fmt::Display for Shard {
     }
 }
 
-/// The inputs of a whole set, as each of its parts notes them: parts of a set that has grown since do not
-/// go together.
+/// The inputs of a whole set, as recorded in each of its parts: parts cannot be merged if the set has grown
+/// between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WholeSet {
-    /// How many files there are.
+    /// The number of files.
     files: u64,
-    /// The digest of their names and lengths. Times and inodes are left out: each machine may have a copy
-    /// of its own.
+    /// The digest of their names and lengths. Times and inodes are not included, because each machine may have
+    /// its own copy.
     digest: Digest,
 }
 
 impl WholeSet {
-    /// Describes all files of a set, in any order. A file that is not there has no length.
+    /// Describes all files of a set, in any order. A missing file has no length.
     ///
     /// # Errors
-    /// The length of a file cannot be found out.
+    /// The length of a file cannot be determined.
     pub fn new(items: &[Item]) -> Result<WholeSet> {
         let length = |item: &Item| match fault::metadata(&item.input) {
             Ok(about) => Ok(about.len()),
@@ -164,15 +167,18 @@ impl Parts {
     /// The shards that a file names.
     ///
     /// # Errors
-    /// Numbers that no set has.
+    /// Impossible numbers.
     pub fn read(parts: &[u64], of: u64, set: Option<WholeSet>) -> Result<Parts> {
-        ensure!(of <= MOST_PARTS, "{of} parts are more than {MOST_PARTS}");
+        ensure!(
+            of <= MOST_PARTS,
+            "too many parts: {of}, the limit is {MOST_PARTS}"
+        );
         ensure!(
             !parts.is_empty() && parts.iter().all(|part| (1..=of).contains(part)),
-            "it has parts that its set does not have"
+            "it contains parts that its set does not have"
         );
         let distinct = BTreeSet::from_iter(parts.iter().copied());
-        ensure!(distinct.len() == parts.len(), "it names a part twice");
+        ensure!(distinct.len() == parts.len(), "it lists a part twice");
         Ok(Parts {
             parts: distinct,
             of,
@@ -198,29 +204,31 @@ impl Parts {
     pub fn join(&mut self, other: &Parts) -> Result<()> {
         ensure!(
             self.of == other.of,
-            "it is of a set in {} parts, and the others are of one in {}",
+            "it belongs to a set of {} parts, but the others to one of {}",
             other.of,
             self.of
         );
         if self.of > 1 {
-            let advice = "the inputs changed between the parts: make all parts again";
+            let advice = "the inputs changed between the parts: create all parts again";
             match (self.set, other.set) {
                 (ours, others) if ours == others => {}
                 (Some(ours), Some(others)) if ours.files != others.files => bail!(
-                    "it is of a set of {}, and the others are of one of {} ({advice})",
-                    counted(others.files as usize, "file"),
-                    counted(ours.files as usize, "file")
+                    "it belongs to a set of {}, but the others to one of {} ({advice})",
+                    plural(others.files as usize, "file"),
+                    plural(ours.files as usize, "file")
                 ),
                 (Some(_), Some(_)) => bail!(
-                    "it is of a set of files with other names or lengths than the others ({advice})"
+                    "the files of its set have other names or lengths than those of the others ({advice})"
                 ),
                 _ => bail!(
-                    "it or the others were made by version 0.2, which did not note the files of \
-                     the set: make all parts with one version"
+                    "it or the others were written by version 0.2, which did not record the files of the set: create all parts with one version"
                 ),
             }
             if let Some(twice) = other.parts.intersection(&self.parts).next() {
-                bail!("part {twice} of {} is in it and in another file", self.of);
+                bail!(
+                    "part {twice} of {} is in this file and in another one",
+                    self.of
+                );
             }
             self.parts.extend(&other.parts);
         }
@@ -254,7 +262,7 @@ mod tests {
     use super::*;
 
     fn environment(pairs: &[(&str, &str)]) -> Result<Shard> {
-        Shard::of_environment(|name| {
+        Shard::from_environment(|name| {
             let pair = pairs.iter().find(|(key, _)| *key == name)?;
             Some(pair.1.to_string())
         })

@@ -1,4 +1,4 @@
-//! What became of the files of a run: each outcome is printed, counted and recorded.
+//! The outcomes of the files of a run: each is printed, counted and recorded.
 
 use super::item::Item;
 use super::report::{FileOutcome, FileTime, Report};
@@ -12,12 +12,12 @@ use anyhow::Result;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// The reason why an output is not written that exists already.
+/// The reason why an existing output is not written.
 #[derive(Debug, Error)]
-#[error("it exists already (--overwrite replaces it)")]
+#[error("it already exists (use --overwrite to replace it)")]
 pub struct Exists;
 
-/// Where a run shows how far it is, on standard error.
+/// The display of progress on standard error.
 pub trait Screen {
     /// Counts one finished file: `bytes` of samples, or a failure.
     fn add(&mut self, item: &Item, bytes: u64, failed: bool);
@@ -50,11 +50,12 @@ pub struct Tally<'a, S> {
 }
 
 impl<'a, S: Screen> Tally<'a, S> {
-    /// Starts at 0.
+    /// A tally with all counts at 0.
     pub fn new(
         screen: &'a mut S,
         report: Option<Report>,
-        (names_failures, verbose): (bool, bool),
+        names_failures: bool,
+        verbose: bool,
         draws: bool,
     ) -> Tally<'a, S> {
         Tally {
@@ -70,7 +71,7 @@ impl<'a, S: Screen> Tally<'a, S> {
         }
     }
 
-    /// Records the outcome of a file, and gives it back.
+    /// Records the outcome of a file, and returns it.
     ///
     /// # Errors
     /// The report cannot be written, or the requested GPU cannot be used, in which case every other
@@ -150,7 +151,7 @@ impl<'a, S: Screen> Tally<'a, S> {
         }
     }
 
-    /// Prints how many outputs existed already, in one line, and how many images a warning was about.
+    /// Prints the number of existing outputs in one line, and the number of images for each shared warning.
     pub fn finish(&self) {
         for (advice, count) in &self.hints {
             if *count > 1 && !self.verbose {
@@ -164,7 +165,7 @@ impl<'a, S: Screen> Tally<'a, S> {
                     .say(&format!("gpuimg: cannot write {output}: {Exists}"));
             }
             Some((count, first)) => self.screen.say(&format!(
-                "gpuimg: {count} outputs exist already, the first is {first}: {}",
+                "gpuimg: {count} outputs already exist (first: {first}): {}",
                 self.existing_advice.unwrap_or_default()
             )),
             None => {}

@@ -4,10 +4,10 @@
 mod admission;
 pub mod check;
 mod events;
-pub mod follow;
 mod keeper;
 pub mod options;
 mod queue;
+pub mod range_file;
 mod status;
 
 use super::item::Item;
@@ -97,9 +97,9 @@ impl Batch<'_> {
             workers.gpus().started()?;
         }
         let greeting = format!(
-            "gpuimg: watching {} on {}, within {} of memory",
-            count::counted(roots.len(), "folder"),
-            count::counted(workers.jobs, "thread"),
+            "gpuimg: watching {}, {}, up to {} of memory",
+            count::plural(roots.len(), "folder"),
+            count::plural(workers.jobs, "thread"),
             count::size(self.options.memory())
         );
         let rest = Mutex::new(Rest {
@@ -112,7 +112,8 @@ impl Batch<'_> {
         let mut tally = Tally::new(
             &mut screen,
             report,
-            (true, self.common.verbose),
+            true,
+            self.common.verbose,
             self.common.draws(),
         );
         let mut fatal = None;
@@ -133,15 +134,16 @@ impl Batch<'_> {
                 .spawn_scoped(scope, || keeper.keep())
                 .map_err(|_| anyhow!(NO_THREAD))?;
             let worked = workers.each(
-                (workers.jobs, Cores::AllForFirst),
+                workers.jobs,
+                Cores::AllForFirst,
                 |worker| arrivals.next(worker),
                 |arrival, resources| {
                     let _ends = EndOnPanic { arrivals, stopped };
-                    self.process(arrival, resources, journal, arrivals, (&workers, &rest))
+                    self.process(arrival, resources, journal, arrivals, &workers, &rest)
                 },
                 |finished| {
                     if let Err(error) =
-                        self.record(finished, &mut tally, (&workers, &rest), status, &mut take)
+                        self.record(finished, &mut tally, &workers, &rest, status, &mut take)
                     {
                         workers.stop();
                         arrivals.end(End::AtOnce);
@@ -167,8 +169,14 @@ impl Batch<'_> {
         };
         status.finish(times.files.skipped, watched.left);
         let files = times.files.done + times.files.skipped + times.files.failed;
-        let spent = (workers.jobs, begun.elapsed());
-        self.tell_times(times, files, &workers, spent, Some(watched))?;
+        self.tell_times(
+            times,
+            files,
+            &workers,
+            workers.jobs,
+            begun.elapsed(),
+            Some(watched),
+        )?;
         Ok(outcome)
     }
 
@@ -179,7 +187,8 @@ impl Batch<'_> {
         resources: &Resources,
         journal: Option<&Journal>,
         arrivals: &Arrivals,
-        (workers, rest): (&Workers, &Mutex<Rest>),
+        workers: &Workers,
+        rest: &Mutex<Rest>,
     ) -> Finished {
         let start = Instant::now();
         let mut news = Vec::new();
@@ -187,9 +196,9 @@ impl Batch<'_> {
             Some(why) => FileOutcome::Failed(anyhow!("{why}")),
             None => {
                 let followed = self.follow.map(|follow| {
-                    let (of_set, replaced) = follow.current();
+                    let (set_range, replaced) = follow.current();
                     news.extend(replaced);
-                    of_set
+                    set_range
                 });
                 let followed = followed.as_deref().map(|op| [op]);
                 let ops = followed.as_ref().map_or(self.ops, |op| &op[..]);
@@ -223,7 +232,8 @@ impl Batch<'_> {
         &self,
         finished: Finished,
         tally: &mut Tally<&Status>,
-        (workers, rest): (&Workers, &Mutex<Rest>),
+        workers: &Workers,
+        rest: &Mutex<Rest>,
         status: &Status,
         mut take: impl FnMut(&Item, FileOutcome) -> Result<()>,
     ) -> Result<()> {
@@ -250,7 +260,7 @@ impl Batch<'_> {
     }
 }
 
-/// Gives up the GPUs for a while; returns a sentence about it.
+/// Gives up the GPUs for a while; returns a message about it.
 fn leave_gpus(workers: &Workers, rest: &Mutex<Rest>) -> String {
     let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
     let now = Instant::now();
@@ -262,7 +272,7 @@ fn leave_gpus(workers: &Workers, rest: &Mutex<Rest>) -> String {
     }
     let seconds = rest.until.saturating_duration_since(now).as_secs();
     format!(
-        "gpuimg: the GPU has failed; the CPU goes on, and the GPU is tried again in {seconds} s"
+        "gpuimg: the GPU failed; continuing on the CPU, and trying the GPU again in {seconds} s"
     )
 }
 

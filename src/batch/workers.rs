@@ -33,10 +33,10 @@ pub struct Workers {
     stopped: AtomicBool,
 }
 
-/// Workers before the last, of which the one more is no great part.
+/// The number of workers from which one more makes little difference.
 const MANY: usize = 7;
 
-/// What a worker is to do next.
+/// The next task of a worker.
 #[derive(Debug)]
 pub enum Next<I> {
     /// This item.
@@ -50,10 +50,10 @@ pub enum Next<I> {
 /// How the cores are shared among the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cores {
-    /// Every worker has the same share: for as many files as there are workers.
+    /// Every worker has the same share: for at least as many files as workers.
     Even,
-    /// The first worker has all of them, and the others one each: for a file that comes alone, and
-    /// for several at once.
+    /// The first worker has all of them, and the others one each: for single files and for several at
+    /// once.
     AllForFirst,
 }
 
@@ -88,7 +88,7 @@ impl Workers {
         }
     }
 
-    /// Takes no more items; those in progress are finished.
+    /// Stops taking items; those in progress are finished.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -119,7 +119,8 @@ impl Workers {
     /// No thread can be started.
     pub fn each<I, R: Send>(
         &self,
-        (threads, cores): (usize, Cores),
+        threads: usize,
+        cores: Cores,
         next: impl Fn(usize) -> Next<I> + Sync,
         work: impl Fn(I, &Resources) -> R + Sync,
         mut take: impl FnMut(R),
@@ -134,7 +135,7 @@ impl Workers {
                     // Once for each set of GPUs.
                     while !ended {
                         let gpus = self.gpus();
-                        self.work_as(worker, (threads, cores), &gpus, |resources| {
+                        self.work_as(worker, threads, cores, &gpus, |resources| {
                             while !ended && Arc::ptr_eq(&gpus, &self.gpus()) {
                                 // The last of many leaves its core to the driver, which takes twice as long to start beside
                                 // as many busy threads as there are cores.
@@ -174,7 +175,8 @@ impl Workers {
     fn work_as(
         &self,
         worker: usize,
-        (threads, cores): (usize, Cores),
+        threads: usize,
+        cores: Cores,
         gpus: &Arc<GpuSet>,
         work: impl FnOnce(&Resources),
     ) {
@@ -233,7 +235,7 @@ mod tests {
             failed_before
         };
         let mut failed = Vec::new();
-        let done = workers.each((1, Cores::AllForFirst), next, work, |it| failed.push(it));
+        let done = workers.each(1, Cores::AllForFirst, next, work, |it| failed.push(it));
         done.expect("threads");
         assert_eq!(failed, [false, true, false]);
     }

@@ -205,7 +205,7 @@ impl Row {
         }
     }
 
-    /// GB/s, or calls a second if the row counts calls.
+    /// GB/s, or calls per second if the row counts calls.
     pub fn rate(&self) -> Option<f64> {
         let seconds = self.time()?.median.max(1e-12);
         Some(match self.about.bytes {

@@ -217,7 +217,7 @@ pub struct Claim {
     pub statement: &'static str,
     /// Where the claim comes from.
     pub origin: Origin,
-    /// The claim in a sentence.
+    /// The claim in a message.
     pub says: &'static str,
     /// How it is judged.
     pub test: Test,

@@ -85,7 +85,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// Compares two runs; the tolerance is in percent.
-    pub fn of(earlier: &Earlier, report: &Report, percent: f64) -> Comparison {
+    pub fn new(earlier: &Earlier, report: &Report, percent: f64) -> Comparison {
         let now = |id: &str| {
             let row = report.rows.iter().find(|row| row.about.id == id)?;
             Some((row.time()?.fastest, row.about.pageable))

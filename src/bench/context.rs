@@ -47,7 +47,7 @@ impl Sizes {
 
     /// A length in bytes or a side in pixels: `full` itself or, for the checker, a thirty-second of
     /// it.
-    pub fn of(&self, full: usize) -> usize {
+    pub fn scaled(&self, full: usize) -> usize {
         match self.bytes {
             bytes if bytes >= Sizes::FULL.bytes => full,
             // Still odd or even, and large enough for several blocks of a kernel.
@@ -383,5 +383,5 @@ fn measure(runs: usize, mut run: impl FnMut(usize) -> Result<f64>) -> Result<Tim
     while seconds.len() < runs && (seconds.len() < FEWEST || start.elapsed() < ENOUGH) {
         seconds.push(run(times)? / times as f64);
     }
-    Ok(Time::of(seconds))
+    Ok(Time::from_seconds(seconds))
 }

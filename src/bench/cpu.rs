@@ -40,5 +40,5 @@ pub(super) fn cpu_passes(host: &Host, op: &dyn Operation) -> Result<(Time, Optio
         let spans = timeline.spans();
         seconds.push(spans.iter().map(|span| span.time.as_secs_f64()).sum());
     }
-    Ok((Time::of(seconds), last))
+    Ok((Time::from_seconds(seconds), last))
 }

@@ -8,7 +8,7 @@ pub enum Figure {
     /// GB/s of an image of so many bytes, where the paper does not tell whether it counts the bytes
     /// written too. The image is counted once, and compared is the time for an image.
     Image(f64, u64),
-    /// Calls a second.
+    /// Calls per second.
     Calls(f64),
     /// Milliseconds, for this number of bytes.
     Millis(f64, u64),
@@ -74,7 +74,7 @@ pub struct Time {
 
 impl Time {
     /// Summarises measurements in seconds; at least one.
-    pub fn of(mut seconds: Vec<f64>) -> Time {
+    pub fn from_seconds(mut seconds: Vec<f64>) -> Time {
         seconds.sort_by(f64::total_cmp);
         let at = |part: usize| seconds[(seconds.len() - 1) * part / 4];
         Time {

@@ -28,7 +28,7 @@ pub fn page(report: &Report) -> String {
          <h1>gpuimg bench: {0}</h1>\n<p class=\"soft\">{1}<br>{2}</p>\n",
         escaped(gpu),
         escaped(&report.machine.text()).replace('\n', "<br>"),
-        escaped(&counted(report)),
+        escaped(&row_counts(report)),
     );
     if let Some(left_out) = &report.left_out {
         let _ = writeln!(out, "<p>{}</p>", escaped(left_out));
@@ -43,7 +43,7 @@ pub fn page(report: &Report) -> String {
     out
 }
 
-fn counted(report: &Report) -> String {
+fn row_counts(report: &Report) -> String {
     format!(
         "{} rows, each result checked before its time was taken; {} failed; {:.0} s in all",
         report.rows.len(),
@@ -129,12 +129,13 @@ fn claim(out: &mut String, judgement: &Judgement, linked: bool) {
     };
     let says = escaped(judgement.claim.says) + &mark;
     let key = judgement.claim.key;
-    let (id, what) = match linked {
-        true => (
+    let (id, what) = if linked {
+        (
             format!(" id=\"claim-{key}\""),
             format!("<a href=\"#{}\">{says}</a>", judgement.claim.topic),
-        ),
-        false => (String::new(), says),
+        )
+    } else {
+        (String::new(), says)
     };
     let rows = match judgement.verdict {
         Verdict::NotJudged => String::new(),
@@ -167,11 +168,11 @@ fn section(
     if let Some(note) = table.note() {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(note));
     }
-    let charts = curves::of(table, report);
+    let charts = curves::charts(table, report);
     if !charts.is_empty() {
         let _ = write!(out, "<div class=\"charts\">{}</div>", charts.concat());
     }
-    out.push_str(&maps::of(table, report));
+    out.push_str(&maps::charts(table, report));
     let mut topics: Vec<&'static Topic> = Vec::new();
     for row in rows {
         if !topics.iter().any(|topic| topic.key == row.about.topic.key) {
@@ -206,9 +207,10 @@ fn experiment(
         .iter()
         .find(|row| row.about.topic.key == topic.key);
     let here = first.is_some_and(|first| first.about.table == rows[0].about.table);
-    let id = match here {
-        true => format!(" id=\"{}\"", topic.key),
-        false => String::new(),
+    let id = if here {
+        format!(" id=\"{}\"", topic.key)
+    } else {
+        String::new()
     };
     let _ = writeln!(out, "<div{id}><h3>{}</h3>", escaped(topic.system));
     if here {
@@ -230,7 +232,7 @@ fn experiment(
     if rows.len() >= MANY {
         let _ = write!(out, "<details><summary>all {} rows</summary>", rows.len());
     }
-    let scales = [true, false].map(|bytes| Scale::of(rows, bytes));
+    let scales = [true, false].map(|bytes| Scale::for_rows(rows, bytes));
     for row in rows {
         bars(out, row, &scales[usize::from(row.about.bytes == 0)]);
     }
@@ -249,7 +251,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(rows: &[&Row], bytes: bool) -> Scale {
+    fn for_rows(rows: &[&Row], bytes: bool) -> Scale {
         let rates = rows
             .iter()
             .filter(|row| (row.about.bytes > 0) == bytes)
@@ -267,9 +269,10 @@ impl Scale {
     }
 
     fn percent(&self, rate: f64) -> f64 {
-        let part = match self.log {
-            true => (rate / self.low).ln() / (self.high / self.low).ln(),
-            false => rate / self.high,
+        let part = if self.log {
+            (rate / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            rate / self.high
         };
         (100.0 * part).clamp(0.5, 100.0)
     }

@@ -213,7 +213,7 @@ pub(super) fn own(
 
 fn on_cpu(host: &Host) -> Result<Measured> {
     let op = Normalize {
-        to: Some(Range::of_whole(LO.into(), HI.into())),
+        to: Some(Range::from_integers(LO.into(), HI.into())),
         ..Default::default()
     };
     let (time, image) = cpu_passes(host, &op)?;

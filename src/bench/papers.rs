@@ -78,7 +78,7 @@ pub struct Topic {
 }
 
 impl Topic {
-    const fn of(
+    const fn new(
         paper: Paper,
         key: &'static str,
         system: &'static str,

@@ -56,7 +56,7 @@ fn ceilings(bytes: usize) -> (Ceiling, Ceiling) {
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let mut cases = vec![empty()];
     for (kib, copy, read) in KIB {
-        let len = sizes.of(kib << 10);
+        let len = sizes.scaled(kib << 10);
         let id = |row: &'static str| row.trim_start_matches("production/");
         let name = |what| match kib {
             ..1024 => format!("GPU: {what}, {kib} KiB"),
@@ -78,7 +78,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         (64 << 20, "64 Mpx"),
         (512 << 20, "512 Mpx"),
     ] {
-        let (len, (copy, read)) = (sizes.of(2 * pixels), ceilings(2 * pixels));
+        let (len, (copy, read)) = (sizes.scaled(2 * pixels), ceilings(2 * pixels));
         let id = |what| format!("{what}-{}k", pixels >> 10);
         let scale = |both| {
             move |context: &BenchContext| {
@@ -103,13 +103,13 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
         gpu(
             "sum-u32",
             "sum of 2^22 integers of 32 bits",
-            sizes.of(16 << 20),
+            sizes.scaled(16 << 20),
             move |context| {
                 reduce::own(
                     context,
                     &*large(context, sizes)?,
                     "u32",
-                    sizes.of(16 << 20) / 4,
+                    sizes.scaled(16 << 20) / 4,
                 )
             },
         )
@@ -143,7 +143,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
                 depth.bits()
             );
             let name = format!("{what}, {}", shape(side));
-            let shape = shape(sizes.of(side));
+            let shape = shape(sizes.scaled(side));
             cases.push(
                 gpu(id, name, 2 * shape.bytes(), move |context| {
                     turned(context, sizes, op, shape)
@@ -184,7 +184,7 @@ fn empty() -> Case {
 /// The main input, repeated to the size of the largest image.
 fn large(context: &BenchContext, sizes: Sizes) -> Result<Rc<cuda::Buffer>> {
     context.kept("large", || {
-        context.host.repeated_words(sizes.of(1 << 30)).collect()
+        context.host.repeated_words(sizes.scaled(1 << 30)).collect()
     })
 }
 

@@ -143,11 +143,11 @@ fn stepped(
         context.poisoned(4 * n.div_ceil(threads))?,
         context.poisoned(4 * n.div_ceil(threads))?,
     ];
-    let last = passes(context, &kernel, (step, threads), n, &mut partial)?;
+    let last = passes(context, &kernel, step, threads, n, &mut partial)?;
     let found = first_word(context, &partial[last])?;
     ensure!(found == expected, "found {found}, and not {expected}");
     let time = context.time(|| {
-        passes(context, &kernel, (step, threads), n, &mut partial)?;
+        passes(context, &kernel, step, threads, n, &mut partial)?;
         Ok(())
     })?;
     Ok(time.into())
@@ -157,7 +157,8 @@ fn stepped(
 fn passes(
     context: &BenchContext,
     kernel: &Kernel<Step<'static>>,
-    (step, threads): (usize, usize),
+    step: usize,
+    threads: usize,
     n: usize,
     [first, second]: &mut [cuda::Buffer; 2],
 ) -> Result<usize> {

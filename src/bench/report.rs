@@ -37,7 +37,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub(super) fn of(gpu: Option<&Gpu>, input: u64) -> Result<Machine> {
+    pub(super) fn detect(gpu: Option<&Gpu>, input: u64) -> Result<Machine> {
         let details = match gpu {
             Some(gpu) => {
                 let facts = gpu.facts()?;
@@ -124,7 +124,7 @@ pub struct Report {
     pub machine: Machine,
     /// The rows, table by table.
     pub rows: Vec<Row>,
-    /// The rows that were not run without a GPU, as a sentence.
+    /// The rows that were not run without a GPU, as a message.
     pub left_out: Option<String>,
     /// The duration of the run.
     pub wall: Duration,
@@ -256,7 +256,7 @@ impl Report {
     }
 }
 
-/// A verdict in a sentence with its rows.
+/// A verdict in a message with its rows.
 fn described(judgement: &Judgement) -> String {
     let rows = match judgement.verdict {
         Verdict::NotJudged => String::new(),
@@ -286,7 +286,7 @@ fn line(row: &Row, unit: &str) -> String {
         None if matches!(row.outcome, Outcome::Failed(_)) => ("FAILED".into(), String::new()),
         None => ("—".into(), String::new()),
     };
-    // In a table of rates the calls a second of a row have a unit of their own.
+    // In a table of rates the calls per second of a row have a unit of their own.
     let is_other_unit = unit != "calls/s" && row.about.bytes == 0;
     let (rate, calls) = match row.rate().map(short) {
         Some(calls) if is_other_unit => (None, format!("{calls} calls/s here")),

@@ -5,25 +5,25 @@ use clap::ValueEnum;
 /// The tables, in the order in which they are run and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Table {
-    /// The most that this GPU, its link and this host move
+    /// Peak bandwidth of the GPU, its link and the host
     Ceilings,
-    /// What a launch costs
+    /// Cost of a kernel launch
     Launch,
-    /// Between host and GPU
+    /// Transfers between host and GPU
     Transfer,
-    /// Access to the GPU's memory
+    /// Access patterns to GPU memory
     Memory,
-    /// Warps: divergence, load, shared and constant memory, latency, arithmetic
+    /// Warps: divergence, occupancy, shared and constant memory, latency, arithmetic
     Threads,
-    /// Scaling with each way to round
+    /// Scaling with each rounding method
     Normalize,
-    /// Minimum and maximum, apart and together, after nested conditionals
+    /// Minimum and maximum: separate, combined, and after nested conditionals
     Minmax,
-    /// Transposition, all block shapes
+    /// Transposition with all block shapes
     Transpose,
-    /// Seven steps to a sum
+    /// A sum in seven optimization steps
     Reduce,
-    /// The program's own kernels, from 256² to 512 megapixels
+    /// The kernels of gpuimg, from 256² to 512 megapixels
     Production,
 }
 

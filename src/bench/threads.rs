@@ -124,14 +124,17 @@ fn computed(t: u32, threads: u32, mode: u32, rounds: u32) -> u32 {
         4 => 2 * rounds * warp / (warps - 1),
         _ => rounds,
     };
-    (0..mine).fold(t, |x, _| match other {
-        false => x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223),
-        true => x.wrapping_mul(22_695_477) ^ 0x2545_f491,
+    (0..mine).fold(t, |x, _| {
+        if other {
+            x.wrapping_mul(22_695_477) ^ 0x2545_f491
+        } else {
+            x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)
+        }
     })
 }
 
 fn worked(context: &BenchContext, mode: u32) -> Result<Measured> {
-    let rounds = context.host.sizes.of(ROUNDS as usize) as u32;
+    let rounds = context.host.sizes.scaled(ROUNDS as usize) as u32;
     let grid = context.filled();
     let threads = grid.threads[0];
     let expected: Vec<u32> = (0..grid.blocks[0] * threads)
@@ -157,16 +160,17 @@ fn worked(context: &BenchContext, mode: u32) -> Result<Measured> {
 /// Kernels of one block each, in one stream or in as many.
 fn side_by_side(sizes: Sizes, apart: bool) -> Case {
     const KERNELS: usize = 16;
-    let bytes = sizes.of(1 << 20);
-    let (id, name) = match apart {
-        false => (
-            "small-kernels-1-stream",
-            "16 kernels of one block, one stream",
-        ),
-        true => (
+    let bytes = sizes.scaled(1 << 20);
+    let (id, name) = if apart {
+        (
             "small-kernels-16-streams",
             "16 kernels of one block, 16 streams",
-        ),
+        )
+    } else {
+        (
+            "small-kernels-1-stream",
+            "16 kernels of one block, one stream",
+        )
     };
     Case::gpu(
         Table::Threads,
@@ -226,7 +230,7 @@ fn all_warps(grid: Grid, lane: impl Fn(u32) -> u32) -> u32 {
 fn banks(stride: u32) -> Case {
     let name = format!("shared memory, {stride} words from lane to lane");
     let work = move |context: &BenchContext| {
-        let turns = context.host.sizes.of(TURNS as usize) as u32;
+        let turns = context.host.sizes.scaled(TURNS as usize) as u32;
         let kernel = context.kernel::<Banks>()?;
         let grid = context.filled();
         let lane = |lane| {
@@ -262,7 +266,7 @@ fn entry(i: u32) -> u32 {
 
 fn table(id: &'static str, name: &'static str, kernel: &'static str, global: bool) -> Case {
     Case::gpu(Table::Threads, id, name, "constant", 0, move |context| {
-        let turns = 4 * context.host.sizes.of(TURNS as usize) as u32;
+        let turns = 4 * context.host.sizes.scaled(TURNS as usize) as u32;
         let entries: Vec<u32> = (0..256).map(entry).collect();
         let table = context.gpu.words(&entries)?;
         let step = if kernel == "constant_same" { 0 } else { 8 };
@@ -322,7 +326,7 @@ fn chase(id: &str, name: &str, kernel: &'static str, ring: Ring) -> Case {
             Ring::Small(n) => (n, 1 << 14),
             Ring::Constant => (256, 1 << 14),
         };
-        let steps = context.host.sizes.of(steps);
+        let steps = context.host.sizes.scaled(steps);
         let words: Vec<u32> = (0..n as u32)
             .into_par_iter()
             .map(|at| next(at, n))

@@ -107,7 +107,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
                 "large" if way.is_pageable() => "async-copy",
                 _ => "transfer-sizes",
             };
-            let case = transfer(way, (size, label), topic);
+            let case = transfer(way, size, label, topic);
             cases.push(match topic {
                 "tiny-copy" => case.stating(
                     Some(Figure::Calls(22_000.0)),
@@ -120,14 +120,18 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             });
         }
     }
-    let large = (sizes.transfer, "large");
-    cases.push(transfer(CopyKind::UpQueued, large, "transfer-sizes"));
+    cases.push(transfer(
+        CopyKind::UpQueued,
+        sizes.transfer,
+        "large",
+        "transfer-sizes",
+    ));
     cases.push(both_ways(sizes.bytes));
     cases.extend(returns::cases());
     cases
 }
 
-fn transfer(way: CopyKind, (size, label): (usize, &str), topic: &'static str) -> Case {
+fn transfer(way: CopyKind, size: usize, label: &str, topic: &'static str) -> Case {
     let ceiling = if way.is_up() {
         "ceilings/up"
     } else {

@@ -28,7 +28,7 @@ fn matrices(sizes: Sizes) -> [(&'static str, usize); 2] {
 }
 
 /// Variants 2 and 3: id, name, topic, kernel, side of the square, published ms on the Quadro and on
-/// the GeForce 8800. Their GPUs allowed 512 threads a block, so that theirs are squares of 16.
+/// the GeForce 8800. Their GPUs allowed 512 threads per block, so that theirs are squares of 16.
 type Variant = (
     &'static str,
     &'static str,
@@ -52,7 +52,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     for (tag, n) in matrices(sizes) {
         for (id, name, topic, kernel, side, published) in VARIANTS {
             let (id, name) = (format!("{id}-{tag}"), format!("{name}, {n}²"));
-            let case = variant(id, &name, topic, kernel, (side, side), n);
+            let case = variant(id, &name, topic, kernel, side, side, n);
             cases.push(match published {
                 // The paper's times are of 1024².
                 Some((quadro, geforce)) if tag == "1024" => case
@@ -74,7 +74,8 @@ fn variant(
     name: &str,
     topic: &'static str,
     kernel: &'static str,
-    (x, y): (u32, u32),
+    x: u32,
+    y: u32,
     n: usize,
 ) -> Case {
     let bytes = 8 * (n * n) as u64;

@@ -1,5 +1,5 @@
 //! The verbs of `gpuimg run`, as they are typed: `calibrate --dark d.tif + normalize + rotate 90`. Each is
-//! read by the definition of its subcommand, but for the options of files, which all verbs share.
+//! read by the definition of its subcommand, except for the options of files, which all verbs share.
 
 use super::{Cli, Frames, WholeSet, sentence};
 use crate::ops::{Entry, Operation};
@@ -26,10 +26,10 @@ pub enum Step {
 /// # Errors
 /// What is wrong, and what to type instead.
 pub fn steps(expression: &str) -> Result<Vec<Step>> {
-    let words = shlex::split(expression).context("a quotation mark has no other one")?;
+    let words = shlex::split(expression).context("unmatched quotation mark")?;
     ensure!(
         !words.is_empty(),
-        "run needs verbs first, as gpuimg run 'normalize + rotate 90' in/ out/"
+        "run expects verbs first, e.g. gpuimg run 'normalize + rotate 90' in/ out/"
     );
     words.split(|word| word == "+").map(step).collect()
 }
@@ -42,7 +42,7 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 fn step(words: &[String]) -> Result<Step> {
     let verb = words
         .first()
-        .context("a verb is missing: + stands between two, as in 'normalize + rotate 90'")?;
+        .context("missing verb: + separates two verbs, e.g. 'normalize + rotate 90'")?;
     let named = |name: &str, aliases: &[&str]| verb == name || aliases.contains(&verb.as_str());
     let known = entries().find(|entry| named(entry.name, entry.aliases));
     let command = match known {
@@ -58,9 +58,10 @@ fn step(words: &[String]) -> Result<Step> {
         Ok(match known {
             Some(entry) => Step::Operation {
                 op: entry.parse(&matches)?,
-                set: match entry.measures {
-                    true => WholeSet::from_arg_matches(&matches)?,
-                    false => WholeSet::default(),
+                set: if entry.measures {
+                    WholeSet::from_arg_matches(&matches)?
+                } else {
+                    WholeSet::default()
                 },
             },
             None => Step::Calibrate(Frames::from_arg_matches(&matches)?),
@@ -69,24 +70,24 @@ fn step(words: &[String]) -> Result<Step> {
     typed().map_err(|error| anyhow!(mistaken(&error, words)))
 }
 
-/// The sentence for a word that is no verb of a chain.
+/// The message for a word that is no verb of a chain.
 fn unknown(word: &str) -> String {
     let is_verb = Cli::command().find_subcommand(word).is_some();
     let why = match word {
-        _ if word.starts_with('-') => "an option stands behind its verb",
-        "project" => "it makes one image of many, and each image is processed by itself here",
-        "restore" => "the file says of what type its result is, and another verb cannot know it",
-        _ if is_verb => "it makes no images",
-        _ => "there is no such verb",
+        _ if word.starts_with('-') => "options go after their verb",
+        "project" => "it combines many images, but run processes each image separately",
+        "restore" => "the type of its result depends on the file",
+        _ if is_verb => "it does not produce images",
+        _ => "unknown verb",
     };
     let names: Vec<&str> = entries().map(|entry| entry.name).collect();
     format!(
-        "'{word}' is no step of gpuimg run: {why} (steps are {} and calibrate)",
+        "'{word}' cannot be a step of gpuimg run: {why} (use {} or calibrate)",
         names.join(", ")
     )
 }
 
-/// The sentence for a verb that cannot be understood.
+/// The message for a verb that cannot be understood.
 fn mistaken(error: &clap::Error, words: &[String]) -> String {
     let word = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) => word,
@@ -104,8 +105,11 @@ fn mistaken(error: &clap::Error, words: &[String]) -> String {
         })
     };
     match word.starts_with('-') {
-        true if has("run") => format!("{word} stands behind the verbs: gpuimg run '…' {word} …"),
-        true if has(&words[0]) => format!("{word} is for gpuimg {} by itself", words[0]),
+        true if has("run") => format!("{word} goes after the verbs: gpuimg run '…' {word} …"),
+        true if has(&words[0]) => format!(
+            "{word} is supported by gpuimg {} alone, not by run",
+            words[0]
+        ),
         _ => sentence(error, words),
     }
 }
@@ -137,30 +141,27 @@ mod tests {
     #[test]
     fn what_is_no_verb_is_named() {
         for (typed, told) in [
-            ("", "run needs verbs first"),
-            ("normalize +", "a verb is missing"),
-            ("+ normalize", "a verb is missing"),
-            ("normalize + + rotate 90", "a verb is missing"),
-            ("sum", "it makes no images"),
-            ("project mean", "one image of many"),
-            ("blur 3", "there is no such verb"),
-            ("--clip 1:99", "an option stands behind its verb"),
-            ("rotate 91", "rotate wants 90, 180 or 270"),
-            ("rotate", "rotate needs 90, 180 or 270"),
-            ("calibrate", "calibrate needs --dark"),
+            ("", "run expects verbs first"),
+            ("normalize +", "missing verb"),
+            ("+ normalize", "missing verb"),
+            ("normalize + + rotate 90", "missing verb"),
+            ("sum", "it does not produce images"),
+            ("project mean", "it combines many images"),
+            ("blur 3", "unknown verb"),
+            ("--clip 1:99", "options go after their verb"),
+            ("rotate 91", "rotate: expected 90, 180 or 270"),
+            ("rotate", "rotate requires an angle (90, 180 or 270)"),
+            ("calibrate", "calibrate requires --dark"),
             ("normalize --clip 5", "--clip 5"),
             ("normalize --frob", "normalize has no option --frob"),
-            (
-                "normalize --overwrite",
-                "--overwrite stands behind the verbs",
-            ),
-            ("normalize -j 3", "-j stands behind the verbs"),
+            ("normalize --overwrite", "--overwrite goes after the verbs"),
+            ("normalize -j 3", "-j goes after the verbs"),
             (
                 "normalize --follow",
-                "--follow is for gpuimg normalize by itself",
+                "--follow is supported by gpuimg normalize alone",
             ),
-            ("normalize in.tif", "takes no further word"),
-            ("normalize 'x", "a quotation mark"),
+            ("normalize in.tif", "unexpected argument"),
+            ("normalize 'x", "unmatched quotation mark"),
         ] {
             let error = steps(typed).expect_err(typed).to_string();
             assert!(error.contains(told), "{typed}: {error}");

@@ -29,10 +29,11 @@ pub(super) fn entries() -> impl Iterator<Item = &'static Entry> {
 fn subcommand(entry: &Entry) -> Command {
     let own = entry.command();
     let about = own.get_about().cloned().unwrap_or_default();
-    let own = match entry.measures {
-        true => Following::augment_args(WholeSet::augment_args(own))
-            .mut_arg("across", |across| across.conflicts_with("shard")),
-        false => own,
+    let own = if entry.measures {
+        Following::augment_args(WholeSet::augment_args(own))
+            .mut_arg("across", |across| across.conflicts_with("shard"))
+    } else {
+        own
     };
     let mut whole = Common::augment_args(Files::augment_args(own));
     for (option, value) in entry.file_defaults {
@@ -65,13 +66,15 @@ impl FromArgMatches for Images {
         let (entry, matches) = typed.ok_or_else(|| Error::new(ErrorKind::InvalidSubcommand))?;
         Ok(Images {
             op: entry.parse(matches)?,
-            set: match entry.measures {
-                true => WholeSet::from_arg_matches(matches)?,
-                false => WholeSet::default(),
+            set: if entry.measures {
+                WholeSet::from_arg_matches(matches)?
+            } else {
+                WholeSet::default()
             },
-            follow: match entry.measures {
-                true => Following::from_arg_matches(matches)?.follow,
-                false => false,
+            follow: if entry.measures {
+                Following::from_arg_matches(matches)?.follow
+            } else {
+                false
             },
             files: Files::from_arg_matches(matches)?,
             common: Common::from_arg_matches(matches)?,

@@ -1,4 +1,4 @@
-//! The sentence for a command line that cannot be understood: what is wrong, why, and what to type
+//! The message for a command line that cannot be understood: what is wrong, why, and what to type
 //! instead. The parser's own messages speak of placeholders and number types; these speak of images.
 
 use super::Cli;
@@ -10,7 +10,7 @@ use std::error::Error as _;
 const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
     (
         &["level", "black", "white", "min", "max", "minmax"],
-        "normalize has --range MIN:MAX for a window of input values",
+        "use normalize --range MIN:MAX for a range of input values",
     ),
     (
         &[
@@ -21,34 +21,34 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
             "contrast-stretch",
             "quantile",
         ],
-        "normalize has --clip LOW:HIGH for percentiles, as --clip 0.1:99.9",
+        "use normalize --clip LOW:HIGH for percentiles, e.g. --clip 0.1:99.9",
     ),
     (
         &["threads", "parallel", "workers", "t", "p"],
-        "--jobs N says how many images are worked on at the same time",
+        "use --jobs N to set the number of images processed at the same time",
     ),
     (
         &["recursive", "r", "R"],
-        "a folder is always read with all folders below it",
+        "folders are always read recursively",
     ),
     (
         &["bits", "bit-depth", "8bit", "dtype"],
-        "--depth 8 or --depth 16 sets the bits of a sample",
+        "use --depth 8 or --depth 16 to set the bits per sample",
     ),
-    (&["gpu", "cuda"], "--device gpu asks for the GPU"),
-    (&["cpu", "no-gpu"], "--device cpu leaves the GPU alone"),
+    (&["gpu", "cuda"], "use --device gpu"),
+    (&["cpu", "no-gpu"], "use --device cpu"),
     (
         &["compress", "compression", "quality"],
-        "--png fast|small|store and --tiff none|deflate|lzw|zstd set the compression",
+        "use --png fast|small|store or --tiff none|deflate|lzw|zstd",
     ),
-    (&["silent"], "--quiet says nothing but errors"),
+    (&["silent"], "use --quiet to print errors only"),
     (
         &["skip-existing", "continue", "no-clobber"],
-        "--resume skips what an earlier run has done",
+        "use --resume to skip what an earlier run has done",
     ),
     (
         &["suffix", "prefix", "rename"],
-        "--name PATTERN names results, as --name '{stem}_n.png'",
+        "use --name PATTERN, e.g. --name '{stem}_n.png'",
     ),
     (
         &[
@@ -59,19 +59,19 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
             "preview",
             "shrink",
         ],
-        "--fit N makes the result smaller, its longer side of N pixels",
+        "use --fit N to shrink the result to a longer side of N pixels",
     ),
     (
         &["nodata", "ignore-value", "exclude-value"],
-        "normalize has --ignore VALUES for values that do not count in the range",
+        "use normalize --ignore VALUES for no-data values",
     ),
     (
         &["angle", "degrees"],
-        "the angle is the first word: gpuimg rotate 90 IN OUT",
+        "the angle comes first: gpuimg rotate 90 IN OUT",
     ),
     (
         &["horizontal", "vertical", "axis"],
-        "the axis is the first word: gpuimg flip horizontal IN OUT",
+        "the direction comes first: gpuimg flip horizontal IN OUT",
     ),
 ];
 
@@ -79,7 +79,7 @@ const FOREIGN_OPTIONS: &[(&[&str], &str)] = &[
 const FOREIGN_VERBS: &[(&[&str], &str)] = &[
     (
         &["stats", "stat", "minmax", "range"],
-        "gpuimg sum --all IN prints sum, minimum, maximum and mean",
+        "use gpuimg sum --all IN for the sum, minimum, maximum and mean",
     ),
     (
         &[
@@ -90,10 +90,10 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
             "scale",
             "window",
         ],
-        "gpuimg normalize IN OUT stretches values",
+        "use gpuimg normalize IN OUT",
     ),
-    (&["mirror", "flop"], "gpuimg flip horizontal IN OUT mirrors"),
-    (&["turn", "rot", "rot90"], "gpuimg rotate 90 IN OUT turns"),
+    (&["mirror", "flop"], "use gpuimg flip horizontal IN OUT"),
+    (&["turn", "rot", "rot90"], "use gpuimg rotate 90 IN OUT"),
     (
         &["identify", "describe", "show", "ls"],
         "gpuimg info IN prints what an image is",
@@ -134,13 +134,13 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
         &["copy", "cp", "export", "save", "transcode"],
         "gpuimg convert IN OUT changes the format",
     ),
-    (&["diff", "cmp"], "gpuimg verify A B compares"),
-    (&["hist"], "gpuimg histogram IN -o FILE counts values"),
-    (&["benchmark"], "gpuimg bench measures"),
-    (&["version"], "gpuimg --version tells it"),
+    (&["diff", "cmp"], "use gpuimg verify A B"),
+    (&["hist"], "use gpuimg histogram IN -o FILE"),
+    (&["benchmark"], "use gpuimg bench"),
+    (&["version"], "use gpuimg --version"),
 ];
 
-/// The sentence, in one line, for the parser's `error` about the words that were typed after the
+/// The message, in one line, for the parser's `error` about the words that were typed after the
 /// program's name.
 pub fn sentence(error: &Error, typed: &[String]) -> String {
     let mut whole = Cli::command();
@@ -155,7 +155,7 @@ pub fn sentence(error: &Error, typed: &[String]) -> String {
     format!("{} ({})", mistake.what(), mistake.help())
 }
 
-/// The sentence for a value of `--stats` that was typed as a word of its own, and so was understood as an input or an
+/// The message for a value of `--stats` that was typed as a word of its own, and so was understood as an input or an
 /// output.
 pub fn misread(typed: &[String]) -> Option<String> {
     let typed = typed.split(|word| word == "--").next()?;
@@ -170,8 +170,7 @@ pub fn misread(typed: &[String]) -> Option<String> {
         _ => return None,
     };
     Some(format!(
-        "--stats {value}: the form is joined to the option: --stats={known} (an input or output of this name \
-         is ./{value})"
+        "--stats {value}: write --stats={known} (or ./{value} for an input or output with this name)"
     ))
 }
 
@@ -189,10 +188,7 @@ impl Mistake<'_> {
         match self.error.kind() {
             ErrorKind::InvalidSubcommand => self.unknown_verb(),
             ErrorKind::UnknownArgument => self.unknown_word(),
-            ErrorKind::TooManyValues => format!(
-                "{} takes no further word, and '{value}' is one",
-                self.name()
-            ),
+            ErrorKind::TooManyValues => format!("{}: unexpected argument '{value}'", self.name()),
             ErrorKind::InvalidValue if value.is_empty() => self.no_value(),
             ErrorKind::InvalidValue => self.unknown_value(&value),
             ErrorKind::ValueValidation => {
@@ -201,7 +197,7 @@ impl Mistake<'_> {
             }
             ErrorKind::MissingRequiredArgument => self.missing(),
             ErrorKind::ArgumentConflict => self.conflict(),
-            ErrorKind::MissingSubcommand => "a verb is needed".into(),
+            ErrorKind::MissingSubcommand => "missing verb".into(),
             _ => {
                 let text = self.error.to_string();
                 let line = text.lines().next().unwrap_or_default();
@@ -213,8 +209,8 @@ impl Mistake<'_> {
     /// Where more is said.
     fn help(&self) -> String {
         match self.verb {
-            Some(verb) => format!("gpuimg {} --help has examples", verb.get_name()),
-            None => "gpuimg --help lists the verbs".into(),
+            Some(verb) => format!("see gpuimg {} --help", verb.get_name()),
+            None => "see gpuimg --help".into(),
         }
     }
 
@@ -240,7 +236,7 @@ impl Mistake<'_> {
         let known = || {
             let similar = self.texts(ContextKind::SuggestedSubcommand);
             match similar.iter().rfind(|verb| alike(verb, &word)) {
-                Some(verb) => format!("gpuimg {verb} is the nearest"),
+                Some(verb) => format!("did you mean gpuimg {verb}?"),
                 None => {
                     let verbs = self.whole.get_subcommands().map(Command::get_name);
                     let verbs: Vec<&str> = verbs.collect();
@@ -249,13 +245,13 @@ impl Mistake<'_> {
             }
         };
         let here = foreign(FOREIGN_VERBS, &word).map_or_else(known, Into::into);
-        format!("there is no verb '{word}': {here}")
+        format!("unknown verb '{word}': {here}")
     }
 
     fn unknown_word(&self) -> String {
         let word = self.text(ContextKind::InvalidArg);
         let Some(bare) = word.strip_prefix('-').filter(|bare| !bare.is_empty()) else {
-            return format!("{} takes no further word, and '{word}' is one", self.name());
+            return format!("{}: unexpected argument '{word}'", self.name());
         };
         let bare = bare.trim_start_matches('-');
         let long = |command: &&Command| {
@@ -264,13 +260,12 @@ impl Mistake<'_> {
         };
         if let Some(verb) = self.verb.filter(long) {
             let name = verb.get_name();
-            return format!("{word} stands before the verb; type gpuimg {name} {word} …");
+            return format!("{word} goes after the verb: gpuimg {name} {word} …");
         }
         let here = foreign(FOREIGN_OPTIONS, bare).map(String::from);
         let similar = self.text(ContextKind::SuggestedArg);
         let near = || {
-            alike(similar.trim_start_matches('-'), bare)
-                .then(|| format!("{similar} is the nearest"))
+            alike(similar.trim_start_matches('-'), bare).then(|| format!("did you mean {similar}?"))
         };
         let elsewhere = || {
             let other = self.whole.get_subcommands().find(long)?;
@@ -286,33 +281,29 @@ impl Mistake<'_> {
         let known = self.texts(ContextKind::ValidValue);
         let known = match known[..] {
             [] => String::new(),
-            _ => format!(": {}", listed(&known, "or")),
+            _ => format!(": {}", listed(&known, " or")),
         };
         match option.split_once(' ') {
             Some((name, placeholder)) => {
                 let placeholder = placeholder.trim_matches(['<', '>']);
-                format!("{name} needs a value, as {name} {placeholder}{known}")
+                format!("{name} requires a value: {name} {placeholder}{known}")
             }
-            None => format!("{option} needs a value{known}"),
+            None => format!("{option} requires a value{known}"),
         }
     }
 
     fn unknown_value(&self, value: &str) -> String {
-        let known = listed(&self.texts(ContextKind::ValidValue), "and");
+        let known = listed(&self.texts(ContextKind::ValidValue), " or");
         let option = self.text(ContextKind::InvalidArg);
-        match option.starts_with('-') {
-            true => format!("{}: known are {known}", self.option(value)),
-            false => {
-                let first = self
-                    .verb
-                    .is_some_and(|verb| verb.get_positionals().count() > 1);
-                let first = if first { " first" } else { "" };
-                let known = listed(&self.texts(ContextKind::ValidValue), "or");
-                format!(
-                    "{} wants {known}{first}, and '{value}' is none of them",
-                    self.name()
-                )
-            }
+        if option.starts_with('-') {
+            format!("{}: expected {known}", self.option(value))
+        } else {
+            let first = self
+                .verb
+                .is_some_and(|verb| verb.get_positionals().count() > 1);
+            let first = if first { " first" } else { "" };
+            let known = listed(&self.texts(ContextKind::ValidValue), " or");
+            format!("{}: expected {known}{first}, got '{value}'", self.name())
         }
     }
 
@@ -324,9 +315,10 @@ impl Mistake<'_> {
         if self.typed.contains(&joined) {
             return joined;
         }
-        match self.typed.iter().any(|word| word.starts_with(name)) || name != "--device" {
-            true => format!("{name} {value}"),
-            false => format!("GPUIMG_DEVICE={value}"),
+        if self.typed.iter().any(|word| word.starts_with(name)) || name != "--device" {
+            format!("{name} {value}")
+        } else {
+            format!("GPUIMG_DEVICE={value}")
         }
     }
 
@@ -346,8 +338,8 @@ impl Mistake<'_> {
                 "INPUT" => "an input",
                 "IMAGE" => "two images",
                 "FOLDER" => "a folder",
-                "AXIS" => "horizontal or vertical",
-                "90|180|270" => "90, 180 or 270",
+                "AXIS" => "a direction (horizontal or vertical)",
+                "90|180|270" => "an angle (90, 180 or 270)",
                 name => name,
             })
             .collect();
@@ -357,8 +349,10 @@ impl Mistake<'_> {
             let command = line.strip_prefix("  ")?;
             Some(command.split("  ").next().unwrap_or(command))
         });
-        let example = example.map_or(String::new(), |example| format!(", as {example}"));
-        format!("{} needs {}{example}", self.name(), listed(&named, "and"))
+        let example = example.map_or(String::new(), |example| format!(", e.g. {example}"));
+        let has_and = named.last().is_some_and(|name| name.contains(" and "));
+        let named = listed(&named, if has_and { "," } else { " and" });
+        format!("{} requires {named}{example}", self.name())
     }
 
     fn conflict(&self) -> String {
@@ -376,8 +370,8 @@ impl Mistake<'_> {
             .map(bare)
             .collect();
         match &others[..] {
-            [other] if *other == one => format!("{one} is given twice"),
-            others => format!("{one} and {} do not go together", others.join(", ")),
+            [other] if *other == one => format!("{one} is given more than once"),
+            others => format!("{one} and {} cannot be combined", others.join(", ")),
         }
     }
 }
@@ -393,12 +387,12 @@ fn alike(suggested: &str, word: &str) -> bool {
     suggested.chars().next() == word.chars().next() || suggested.contains(word)
 }
 
-/// `a, b and c`, or with another `word`.
-fn listed<T: AsRef<str>>(values: &[T], word: &str) -> String {
+/// The values as a list: `a, b and c` if the `separator` before the last one is " and".
+fn listed<T: AsRef<str>>(values: &[T], separator: &str) -> String {
     let texts: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
     match texts[..] {
         [ref first @ .., last] if !first.is_empty() => {
-            format!("{} {word} {last}", first.join(", "))
+            format!("{}{separator} {last}", first.join(", "))
         }
         _ => texts.concat(),
     }

@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
             // Of pages without axes that are true nothing more is known.
             let axes = axes.ok().flatten();
             self.part = axes.zip(reading.pages).and_then(|(axes, pages)| {
-                let part = Part::of_pages(axes, pages.first - 1, pages.last - 1);
+                let part = Part::from_pages(axes, pages.first - 1, pages.last - 1);
                 part.filter(|_| self.pages.len() <= pages.last - pages.first + 1)
             });
             self.axes = match (reading.pages, self.part) {

@@ -6,7 +6,7 @@ use crate::batch::conversion::Conversion;
 use crate::batch::inputs::{self, Selection};
 use crate::batch::item::Items;
 use crate::batch::options::{Files, Options};
-use crate::batch::places;
+use crate::batch::output_paths;
 use crate::batch::project::Projecting;
 use crate::cli::Frames;
 use crate::codec::Reading;
@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 
 /// Calibrates each image with the same frames.
 pub fn run(frames: &Frames, files: &Files, common: &Common) -> Result<Outcome> {
-    check(files, (true, true)).map_err(usage)?;
-    let conversion = Conversion::of(files, &common.reading).map_err(usage)?;
+    check(files, true, true).map_err(usage)?;
+    let conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
     let op = operation(frames, &conversion, files, common)?;
     convert(&[&op], Range::Fixed, &conversion, files, common)
 }
@@ -47,9 +47,9 @@ pub(super) fn operation(
         .flat_map(|frames| &frames.items)
         .map(|frame| frame.input.as_path())
         .collect();
-    places::keep_results_off("a frame", &read, conversion, files).map_err(usage)?;
+    output_paths::keep_results_off("a frame", &read, conversion, files).map_err(usage)?;
     if let Some(report) = &files.batch.report {
-        places::keep_report_off(report, &[], &read).map_err(usage)?;
+        output_paths::keep_report_off(report, &[], &read).map_err(usage)?;
     }
     let mean = |path: &Option<PathBuf>, frames: Option<Items>| {
         let frames = path.as_ref().zip(frames);
@@ -62,8 +62,8 @@ pub(super) fn operation(
 }
 
 /// Refuses options that would part images from their frames where it is the `first` operation, before
-/// which images are turned upright and widened, or the `last`, after which they are narrowed.
-pub(super) fn check(files: &Files, (first, last): (bool, bool)) -> Result<()> {
+/// which images are rotated upright and widened, or the `last`, after which they are narrowed.
+pub(super) fn check(files: &Files, first: bool, last: bool) -> Result<()> {
     let changed = match files.depth.map(Depth::from) {
         Some(Depth::Sixteen) => first,
         Some(Depth::Eight) => last,
@@ -72,11 +72,11 @@ pub(super) fn check(files: &Files, (first, last): (bool, bool)) -> Result<()> {
     };
     ensure!(
         !changed,
-        "calibrate keeps the depth of images, which is that of their frames: --depth is for a later step"
+        "calibrate keeps the depth of the images: use --depth in a later step"
     );
     ensure!(
         !(first && files.auto_orient),
-        "--auto-orient would turn images and not their frames: it is for a later step"
+        "--auto-orient would rotate the images but not the frames: use it in a later step"
     );
     Ok(())
 }
@@ -115,7 +115,7 @@ fn frame(path: &Path, items: &Items, batch: &Options, common: &Common) -> Result
         signed = first.kind.signed;
         Ok(())
     })?;
-    let made = made.with_context(|| format!("no frame from {}", path.shown()))?;
+    let made = made.with_context(|| format!("cannot load the frame {}", path.shown()))?;
     Ok(Frame {
         name: path.shown().into_owned(),
         image: made.image,

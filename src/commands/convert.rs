@@ -10,8 +10,8 @@ use crate::batch::item::{Item, Items};
 use crate::batch::key::Job;
 use crate::batch::naming::Naming;
 use crate::batch::options::{Files, Options};
-use crate::batch::watch::follow::{Current, Follow};
-use crate::batch::{self, places};
+use crate::batch::watch::range_file::{Current, RangeFile};
+use crate::batch::{self, output_paths};
 use crate::cli::{Images, WholeSet};
 use crate::codec::Reader;
 use crate::console;
@@ -19,7 +19,7 @@ use crate::device::Choice;
 use crate::image::Depth;
 use crate::name::Shown;
 use crate::ops::Operation;
-use crate::ops::of_set::OfSet;
+use crate::ops::set_range::SetRange;
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use crate::pipeline::Destination;
@@ -37,20 +37,21 @@ pub fn run(images: &Images) -> Result<Outcome> {
         common,
     } = images;
     common.check()?;
-    let mut conversion = Conversion::of(files, &common.reading).map_err(usage)?;
+    let mut conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
     check(set, &conversion, files).map_err(usage)?;
     if let Some(path) = set.range_from.as_ref().filter(|_| *follow) {
-        let follow = Follow::new(path, &**op)?;
+        let follow = RangeFile::new(path, &**op)?;
         let range = Range::Followed(&follow);
         return convert(&[&**op], range, &conversion, files, common);
     }
-    let range = match set.across {
-        true => Range::Across,
-        false => Range::Fixed,
+    let range = if set.across {
+        Range::Across
+    } else {
+        Range::Fixed
     };
-    match of_set((&[], &**op), set, &mut conversion, files, common)? {
+    match measure_set_range(&[], &**op, set, &mut conversion, files, common)? {
         Measured::Itself => convert(&[&**op], range, &conversion, files, common),
-        Measured::Set(of_set) => convert(&[&of_set], range, &conversion, files, common),
+        Measured::Set(set_range) => convert(&[&set_range], range, &conversion, files, common),
         Measured::Nothing(outcome) => Ok(outcome),
     }
 }
@@ -59,19 +60,23 @@ pub fn run(images: &Images) -> Result<Outcome> {
 pub(super) fn check(set: &WholeSet, conversion: &Conversion, files: &Files) -> Result<()> {
     let batch = &files.batch;
     if let Some(range) = &set.range_from {
-        places::keep_results_off("the histogram of --range-from", &[range], conversion, files)?;
+        output_paths::keep_results_off(
+            "the histogram of --range-from",
+            &[range],
+            conversion,
+            files,
+        )?;
     }
     if let Some((report, range)) = batch.report.as_ref().zip(set.range_from.as_ref()) {
-        places::keep_report_off(report, &[], &[range])?;
+        output_paths::keep_report_off(report, &[], &[range])?;
     }
     ensure!(
         !(set.across && files.stack),
-        "--stack gives all pages one range: --across is for results in files of their own"
+        "--stack already gives all pages one range: remove --across, which is for separate output files"
     );
     ensure!(
         !(set.across && batch.watching.watch),
-        "--across measures all images first, and --watch does not know those to come: \
-         count such images with gpuimg histogram, and give --range-from FILE"
+        "--across measures all images first, but --watch does not know future images: measure a sample with gpuimg histogram and use --range-from FILE"
     );
     if set.across {
         conversion.items.can_be_read_twice("--across")?;
@@ -84,15 +89,16 @@ pub(super) enum Measured<'a> {
     /// From each image or stack, or from its options.
     Itself,
     /// From a whole set.
-    Set(OfSet<'a>),
+    Set(SetRange<'a>),
     /// From nothing: no image of the set could be read.
     Nothing(Outcome),
 }
 
 /// Binds an operation to the set that the options name, if they name one: with `--across`, what the
 /// operations `before` it make of all inputs.
-pub(super) fn of_set<'a>(
-    (before, op): (&[&dyn Operation], &'a dyn Operation),
+pub(super) fn measure_set_range<'a>(
+    before: &[&dyn Operation],
+    op: &'a dyn Operation,
     set: &WholeSet,
     conversion: &mut Conversion,
     files: &Files,
@@ -118,13 +124,13 @@ pub(super) fn of_set<'a>(
         (None, _) => return Ok(Measured::Itself),
     };
     let of = set.range_from.as_deref().unwrap_or(Path::new("the set"));
-    let of_set = counted
+    let set_range = counted
         .into_counts()
-        .and_then(|counts| OfSet::new(op, counts));
-    let of_set = of_set.with_context(|| format!("no range from {}", of.shown()))?;
+        .and_then(|counts| SetRange::new(op, counts));
+    let set_range = set_range.with_context(|| format!("cannot use the range of {}", of.shown()))?;
     Ok(Measured::Set(match set.range_from {
-        None => of_set.on_its_images(),
-        Some(_) => of_set,
+        None => set_range.on_its_images(),
+        Some(_) => set_range,
     }))
 }
 
@@ -156,8 +162,7 @@ fn across(
     }
     if failed < files {
         print_error(&anyhow!(
-            "nothing is written: --across needs the range of all images, and {failed} of {files} could \
-             not be read (--keep-going leaves them out)"
+            "nothing was written: --across needs the range of all images, but {failed} of {files} could not be read (use --keep-going to leave them out)"
         ));
     }
     Ok(None)
@@ -170,7 +175,7 @@ pub(super) enum Range<'a> {
     /// From the inputs themselves.
     Across,
     /// From a histogram, as it is when a file comes.
-    Followed(&'a Follow<'a>),
+    Followed(&'a RangeFile<'a>),
 }
 
 /// The depth of the results: the one that `--depth` gives, or 8 bits where their format has no other. That is said
@@ -201,7 +206,7 @@ fn depth(
     };
     if !nothing_to_say && !files.batch.verbosity.quiet {
         console::tell(&format!(
-            "gpuimg: {} holds 8 bits a sample: deeper samples are converted, as --depth 8 does",
+            "gpuimg: {} stores 8 bits per sample: deeper samples are converted as with --depth 8",
             format.name()
         ));
     }
@@ -220,7 +225,7 @@ pub(super) fn convert(
     if files.low_memory && matches!(common.device.choice, Choice::Gpu(_)) {
         if common.device.typed {
             return Err(usage(anyhow!(
-                "--low-memory takes images in bands of rows, on the CPU: leave --device gpu out"
+                "--low-memory processes images on the CPU: remove --device gpu"
             )));
         }
         common.device.choice = Choice::Auto;
@@ -231,7 +236,7 @@ pub(super) fn convert(
         Range::Fixed | Range::Across => None,
     };
     let across = matches!(range, Range::Across);
-    let job = Job::new(ops, (across, follow.is_some()), files, common)?;
+    let job = Job::new(ops, across, follow.is_some(), files, common)?;
     let batch = &files.batch;
     let mut destination = Destination {
         path: PathBuf::new(),
@@ -266,7 +271,7 @@ pub(super) fn convert(
     }
     let (input, output) = match (&asked.naming, asked.items.items.as_slice()) {
         (Naming::File(path), [item]) if !batch.wanted() => (&item.input, path),
-        _ => return batch::convert(ops, job, (asked, follow), &destination, batch, common),
+        _ => return batch::convert(ops, job, asked, follow, &destination, batch, common),
     };
     destination.path = output.clone();
     single(

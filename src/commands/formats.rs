@@ -31,13 +31,12 @@ struct Row<'a> {
 /// # Errors
 /// Standard output cannot be written.
 pub fn run(json: bool) -> Result<Outcome> {
-    match json {
-        true => {
-            for format in FORMATS {
-                console::print(&serde_json::to_string(&row(*format))?)?;
-            }
+    if json {
+        for format in FORMATS {
+            console::print(&serde_json::to_string(&row(*format))?)?;
         }
-        false => console::print_lines(&table())?,
+    } else {
+        console::print_lines(&table())?
     }
     Ok(Outcome::Done)
 }
@@ -114,7 +113,7 @@ fn cells(format: &dyn Format) -> [String; 7] {
     let kinds: Vec<&str> = can
         .channels
         .iter()
-        .map(|&channels| kind(channels))
+        .map(|&channels| channel_names(channels))
         .collect();
     let fields: Vec<&str> = can.fields.iter().map(|field| word(*field)).collect();
     let names: Vec<String> = (format.extensions().iter())
@@ -138,7 +137,7 @@ fn integers(depths: &[Depth]) -> impl Iterator<Item = Depth> {
 }
 
 /// An image's channels in words.
-fn kind(channels: usize) -> &'static str {
+fn channel_names(channels: usize) -> &'static str {
     let shape = Shape {
         width: 1,
         height: 1,

@@ -35,7 +35,7 @@ pub fn has_frames(
         Naming::Folder { pattern, .. } if pattern.has_number() => {
             ensure!(
                 stdin && !batch,
-                "{{n}} in --name is the number of a frame of standard input, without options of a batch"
+                "{{n}} in --name numbers the frames of standard input and cannot be combined with batch options"
             );
             Ok(true)
         }
@@ -58,12 +58,12 @@ pub fn frames(
     quiet: bool,
 ) -> Result<Outcome> {
     let input = Path::new("-");
-    let item = asked.items.items.first().context("there is no input")?;
+    let item = asked.items.items.first().context("empty input")?;
     let fixed = common.reading.raw.as_ref().map(Headerless::page_bytes);
     let mut frames = files::frames_of_stdin(fixed.transpose().map_err(usage)?)?;
     if let Naming::Folder { folder, .. } = &asked.naming {
         files::make_folder(folder, template.sync)
-            .map_err(|error| anyhow!("cannot make the folder {}: {error}", folder.shown()))?;
+            .map_err(|error| anyhow!("cannot create the folder {}: {error}", folder.shown()))?;
     }
     let devices = Devices::new(common.device.choice);
     let resources = Resources {
@@ -95,7 +95,7 @@ pub fn frames(
             }
             // Nothing says where the next one begins.
             Err(error) => {
-                print_error(&of_frame(error, number));
+                print_error(&with_frame_number(error, number));
                 times.files.failed += 1;
                 outcome = Outcome::SomeFailed;
                 break;
@@ -121,7 +121,7 @@ pub fn frames(
             Err(error) => {
                 // A pipe whose reader has gone takes no later frame either.
                 let is_over = asked.naming.path() == input && is_unwritten(&error, input);
-                print_error(&of_frame(error, number));
+                print_error(&with_frame_number(error, number));
                 times.files.failed += 1;
                 outcome = Outcome::SomeFailed;
                 if is_over {
@@ -143,7 +143,7 @@ pub fn frames(
 }
 
 /// The error of a frame; the only image of a stream has no number.
-fn of_frame(error: anyhow::Error, number: usize) -> anyhow::Error {
+fn with_frame_number(error: anyhow::Error, number: usize) -> anyhow::Error {
     match number {
         1 => error,
         _ => error.context(format!("frame {number}")),

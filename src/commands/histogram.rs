@@ -2,7 +2,7 @@
 
 use crate::batch::options::{Counted, Options};
 use crate::batch::plan::can_be_written;
-use crate::batch::{MeasuredSet, inputs as found, measure_set, places};
+use crate::batch::{MeasuredSet, inputs as found, measure_set, output_paths};
 use crate::name::Shown;
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
@@ -21,9 +21,7 @@ pub fn run(
     common: &Common,
 ) -> Result<Outcome> {
     if options.watching.watch {
-        let why = "--watch has no end at which all images are counted: count the folder when it is \
-                   complete, or while it grows again and again with --overwrite, for --range-from \
-                   FILE --follow";
+        let why = "histogram does not support --watch: count the folder when it is complete, or count it repeatedly with --overwrite while it grows, for --range-from FILE --follow";
         return Err(usage(anyhow!(why)));
     }
     common.check()?;
@@ -34,7 +32,7 @@ pub fn run(
     if path == Path::new("-") {
         options.report_beside("the histogram").map_err(usage)?;
     }
-    places::keep_off("the histogram", path, &items.items, &others).map_err(usage)?;
+    output_paths::keep_off("the histogram", path, &items.items, &others).map_err(usage)?;
     // Checked here, and not after hours of counting.
     can_be_written(path, output.overwrite, true)
         .with_context(|| format!("cannot write {}", path.shown()))?;

@@ -1,7 +1,7 @@
 //! `info`: prints what each image is, from its header: size, sample type, pages, axes and metadata. A bad file is named, and
 //! the others are described.
 
-use crate::batch::count::{counted, size};
+use crate::batch::count::{plural, size};
 use crate::batch::inputs::{self, Selection};
 use crate::batch::item::Item;
 use crate::codec::Reader;
@@ -122,7 +122,7 @@ impl About {
         }
         match self.metadata.own.names().len() {
             0 => {}
-            own => parts.push(counted(own, "metadata field")),
+            own => parts.push(plural(own, "metadata field")),
         }
         parts.push(match self.bytes {
             few @ ..100_000 => format!("{few} bytes"),

@@ -1,10 +1,10 @@
 //! `merge`: joins what the shards of a set gave to that of the whole set: histograms to a histogram,
 //! partial projections to an image.
 
-use super::project::{PARTIAL, tell};
+use super::project::{PARTIAL, write_and_report};
 use crate::batch::histogram::Set;
 use crate::batch::options::{Counted, Merged};
-use crate::batch::places;
+use crate::batch::output_paths;
 use crate::batch::project::Partial;
 use crate::codec::format;
 use crate::console;
@@ -21,13 +21,14 @@ pub fn run(inputs: &[PathBuf], output: &Counted, merged: &Merged) -> Result<Outc
     let parts = parts(inputs, &output.output)?;
     let (first, others) = parts
         .split_first()
-        .context("nothing to merge: no .hist file in the folder, nor a .partial file")
+        .context("nothing to merge: the folder contains no .hist or .partial file")
         .map_err(usage)?;
     let read: Vec<&Path> = parts.iter().map(PathBuf::as_path).collect();
-    places::keep_off("the result", &output.output, &[], &read).map_err(usage)?;
-    match Partial::is_one(first) {
-        true => projections(first, others, output, merged),
-        false => histograms(first, others, output),
+    output_paths::keep_off("the result", &output.output, &[], &read).map_err(usage)?;
+    if Partial::is_one(first) {
+        projections(first, others, output, merged)
+    } else {
+        histograms(first, others, output)
     }
 }
 
@@ -72,10 +73,10 @@ fn projections(
     }
     let failed = all.failed;
     let (made, first) = all.finish()?;
-    tell(vec![made], &to, target, &first, (false, false))?;
+    write_and_report(vec![made], &to, target, &first, false, false)?;
     if failed > 0 {
         console::tell(&format!(
-            "gpuimg: {} leaves out {failed} image{} that could not be read",
+            "gpuimg: {} does not include {failed} image{} that could not be read",
             path.shown(),
             if failed == 1 { "" } else { "s" }
         ));

@@ -4,7 +4,7 @@ use crate::batch::item::Items;
 use crate::batch::options::Gathered;
 use crate::batch::project::{First, Projecting};
 use crate::batch::shard::{Shard, WholeSet};
-use crate::batch::{inputs as found, places};
+use crate::batch::{inputs as found, output_paths};
 use crate::codec::format;
 use crate::console;
 use crate::files::{Target, make_folder, parent};
@@ -25,15 +25,15 @@ pub(super) const PARTIAL: &str = "partial";
 /// `--keep-going` leaves it out; it is named, and the status tells.
 pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     op.check().map_err(usage)?;
-    let (output, inputs) = files.paths.split_last().context("no output is given")?;
+    let (output, inputs) = files.paths.split_last().context("no output given")?;
     let to = destination(op.how, files, inputs, output).map_err(usage)?;
     let options = files.batch();
     let mut items =
         found::collect(inputs, &options.selection, &common.reading, None).map_err(usage)?;
     let others: Vec<&Path> = files.files_from.iter().map(PathBuf::as_path).collect();
-    places::keep_off("the projection", output, &items.items, &others).map_err(usage)?;
+    output_paths::keep_off("the projection", output, &items.items, &others).map_err(usage)?;
     let places = match files.shard {
-        Some(shard) => part(&mut items, shard)?,
+        Some(shard) => keep_shard(&mut items, shard)?,
         None => (0..items.items.len() as u64).collect(),
     };
     if files.partial {
@@ -73,12 +73,19 @@ pub fn run(op: &Project, files: &Gathered, common: &Common) -> Result<Outcome> {
     let Some(first) = first.filter(|_| !made.is_empty()) else {
         return Ok(outcome);
     };
-    let verbosity = (common.verbose, options.verbosity.quiet);
-    tell(made, &to, target, &first, verbosity).map(|()| outcome)
+    write_and_report(
+        made,
+        &to,
+        target,
+        &first,
+        common.verbose,
+        options.verbosity.quiet,
+    )?;
+    Ok(outcome)
 }
 
 /// Leaves of the items those of a shard; returns their places in the whole set.
-fn part(items: &mut Items, shard: Shard) -> Result<Vec<u64>> {
+fn keep_shard(items: &mut Items, shard: Shard) -> Result<Vec<u64>> {
     items.set = Some(WholeSet::new(&items.items)?);
     let all = std::mem::take(&mut items.items).into_iter().zip(0..);
     let (mine, places) = all.filter(|(item, _)| shard.has(&item.key)).unzip();
@@ -87,12 +94,13 @@ fn part(items: &mut Items, shard: Shard) -> Result<Vec<u64>> {
 }
 
 /// Writes the result, and tells what its metadata do not keep.
-pub(super) fn tell(
+pub(super) fn write_and_report(
     made: Vec<Made>,
     to: &Destination,
     target: Target,
     first: &First,
-    (verbose, quiet): (bool, bool),
+    verbose: bool,
+    quiet: bool,
 ) -> Result<()> {
     let mut written = Made::write(made, to, target)?;
     // Each page may say the same.
@@ -122,12 +130,12 @@ fn destination(
 ) -> Result<Destination> {
     ensure!(
         !inputs.is_empty() || files.files_from.is_some(),
-        "an input and an output are needed, and only {} is given",
+        "expected an input and an output, got only {}",
         output.shown()
     );
     if output.is_dir() || output.as_os_str().as_bytes().ends_with(b"/") {
         bail!(
-            "a projection is one image, and {} is a folder",
+            "a projection is a single image, but {} is a folder: name a file",
             output.shown()
         );
     }
@@ -137,16 +145,16 @@ fn destination(
     if files.partial {
         ensure!(
             is_partial,
-            "--partial writes no image: name it as {}",
+            "--partial does not write an image: use a name such as {}",
             output.with_extension(PARTIAL).shown()
         );
         ensure!(
             files.format.is_none(),
-            "--partial writes no image: --format is for images"
+            "--partial does not write an image: remove --format"
         );
         ensure!(
             how != Projection::Median,
-            "a median needs all images at once, and has no parts"
+            "a median needs all images at once and cannot be computed in parts"
         );
     }
     let named = format::of_extension(output);

@@ -1,13 +1,13 @@
 //! `run`: several verbs on each image in one pass.
 
 use super::calibrate;
-use super::convert::{Measured, Range, check, convert, of_set};
+use super::convert::{Measured, Range, check, convert, measure_set_range};
 use crate::batch::conversion::Conversion;
 use crate::batch::options::Files;
 use crate::cli::{Step, WholeSet, steps};
 use crate::image::Depth;
 use crate::ops::Operation;
-use crate::ops::of_set::OfSet;
+use crate::ops::set_range::SetRange;
 use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result, ensure};
@@ -24,9 +24,9 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
     common.check()?;
     let last = steps.len() - 1;
     for (index, _) in steps.iter().enumerate().filter(|step| calibrates(step.1)) {
-        calibrate::check(files, (index == 0, index == last)).map_err(usage)?;
+        calibrate::check(files, index == 0, index == last).map_err(usage)?;
     }
-    let mut conversion = Conversion::of(files, &common.reading).map_err(usage)?;
+    let mut conversion = Conversion::from_arguments(files, &common.reading).map_err(usage)?;
     let typed = steps.into_iter().enumerate().map(|(index, step)| {
         Ok(match step {
             Step::Operation { op, set } => {
@@ -42,28 +42,29 @@ pub fn run(verbs: &str, files: &Files, common: &Common) -> Result<Outcome> {
         })
     });
     let typed: Vec<Typed> = typed.collect::<Result<_>>()?;
-    let mut sets: Vec<Option<OfSet>> = Vec::new();
+    let mut sets: Vec<Option<SetRange>> = Vec::new();
     for (op, set) in &typed {
         let before = bound(&typed, &sets);
-        let measured = of_set((&before, &**op), set, &mut conversion, files, common);
+        let measured = measure_set_range(&before, &**op, set, &mut conversion, files, common);
         sets.push(match measured.with_context(|| op.name())? {
             Measured::Itself => None,
-            Measured::Set(of_set) => Some(of_set),
+            Measured::Set(set_range) => Some(set_range),
             Measured::Nothing(outcome) => return Ok(outcome),
         });
     }
-    let range = match typed.iter().any(|(_, set)| set.across) {
-        true => Range::Across,
-        false => Range::Fixed,
+    let range = if typed.iter().any(|(_, set)| set.across) {
+        Range::Across
+    } else {
+        Range::Fixed
     };
     convert(&bound(&typed, &sets), range, &conversion, files, common)
 }
 
 /// The operations whose sets are known, with them.
-fn bound<'a>(typed: &'a [Typed], sets: &'a [Option<OfSet>]) -> Vec<&'a dyn Operation> {
+fn bound<'a>(typed: &'a [Typed], sets: &'a [Option<SetRange>]) -> Vec<&'a dyn Operation> {
     let bound = typed.iter().zip(sets);
     let bound = bound.map(|((op, _), set)| match set {
-        Some(of_set) => of_set as &dyn Operation,
+        Some(set_range) => set_range as &dyn Operation,
         None => &**op,
     });
     bound.collect()
@@ -77,13 +78,12 @@ fn across(set: &WholeSet, index: usize, files: &Files) -> Result<()> {
     }
     ensure!(
         files.batch.selection.shard.is_none(),
-        "--across and --shard do not go together"
+        "--across and --shard cannot be combined"
     );
     let widens = files.depth.map(Depth::from) == Some(Depth::Sixteen);
     ensure!(
         index == 0 || !(widens || files.auto_orient),
-        "--across measures what the verbs before it make of images as they are: {} is for an earlier \
-         run",
+        "--across measures the results of the verbs before it: apply {} in an earlier run",
         if widens {
             "--depth 16"
         } else {

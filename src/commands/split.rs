@@ -58,7 +58,7 @@ pub fn split(
                     Ok(())
                 }
             };
-            pages(ops, (item, &stack), asked, template, &resources, &mut tell)
+            pages(ops, item, &stack, asked, template, &resources, &mut tell)
         });
         match each {
             Err(error) if is_fatal(&error) => return Err(error),
@@ -89,7 +89,8 @@ fn is_fatal(error: &anyhow::Error) -> bool {
 /// The pages of one input, one after the other.
 fn pages(
     ops: &[&dyn Operation],
-    (item, stack): (&Item, &OpenStack),
+    item: &Item,
+    stack: &OpenStack,
     asked: &Conversion,
     template: &Destination,
     resources: &Resources,
@@ -105,8 +106,7 @@ fn pages(
         let path = asked.naming.numbered(item, &numbers)?;
         if let Some(other) = known.insert(path.clone(), place.page) {
             bail!(
-                "cannot split {}: pages {other} and {} would both be called {} ({{page}} in --name tells \
-                 them apart)",
+                "cannot split {}: pages {other} and {} would both be named {} (use {{page}} in --name to distinguish them)",
                 item.input.shown(),
                 place.page,
                 path.shown()
@@ -122,7 +122,7 @@ fn pages(
         };
         destination.make_folder().with_context(|| {
             let folder = files::parent(&destination.path);
-            format!("cannot make the folder {}", folder.shown())
+            format!("cannot create the folder {}", folder.shown())
         })?;
         let done = stack_page(
             ops,

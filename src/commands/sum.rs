@@ -29,9 +29,10 @@ pub fn run(
             Err(_) => return Ok(()),
         };
         for totals in &done.found.totals {
-            let line = match json {
-                true => totals.json(input)?,
-                false => totals.text(input),
+            let line = if json {
+                totals.json(input)?
+            } else {
+                totals.text(input)
             };
             console::print(&line)?;
         }

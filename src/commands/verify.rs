@@ -12,7 +12,7 @@ pub fn run(images: &[PathBuf], devices: bool, json: bool, choice: Choice) -> Res
         ([a, b], false) => verify::files(a, b, json),
         ([image], true) => verify::devices(image, choice.ordinal()),
         _ => Err(usage(anyhow!(
-            "two images are compared, or one with --devices"
+            "verify takes two images (or one with --devices)"
         ))),
     }
 }

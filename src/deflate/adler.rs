@@ -2,7 +2,7 @@
 
 /// The Adler-32 (RFC 1950, section 8.2) of two strings in a row, from that of each and the length
 /// of the second: sums of the bytes, and of those sums, modulo 65521.
-pub fn joined(first: u32, second: u32, len: usize) -> u32 {
+pub fn combine(first: u32, second: u32, len: usize) -> u32 {
     const BASE: u64 = 65521;
     let parts = |sum: u32| (u64::from(sum & 0xFFFF), u64::from(sum >> 16));
     let ((a, a_sums), (b, b_sums)) = (parts(first), parts(second));

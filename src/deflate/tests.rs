@@ -7,9 +7,10 @@ use super::zlib;
 use anyhow::{Context, Result, anyhow, ensure};
 
 /// Bytes of texts: few for an interpreter.
-const LENGTHS: &[usize] = match cfg!(miri) {
-    true => &[900],
-    false => &[2, 300, 3_000, 200_000],
+const LENGTHS: &[usize] = if cfg!(miri) {
+    &[900]
+} else {
+    &[2, 300, 3_000, 200_000]
 };
 
 /// Bytes of several kinds: noise, few values, runs, a ramp, and a period longer than any match.
@@ -139,7 +140,7 @@ fn two_streams_are_inflated_in_turns() -> Result<()> {
             let mut steps = read_both([stream()?, stream()?]);
             let still = |step: &Result<Step, _>| matches!(step, Ok(it) if it.used + it.made == 0);
             if steps.iter().all(still) {
-                // Only one still has ample data: each goes on alone.
+                // Only one still has ample data: each continues alone.
                 let [one, two] = &mut inflaters;
                 let [a, b] = &mut outputs;
                 steps = [

@@ -5,7 +5,7 @@ use super::{Choice, Work, estimate};
 use anyhow::Result;
 
 /// Why no GPU can be used on a machine without its driver.
-pub const NO_DRIVER: &str = "no NVIDIA driver on this machine (libcuda.so.1 is not there)";
+pub const NO_DRIVER: &str = "no NVIDIA driver on this machine (libcuda.so.1 not found)";
 
 /// What is known of the devices when one is chosen.
 #[derive(Clone, Copy, Debug)]
@@ -35,20 +35,23 @@ pub fn choose<G>(
 ) -> Result<(Option<G>, String)> {
     let on_cpu = |why: String| Ok((None, cpu_line(situation.threads, &why)));
     match choice {
-        Choice::Cpu => on_cpu("as asked".into()),
+        Choice::Cpu => on_cpu("as requested".into()),
         Choice::Gpu(_) => {
             let (gpu, name) = open()?;
-            Ok((Some(gpu), format!("{}, as asked", gpu_line(choice, &name))))
+            Ok((
+                Some(gpu),
+                format!("{}, as requested", gpu_line(choice, &name)),
+            ))
         }
-        Choice::Auto if situation.broken => on_cpu("chosen by auto: the GPU has failed".into()),
-        Choice::Auto if situation.starting => on_cpu("chosen by auto: no GPU is started".into()),
+        Choice::Auto if situation.broken => on_cpu("chosen by auto: the GPU failed".into()),
+        Choice::Auto if situation.starting => on_cpu("chosen by auto: no GPU was started".into()),
         // An estimate for a GPU that is not there helps nobody.
         Choice::Auto if !situation.driver => on_cpu(format!("chosen by auto: {NO_DRIVER}")),
         Choice::Auto => {
             let (cpu, gpu) = estimate(work, situation.threads, situation.started);
             let start = match situation.started {
                 true => "",
-                false => " with its start",
+                false => " including start-up",
             };
             let compared = format!(
                 "{:.1} ms estimated, {:.1} for the GPU{start}",
@@ -61,7 +64,7 @@ pub fn choose<G>(
             match open() {
                 Ok((gpu, name)) => {
                     let gpu_line = gpu_line(choice, &name);
-                    let why = format!("chosen by auto: the CPU would take {compared}");
+                    let why = format!("chosen by auto: CPU {compared}");
                     Ok((Some(gpu), format!("{gpu_line}, {why}")))
                 }
                 Err(error) => on_cpu(format!("chosen by auto: {}", error.root_cause())),

@@ -43,7 +43,7 @@ impl Modules {
         let (major, minor) = capability;
         ensure!(
             major >= 6,
-            "its compute capability is {major}.{minor}, and 6.0 (Pascal, 2016) or later is needed"
+            "its compute capability is {major}.{minor}, but 6.0 (Pascal, 2016) or later is required"
         );
         Ok(Modules {
             generation: (10 * major + minor) as u32,
@@ -78,7 +78,8 @@ impl Modules {
             return Ok(module.clone());
         }
         let embedded = EMBEDDED.iter().find(|embedded| embedded.name == name);
-        let embedded = embedded.ok_or_else(|| anyhow!("no kernels named {name} are embedded"))?;
+        let embedded = embedded
+            .ok_or_else(|| anyhow!("internal error: no kernels named {name} are embedded"))?;
         let from_ptx = || {
             let ptx = of(embedded.ptx, ptx_for(self.generation));
             let ptx = ptx.ok_or_else(|| anyhow!("no PTX of {name} is embedded"))?;

@@ -159,7 +159,7 @@ impl GpuSet {
             let failed =
                 |why: &str| Err(anyhow!("the NVIDIA driver is broken: {why}").context(Unusable));
             match starting.map(JoinHandle::join) {
-                None => failed("no thread could be started for it"),
+                None => failed("cannot start a thread for it"),
                 Some(Ok(opened)) => opened,
                 Some(Err(panic)) => failed(panic.downcast_ref().map_or("?", String::as_str)),
             }

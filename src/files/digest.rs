@@ -236,7 +236,7 @@ mod tests {
     fn digests_are_32_hexadecimal_digits() {
         assert_ne!(Digest::of(b"a"), Digest::of(b"b"));
         let text = serde_json::to_string(&Digest::of(b"")).expect("text");
-        // By xxhsum.
+        // Computed with xxhsum.
         assert_eq!(text, "\"99aa06d3014798d86001c324468d497f\"");
         let digest: Digest = serde_json::from_str(&text).expect("a digest");
         assert_eq!(digest, Digest::of(b""));

@@ -1,4 +1,4 @@
-//! Makes folders and names that survive a power cut.
+//! Creates folders and names that survive a power cut.
 //!
 //! A file survives once its data, its entry in its folder, and that folder's own entry are on the
 //! disk: each needs a call of its own, which `--sync` requests.
@@ -30,8 +30,8 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Held while folders are made with `sync`: otherwise another thread could rely on a folder that is not
-/// on the disk yet.
+/// Held while folders are created with `sync`: otherwise another thread could rely on a folder that is not
+/// on disk yet.
 static MAKING: Mutex<()> = Mutex::new(());
 
 /// Creates a folder and its missing parents; with `sync`, their entries are on the disk when this
@@ -47,8 +47,8 @@ pub fn make_folder(folder: &Path, sync: bool) -> io::Result<()> {
     make_and_sync(folder)
 }
 
-/// As `make_folder`, of a folder below `root`: no link out of `root` is followed, even one that somebody
-/// makes at this moment.
+/// As `make_folder`, for a folder below `root`: no link out of `root` is followed, even one that somebody
+/// creates at this moment.
 pub fn make_folder_below(root: &Path, folder: &Path, sync: bool) -> io::Result<()> {
     let names = folder.strip_prefix(root).map_err(io::Error::other)?;
     let top = match Folder::open(root) {

@@ -1,6 +1,6 @@
 //! Makes a system call fail, or stops the process before it: for tests alone.
 //!
-//! Every call with which the program opens, looks at, reads or changes a file has a point here.
+//! Every call with which the program opens, inspects, reads or changes a file has a point here.
 //! `GPUIMG_FAULT=KIND[:TEXT]:N=ACTION` makes the Nth call of a kind fail, of those whose path contains
 //! TEXT if it is given; `N+` means that call and all after it. ACTION is the name of an error, as
 //! `EIO`, or `stop`: the process sends itself SIGSTOP, so that a test can exchange a file and send
@@ -86,7 +86,7 @@ const ERRORS: [(&str, Errno); 18] = [
 ];
 
 /// What the environment requests; `None` outside tests.
-static PLAN: LazyLock<Option<Plan>> = LazyLock::new(Plan::of_environment);
+static PLAN: LazyLock<Option<Plan>> = LazyLock::new(Plan::from_environment);
 
 #[derive(Debug)]
 struct Plan {
@@ -172,7 +172,7 @@ impl<R: Read> Read for Reads<R> {
 }
 
 impl Plan {
-    fn of_environment() -> Option<Plan> {
+    fn from_environment() -> Option<Plan> {
         let faults = env::var("GPUIMG_FAULT").ok();
         let calls = env::var_os("GPUIMG_FAULT_COUNT");
         if faults.is_none() && calls.is_none() {
@@ -198,7 +198,7 @@ impl Plan {
         // A test must not pass because its fault was misspelt.
         let Some(faults) = &self.faults else {
             return Err(io::Error::other(
-                "GPUIMG_FAULT is not KIND[:TEXT]:N=ACTION, or GPUIMG_FAULT_COUNT not a file",
+                "GPUIMG_FAULT must be KIND[:TEXT]:N=ACTION, and GPUIMG_FAULT_COUNT a file",
             ));
         };
         for fault in faults {

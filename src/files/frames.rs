@@ -1,6 +1,6 @@
-//! Images one after the other in a stream: binary Netpbm files (P4 to P7) and PNGs, as `cat *.pgm` and
-//! ffmpeg's `image2pipe` give them, and samples without a header. Only their ends are found here; one
-//! frame at a time is in memory. Anything else is one frame to the end of the stream.
+//! Consecutive images in a stream: binary Netpbm files (P4 to P7) and PNGs, as from `cat *.pgm` and
+//! ffmpeg's `image2pipe`, and samples without a header. This module only finds their ends; one frame at a
+//! time is in memory. Anything else is one frame to the end of the stream.
 
 use super::Source;
 use super::fault::Reads;
@@ -23,12 +23,12 @@ pub struct Frames<R> {
     fixed: Option<u64>,
     /// The most bytes of a frame.
     most: u64,
-    /// How many frames have been read.
+    /// The number of frames that have been read.
     count: usize,
 }
 
 impl<R: BufRead> Frames<R> {
-    /// The frames of a stream; each of so many bytes, if they are samples without a header.
+    /// The frames of a stream; samples without a header have a fixed number of bytes per frame.
     pub fn new(stream: R, fixed: Option<u64>) -> Frames<R> {
         Frames {
             stream,
@@ -38,11 +38,11 @@ impl<R: BufRead> Frames<R> {
         }
     }
 
-    /// The next frame, which may be cut off at the end of the stream; `None` behind the last one. A
+    /// The next frame, which may be cut off at the end of the stream; `None` after the last one. A
     /// stream without any has an empty one.
     ///
     /// # Errors
-    /// A stream that cannot be read, a frame that memory does not hold, and what is no frame behind one.
+    /// A stream that cannot be read, a frame that does not fit in memory, and other data after a frame.
     pub fn next_frame(&mut self) -> Result<Option<Source>> {
         let traffic = Traffic::default();
         let mut frame = Vec::new();
@@ -53,7 +53,7 @@ impl<R: BufRead> Frames<R> {
             return Ok(None);
         }
         self.count += 1;
-        ensure!(is_image, "no binary PNM, PAM or PNG image begins here");
+        ensure!(is_image, "expected a binary PNM, PAM or PNG image here");
         traffic.bytes.store(frame.len() as u64, Ordering::Relaxed);
         Ok(Some(Source::drained(frame, traffic)))
     }
@@ -65,7 +65,7 @@ impl<R: BufRead> Frames<R> {
             return Ok(true);
         }
         self.fill(frame, 1)?;
-        // An editor may have put a line's end behind a file.
+        // An editor may have put a line's end after a file.
         while self.count > 0 && matches!(frame[..], [b' ' | b'\t' | b'\r' | b'\n']) {
             frame.clear();
             self.fill(frame, 1)?;
@@ -90,24 +90,24 @@ impl<R: BufRead> Frames<R> {
             _ if self.count > 0 => return Ok(frame.is_empty()),
             _ => None,
         };
-        // Of what has no end that is known, all; its decoder says what is wrong with it.
+        // The end of other data is unknown, so everything is read; the decoder reports what is wrong.
         self.fill(frame, body.unwrap_or(u64::MAX))?;
         Ok(true)
     }
 
-    /// Appends so many bytes to a frame, or those up to the end of the stream.
+    /// Appends a number of bytes to a frame, or fewer at the end of the stream.
     fn fill(&mut self, frame: &mut Vec<u8>, bytes: u64) -> Result<()> {
         let most = self.most;
         let mut taken = (&mut self.stream).take(bytes.min(most + 1));
         taken.read_to_end(frame).map_err(plain)?;
         ensure!(
             frame.len() as u64 <= most,
-            "it goes on after {most} bytes, half of the memory that is free"
+            "it is longer than {most} bytes, half of the free memory"
         );
         Ok(())
     }
 
-    /// The numbers of a header of PNM, up to the character behind the last; `None` if they are none.
+    /// The numbers of a PNM header, up to the character after the last; `None` if they are invalid.
     fn numbers<const N: usize>(&mut self, frame: &mut Vec<u8>) -> Result<Option<[u64; N]>> {
         let mut found = [0; N];
         for number in &mut found {
@@ -140,7 +140,7 @@ impl<R: BufRead> Frames<R> {
         Ok(())
     }
 
-    /// Appends a header of PAM; the bytes behind it, if it names them.
+    /// Appends a header of PAM; the bytes after it, if it names them.
     fn pam(&mut self, frame: &mut Vec<u8>) -> Result<Option<u64>> {
         let names = ["WIDTH", "HEIGHT", "DEPTH", "MAXVAL"];
         let mut numbers = [None; 4];
@@ -183,7 +183,7 @@ impl<R: BufRead> Frames<R> {
     }
 }
 
-/// Bytes of samples without padding; `None` if they are none that a machine can count.
+/// The size of samples without padding, in bytes; `None` if it overflows.
 fn samples([width, height, channels, maxval]: [u64; 4]) -> Option<u64> {
     let bytes = if maxval > 255 { 2 } else { 1 };
     let sides = width.checked_mul(height)?;
@@ -256,7 +256,7 @@ mod tests {
             [next(), next(), next()].map(|it| it.map_err(|error| error.to_string()))
         };
         assert_eq!(lengths(17), [Ok(Some(17)), Ok(Some(17)), Ok(None)]);
-        let told = "it goes on after 16 bytes, half of the memory that is free";
+        let told = "it is longer than 16 bytes, half of the free memory";
         assert_eq!(lengths(16)[0], Err(told.into()));
         // A header without an end is not read to the end of the stream.
         for head in ["P5 ", "P7\n"] {

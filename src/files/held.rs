@@ -1,7 +1,7 @@
-//! Folders that are held open: what is in one is found by its name alone, so that no path is resolved
-//! twice, and who may write into a folder cannot lead a run out of it by exchanging a name.
+//! Folders that are held open. Files in them are opened by name, relative to the folder, so that no path
+//! is resolved twice, and nobody who may write to a folder can redirect a run by swapping a name.
 //!
-//! These calls have a second way where a system or a file system lacks them:
+//! These calls have a fallback where a system or a file system lacks them:
 //! * `O_PATH`, with which Linux holds a folder that may not be read: macOS opens folders for reading.
 //! * `O_TMPFILE`, and `linkat` of an open file through `/proc`: a new file of a random name that nobody
 //!   has (`unfinished`).
@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Folder {
     fd: Arc<OwnedFd>,
-    /// For messages alone.
+    /// Only for messages.
     path: PathBuf,
 }
 
@@ -60,8 +60,8 @@ impl Folder {
         }
     }
 
-    /// As `below`; folders that are missing are made. With `sync`, their entries are on the disk when
-    /// this returns.
+    /// As `below`, but creates missing folders. With `sync`, their entries are on disk when this
+    /// returns.
     pub fn make_below(&self, names: &Path, sync: bool) -> io::Result<Folder> {
         match self.descend(names, Some(sync)) {
             Err(error) if is_link(&error) => self.descend(&self.resolved(names)?, Some(sync)),
@@ -69,8 +69,8 @@ impl Folder {
         }
     }
 
-    /// Where `names` lead, as names below this folder that are no links now. They may have become
-    /// links when they are used: so they are used without following any.
+    /// The names below this folder to which `names` resolve, without links. A name may become a link before
+    /// it is used, so callers must not follow links.
     pub fn resolved(&self, names: &Path) -> io::Result<PathBuf> {
         let path = self.path.join(names);
         let real = match (
@@ -78,7 +78,7 @@ impl Folder {
             names.parent(),
             names.file_name(),
         ) {
-            // Folders at the end that are still to be made.
+            // The last folders, which are yet to be created.
             (Err(error), Some(parent), Some(name))
                 if error.kind() == io::ErrorKind::NotFound && parent != Path::new("") =>
             {
@@ -89,21 +89,25 @@ impl Folder {
         let below = real.strip_prefix(fault::canonicalize(&self.path)?);
         below.map(Path::to_path_buf).map_err(|_| {
             io::Error::other(format!(
-                "{} is a link that leads out of {}",
+                "{} is a link to a place outside {}",
                 path.shown(),
                 self.path.shown()
             ))
         })
     }
 
-    /// Opens folder after folder without following links; missing ones are made if `make` says how.
+    /// Opens folder after folder without following links; creates missing ones if `make` is given.
     fn descend(&self, names: &Path, make: Option<bool>) -> io::Result<Folder> {
         let mut folder = self.clone();
         for part in names.components() {
             let name = match part {
                 Component::Normal(name) => name,
                 Component::CurDir => continue,
-                _ => return Err(io::Error::other("its name leads out of the output folder")),
+                _ => {
+                    return Err(io::Error::other(
+                        "its name points outside the output folder",
+                    ));
+                }
             };
             folder = match (folder.enter(name), make) {
                 (Err(error), Some(sync)) if error.kind() == io::ErrorKind::NotFound => {
@@ -130,7 +134,7 @@ impl Folder {
     fn make(&self, name: &OsStr, sync: bool) -> io::Result<()> {
         fault::point(Kind::Mkdir, &self.path.join(name))?;
         match rustix::fs::mkdirat(&*self.fd, name, Mode::from_raw_mode(0o777)) {
-            // Another run or thread made it first.
+            // Another run or thread created it first.
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
@@ -150,7 +154,7 @@ impl Folder {
         }
     }
 
-    /// What a name is, a link being a link; `None` if nothing has it.
+    /// The properties of the file with a name, without following links; `None` if there is none.
     pub fn look(&self, name: &OsStr) -> io::Result<Option<Stat>> {
         fault::point(Kind::Stat, &self.path.join(name))?;
         match rustix::fs::statat(&*self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -170,7 +174,7 @@ impl Folder {
             let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
             let kind = match entry.file_type() {
                 // Some file systems do not say it here.
-                FileType::Unknown => self.look(&name).ok().flatten().as_ref().map(kind),
+                FileType::Unknown => self.look(&name).ok().flatten().as_ref().map(file_type),
                 known => Some(known),
             };
             (name, kind.unwrap_or(FileType::Unknown))
@@ -198,7 +202,7 @@ impl Folder {
             error => error.into(),
         })?;
         fault::point(Kind::Stat, &path)?;
-        match kind(&rustix::fs::fstat(&opened)?) {
+        match file_type(&rustix::fs::fstat(&opened)?) {
             FileType::RegularFile => Ok(opened.into()),
             other => Err(io::Error::other(format!("it is {}", named(other)))),
         }
@@ -229,7 +233,7 @@ impl Folder {
         None
     }
 
-    /// Gives a file without a name this one, which must be free.
+    /// Gives a file without a name this name, which must be free.
     pub fn link(&self, file: &File, name: &OsStr) -> io::Result<()> {
         fault::point(Kind::Link, &self.path.join(name))?;
         let own = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -276,7 +280,7 @@ impl Folder {
         renamed
     }
 
-    /// Takes a name away.
+    /// Removes a name.
     pub fn unlink(&self, name: &OsStr) -> io::Result<()> {
         fault::point(Kind::Unlink, &self.path.join(name))?;
         Ok(rustix::fs::unlinkat(&*self.fd, name, AtFlags::empty())?)
@@ -287,8 +291,8 @@ impl Folder {
         &self.path
     }
 
-    /// A path to `name` that leads through the open folder, for calls that want a path; for a process
-    /// that has no `/proc`, one that leads nowhere.
+    /// A path to `name` through the open folder, for calls that need a path; without `/proc`, the path does
+    /// not exist.
     pub fn own_path(&self, name: &OsStr) -> PathBuf {
         Path::new(&format!("/proc/self/fd/{}", self.fd.as_raw_fd())).join(name)
     }
@@ -311,12 +315,12 @@ fn is_one_of(error: &io::Error, errors: &[Errno]) -> bool {
     Errno::from_io_error(error).is_some_and(|error| errors.contains(&error))
 }
 
-/// The kind of what was looked at.
-pub fn kind(about: &Stat) -> FileType {
+/// The file type in the properties of a file.
+pub fn file_type(about: &Stat) -> FileType {
     FileType::from_raw_mode(about.st_mode)
 }
 
-/// What a file is that is no regular file, with its article.
+/// The type of a file that is not a regular file, with its article.
 pub fn named(kind: FileType) -> &'static str {
     match kind {
         FileType::Directory => "a directory",

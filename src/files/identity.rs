@@ -16,7 +16,7 @@ pub struct Identity {
     pub size: u64,
     /// When its content was last changed: seconds since 1970, and nanoseconds.
     pub changed: (i64, i64),
-    /// Its number in its file system.
+    /// The inode number in its file system.
     pub inode: u64,
 }
 

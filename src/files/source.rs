@@ -23,9 +23,9 @@ use std::sync::atomic::Ordering;
 pub struct Source {
     data: Data,
     len: u64,
-    /// The first read that the system refused, of this file and of those beside it.
+    /// The first read that failed, of this file and of its separate sample files.
     failure: Arc<Mutex<Option<String>>>,
-    /// The files beside it that were opened, each once.
+    /// The separate sample files that were opened, each once.
     beside: Mutex<Vec<(String, Arc<Opened>)>>,
     /// Bytes and time of reading so far.
     pub traffic: Traffic,
@@ -37,7 +37,7 @@ enum Data {
     Memory(Vec<u8>),
 }
 
-/// An open file, and what it was when it was opened.
+/// An open file, and its state when it was opened.
 #[derive(Debug)]
 struct Opened {
     path: PathBuf,
@@ -57,7 +57,7 @@ impl Opened {
         Ok(())
     }
 
-    /// What it is, with the digest of all of its content; `None` unless that is kept.
+    /// Its record, with the digest of the whole content; `None` unless the digest is computed.
     fn record(&self) -> Result<Option<FileRecord>> {
         let Some(digest) = &self.digest else {
             return Ok(None);
@@ -67,7 +67,7 @@ impl Opened {
     }
 
     /// # Errors
-    /// It has been written to since.
+    /// It was written to in the meantime.
     fn check_unchanged(&self) -> Result<()> {
         fault::point(Kind::Stat, &self.path).map_err(plain)?;
         let now = FileState::from(&self.file.metadata().map_err(plain)?);
@@ -84,16 +84,16 @@ impl Source {
             check_stdin()?;
             return Source::drain(Reads::new(io::stdin().lock(), path));
         }
-        Source::found(path, true)
+        Source::open_regular(path, true)
     }
 
     /// Opens a regular file, and nothing else: if it has become a pipe since it was listed, reading
     /// would block.
     pub fn open_file(path: &Path) -> Result<Source> {
-        Source::found(path, false)
+        Source::open_regular(path, false)
     }
 
-    fn found(path: &Path, pipe: bool) -> Result<Source> {
+    fn open_regular(path: &Path, pipe: bool) -> Result<Source> {
         let check = |about: &fs::Metadata| {
             let kind = about.file_type();
             ensure!(!kind.is_dir(), "it is a directory");
@@ -101,20 +101,20 @@ impl Source {
                 !kind.is_char_device() && !kind.is_block_device(),
                 "{DEVICE}"
             );
-            ensure!(kind.is_file() || pipe, "it is no file any more");
+            ensure!(kind.is_file() || pipe, "it is no longer a file");
             Ok(kind.is_file())
         };
         if !check(&fault::metadata(path).map_err(plain)?)? {
             return Source::drain(fault::open(path).map_err(plain)?);
         }
-        // Without waiting: by now the name may be that of a pipe, whose opening waits for a writer.
+        // Non-blocking: by now the name may belong to a pipe, and opening it would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         fault::point(Kind::Open, path).map_err(plain)?;
         let file = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
         let file = File::from(file.map_err(plain)?);
         fault::point(Kind::Stat, path).map_err(plain)?;
         let about = file.metadata().map_err(plain)?;
-        ensure!(check(&about)?, "it is no file any more");
+        ensure!(check(&about)?, "it is no longer a file");
         Ok(Source::file(file, &about, path))
     }
 
@@ -134,7 +134,7 @@ impl Source {
         }
     }
 
-    /// Has the digest of the content kept, for a record of it; before anything is read.
+    /// Enables the digest of the content; must be called before anything is read.
     pub fn keep_digest(&mut self) {
         if let Data::File(opened) = &mut self.data
             && let Some(opened) = Arc::get_mut(opened)
@@ -147,7 +147,7 @@ impl Source {
     /// is kept.
     ///
     /// # Errors
-    /// What was not read yet cannot be read.
+    /// The rest of the file cannot be read.
     pub fn record(&self) -> Result<Option<InputRecord>> {
         let Data::File(opened) = &self.data else {
             return Ok(None);
@@ -167,7 +167,7 @@ impl Source {
         Ok(Some(InputRecord { file, samples }))
     }
 
-    /// The digest of the whole file, which is read for it.
+    /// The digest of the whole file, which is read to compute it.
     ///
     /// # Errors
     /// It cannot be read, or is a stream.
@@ -176,7 +176,7 @@ impl Source {
         let record = self.record()?;
         record
             .and_then(|record| record.file.digest())
-            .context("it is no file")
+            .context("it is not a file")
     }
 
     /// A source of bytes already in memory.
@@ -190,14 +190,16 @@ impl Source {
         }
     }
 
-    /// Opens another file of the same folder, which this one names.
+    /// Opens another file in the same folder, which this file names.
     ///
     /// # Errors
-    /// A source without a path, a name that leads out of the folder, a link, which may lead out of it,
-    /// and what is no regular file.
+    /// A source without a path, a name outside the folder, a link, which may point outside, and anything
+    /// but a regular file.
     pub fn beside(&self, name: &str) -> Result<Source> {
         let Data::File(header) = &self.data else {
-            bail!("its samples are in the file {name}, to which a stream does not lead");
+            bail!(
+                "its samples are in the separate file {name}, which cannot be found from a stream"
+            );
         };
         let mut parts = Path::new(name).components();
         ensure!(
@@ -205,7 +207,7 @@ impl Source {
                 (parts.next(), parts.next()),
                 (Some(Component::Normal(_)), None)
             ),
-            "its samples are in the file {name}, which is not in its folder"
+            "its samples are in the separate file {name}, which is not in the same folder"
         );
         let open = || -> io::Result<Source> {
             let file = Folder::open(parent(&header.path))?.read(name.as_ref())?;
@@ -236,7 +238,7 @@ impl Source {
     /// were opened.
     ///
     /// # Errors
-    /// One of them has been written to since.
+    /// One of them was written to in the meantime.
     pub fn check_unchanged(&self) -> Result<()> {
         if let Data::File(opened) = &self.data {
             opened.check_unchanged()?;
@@ -268,7 +270,7 @@ impl Source {
             .map_err(plain)?;
         ensure!(
             bytes.len() as u64 <= most,
-            "it goes on after {most} bytes, half of the memory that is free"
+            "it is longer than {most} bytes, half of the free memory"
         );
         traffic.bytes.store(bytes.len() as u64, Ordering::Relaxed);
         Ok(Source::drained(bytes, traffic))
@@ -287,7 +289,7 @@ impl Source {
         self.len
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -320,8 +322,8 @@ impl Source {
         }
     }
 
-    /// The first read that the system refused, if there was one. A decoder may take what it could not
-    /// read for absent, so whoever uses its result asks here.
+    /// The first read that failed, if any. A decoder may treat data that it could not read as absent, so the
+    /// user of its result must check this.
     pub fn failure(&self) -> Option<String> {
         let first = self.failure.lock();
         first.unwrap_or_else(PoisonError::into_inner).clone()
@@ -355,4 +357,4 @@ pub(super) fn check_stdin() -> Result<()> {
 }
 
 /// The error for an input that is a device.
-const DEVICE: &str = "it is a terminal or another device, no file and no pipe";
+const DEVICE: &str = "it is a terminal or another device, not a file or pipe";

@@ -1,5 +1,5 @@
-//! Whether an input is still what it was when it was first opened: the system's report of it, compared
-//! at the end of every pass.
+//! Detects inputs that change during a run: their state, as reported by the system, is compared at the end
+//! of every pass with that of the first opening.
 
 use super::digest::Digest;
 use super::fault;
@@ -14,11 +14,11 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The cause for an input that is not what it was.
+/// The cause for an input that has changed.
 pub const CHANGED: &str =
-    "it changed while it was read (run again when no program writes to it any more)";
+    "it changed while it was being read (run again when no program is writing to it)";
 
-/// What the system reports of a file. Between two states that are the same its content has not changed.
+/// The state of a file as reported by the system. If two states are equal, the content is unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct FileState {
     /// Length, modification time and inode.
@@ -34,8 +34,8 @@ impl FileState {
     /// Whether a file with this state has the content that it had in an `earlier` one. A program can set
     /// the modification time back, but not the time of the last change of the status.
     pub fn is_still(&self, earlier: &FileState) -> bool {
-        // Another name, or one less, changes that time too: other files of the same run are replaced, and
-        // backups make hard links.
+        // Adding or removing a hard link changes that time too: other files of the same run are replaced, and
+        // backups create hard links.
         let status = self.status_changed == earlier.status_changed || self.links != earlier.links;
         status && (self.identity, self.device) == (earlier.identity, earlier.device)
     }
@@ -59,7 +59,7 @@ impl FileState {
     }
 }
 
-/// A file that was read, as a journal keeps it.
+/// The record of a file that was read, for a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
     size: u64,
@@ -74,14 +74,14 @@ pub struct FileRecord {
     digest: Option<Digest>,
 }
 
-/// What the system's report of a file says of its content, compared with a record.
+/// The conclusion about the content of a file from its state, compared with a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
     /// It has not changed.
     Same,
     /// It has changed.
     Changed,
-    /// The file is another one, or its properties have changed: it is the same if its content has this
+    /// The file was replaced, or its properties have changed: it is unchanged if its content has this
     /// digest.
     IfItHas(Digest),
 }
@@ -118,7 +118,7 @@ impl FileRecord {
         }
     }
 
-    /// Compares the file as it is `now`.
+    /// Compares the record with the state `now`.
     pub fn compare(&self, now: &FileState) -> Compared {
         let device = self.device.is_none_or(|then| then == now.device);
         let status = (self.status_changed).is_none_or(|then| then == now.status_changed);
@@ -132,16 +132,16 @@ impl FileRecord {
     }
 }
 
-/// The files of an input that was read, as a journal keeps them.
+/// The records of the files of an input that was read, for a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputRecord {
     /// The file itself.
     pub file: FileRecord,
-    /// The file of its samples, if it is a header alone.
+    /// The file of its samples, if it is only a header.
     pub samples: Option<Samples>,
 }
 
-/// The file beside a header that has its samples, as a journal keeps it.
+/// The record of the separate file with the samples of a header, for a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Samples {
     /// Its name in the header's folder.
@@ -155,8 +155,8 @@ pub struct Samples {
 pub struct Passes(Mutex<HashMap<PathBuf, Vec<FileState>>>);
 
 impl Passes {
-    /// Checks at the end of a pass over an input that it is what it was when it was opened, and what it
-    /// was in the first pass.
+    /// Checks at the end of a pass that an input has not changed since it was opened, nor since the first
+    /// pass.
     ///
     /// # Errors
     /// It has changed.
@@ -201,7 +201,7 @@ mod tests {
         check(&passes).expect("the first pass");
         let about = fs::metadata(&path).expect("file");
         let source = Source::open(&path).expect("opens");
-        // So that the system's clock goes on.
+        // So that the system's clock continues.
         thread::sleep(Duration::from_millis(20));
         fs::write(&path, b"two").expect("file");
         fs::File::options()

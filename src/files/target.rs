@@ -1,4 +1,4 @@
-//! Outputs: a file that gets its name only when everything is in it, or a stream.
+//! Outputs: a file that gets its name only when it is complete, or a stream.
 
 use super::durable::parent;
 use super::fault::{self, Kind};
@@ -29,8 +29,8 @@ const MOST_PARTS: usize = 1024;
 #[derive(Debug)]
 pub struct Target {
     sink: Sink,
-    /// Whether `commit` waits until the bytes are on the disk before it gives the file its name,
-    /// and then until the name is.
+    /// Whether `commit` waits until the bytes are on disk before it gives the file its name, and then
+    /// until the name is on disk.
     pub sync: bool,
     /// Bytes and time of writing so far.
     pub traffic: Traffic,
@@ -42,7 +42,7 @@ enum Sink {
         unfinished: Unfinished,
         folder: Folder,
         name: OsString,
-        /// For messages alone.
+        /// Only for messages.
         path: PathBuf,
         overwrite: bool,
     },
@@ -64,7 +64,7 @@ impl Target {
             console::check_output().map_err(plain)?;
             return Ok(Target::to(stream_to(path, None)));
         }
-        // What the name is now decides how it is opened, and what is open then decides again.
+        // The type of the file now determines how it is opened, and the type of the open file is checked again.
         match fault::metadata(path) {
             Ok(about) if is_stream(&about) => {
                 return Ok(Target::to(stream_to(path, Some(open_stream(path)?))));
@@ -77,8 +77,8 @@ impl Target {
         let mut there = folder.look(&name).map_err(plain)?;
         if there.as_ref().is_some_and(is_link) {
             ensure!(overwrite, "{EXISTS}");
-            // The link remains and its target is replaced: from the root down without a link, in case
-            // that somebody makes one now. A link to nothing is replaced itself.
+            // The link remains and its target is replaced. The target is opened from the root down without
+            // following links, because somebody may create one now. A broken link is replaced itself.
             let real = match fault::canonicalize(path) {
                 Ok(real) => Some(real),
                 Err(error) => absent(error).map(|()| None)?,
@@ -94,11 +94,11 @@ impl Target {
                 there = None;
             }
         }
-        Target::of(folder, name, path, there, overwrite)
+        Target::new(folder, name, path, there, overwrite)
     }
 
-    /// Prepares an output of a folder of results, `root`: only a regular file is replaced there, and
-    /// what a link leads to only if that is below `root`, too.
+    /// Prepares an output in the output folder `root`: only a regular file is replaced there, and the target
+    /// of a link only if it is also below `root`.
     pub fn create_below(root: &Path, path: &Path, overwrite: bool) -> Result<Target> {
         let top = open_folder(root, Folder::open)?;
         let names = path.strip_prefix(root)?;
@@ -125,7 +125,7 @@ impl Target {
                 there = None;
             }
         }
-        Target::of(folder, name, path, there, overwrite)
+        Target::new(folder, name, path, there, overwrite)
     }
 
     /// Prepares a file that replaces the regular file at `path`, or a link there itself.
@@ -137,11 +137,11 @@ impl Target {
             !there.as_ref().is_some_and(is_link),
             "it is a symbolic link"
         );
-        Target::of(folder, name, path, there, true)
+        Target::new(folder, name, path, there, true)
     }
 
-    /// An output called `name`; `there` is what has the name now.
-    fn of(
+    /// An output called `name`; `there` has the properties of the existing file with that name.
+    fn new(
         folder: Folder,
         name: OsString,
         path: &Path,
@@ -150,7 +150,7 @@ impl Target {
     ) -> Result<Target> {
         let mode = match &there {
             None => Mode::from_raw_mode(0o666),
-            Some(about) => match held::kind(about) {
+            Some(about) => match held::file_type(about) {
                 FileType::RegularFile if overwrite => Mode::from_raw_mode(about.st_mode & 0o777),
                 FileType::RegularFile => bail!("{EXISTS}"),
                 FileType::Directory => bail!("it is a directory"),
@@ -243,7 +243,7 @@ impl Target {
         }
     }
 
-    /// Writes parts one behind the other from `offset` on, as `write_at` does.
+    /// Writes parts one after the other from `offset` on, as `write_at` does.
     pub fn write_all_at(&self, parts: Vec<&[u8]>, offset: u64) -> Result<()> {
         let mut at = offset;
         let Sink::File {
@@ -284,8 +284,8 @@ impl Target {
         self.commit_announced(len, |_| Ok(()))
     }
 
-    /// As `commit`; calls `announce` with the identity of the file that is about to get its name,
-    /// and stops if it returns an error. Streams are not announced, since they cannot be recognised
+    /// As `commit`, but first calls `announce` with the identity of the file that is about to get its name,
+    /// and stops if it returns an error. Streams are not announced, because they cannot be recognised
     /// later.
     pub fn commit_announced(
         self,
@@ -349,10 +349,10 @@ impl Target {
     }
 }
 
-const EXISTS: &str = "it exists already (--overwrite replaces it)";
-const EXCHANGED: &str = "it was exchanged for a link by another program meanwhile";
+const EXISTS: &str = "it already exists (use --overwrite to replace it)";
+const EXCHANGED: &str = "another program replaced it with a link in the meantime";
 
-/// How long a FIFO is waited for that nobody reads.
+/// How long to wait for a reader of a FIFO.
 const READER: Duration = Duration::from_secs(5);
 
 fn stream_to(path: &Path, stream: Option<File>) -> Sink {
@@ -363,11 +363,11 @@ fn stream_to(path: &Path, stream: Option<File>) -> Sink {
     }
 }
 
-/// Opens a FIFO or a device that the user names for an output.
+/// Opens a FIFO or a device that the user named as an output.
 ///
 /// # Errors
-/// Anything else, and a FIFO that nobody reads: its reader may start a moment later, and then it is
-/// given up, because nothing would ever end the wait.
+/// Anything else, and a FIFO without a reader. The reader may start a moment later, so this waits for a
+/// while, but not forever.
 pub fn open_stream(path: &Path) -> Result<File> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let begun = Instant::now();
@@ -378,7 +378,7 @@ pub fn open_stream(path: &Path) -> Result<File> {
             Err(Errno::NXIO) if is_fifo() => {
                 ensure!(
                     begun.elapsed() < READER,
-                    "it is a FIFO that no program reads from (start the reader first)"
+                    "it is a FIFO without a reader (start the reader first)"
                 );
                 thread::sleep(Duration::from_millis(10));
             }
@@ -391,10 +391,10 @@ pub fn open_stream(path: &Path) -> Result<File> {
         .map_err(plain)?;
     ensure!(
         matches!(
-            held::kind(&about),
+            held::file_type(&about),
             FileType::Fifo | FileType::CharacterDevice
         ),
-        "it was a FIFO or a device, and another program exchanged it meanwhile"
+        "it was a FIFO or a device, but another program replaced it in the meantime"
     );
     // A write waits for the reader.
     let waits = rustix::fs::fcntl_getfl(&file).map(|flags| flags - OFlags::NONBLOCK);
@@ -403,10 +403,10 @@ pub fn open_stream(path: &Path) -> Result<File> {
     Ok(file.into())
 }
 
-/// Opens what is at `path`, a folder, or in it; the error names the folder.
+/// Opens the folder at `path`; the error names the folder.
 fn open_folder<T>(path: &Path, open: impl FnOnce(&Path) -> io::Result<T>) -> Result<T> {
     open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => anyhow::anyhow!("there is no folder {}", path.shown()),
+        io::ErrorKind::NotFound => anyhow::anyhow!("folder {} does not exist", path.shown()),
         _ => anyhow::anyhow!("folder {}: {}", path.shown(), reason(&error)),
     })
 }
@@ -416,7 +416,7 @@ fn name_of(path: &Path) -> Result<OsString> {
     Ok(name.into())
 }
 
-/// Foresees what `create_below` refuses of what has the name of a result in a folder.
+/// Checks whether `create_below` would refuse the existing file with the name of a result.
 ///
 /// # Errors
 /// A FIFO, a socket or a device.
@@ -434,10 +434,10 @@ pub fn check_regular(path: &Path) -> Result<()> {
 
 fn not_regular(kind: FileType) -> String {
     let kind = held::named(kind);
-    format!("it is {kind}, and not a regular file: remove it")
+    format!("it is {kind}, not a regular file: remove it")
 }
 
-/// Nothing where there is no such file; any other error does not say what is there.
+/// `None` if the file does not exist; other errors are passed on.
 fn absent(error: io::Error) -> Result<()> {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(()),
@@ -446,7 +446,7 @@ fn absent(error: io::Error) -> Result<()> {
 }
 
 fn is_link(about: &Stat) -> bool {
-    held::kind(about) == FileType::Symlink
+    held::file_type(about) == FileType::Symlink
 }
 
 fn is_stream(about: &fs::Metadata) -> bool {

@@ -1,4 +1,4 @@
-//! What reading and writing cost: bytes, and the time in system calls.
+//! The cost of reading and writing: bytes, and the time in system calls.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -22,8 +22,8 @@ use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
 /// The temporary names in use and their folders, removed when a signal ends the process.
 static NAMES: Mutex<BTreeMap<OsString, Folder>> = Mutex::new(BTreeMap::new());
 
-/// Held for reading while a temporary name is made and noted, and for writing from the removal of those
-/// that are noted to the end of the process: so none is made that nobody removes.
+/// Held for reading while a temporary name is created and recorded, and for writing from the removal of the
+/// recorded names to the end of the process, so that no name is created that nobody removes.
 static ENDING: RwLock<()> = RwLock::new(());
 
 /// Whether files without a name are supported.
@@ -50,7 +50,7 @@ pub struct Unfinished {
     temporary: Option<Temporary>,
 }
 
-/// A temporary name, which goes with this.
+/// A temporary name, which is removed when this is dropped.
 #[derive(Debug)]
 struct Temporary {
     folder: Folder,
@@ -126,7 +126,7 @@ impl Unfinished {
 }
 
 impl Temporary {
-    /// Has `make` make a file of a random name that is free.
+    /// Calls `make` with random names until one is free.
     fn add<T>(
         folder: &Folder,
         make: impl Fn(&OsStr) -> io::Result<T>,
@@ -147,7 +147,7 @@ impl Temporary {
         }
     }
 
-    /// The name is no more: it has been renamed.
+    /// The name no longer exists: the file has been renamed.
     fn forget(mut self) {
         self.leave();
         self.name.clear();

@@ -23,7 +23,7 @@ impl TryFrom<DynamicImage> for Image {
             DynamicImage::ImageRgb16(image) => (Depth::Sixteen, 3, image.into_raw().into()),
             DynamicImage::ImageRgba16(image) => (Depth::Sixteen, 4, image.into_raw().into()),
             other => bail!(
-                "samples of {:?} are not supported (8 and 16 bits are)",
+                "samples of {:?} are not supported (only 8 and 16 bits)",
                 other.color()
             ),
         };
@@ -44,29 +44,31 @@ impl TryFrom<&Image> for DynamicImage {
     fn try_from(image: &Image) -> Result<DynamicImage> {
         let shape = image.shape();
         Ok(match (image.samples(), shape.channels) {
-            (Samples::U8(samples), 1) => DynamicImage::ImageLuma8(of(&shape, samples)?),
-            (Samples::U8(samples), 2) => DynamicImage::ImageLumaA8(of(&shape, samples)?),
-            (Samples::U8(samples), 3) => DynamicImage::ImageRgb8(of(&shape, samples)?),
-            (Samples::U8(samples), _) => DynamicImage::ImageRgba8(of(&shape, samples)?),
-            (Samples::U16(samples), 1) => DynamicImage::ImageLuma16(of(&shape, samples)?),
-            (Samples::U16(samples), 2) => DynamicImage::ImageLumaA16(of(&shape, samples)?),
-            (Samples::U16(samples), 3) => DynamicImage::ImageRgb16(of(&shape, samples)?),
-            (Samples::U16(samples), _) => DynamicImage::ImageRgba16(of(&shape, samples)?),
+            (Samples::U8(samples), 1) => DynamicImage::ImageLuma8(image_buffer(&shape, samples)?),
+            (Samples::U8(samples), 2) => DynamicImage::ImageLumaA8(image_buffer(&shape, samples)?),
+            (Samples::U8(samples), 3) => DynamicImage::ImageRgb8(image_buffer(&shape, samples)?),
+            (Samples::U8(samples), _) => DynamicImage::ImageRgba8(image_buffer(&shape, samples)?),
+            (Samples::U16(samples), 1) => DynamicImage::ImageLuma16(image_buffer(&shape, samples)?),
+            (Samples::U16(samples), 2) => {
+                DynamicImage::ImageLumaA16(image_buffer(&shape, samples)?)
+            }
+            (Samples::U16(samples), 3) => DynamicImage::ImageRgb16(image_buffer(&shape, samples)?),
+            (Samples::U16(samples), _) => DynamicImage::ImageRgba16(image_buffer(&shape, samples)?),
             (Samples::U32(_) | Samples::U64(_), _) => {
-                bail!("{shape} is none of the image crate's kinds")
+                bail!("the image crate has no type for {shape}")
             }
         })
     }
 }
 
-fn of<P: Pixel + PixelWithColorType>(
+fn image_buffer<P: Pixel + PixelWithColorType>(
     shape: &Shape,
     samples: &[P::Subpixel],
 ) -> Result<ImageBuffer<P, Vec<P::Subpixel>>> {
     let sides = || Some((shape.width.try_into().ok()?, shape.height.try_into().ok()?));
     sides()
         .and_then(|(width, height)| ImageBuffer::from_raw(width, height, samples.to_vec()))
-        .with_context(|| format!("{shape} is more than the image crate holds"))
+        .with_context(|| format!("{shape} is too large for the image crate"))
 }
 
 #[cfg(test)]

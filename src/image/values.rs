@@ -46,7 +46,7 @@ impl Depth {
         (wider.full() / self.full()).max(1)
     }
 
-    /// Bytes a sample takes in memory: 1, 2, 4 or 8.
+    /// Bytes per sample takes in memory: 1, 2, 4 or 8.
     pub fn bytes(self) -> usize {
         match self {
             Depth::Eight => 1,
@@ -56,7 +56,7 @@ impl Depth {
         }
     }
 
-    /// Bits a sample takes: 8, 16, 32 or 64.
+    /// Bits per sample takes: 8, 16, 32 or 64.
     pub fn bits(self) -> u32 {
         8 * self.bytes() as u32
     }
@@ -87,7 +87,7 @@ impl fmt::Display for Depth {
 /// stored as 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Values {
-    /// Bits a sample.
+    /// Bits per sample.
     pub depth: Depth,
     /// Whether they are integers with a sign.
     pub signed: bool,
@@ -96,9 +96,10 @@ pub struct Values {
 impl Values {
     /// The sample of 8 or 16 bits that stands for 0.
     pub fn zero(self) -> u16 {
-        match self.signed {
-            true => self.depth.full() / 2 + 1,
-            false => 0,
+        if self.signed {
+            self.depth.full() / 2 + 1
+        } else {
+            0
         }
     }
 

@@ -10,7 +10,7 @@ pub enum Axis {
     Z,
     /// Time: frames
     T,
-    /// Channels that are pages of their own
+    /// Channels stored as separate pages
     C,
 }
 
@@ -102,7 +102,7 @@ impl Part {
             let size = whole.size(axis);
             ensure!(
                 last < size,
-                "it has {size} of {axis}, no {axis} {}",
+                "{axis} has only {size} positions, not {}",
                 last + 1
             );
             for ((known, _), place) in whole.0.iter().zip(&mut places) {
@@ -115,7 +115,7 @@ impl Part {
     }
 
     /// The part that neighbouring pages make; `None` if they are no such part.
-    pub fn of_pages(whole: Axes, first: usize, last: usize) -> Option<Part> {
+    pub fn from_pages(whole: Axes, first: usize, last: usize) -> Option<Part> {
         let ranges = whole.0.map(|(axis, _)| {
             let (first, last) = (whole.place(first, axis), whole.place(last, axis));
             (axis, first.min(last), last)
@@ -168,11 +168,11 @@ mod tests {
         assert_eq!(part.pages(), [1, 3, 7, 9]);
         assert_eq!(part.axes().to_string(), "2 z × 2 t");
         assert_eq!(
-            Part::of_pages(axes, 2, 5).map(|part| part.places(Axis::Z)),
+            Part::from_pages(axes, 2, 5).map(|part| part.places(Axis::Z)),
             Some((1, 2))
         );
-        assert_eq!(Part::of_pages(axes, 1, 2), None);
-        assert_eq!(Part::of_pages(axes, 4, 7), None);
+        assert_eq!(Part::from_pages(axes, 1, 2), None);
+        assert_eq!(Part::from_pages(axes, 4, 7), None);
         assert!(Part::new(axes, &[(Axis::T, 1, 2)]).is_err());
         let huge = Axes([(Axis::C, usize::MAX), (Axis::Z, 3), (Axis::T, 1)]);
         assert_eq!(huge.pages(), None);

@@ -1,4 +1,4 @@
-//! How `normalize` stretched the values of a page, as `--undo` writes it into a file and `restore`
+//! How `normalize` scaled the values of a page, as `--undo` writes it into a file and `restore`
 //! reads it: a line of text, which docs/SCHEMAS.md defines.
 
 use crate::image::number::key;
@@ -12,7 +12,7 @@ const VERSION: &str = "1";
 /// The most bytes of the text: three ranges of floating point take 170.
 const MOST: usize = 256;
 
-/// How the values of a page were stretched.
+/// How the values of a page were scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// The type of the samples before.
@@ -29,7 +29,7 @@ pub struct Stretch {
     pub held: Held,
 }
 
-/// What is known of the values before they were stretched.
+/// What is known of the values before they were scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// Values may have been beyond their range, and become its ends.
@@ -53,11 +53,13 @@ impl Held {
 }
 
 impl Stretch {
-    /// Values of the type `from` in these ranges, samples in memory, stretched to a range of samples of
+    /// Values of the type `from` in these ranges, samples in memory, scaled to a range of samples of
     /// the type `to`. `None`: no range, or more than three.
     pub fn new(
-        (from, given): (Values, &[(u32, u32)]),
-        (to, target): (Values, (u16, u16)),
+        from: Values,
+        given: &[(u32, u32)],
+        to: Values,
+        target: (u16, u16),
         held: Held,
     ) -> Option<Stretch> {
         let mut ranges = [(0, 0); 3];
@@ -129,37 +131,36 @@ impl FromStr for Stretch {
     /// Errors: what is wrong with the text, which anybody may have written.
     fn from_str(text: &str) -> Result<Stretch, String> {
         if text.len() > MOST {
-            return Err(format!("it has more than {MOST} bytes"));
+            return Err(format!("it is longer than {MOST} bytes"));
         }
         let words: Vec<&str> = text.split(' ').collect();
         let [version, from, ranges, "to", to, target, held] = words[..] else {
-            return Err(format!("{text:?} is not as version {VERSION} of it"));
+            return Err(format!("{text:?} does not follow version {VERSION}"));
         };
         if version != VERSION {
-            return Err(format!(
-                "its version {version:?} is none that is known here"
-            ));
+            return Err(format!("unknown version {version:?}"));
         }
         let (from, to) = (values(from)?, values(to)?);
         if to.depth.is_wide() {
-            return Err("normalize makes no samples of 32 bits".into());
+            return Err("normalize does not produce 32-bit samples".into());
         }
         let ranges = ranges.split(',').map(|ends| range(ends, from));
         let ranges = ranges.collect::<Result<Vec<_>, String>>()?;
         let (lo, hi) = range(target, to)?;
         if lo == hi {
-            return Err(format!("{target:?} is one value"));
+            return Err(format!("{target:?} is a single value"));
         }
         let known = Held::ALL.into_iter().find(|known| known.word() == held);
-        let held = known.ok_or_else(|| format!("{held:?} is not clamped, inside or integers"))?;
-        let stretch = Stretch::new((from, &ranges), (to, (lo as u16, hi as u16)), held);
+        let held =
+            known.ok_or_else(|| format!("expected clamped, inside or integers, got {held:?}"))?;
+        let stretch = Stretch::new(from, &ranges, to, (lo as u16, hi as u16), held);
         stretch.ok_or_else(|| format!("{} ranges are more than three", ranges.len()))
     }
 }
 
 fn values(text: &str) -> Result<Values, String> {
     let known = TYPES.iter().find(|(name, ..)| *name == text);
-    let known = known.ok_or_else(|| format!("{text:?} is no type of samples"))?;
+    let known = known.ok_or_else(|| format!("{text:?} is not a sample type"))?;
     let &(_, depth, signed) = known;
     Ok(Values { depth, signed })
 }
@@ -180,7 +181,7 @@ fn range(text: &str, values: Values) -> Result<(u32, u32), String> {
     let ends = text.split_once(':');
     let ends = ends.and_then(|(min, max)| sample(min).zip(sample(max)));
     let ends = ends.filter(|(min, max)| min <= max);
-    ends.ok_or_else(|| format!("{text:?} is no range of {values}"))
+    ends.ok_or_else(|| format!("{text:?} is not a range of {values}"))
 }
 
 #[cfg(test)]

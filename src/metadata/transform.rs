@@ -9,7 +9,7 @@ pub enum Effect {
     Numbers,
     /// Gives samples other values, up to the full depth.
     Values,
-    /// Computes other values, to be read as before: nothing is stretched, and a sign stays.
+    /// Computes other values, to be read as before: nothing is scaled, and a sign stays.
     Arithmetic,
     /// Moves pixels.
     Moves(PixelMap),
@@ -125,13 +125,14 @@ impl PixelMap {
 
     /// The shape of an image of the given shape after the symmetry.
     pub fn of(self, shape: Shape) -> Shape {
-        match self.transposed {
-            true => Shape {
+        if self.transposed {
+            Shape {
                 width: shape.height,
                 height: shape.width,
                 ..shape
-            },
-            false => shape,
+            }
+        } else {
+            shape
         }
     }
 

@@ -41,7 +41,7 @@ use std::fmt;
 /// A dark frame or a flat field.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// What it is called in sentences: its path.
+    /// What it is called in messages: its path.
     pub name: String,
     /// Its pixels.
     pub image: Image,
@@ -53,7 +53,7 @@ pub struct Frame {
 pub struct Calibrate {
     shape: Shape,
     values: Values,
-    /// The name of a frame, for sentences.
+    /// The name of a frame, for messages.
     name: String,
     dark: Option<Image>,
     /// max(f − d, 1) of each sample.
@@ -82,7 +82,7 @@ impl Calibrate {
             name,
             image,
             signed,
-        } = first.context("a dark frame or a flat field is needed")?;
+        } = first.context("a dark frame or a flat field is required")?;
         let (name, shape, signed) = (name.clone(), image.shape(), *signed);
         let values = Values {
             depth: shape.depth,
@@ -90,12 +90,12 @@ impl Calibrate {
         };
         ensure!(
             shape.pixels() as u64 <= factors::MOST_PIXELS,
-            "{name} has more than 2³⁶ pixels, of which no exact mean is taken"
+            "{name} has more than 2³⁶ pixels, too many for an exact mean"
         );
         if let Some(flat) = &flat {
             ensure!(
                 (flat.image.shape(), flat.signed) == (shape, signed),
-                "{} is {}{}, and {name} is {shape}{}: frames are of one kind",
+                "{} is {}{}, but {name} is {shape}{}: dark and flat must have the same size and type",
                 flat.name,
                 flat.image.shape(),
                 sign(flat.signed),
@@ -146,7 +146,7 @@ impl Calibrate {
     fn same_shape(&self, shape: Shape) -> Result<()> {
         ensure!(
             shape == self.shape,
-            "it is {shape}, and {} is {}",
+            "it is {shape}, but {} is {}",
             self.name,
             self.shape
         );
@@ -239,7 +239,7 @@ impl Operation for Calibrate {
     fn fits(&self, types: &SampleTypes) -> Result<()> {
         ensure!(
             types.read == self.values && types.depth == self.shape.depth,
-            "it has {}, and {} has {}",
+            "it has {}, but {} has {}",
             types.read,
             self.name,
             self.values

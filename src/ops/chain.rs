@@ -1,5 +1,5 @@
-//! Several operations on one image, one after the other, as `gpuimg run` carries them out: what they
-//! are together. The result is that of the single verbs through files that lose nothing.
+//! Several operations on one image, as in `gpuimg run`, and their combined properties. The result equals
+//! that of the single verbs through lossless files.
 
 use super::{Access, Operation};
 use crate::image::{Depth, Shape};
@@ -16,7 +16,7 @@ pub fn name(ops: &[&dyn Operation]) -> &'static str {
     }
 }
 
-/// The word for what is done to an image, for sentences: `normalize`, or `process`.
+/// The verb for messages: `normalize`, or `process` for several operations.
 pub fn verb(ops: &[&dyn Operation]) -> &'static str {
     match ops {
         [op] => op.name(),
@@ -30,7 +30,7 @@ pub fn title(ops: &[&dyn Operation]) -> String {
     names.collect::<Vec<_>>().join(" + ")
 }
 
-/// The options as JSON: of a single operation its own, of several a list of all, with their verbs.
+/// The options as JSON: those of a single operation, or a list of all operations with their verbs.
 ///
 /// # Errors
 /// None in practice: options are plain numbers and words.
@@ -57,14 +57,14 @@ pub fn output(op: &dyn Operation, shape: Shape) -> Shape {
     }
 }
 
-/// The depth of the result for samples of this depth, where none is asked for.
-pub fn made(ops: &[&dyn Operation], depth: Depth) -> Depth {
+/// The depth of the result for samples of this depth, unless the user chooses another.
+pub fn output_depth(ops: &[&dyn Operation], depth: Depth) -> Depth {
     ops.iter().fold(depth, |depth, op| op.made(depth))
 }
 
-/// Refuses operations whose options do not fit an image of this shape, each given what those before
-/// it have made. `wanted` is the depth of the output, where it is another than the input's; an image
-/// that `may_turn` is turned upright first, or not. `undone` makes the sentence for a verb.
+/// Refuses operations whose options do not support an image of this shape; each receives the result of the
+/// ones before it. `wanted` is the output depth, if it differs from that of the input. If the image
+/// `may_turn`, it may be rotated upright first. `undone` creates the message for a verb.
 ///
 /// # Errors
 /// The reason, for the first operation that does not fit.
@@ -88,14 +88,14 @@ pub fn check(
         fits.with_context(|| undone(op.name()))?;
         shape = output(*op, shape);
         if wanted == Some(Depth::Sixteen) && !shape.depth.is_wide() {
-            // The first step widens samples; only the last narrows them.
+            // The first step converts samples to 16 bits; only the last converts them to 8.
             shape.depth = Depth::Sixteen;
         }
     }
     let kept = || {
         ensure!(
             wanted.is_none() || !shape.depth.is_wide(),
-            "--depth does not round samples of {}: normalize stretches them to 16 bits or 8",
+            "--depth cannot convert samples of {}: use normalize to scale them to 8 or 16 bits",
             shape.depth
         );
         Ok(())

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 /// Samples in a piece of parallel work.
 const CHUNK: usize = 3 << 16; // a multiple of every channel count
 
-/// Widens 8 bits to 16: `floor(v·65535/most + 1/2)` for values from 0 to `most`. With `most` = 255,
+/// Converts 8 bits to 16: `floor(v·65535/most + 1/2)` for values from 0 to `most`. With `most` = 255,
 /// every value is multiplied by 257.
 pub fn widen(image: Image, most: u16) -> Image {
     let shape = Shape {
@@ -29,10 +29,10 @@ pub fn widen(image: Image, most: u16) -> Image {
     }
 }
 
-/// Narrows 16 bits to 8: `floor(v·255/most + 1/2)` for values from 0 to `most`. Channels whose
-/// values were stretched from one of these `ranges` (one for all colours, or one for each) are
+/// Converts 16 bits to 8: `floor(v·255/most + 1/2)` for values from 0 to `most`. Channels whose
+/// values were scaled from one of these `ranges` (one for all colours, or one for each) are
 /// within 0..=255 already and keep their values, so that nothing is rounded twice. Flat channels
-/// and alpha were not stretched, so they are narrowed.
+/// and alpha were not scaled, so they are converted.
 pub fn narrow(image: Image, ranges: &[(Number, Number)], most: u16) -> Image {
     let shape = Shape {
         depth: Depth::Eight,
@@ -101,7 +101,7 @@ pub fn narrow_on_gpu(
     Ok(DeviceImage { shape, samples })
 }
 
-/// Whether each channel was stretched from one of the `ranges`, one for all colours or one for each.
+/// Whether each channel was scaled from one of the `ranges`, one for all colours or one for each.
 fn stretched(shape: &Shape, ranges: &[(Number, Number)]) -> Vec<bool> {
     let range = |colour: usize| ranges.get(colour).or(ranges.first());
     let is = |c| c < shape.colours() && range(c).is_some_and(|(min, max)| min < max);
@@ -109,7 +109,7 @@ fn stretched(shape: &Shape, ranges: &[(Number, Number)]) -> Vec<bool> {
 }
 
 /// Scales alpha from 0..=`most` to 0..=65535, so that opaque pixels stay opaque where colours are
-/// stretched to the full depth.
+/// scaled to the full depth.
 pub fn with_full_alpha(mut image: Image, most: u16) -> Image {
     let shape = image.shape();
     if let (true, Samples::U16(words)) = (shape.has_alpha(), image.samples_mut()) {

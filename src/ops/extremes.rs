@@ -15,14 +15,14 @@ use crate::simd::per_level;
 use crate::timing::Timeline;
 use anyhow::Result;
 
-/// Minimum and maximum, in samples, of each channel that has a range of its own: one range for all
-/// colours, or one for each. `min > max` cannot be: every channel has a sample.
+/// Minimum and maximum, in samples, of each channel with its own range: one range for all colours, or one
+/// for each. `min > max` is impossible, because every channel has a sample.
 pub type Ranges = Vec<(u16, u16)>;
 
 /// The smallest and the largest sample of each channel, alpha included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extremes {
-    /// Bits a sample.
+    /// Bits per sample.
     pub depth: Depth,
     /// (min, max) of each channel; an image has at least one pixel, so min ≤ max.
     pub channels: Ranges,
@@ -78,7 +78,7 @@ impl Extremes {
         Image::new(shape, samples)
     }
 
-    /// Joins the extremes of another piece with as many channels.
+    /// Merges the extremes of another part with the same number of channels.
     pub(super) fn join(&mut self, more: &Extremes) {
         for (known, more) in self.channels.iter_mut().zip(&more.channels) {
             *known = (known.0.min(more.0), known.1.max(more.1));
@@ -88,15 +88,16 @@ impl Extremes {
     /// The ranges of the first `colours` channels: one for each, or one for all.
     pub(super) fn ranges(&self, colours: usize, per_channel: bool) -> Ranges {
         let each = self.channels.iter().take(colours).copied();
-        match per_channel {
-            true => each.collect(),
-            false => vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))],
+        if per_channel {
+            each.collect()
+        } else {
+            vec![each.fold((u16::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)))]
         }
     }
 }
 
-/// The same in the form that the kernels keep: for each of four channels, the minimum and the full
-/// value less the maximum.
+/// The same in the form that the kernels use: for each of four channels, the minimum, and the full value
+/// minus the maximum.
 #[derive(Debug)]
 pub struct DeviceExtremes {
     shape: Shape,

@@ -5,7 +5,7 @@
 //! w' × h', with N for the longer side and `max(1, floor(N·s/l + 1/2))` for the side s beside the longer
 //! one, l. In steps of 1/w' of an old pixel, new column i covers i·w to (i + 1)·w, and old column x
 //! covers x·w' to (x + 1)·w'; rows likewise. With `a(x)` and `b(y)` the steps that an old pixel shares
-//! with a new one, each channel by itself, alpha too:
+//! with a new one, each channel separately, alpha too:
 //! `out = floor(Σ a(x)·b(y)·p(x, y) / (w·h) + 1/2)`, since Σ a = w and Σ b = h. The sums are whole
 //! numbers of at most 65535·w·h, so they can be made in any order, on any device.
 
@@ -30,7 +30,7 @@ impl std::str::FromStr for Fit {
 
     fn from_str(text: &str) -> Result<Fit, String> {
         let most = text.trim().parse().ok().map(Fit);
-        most.ok_or_else(|| "expected a number of pixels from 1 on, as 1024".into())
+        most.ok_or_else(|| "expected a positive number of pixels, e.g. 1024".into())
     }
 }
 
@@ -54,7 +54,7 @@ impl Fit {
         }
     }
 
-    /// The definition: serial and plain.
+    /// The definition: serial and simple.
     pub fn naive(self, image: &Image) -> Image {
         let (from, to) = (image.shape(), self.output(image.shape()));
         let value = |x: usize, y: usize, channel: usize| -> u128 {
@@ -69,8 +69,8 @@ impl Fit {
                     let mut sum = 0;
                     for y in 0..from.height {
                         for x in 0..from.width {
-                            let across = shared((x, to.width), (i, from.width));
-                            let down = shared((y, to.height), (j, from.height));
+                            let across = shared(x, to.width, i, from.width);
+                            let down = shared(y, to.height, j, from.height);
                             if across * down > 0 {
                                 sum += (across * down) as u128 * value(x, y, channel);
                             }
@@ -154,7 +154,7 @@ pub fn grid(from: Shape, to: Shape) -> Result<u32> {
 
 /// The steps that an old and a new pixel share along one axis; each is given by its number, and by
 /// its width in steps.
-fn shared((old, old_width): (usize, usize), (new, new_width): (usize, usize)) -> usize {
+fn shared(old: usize, old_width: usize, new: usize, new_width: usize) -> usize {
     let end = ((old + 1) * old_width).min((new + 1) * new_width);
     end.saturating_sub((old * old_width).max(new * new_width))
 }
@@ -171,15 +171,16 @@ fn reduced<T: Sample>(samples: &[T], from: Shape, to: Shape) -> Vec<T> {
     let small = from.height <= 65537;
     let mut result = vec![T::ZERO; to.samples()];
     let rows = result.par_chunks_mut(to.row()).enumerate();
-    match small {
-        true => rows.for_each_init(Vec::new, |sums: &mut Vec<u32>, (row, out)| {
-            sum_rows(samples, row, (from, to), sums);
-            average_columns(sums, (from, to), out);
-        }),
-        false => rows.for_each_init(Vec::new, |sums: &mut Vec<u64>, (row, out)| {
-            sum_rows(samples, row, (from, to), sums);
-            average_columns(sums, (from, to), out);
-        }),
+    if small {
+        rows.for_each_init(Vec::new, |sums: &mut Vec<u32>, (row, out)| {
+            sum_rows(samples, row, from, to, sums);
+            average_columns(sums, from, to, out);
+        })
+    } else {
+        rows.for_each_init(Vec::new, |sums: &mut Vec<u64>, (row, out)| {
+            sum_rows(samples, row, from, to, sums);
+            average_columns(sums, from, to, out);
+        })
     }
     result
 }
@@ -208,13 +209,14 @@ impl Sum for u64 {
 fn sum_rows<T: Sample, S: Sum>(
     samples: &[T],
     new: usize,
-    (from, to): (Shape, Shape),
+    from: Shape,
+    to: Shape,
     sums: &mut Vec<S>,
 ) {
     sums.clear();
     sums.resize(from.row(), S::default());
     for old in covered(new, from.height, to.height) {
-        let weight = shared((old, to.height), (new, from.height));
+        let weight = shared(old, to.height, new, from.height);
         add_row(&samples[old * from.row()..][..from.row()], weight, sums);
     }
 }
@@ -230,13 +232,13 @@ per_level! {
 }
 
 /// A row of the result from the sums of the rows that it covers.
-fn average_columns<T: Sample, S: Sum>(sums: &[S], (from, to): (Shape, Shape), out: &mut [T]) {
+fn average_columns<T: Sample, S: Sum>(sums: &[S], from: Shape, to: Shape, out: &mut [T]) {
     let channels = from.channels;
     let whole = (from.width * from.height) as u64;
     for (new, pixel) in out.chunks_exact_mut(channels).enumerate() {
         let mut totals = [0u64; 4];
         for old in covered(new, from.width, to.width) {
-            let weight = shared((old, to.width), (new, from.width)) as u64;
+            let weight = shared(old, to.width, new, from.width) as u64;
             let old = &sums[old * channels..][..channels];
             for (total, &sum) in totals.iter_mut().zip(old) {
                 *total += weight * sum.into();

@@ -7,17 +7,17 @@ use super::{Operation, Verb};
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[group(skip)]
 pub struct Flip {
-    /// Which way
+    /// The direction
     pub axis: Axis,
 }
 
 /// The axes of `flip`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Axis {
-    /// Left and right change places
+    /// Swap left and right
     #[value(alias = "h")]
     Horizontal,
-    /// Top and bottom change places
+    /// Swap top and bottom
     #[value(alias = "v")]
     Vertical,
 }
@@ -25,8 +25,8 @@ pub enum Axis {
 impl Verb for Flip {
     const NAME: &'static str = "flip";
     const EXAMPLES: &'static str = "Examples:\n\
-\x20 gpuimg flip horizontal in.png out.png  left and right change places\n\
-\x20 gpuimg flip v in/ out/                 every image below in/, top to bottom";
+\x20 gpuimg flip horizontal in.png out.png  swap left and right\n\
+\x20 gpuimg flip v in/ out/                 every image below in/, upside down";
 
     fn operation(self) -> Box<dyn Operation> {
         Box::new(match self.axis {

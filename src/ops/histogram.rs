@@ -15,15 +15,15 @@ use rayon::prelude::*;
 use std::fmt;
 use std::str::FromStr;
 
-/// Samples of a piece of parallel work: enough to be worth a table of counts of its own.
+/// Samples per parallel task: enough to be worth a separate table of counts.
 const PART: usize = 1 << 21;
 
-/// How often each value occurs in each channel, over images of one kind.
+/// How often each value occurs in each channel, for images with the same channels and sample type.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Counts {
-    /// Samples a pixel of these images: 1–4, alpha last.
+    /// Samples per pixel of these images: 1–4, alpha last.
     pub channels: usize,
-    /// Bits a sample.
+    /// Bits per sample.
     pub depth: Depth,
     /// Whether samples are signed. Bins are in the order of samples in memory: the first is the
     /// smallest value.
@@ -50,18 +50,18 @@ impl Counts {
         }
     }
 
-    /// Adds the counts of another page, or fails if it is of another kind.
+    /// Adds the counts of another page. Errors: it has another image type.
     pub fn join(&mut self, other: &Counts) -> Result<()> {
         ensure!(
             self.kind() == other.kind(),
-            "its pages are of different kinds (--pages N takes one)"
+            "its pages differ in channels or sample type (use --pages N to select one)"
         );
         self.add(other);
         Ok(())
     }
 
-    /// The kind of image: number of channels, and type of the samples. Counts of one kind can be
-    /// added.
+    /// The image type: the number of channels and the sample type. Only counts of the same image type can
+    /// be added.
     pub fn kind(&self) -> (usize, Values) {
         let (depth, signed) = (self.depth, self.signed);
         (self.channels, Values { depth, signed })
@@ -148,7 +148,7 @@ impl Clip {
     };
 
     /// From `low` to `high` percent.
-    pub fn of_percent(low: u64, high: u64) -> Clip {
+    pub fn from_percentages(low: u64, high: u64) -> Clip {
         let part = Clip::WHOLE / 100;
         Clip {
             low: low * part,
@@ -188,14 +188,15 @@ impl FromStr for Clip {
     fn from_str(text: &str) -> Result<Clip, String> {
         let (low, high) = text
             .split_once(':')
-            .ok_or("expected two percentages with a colon between, as 0.1:99.9")?;
+            .ok_or("expected two percentages separated by a colon, e.g. 0.1:99.9")?;
         let clip = Clip {
             low: percent(low)?,
             high: percent(high)?,
         };
-        match clip.low < clip.high {
-            true => Ok(clip),
-            false => Err("the first percentage must be below the second".into()),
+        if clip.low < clip.high {
+            Ok(clip)
+        } else {
+            Err("the first percentage must be below the second".into())
         }
     }
 }
@@ -266,9 +267,9 @@ impl Histogram {
 impl Verb for Histogram {
     const NAME: &'static str = "histogram";
     const EXAMPLES: &'static str = "Examples:\n\
-\x20 gpuimg histogram in/ -o all.hist                  of the whole set\n\
+\x20 gpuimg histogram in/ -o all.hist                  count a whole set\n\
 \x20 gpuimg histogram in/ --shard 1/3 -o parts/1.hist  the first of three machines\n\
-\x20 gpuimg normalize in/ out/ --range-from all.hist   what it is for";
+\x20 gpuimg normalize in/ out/ --range-from all.hist   use its range";
     const MAKES_IMAGES: bool = false;
 
     fn operation(self) -> Box<dyn Operation> {
@@ -296,7 +297,7 @@ impl Operation for Histogram {
     fn work(&self, shape: &Shape) -> Work {
         let bytes = shape.bytes() as u64;
         Work {
-            // Counting a sample takes as long as about eight passes over it.
+            // Counting a sample takes as long as about eight passes through the samples.
             touched: 8 * bytes,
             transferred: bytes,
             ..Work::default()
@@ -322,7 +323,7 @@ impl Bound for Histogram {
     }
 }
 
-/// The bins of all channels; each core counts its pieces in a table of its own.
+/// The bins of all channels; each core counts its chunks in its own table.
 fn count<T: Sample>(samples: &[T], channels: usize) -> Vec<u64> {
     let values = usize::from(T::FULL.value()) + 1;
     let part = PART.next_multiple_of(12); // a multiple of every channel count

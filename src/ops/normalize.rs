@@ -1,14 +1,14 @@
-//! Normalize: stretches the range of the colour samples to the full depth, with exact rounding. The
+//! Normalize: scales the range of the colour samples to the full depth, with exact rounding. The
 //! two kernels are those of "CUDA: performance aspects of typical tasks" (habr.com post 119435,
 //! 2011): minimum and maximum in one pass, then the scale with the "+ 0.5" rounding.
 //!
 //! Exact definition, for a sample p of a channel whose range is min..=max with d = max − min:
 //! `out = lo + floor((clamp(p, min, max) − min)·(hi − lo) / d + 1/2)`, which in integers is
 //! `lo + (x·(hi − lo) + ⌊d/2⌋) / d` and cannot overflow 32 bits (65535² + 32767 < 2³²).
-//! The range is that of the samples, or lies between two of their percentiles (`--clip`), or is
+//! The range is the minimum and maximum of the samples, or two of their percentiles (`--clip`), or is
 //! given. Values of `--ignore` do not count in it.
-//! Alpha neither counts nor changes. A flat channel (d = 0) keeps its values. Samples of 32 bits become
-//! 16 or 8 by the same formula (`wide`).
+//! Alpha is not measured and does not change. A flat channel (d = 0) keeps its values. The same formula
+//! converts 32-bit samples to 16 or 8 bits (`wide`).
 
 mod lanes;
 mod range;
@@ -28,33 +28,33 @@ use anyhow::{Result, anyhow, bail, ensure};
 pub use range::{InputRange, Range};
 use stretch::{Known, Stretch};
 
-/// Stretch the range of values to the full depth, exactly rounded
+/// Scale the range of values to the full depth, correctly rounded
 #[derive(clap::Args, Clone, Debug, Default, serde::Serialize)]
 #[group(skip)]
 pub struct Normalize {
-    /// Take this input range instead of the image's own minimum and maximum; values outside are clamped to it. Signed images have signed values. auto-window takes the window of each file (DICOM)
+    /// Use this input range instead of the image's minimum and maximum; values outside are clamped. Signed images have signed values. auto-window uses the window stored in each file (DICOM)
     #[arg(long, value_name = "MIN:MAX|auto-window", allow_hyphen_values = true, conflicts_with_all = ["range_from", "across"])]
     pub range: Option<InputRange>,
 
-    /// Take this window as the input range: WIDTH values around CENTER, as CT images are shown
-    #[arg(long, value_name = "CENTER:WIDTH", allow_hyphen_values = true, conflicts_with_all = ["range", "range_from", "across"], value_parser = Range::of_window)]
+    /// Use this window as the input range: WIDTH values around CENTER, as for CT images
+    #[arg(long, value_name = "CENTER:WIDTH", allow_hyphen_values = true, conflicts_with_all = ["range", "range_from", "across"], value_parser = Range::parse_window)]
     #[serde(skip)]
     pub window: Option<Range>,
 
-    /// Stretch to this output range instead of the whole depth (0:65535, or 0:255 for 8 bits; -32768:32767, or -128:127 for signed ones)
-    #[arg(long, value_name = "LO:HI", allow_hyphen_values = true, value_parser = Range::of_results)]
+    /// Scale to this output range instead of the full depth (0:65535, or 0:255 for 8 bits; -32768:32767 or -128:127 for signed images)
+    #[arg(long, value_name = "LO:HI", allow_hyphen_values = true, value_parser = Range::parse_output)]
     pub to: Option<Range>,
 
-    /// Take this value for floating-point samples that are NaN or infinite, which are refused without it; they do not count in the range
+    /// Replace NaN and infinite samples with this value; they do not count in the range. Without this option they are refused
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = finite)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nan: Option<f64>,
 
-    /// Measure and stretch each colour channel by itself, and of a stack whose metadata name an axis of channels the pages of each
+    /// Measure and scale each colour channel separately; in a stack whose metadata name a channel axis, also the pages of each channel
     #[arg(long, conflicts_with_all = ["range", "window"])]
     pub per_channel: bool,
 
-    /// Leave out the darkest LOW and the brightest 100 − HIGH percent when the range is measured, as 0.1:99.9
+    /// Ignore the darkest LOW percent and the brightest 100 − HIGH percent when measuring the range, e.g. 0.1:99.9
     #[arg(long, value_name = "LOW:HIGH", conflicts_with_all = ["range", "window"])]
     pub clip: Option<Clip>,
 
@@ -63,22 +63,22 @@ pub struct Normalize {
     #[serde(skip)]
     pub auto: bool,
 
-    /// Leave out samples of these values when the range is measured, as 0 or 0,65535: they mean that there is no data
+    /// Ignore samples with these no-data values when measuring the range, e.g. 0 or 0,65535
     #[arg(long, value_name = "VALUES", value_delimiter = ',', allow_hyphen_values = true, value_parser = range::value, conflicts_with_all = ["range", "window"])]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<Number>,
 
-    /// Write samples without sign, 0 the least, of images that have one
+    /// Write signed images as unsigned (the minimum becomes 0)
     #[arg(long)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unsigned: bool,
 
-    /// Write the range into the file, for gpuimg restore to give the values back: PNG, TIFF and FITS have a place for it
+    /// Store the range in the file, so that gpuimg restore can restore the original values (PNG, TIFF and FITS)
     #[arg(long)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undo: bool,
 
-    /// Of which pages of a stack the range is measured: of all, so that none flickers, or of each by itself
+    /// Measure one range for all pages of a stack (no flicker) or one for each page
     #[arg(long, value_name = "SCOPE", default_value = "stack")]
     pub scope: Scope,
 }
@@ -87,13 +87,13 @@ impl Verb for Normalize {
     const NAME: &'static str = "normalize";
     const ALIASES: &'static [&'static str] = &["normalise"];
     const EXAMPLES: &'static str = "Examples:\n\
-\x20 gpuimg normalize in.png out.png                   its range to 0…65535\n\
+\x20 gpuimg normalize in.png out.png                   scale minimum…maximum to 0…65535\n\
 \x20 gpuimg normalize in.tif preview.jpg --depth 8 --clip 0.1:99.9 --fit 1024\n\
-\x20 gpuimg normalize --clip 0.1:99.9 in.tif out.tif   without the outliers\n\
-\x20 gpuimg normalize --range 400:3700 in.tif out.tif  a window of your own\n\
-\x20 gpuimg normalize --window 40:400 ct.tif ct.png    the same, as CT has them\n\
-\x20 gpuimg normalize --ignore 0 in.tif out.tif        without what is no data\n\
-\x20 gpuimg normalize series/ out/ --across            one contrast for a series\n\
+\x20 gpuimg normalize --clip 0.1:99.9 in.tif out.tif   ignore outliers\n\
+\x20 gpuimg normalize --range 400:3700 in.tif out.tif  use a fixed input range\n\
+\x20 gpuimg normalize --window 40:400 ct.tif ct.png    use a CT window\n\
+\x20 gpuimg normalize --ignore 0 in.tif out.tif        ignore no-data pixels\n\
+\x20 gpuimg normalize series/ out/ --across            use one range for a whole series\n\
 \x20 gpuimg normalize - - --format png < in.tif > out.png";
     const MEASURES: bool = true;
 
@@ -109,9 +109,9 @@ impl Verb for Normalize {
     }
 
     fn examples() -> Vec<Box<dyn Operation>> {
-        let range = Some(Range::of_whole(100, 201).into());
-        let to = Some(Range::of_whole(7, 250));
-        let clip = Some(Clip::of_percent(5, 90));
+        let range = Some(Range::from_integers(100, 201).into());
+        let to = Some(Range::from_integers(7, 250));
+        let clip = Some(Clip::from_percentages(5, 90));
         let options = |range, to, clip, per_channel| Normalize {
             range,
             to,
@@ -186,7 +186,7 @@ impl Operation for Normalize {
         Work::moving(shape.bytes() + made)
     }
 
-    /// Samples of 32 bits, too.
+    /// Supports all depths.
     fn check(&self, _: &Shape) -> Result<()> {
         Ok(())
     }
@@ -201,9 +201,10 @@ impl Operation for Normalize {
     }
 
     fn made(&self, depth: Depth) -> Depth {
-        match depth.is_wide() {
-            true => Depth::Sixteen,
-            false => depth,
+        if depth.is_wide() {
+            Depth::Sixteen
+        } else {
+            depth
         }
     }
 
@@ -220,7 +221,7 @@ impl Operation for Normalize {
             if self.window.is_some() {
                 let fits = range.fits("--window: the range", types.read);
                 fits.map_err(|error| {
-                    anyhow!("{error} (CT without sign often has 1024 added: add it to CENTER)")
+                    anyhow!("{error} (unsigned CT images often have an offset of 1024: add it to CENTER)")
                 })?;
             } else {
                 range.fits("--range", types.read)?;
@@ -230,12 +231,12 @@ impl Operation for Normalize {
         if let Some(number) = self.ignore.iter().find(real) {
             ensure!(
                 types.read.depth.is_float(),
-                "--ignore {number} is no whole number, and the samples are"
+                "--ignore {number} is not a whole number, but the samples are integers"
             );
         }
         ensure!(
             !self.undo || types.read.depth != Depth::Double,
-            "--undo has no place for ranges of 64-bit floating point: convert to 32 bits first (NumPy: astype('float32'))"
+            "--undo cannot store ranges of 64-bit floating point: convert to 32 bits first (NumPy: astype('float32'))"
         );
         let to = self.to.map(|to| to.fits("--to", types.written));
         to.unwrap_or(Ok(()))
@@ -245,7 +246,7 @@ impl Operation for Normalize {
         let clip = self.clip.unwrap_or(Clip::NONE);
         match self.range {
             Some(_) => Statistic::None,
-            // A histogram takes longer than min/max, which do not leave values out.
+            // A histogram is slower than min/max, but min/max cannot ignore values.
             None if self.clip.is_some() || !self.ignore.is_empty() => {
                 Statistic::Percentiles(clip, self.per_channel)
             }
@@ -278,7 +279,7 @@ impl Operation for Normalize {
                 (extremes.ranges(colours, per_channel), extremes.depth, true)
             }
             (None, Statistics::Histogram(counts)) => {
-                let ranges = self.counted(counts, read, &mut warnings);
+                let ranges = self.ranges_from_counts(counts, read, &mut warnings);
                 inside = ranges == counts.ranges(Clip::NONE, per_channel);
                 (ranges, counts.depth, false)
             }
@@ -291,7 +292,7 @@ impl Operation for Normalize {
             }
             (None, Statistics::None | Statistics::Wide(_)) => bail!("the range was not measured"),
         };
-        // Bounds given for 8 bits are widened as the samples were.
+        // A range given for 8 bits is converted to 16 bits in the same way as the samples.
         let step = of.steps(types.depth);
         let ranges = ranges.into_iter().map(|(a, b)| (a * step, b * step));
         Ok(Box::new(Stretch {
@@ -308,15 +309,17 @@ impl Operation for Normalize {
 }
 
 impl Normalize {
-    /// The range that is given for samples of these types; `None` if it is measured.
+    /// The given range for these sample types; `None` if it is measured.
     ///
     /// # Errors
-    /// A file without a window, where that is asked for.
+    /// The window of the file is requested, but it has none.
     fn range(&self, types: &SampleTypes) -> Result<Option<Range>> {
-        self.range.map(|range| range.of(types.window)).transpose()
+        self.range
+            .map(|range| range.resolve(types.window))
+            .transpose()
     }
 
-    /// The samples in memory of the values that are left out, as far as samples of this type have them.
+    /// The samples in memory of the ignored values, if samples of this type can have them.
     fn ignored(&self, values: Values) -> Vec<u64> {
         let numbers = self.ignore.iter().copied();
         let key = |number: f64| match values.depth {
@@ -334,9 +337,14 @@ impl Normalize {
         samples.collect()
     }
 
-    /// The ranges between the percentiles of what was counted, but for ignored values; or from the
-    /// least to the largest where the percentiles are one value, with a warning.
-    fn counted(&self, counts: &Counts, read: Values, warnings: &mut Vec<String>) -> Ranges {
+    /// The ranges between the percentiles of the counted samples, without ignored values. If both percentiles
+    /// are equal, the full range is used, with a warning.
+    fn ranges_from_counts(
+        &self,
+        counts: &Counts,
+        read: Values,
+        warnings: &mut Vec<String>,
+    ) -> Ranges {
         let step = read.depth.steps(counts.depth);
         let ignored = self.ignored(read).into_iter();
         let ignored: Vec<u16> = ignored.map(|sample| sample as u16 * step).collect();
@@ -351,7 +359,7 @@ impl Normalize {
             if collapsed {
                 let value = |sample: u16| read.value(sample / step);
                 warnings.push(clip_collapsed(
-                    of_channels(channel, channels),
+                    channel_description(channel, channels),
                     [range.0, whole.0, whole.1].map(value),
                 ));
             }
@@ -365,20 +373,18 @@ impl Normalize {
     }
 }
 
-/// The sentence about an image of which nothing is left.
-const ALL_IGNORED: &str = "every sample has a value of --ignore";
+/// The warning if `--ignore` excludes all samples.
+const ALL_IGNORED: &str = "--ignore excludes every sample";
 
-/// The subject of a sentence about the range of a channel among so many that have one.
-fn of_channels(channel: usize, channels: usize) -> String {
+/// The name of a channel in messages, given the number of channels with their own range.
+fn channel_description(channel: usize, channels: usize) -> String {
     match channels {
         1 => "the image".into(),
         _ => format!("channel {}", channel + 1),
     }
 }
 
-/// The sentence about percentiles that are one value, where there are others.
+/// The warning for equal percentiles of a channel that is not flat.
 fn clip_collapsed(what: String, [at, min, max]: [impl std::fmt::Display; 3]) -> String {
-    format!(
-        "both percentiles of {what} are {at}, so that its whole range is taken, from {min} to {max}"
-    )
+    format!("both percentiles of {what} are {at}, so the full range {min}:{max} is used")
 }

@@ -29,15 +29,15 @@ pub const MOST_IMAGES: usize = 65_535;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Projection {
-    /// Their sum, exact, or an error where it does not fit
+    /// The exact sum; an error if it does not fit
     Sum,
-    /// Their mean, rounded half up
+    /// The mean, rounded half up
     Mean,
     /// The smallest
     Min,
     /// The largest
     Max,
-    /// The middle one; of an even number the mean of the two in the middle, rounded half up
+    /// The median; for an even number, the mean of the two middle values, rounded half up
     Median,
 }
 
@@ -58,19 +58,19 @@ impl Projection {
 #[derive(clap::Args, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[group(skip)]
 pub struct Project {
-    /// What each sample of the result is of the samples at its place
+    /// How to combine the samples of each pixel
     #[arg(value_enum, value_name = "PROJECTION")]
     pub how: Projection,
 
-    /// Clamp sums to what the samples hold, instead of refusing those beyond
+    /// Clamp sums that exceed the sample type instead of refusing them
     #[arg(long, conflicts_with = "scale")]
     pub saturate: bool,
 
-    /// Scale sums so that the largest, without its sign, becomes the largest value, and 0 stays 0, exactly rounded
+    /// Scale sums so that the largest magnitude becomes the largest value and 0 stays 0, correctly rounded
     #[arg(long)]
     pub scale: bool,
 
-    /// Bits a sample of a sum: 32 have room for every sum, and with 16 images of 8 bits have room for 257 times their largest value; without it they are the images'
+    /// Bits per sample of a sum (default: as input). Every sum fits in 32 bits; in 16 bits, 8-bit images have room for 257 times their largest value
     #[arg(long, value_name = "BITS")]
     pub to: Option<Wide>,
 }
@@ -109,13 +109,13 @@ impl Project {
         for (option, given) in options {
             ensure!(
                 !given || self.how == Projection::Sum,
-                "{option} is for sums: a {} always has room",
+                "{option} is for sums: a {} always fits",
                 self.how.name()
             );
         }
         ensure!(
             self.to != Some(Wide::ThirtyTwo) || !(self.saturate || self.scale),
-            "--to 32 has room for every sum: leave out --saturate and --scale"
+            "every sum fits in --to 32: remove --saturate and --scale"
         );
         Ok(())
     }
@@ -130,12 +130,12 @@ impl Project {
         Shape { depth, ..shape }
     }
 
-    /// The definition: serial and plain. `values` is the type of the images' samples.
+    /// The definition: serial and simple. `values` is the type of the images' samples.
     ///
     /// # Errors
     /// No image, and a sum that does not fit.
     pub fn naive(&self, images: &[Image], values: Values) -> Result<Image> {
-        let shape = images.first().context("no image to project")?.shape();
+        let shape = images.first().context("no images to project")?.shape();
         let (to, mut out) = (self.output(shape), Vec::new());
         let (mut sums, written) = (
             Vec::new(),

@@ -1,9 +1,9 @@
-//! Restore: gives the values back that `normalize --undo` stretched.
+//! Restore: restores the values from before `normalize --undo`.
 //!
-//! A value x above the least of its range, which is d wide, became lo + ⌊x·s/d + 1/2⌋ with s = hi − lo.
-//! Restored, a sample q is min + ⌊(q − lo)·d/s + 1/2⌋, the value nearest to it. Where d ≤ s that is the first
-//! value: (q − lo)·d/s is not farther from x than d/2s ≤ 1/2, and is x itself where d = s. Otherwise several
-//! values became the same sample, and `--nearest` must allow one that is only near. Alpha, and channels
+//! A value that is x above the minimum of its range, whose width is d, became lo + ⌊x·s/d + 1/2⌋ with
+//! s = hi − lo. A sample q is restored to min + ⌊(q − lo)·d/s + 1/2⌋, the nearest value. If d ≤ s, this is the
+//! original value: (q − lo)·d/s differs from x by at most d/2s ≤ 1/2, and equals x if d = s. Otherwise several
+//! values became the same sample, and `--nearest` must accept a value that is only near. Alpha, and channels
 //! without a range, have kept their values.
 
 mod channel;
@@ -22,15 +22,15 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use channel::Channel;
 use rayon::prelude::*;
 
-/// Give the values back that normalize --undo has stretched
+/// Restore the values from before normalize --undo
 #[derive(clap::Args, Clone, Debug, Default, serde::Serialize)]
 #[group(skip)]
 pub struct Restore {
-    /// Take the nearest values where the first ones are lost: of outliers that were clamped, and of ranges that have more values than their results
+    /// Accept the nearest value where the original is lost: outliers that were clamped, and ranges with more values than the output type
     #[arg(long)]
     pub nearest: bool,
 
-    /// The type of the samples as they were, once the file is open.
+    /// The original sample type, once the file is open.
     #[arg(skip)]
     #[serde(skip)]
     first: Option<Values>,
@@ -39,18 +39,18 @@ pub struct Restore {
 impl Verb for Restore {
     const NAME: &'static str = "restore";
     const EXAMPLES: &'static str = "Examples:\n\
-\x20 gpuimg normalize --undo in.tif out.png  writes the range into out.png\n\
-\x20 gpuimg restore out.png again.tif        the samples of in.tif\n\
-\x20 gpuimg restore --nearest out/ again/    as near as may be, of a folder";
+\x20 gpuimg normalize --undo in.tif out.png  store the range in out.png\n\
+\x20 gpuimg restore out.png again.tif        restore the samples of in.tif\n\
+\x20 gpuimg restore --nearest out/ again/    a folder, with the nearest values";
 
-    /// The depth of the result is that which the file names.
+    /// The file determines the depth of the result.
     const CHAINS: bool = false;
 
     fn operation(self) -> Box<dyn Operation> {
         Box::new(self)
     }
 
-    /// None: it needs files that say how they were stretched (`tests/restore.rs`).
+    /// None: it needs files with a record of their range (`tests/restore.rs`).
     fn examples() -> Vec<Box<dyn Operation>> {
         Vec::new()
     }
@@ -77,7 +77,7 @@ impl Operation for Restore {
     fn check(&self, shape: &Shape) -> Result<()> {
         ensure!(
             !shape.depth.is_wide(),
-            "normalize writes samples of 8 and 16 bits, and these are {}",
+            "its samples are {}, but normalize writes only 8 and 16 bits",
             shape.depth
         );
         Ok(())
@@ -101,9 +101,8 @@ impl Operation for Restore {
     ) -> Result<Option<Box<dyn Operation>>> {
         let stretch = first_page()?.stretch;
         let stretch = stretch.context(UNKNOWN)?;
-        let stretch = stretch.map_err(|why| {
-            anyhow!("what it says of how its values were stretched cannot be read: {why}")
-        })?;
+        let stretch = stretch
+            .map_err(|why| anyhow!("its record of the original range cannot be read: {why}"))?;
         Ok(Some(Box::new(Restore {
             first: Some(stretch.from),
             ..self.clone()
@@ -113,32 +112,34 @@ impl Operation for Restore {
     fn fits(&self, types: &SampleTypes) -> Result<()> {
         let first = self
             .first
-            .context("restore takes files by themselves, one page after the other")?;
+            .context("restore does not support statistics over several pages or files")?;
         let stretch = types.stretch.context(UNKNOWN)?;
         ensure!(
             types.depth == types.read.depth && types.written.depth == first.depth,
-            "restore gives values the depth that they had: leave --depth out"
+            "restore always writes the original depth: remove --depth"
         );
         ensure!(
             stretch.from == first,
-            "it had {} before, and page 1 {first}, and a file has pages of one type: --pages takes one",
+            "it originally had {}, but page 1 had {first}, and a file can have only one sample type: use --pages to select one page",
             stretch.from
         );
         ensure!(
             stretch.to == types.read,
-            "it has {}, and was stretched to {}: it was converted since",
+            "it has {}, but its record is for {}: it was converted after normalize --undo",
             types.read,
             stretch.to
         );
         let (ranges, colours) = (stretch.ranges().len(), types.colours());
         ensure!(
             ranges == 1 || ranges == colours,
-            "it has {colours} colour channels, and says how {ranges} were stretched"
+            "it has {colours} colour channels, but stores ranges for {ranges}"
         );
         if !self.nearest {
             let lost = channel::lost(&stretch, types.channels > colours);
             lost.map_or(Ok(()), |why| {
-                Err(anyhow!("{why} (--nearest gives the nearest values)"))
+                Err(anyhow!(
+                    "{why} (use --nearest to accept the nearest values)"
+                ))
             })?;
         }
         Ok(())
@@ -158,18 +159,17 @@ impl Operation for Restore {
     }
 }
 
-/// Why a GPU does not do it.
+/// The reason why a GPU cannot run it.
 const NO_KERNEL: &str = "no kernel restores values";
 
-/// The sentence about a file that `normalize --undo` has not written.
-const UNKNOWN: &str =
-    "it does not say how its values were stretched (normalize --undo writes that)";
+/// The error for a file that `normalize --undo` has not written.
+const UNKNOWN: &str = "it stores no original range (only files written by normalize --undo do)";
 
-/// Restore bound to what a page says of itself.
+/// Restore bound to the record of a page.
 struct Restoring {
-    /// The type of the samples as they were.
+    /// The original sample type.
     to: Values,
-    /// The type as they are.
+    /// The current sample type.
     read: Values,
     channels: Vec<Channel>,
 }
@@ -181,11 +181,10 @@ impl Restoring {
         Shape { depth, ..shape }
     }
 
-    /// The sentence about a sample that cannot be.
+    /// The error for a sample that cannot result from the recorded range.
     fn untrue(&self, sample: u16) -> anyhow::Error {
         anyhow!(
-            "a sample of {} is no result of the stretch that the file tells of: it was changed since \
-             (--nearest goes on)",
+            "the sample value {} cannot result from the recorded range: the file was changed after normalize --undo (use --nearest to continue)",
             self.read.value(sample)
         )
     }
@@ -193,13 +192,14 @@ impl Restoring {
     /// Maps samples through a table for each channel.
     fn mapped<T: Sample, U: Copy + Send>(
         &self,
-        (from, to): (&[T], &mut [U]),
+        from: &[T],
+        to: &mut [U],
         tables: &[Vec<Option<u32>>],
         convert: impl Fn(u32) -> U + Sync,
     ) -> Result<()> {
         let chunks = to.par_chunks_mut(CHUNK).zip(from.par_chunks(CHUNK));
         chunks.try_for_each(|(to, from)| {
-            // A chunk begins with the first channel.
+            // A chunk starts at the first channel.
             let tables = tables.iter().cycle();
             for ((to, from), table) in to.iter_mut().zip(from).zip(tables) {
                 let value = table[usize::from(from.value())];
@@ -251,9 +251,9 @@ impl Bound for Restoring {
                 })
                 .collect();
             with_samples!(image.samples(), given => match &mut samples {
-                Samples::U8(to) => self.mapped((given, to), &tables, |value| value as u8),
-                Samples::U16(to) => self.mapped((given, to), &tables, |value| value as u16),
-                Samples::U32(to) => self.mapped((given, to), &tables, |value| value),
+                Samples::U8(to) => self.mapped( given, to, &tables, |value| value as u8),
+                Samples::U16(to) => self.mapped( given, to, &tables, |value| value as u16),
+                Samples::U32(to) => self.mapped( given, to, &tables, |value| value),
                 Samples::U64(_) => never_wide!(),
             })
         })?;

@@ -7,7 +7,7 @@ use super::{Operation, Verb};
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[group(skip)]
 pub struct Rotate {
-    /// Degrees, clockwise
+    /// Clockwise angle in degrees
     #[arg(value_name = "90|180|270")]
     pub angle: Angle,
 }

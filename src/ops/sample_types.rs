@@ -1,4 +1,4 @@
-//! What an operation knows of the samples that it works on.
+//! The types of the samples that an operation processes.
 
 use super::Operation;
 use crate::image::{Depth, Shape, Values};
@@ -7,21 +7,21 @@ use crate::metadata::Stretch;
 /// The types of the samples that an operation works on: in memory, in the input file, and in the
 /// output file.
 ///
-/// In memory, samples have the greater of the two depths: 8 bits have been widened to 16 (times
-/// 257), and 16 bits are narrowed to 8 after the operation. 32 bits become 16 or 8 in it.
+/// In memory, samples have the greater of the two depths: 8 bits are converted to 16 before the operation
+/// (times 257), and 16 bits to 8 after it. The operation itself converts 32 bits to 16 or 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleTypes {
-    /// Samples a pixel: 1 to 4; with 2 or 4, the last is alpha.
+    /// Samples per pixel: 1 to 4; with 2 or 4, the last is alpha.
     pub channels: usize,
-    /// Bits a sample in memory.
+    /// Bits per sample in memory.
     pub depth: Depth,
     /// The type of the samples in the input file.
     pub read: Values,
     /// The type of the samples in the output file.
     pub written: Values,
-    /// The smallest and the largest value that the input file says are to be shown.
+    /// The smallest and the largest value of the display window in the input file.
     pub window: Option<(i64, i64)>,
-    /// How the input file says that its values were stretched.
+    /// The record in the input file of how its values were scaled.
     pub stretch: Option<Stretch>,
 }
 

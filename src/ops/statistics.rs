@@ -1,5 +1,5 @@
-//! The statistics that an operation can need of a whole image, stack or set before it runs on any
-//! piece.
+//! The statistics that an operation can need from a whole image, stack or set before it runs on any
+//! part.
 
 use super::extremes::{DeviceExtremes, Extremes};
 use super::histogram::{Clip, Counts, Histogram};
@@ -18,8 +18,8 @@ pub enum Statistic {
     None,
     /// The smallest and the largest sample of each channel.
     MinMax,
-    /// The samples at two percentiles, of each colour channel or of all: a histogram, by which they
-    /// are known of any set of channels, or of 32 bits these samples themselves.
+    /// The samples at two percentiles, of each colour channel or of all together. For 8 and 16 bits this is a
+    /// histogram, which has the percentiles of any set of channels; for 32 bits, the two samples.
     Percentiles(Clip, bool),
 }
 
@@ -32,7 +32,7 @@ pub enum Statistics {
     MinMax(Extremes),
     /// How often each value occurs in each channel.
     Histogram(Counts),
-    /// Two samples of 32 bits of each channel: the extremes, or percentiles.
+    /// Two 32-bit samples of each channel: the extremes, or percentiles.
     Wide(wide::Extremes),
     /// The smallest and the largest sample, still in the memory of the GPU that measures them: the
     /// host can queue the operation that uses them without waiting.
@@ -49,12 +49,12 @@ impl Statistic {
         }
     }
 
-    /// Whether those of parts of an image of this shape cannot be joined.
+    /// Whether the statistics of parts of an image of this shape cannot be merged.
     pub fn is_of_whole(self, shape: &Shape) -> bool {
         matches!(self, Statistic::Percentiles(..)) && shape.depth.is_wide()
     }
 
-    /// The definition: serial and plain.
+    /// The definition: serial and simple.
     pub fn naive(self, image: &Image) -> Statistics {
         match (self, image.shape().depth.is_wide()) {
             (Statistic::None, _) => Statistics::None,
@@ -84,8 +84,8 @@ impl Statistic {
         }
     }
 
-    /// The same from a GPU: min and max are queued and stay in device memory, but for samples of 32 bits;
-    /// those and a histogram are waited for.
+    /// The same from a GPU. Min and max are queued and stay in device memory, except for 32-bit samples; for
+    /// those, and for a histogram, this waits.
     pub fn cuda(self, image: &DeviceImage, job: &mut Job) -> Result<Statistics> {
         Ok(match self {
             Statistic::None => Statistics::None,
@@ -120,7 +120,7 @@ impl Join for Statistics {
             (Statistics::MinMax(known), Statistics::MinMax(more)) => known.join(more),
             (Statistics::Histogram(known), Statistics::Histogram(more)) => known.join(more)?,
             (Statistics::Wide(known), Statistics::Wide(more)) => known.join(more)?,
-            _ => bail!("its parts were measured in different ways"),
+            _ => bail!("its parts were measured with different options"),
         }
         Ok(())
     }

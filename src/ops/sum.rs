@@ -24,15 +24,15 @@ use crate::timing::Timeline;
 use anyhow::Result;
 use serde::Serialize;
 
-/// Add up the samples, exactly, in each channel and together
+/// Add up the samples exactly, for each channel and in total
 #[derive(clap::Args, Clone, Copy, Debug, Default, Serialize)]
 #[group(skip)]
 pub struct Sum {
-    /// Tell the minimum, maximum and mean too
+    /// Print the minimum, maximum and mean too
     #[arg(long)]
     pub all: bool,
 
-    /// Take this value for floating-point samples that are NaN or infinite, which are refused without it; 0 leaves them out of the sum
+    /// Replace NaN and infinite samples with this value (0 leaves them out of the sum). Without this option they are refused
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, value_parser = finite)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nan: Option<f64>,
@@ -42,8 +42,8 @@ impl Verb for Sum {
     const NAME: &'static str = "sum";
     const EXAMPLES: &'static str = "Examples:\n\
 \x20 gpuimg sum in.tif                         the exact sum of the samples\n\
-\x20 gpuimg sum --all *.tif                    minimum, maximum and mean too\n\
-\x20 gpuimg sum --all --json in/ > sums.jsonl  a JSON object for each page";
+\x20 gpuimg sum --all *.tif                    also minimum, maximum and mean\n\
+\x20 gpuimg sum --all --json in/ > sums.jsonl  one JSON object per page";
     const MAKES_IMAGES: bool = false;
 
     fn operation(self) -> Box<dyn Operation> {
@@ -115,9 +115,10 @@ impl Bound for Sum {
     fn cpu(&self, image: Image, timeline: &mut Timeline) -> Result<OpResult> {
         let shape = image.shape();
         if shape.depth.is_wide() {
-            let extremes = match self.all {
-                true => wide::Extremes::cpu(&image, timeline),
-                false => wide::Extremes::default(),
+            let extremes = if self.all {
+                wide::Extremes::cpu(&image, timeline)
+            } else {
+                wide::Extremes::default()
             };
             let sums: Result<Sums> = timeline.host("sum", shape.bytes() as u64, || {
                 Ok(match image.samples() {
@@ -150,9 +151,10 @@ impl Bound for Sum {
     fn cuda(&self, image: DeviceImage, job: &mut Job) -> Result<OpResult<DeviceImage>> {
         let shape = image.shape;
         if shape.depth.is_wide() {
-            let extremes = match self.all {
-                true => wide::Extremes::on_gpu(&image, job)?,
-                false => wide::Extremes::default(),
+            let extremes = if self.all {
+                wide::Extremes::on_gpu(&image, job)?
+            } else {
+                wide::Extremes::default()
             };
             let sums = wide::on_gpu::sums(&image, self.stand_in(), job)?;
             return self.of_wide(shape, &extremes, sums);
@@ -208,7 +210,7 @@ impl Sum {
         ))
     }
 
-    /// What stands for samples that are no finite numbers; without `--nan` their sums are not told.
+    /// The replacement for samples that are not finite; without `--nan`, no sums are reported for them.
     fn stand_in(&self) -> u32 {
         wide::stand_in(self.nan).unwrap_or(0)
     }

@@ -31,9 +31,9 @@ pub enum Symmetry {
     Rotate180,
     /// A quarter turn anticlockwise.
     Rotate270,
-    /// Left and right exchanged.
+    /// Left and right swapped.
     FlipHorizontal,
-    /// Top and bottom exchanged.
+    /// Top and bottom swapped.
     FlipVertical,
     /// Mirrored at the diagonal from top right.
     Transverse,
@@ -74,7 +74,7 @@ impl Symmetry {
         self.parts().of(from)
     }
 
-    /// The symmetry that brings an image of this orientation (TIFF 6.0, section 8, 1 to 8) upright;
+    /// The symmetry that rotates an image with this orientation (TIFF 6.0, section 8, 1 to 8) upright;
     /// `None` if it is upright.
     pub fn upright(orientation: u16) -> Option<&'static Symmetry> {
         static ALL: [Symmetry; 7] = Symmetry::ALL;
@@ -107,7 +107,7 @@ impl Operation for Symmetry {
 
     fn not_on_gpu(&self, shape: &Shape) -> Option<&'static str> {
         let large = shape.pixel_bytes() > 8;
-        large.then_some("no kernel turns pixels of 12 bytes or more yet")
+        large.then_some("no kernel rotates pixels of 12 bytes or more")
     }
 
     fn work(&self, shape: &Shape) -> Work {

@@ -6,9 +6,10 @@ use crate::image::{Depth, Image, Samples, Shape};
 use crate::timing::Timeline;
 use anyhow::{Result, ensure};
 
-const SIZES: &[(usize, usize)] = match cfg!(miri) {
-    true => &[(3, 2)],
-    false => &[(1, 1), (5, 1), (3, 2), (9, 9)],
+const SIZES: &[(usize, usize)] = if cfg!(miri) {
+    &[(3, 2)]
+} else {
+    &[(1, 1), (5, 1), (3, 2), (9, 9)]
 };
 const KINDS: &[(usize, Depth)] = &[(3, Depth::Eight), (1, Depth::Sixteen), (4, Depth::Sixteen)];
 

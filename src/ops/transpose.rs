@@ -3,7 +3,7 @@
 use super::symmetry::Symmetry;
 use super::{Operation, Verb};
 
-/// Exchange rows and columns
+/// Transpose (swap rows and columns)
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 #[group(skip)]
 pub struct Transpose;

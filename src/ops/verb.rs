@@ -1,5 +1,5 @@
-//! An entry of the list of operations, from which the command line, the shared tests and `verify
-//! --devices` take them.
+//! An entry of the list of operations, which the command line, the shared tests and `verify --devices`
+//! use.
 
 use super::Operation;
 use clap::{ArgMatches, Args, Command};
@@ -11,7 +11,7 @@ pub trait Verb: Args {
     const NAME: &'static str;
     /// Other spellings of the name.
     const ALIASES: &'static [&'static str] = &[];
-    /// Commands that a newcomer can copy, for the end of the help.
+    /// Commands to copy, at the end of the help.
     const EXAMPLES: &'static str;
     /// Whether it makes images; the subcommands of operations that give numbers are in `cli.rs`.
     const MAKES_IMAGES: bool = true;
@@ -27,7 +27,7 @@ pub trait Verb: Args {
     /// The operation with these options.
     fn operation(self) -> Box<dyn Operation>;
 
-    /// Operations with options that between them reach every branch, for the shared tests.
+    /// Operations with options that together cover every branch, for the shared tests.
     fn examples() -> Vec<Box<dyn Operation>>;
 }
 
@@ -50,13 +50,13 @@ pub struct Entry {
     pub file_defaults: &'static [(&'static str, &'static str)],
     augment: fn(Command) -> Command,
     parse: fn(&ArgMatches) -> Result<Box<dyn Operation>, clap::Error>,
-    /// Operations with options that between them reach every branch.
+    /// Operations with options that together cover every branch.
     pub(super) examples: fn() -> Vec<Box<dyn Operation>>,
 }
 
 impl Entry {
     /// The entry of an operation.
-    pub(super) const fn of<V: Verb>() -> Entry {
+    pub(super) const fn new<V: Verb>() -> Entry {
         Entry {
             name: V::NAME,
             aliases: V::ALIASES,

@@ -28,7 +28,7 @@ pub fn stand_in(nan: Option<f64>) -> Option<u32> {
     nan.map(|value| number::key((value as f32).to_bits()))
 }
 
-/// Whether a sample of this depth is no finite number.
+/// Whether a sample of this depth is not a finite number.
 #[inline(always)]
 pub fn is_odd(depth: Depth, sample: u32) -> bool {
     depth == Depth::Float && !number::FINITE.contains(&sample)
@@ -42,7 +42,7 @@ pub fn check_odd(odd: u64, nan: Option<f64>) -> Result<()> {
     let are = if odd == 1 { "is" } else { "are" };
     ensure!(
         odd == 0 || nan.is_some(),
-        "{odd} of its samples {are} NaN or infinite (--nan VALUE takes VALUE for them)"
+        "{odd} of its samples {are} NaN or infinite (use --nan VALUE to replace them)"
     );
     Ok(())
 }
@@ -66,5 +66,5 @@ pub fn samples(image: &Image) -> Result<&[u32]> {
 pub fn finite(text: &str) -> Result<f64, String> {
     let value = text.trim().parse::<f64>().ok();
     let value = value.filter(|value| (*value as f32).is_finite());
-    value.ok_or_else(|| format!("'{text}' is no number that 32-bit floating point has"))
+    value.ok_or_else(|| format!("'{text}' is not a 32-bit floating-point number"))
 }

@@ -59,8 +59,7 @@ impl Destination {
         }
         ensure!(
             !made.is_wide(),
-            "--fit averages samples of 8 and 16 bits, and these are {made} (normalize makes 16 bits of \
-             them)"
+            "--fit supports only 8- and 16-bit samples, but these are {made} (use normalize to convert them)"
         );
         Ok(())
     }

@@ -107,8 +107,9 @@ impl Done {
         });
         let plain = |text| Sentence { text, hint: None };
         let damage = self.damage.as_ref();
-        let damage =
-            damage.map(|damage| format!("{{file}} is damaged, and 0 where it is: {damage}"));
+        let damage = damage.map(|damage| {
+            format!("{{file}} is damaged; missing parts are filled with 0: {damage}")
+        });
         let notes = self.notes.iter().filter(|_| verbose);
         let notes = notes.map(|note| format!("{{file}}: {note}"));
         warnings

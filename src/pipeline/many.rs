@@ -47,7 +47,10 @@ pub fn many_images(
             for (shape, bytes) in &surveys {
                 check_page(ops, *shape, Some(output), sentences)?;
                 (format.check_name(&output.path, shape)).with_context(unwritten)?;
-                pages.push((output.grown(*shape, chain::made(ops, shape.depth)), *bytes));
+                pages.push((
+                    output.grown(*shape, chain::output_depth(ops, shape.depth)),
+                    *bytes,
+                ));
             }
             counts.push(surveys.len());
             Ok(())

@@ -442,7 +442,8 @@ fn alpha_warning(
     shape: &Shape,
 ) -> Result<Option<String>> {
     ensure!(
-        chain::made(ops, shape.depth) == shape.depth || metadata.alpha != Alpha::Unspecified,
+        chain::output_depth(ops, shape.depth) == shape.depth
+            || metadata.alpha != Alpha::Unspecified,
         "its last channel, of no stated meaning, has {}, which nothing says how to make 16",
         shape.depth
     );

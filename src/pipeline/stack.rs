@@ -65,7 +65,7 @@ impl StackStatistics {
         let channels = (input.reader.axes()).map_or(1, |axes| axes.size(Axis::C));
         if channels > 1 && !op.per_channel() {
             job.diagnostics.add_of_file(format!(
-                "its {channels} channels are stretched from one range (--per-channel gives each its own)"
+                "its {channels} channels share one range (use --per-channel for separate ranges)"
             ));
         }
         for (kind, statistics) in found {

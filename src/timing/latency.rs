@@ -98,9 +98,9 @@ impl Watched {
         } = self;
         let [p50, p95, p99] = [50.0, 95.0, 99.0].map(|part| millis(latencies.percentile(part)));
         let times = match latencies.files() {
-            0 => "no file came while it ran".into(),
+            0 => "no files arrived".into(),
             files => format!(
-                "{files} files, from whole input to named output: p50 {p50}, p95 {p95}, p99 {p99}, max {}",
+                "{files} files, from complete input to finished output: p50 {p50}, p95 {p95}, p99 {p99}, max {}",
                 millis(latencies.longest())
             ),
         };

@@ -71,7 +71,7 @@ pub fn check(path: &Path) -> Result<()> {
     }
     ensure!(
         !there || head == MARK.as_bytes(),
-        "cannot write {}: it exists and is no page of --stats: give another name",
+        "cannot write {}: it exists but is not a --stats page: choose another name",
         path.shown()
     );
     Ok(())
@@ -121,7 +121,7 @@ fn page(report: &Report) -> String {
     if left_out > 0 {
         let _ = writeln!(
             out,
-            "<p class=\"soft\">The last {left_out} files are not drawn; the table has all.</p>"
+            "<p class=\"soft\">The last {left_out} files are not drawn; the table includes all files.</p>"
         );
     }
     table(&mut out, report);
@@ -193,9 +193,10 @@ fn lanes<'a>(tracks: &[&'a Track]) -> Vec<Lane<'a>> {
     let mut lanes: Vec<Lane> = (1..)
         .zip(threads)
         .map(|(number, (_, spans))| Lane {
-            name: match several {
-                true => format!("host, worker {number}"),
-                false => "host".into(),
+            name: if several {
+                format!("host, worker {number}")
+            } else {
+                "host".into()
             },
             spans,
         })

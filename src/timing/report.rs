@@ -85,7 +85,7 @@ impl Report {
         100.0 * time.as_secs_f64() / self.wall.as_secs_f64().max(1e-9)
     }
 
-    /// A table, and a sentence that names the largest part or the bottleneck. One image has a line for
+    /// A table, and a message that names the largest part or the bottleneck. One image has a line for
     /// each of its spans, a stack and a batch one for each stage.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n", self.title);
@@ -122,7 +122,7 @@ impl Report {
         let mut out = String::new();
         let (sum, wall) = (self.totals.sum(), self.wall);
         let difference = if sum > wall {
-            format!("{} of it side by side", millis(sum - wall))
+            format!("{} of it in parallel", millis(sum - wall))
         } else {
             format!("{} between the stages", millis(wall - sum))
         };
@@ -155,7 +155,7 @@ impl Report {
             } else {
                 String::new()
             };
-            let ceiling = match (span.rate(), self.peaks.of(span.limit)) {
+            let ceiling = match (span.rate(), self.peaks.ceiling(span.limit)) {
                 (Some(rate), Some((peak, what))) => {
                     format!("{:3.0} % of {peak:.0} ({what})", 100.0 * rate / peak)
                 }
@@ -190,7 +190,7 @@ impl Report {
             threads: self.threads,
             devices: &self.devices,
             stages: self.totals.records(&self.peaks),
-            spans: spans.map(SpanRecord::of).collect(),
+            spans: spans.map(SpanRecord::new).collect(),
             busy: self.totals.shares(self.wall, self.threads),
             sum_ms: in_millis(self.totals.sum()),
             wall_ms: in_millis(self.wall),
@@ -234,7 +234,7 @@ struct SpanRecord<'a> {
 }
 
 impl SpanRecord<'_> {
-    fn of(span: &Span) -> SpanRecord<'_> {
+    fn new(span: &Span) -> SpanRecord<'_> {
         SpanRecord {
             name: &span.name,
             page: span.page,

@@ -42,17 +42,17 @@ struct Part {
 }
 
 const UP: Part = Part {
-    what: "the link to the GPU",
+    what: "link to the GPU",
     limit: Limit::Pcie,
     begins: "upload",
 };
 const DOWN: Part = Part {
-    what: "the link from the GPU",
+    what: "link from the GPU",
     limit: Limit::Pcie,
     begins: "download",
 };
 const GPU: Part = Part {
-    what: "the GPU",
+    what: "GPU",
     limit: Limit::DeviceMemory,
     begins: "",
 };
@@ -128,14 +128,14 @@ impl Totals {
         };
         [
             Share {
-                what: "the host's threads",
+                what: "CPU threads",
                 busy: host.as_secs_f64() / threads.max(1) as f64 / wall,
             },
             device(UP, up),
             device(DOWN, down),
             device(GPU, gpu),
             Share {
-                what: "the GPU's start",
+                what: "GPU start",
                 busy: start.as_secs_f64() / wall,
             },
         ]
@@ -161,7 +161,7 @@ impl Totals {
                 bytes => bytes.to_string(),
             };
             let (rate, remark) = rate_text(stage.rate(), stage.time, stage.beside);
-            let ceiling = stage.rate().zip(peaks.of(stage.limit));
+            let ceiling = stage.rate().zip(peaks.ceiling(stage.limit));
             let ceiling = ceiling.map(|(rate, (peak, what))| {
                 format!("{:3.0} % of {peak:.0} ({what})", 100.0 * rate / peak)
             });
@@ -179,7 +179,7 @@ impl Totals {
         out
     }
 
-    /// The sentences that name the bottleneck of a batch. A run that `waits` for its images, as a watch and a
+    /// The messages that name the bottleneck of a batch. A run that `waits` for its images, as a watch and a
     /// stream do, has none of its own where no part of the machine was busy half of the time.
     pub(super) fn limit(&self, wall: Duration, threads: usize, waits: bool) -> String {
         if self.stages.is_empty() {
@@ -194,7 +194,7 @@ impl Totals {
             .collect();
         let busiest = &shares[0];
         let bottleneck = if waits && busiest.busy < 0.5 {
-            "the input: most of the time was spent waiting for it".into()
+            "waiting for input".into()
         } else {
             format!("{} ({:.0} % busy)", busiest.what, 100.0 * busiest.busy)
         };
@@ -221,7 +221,7 @@ impl Totals {
 
     /// The stages as JSON objects.
     pub(super) fn records(&self, peaks: &Peaks) -> Vec<StageRecord<'_>> {
-        let record = |stage| StageRecord::of(stage, peaks);
+        let record = |stage| StageRecord::new(stage, peaks);
         self.stages.iter().map(record).collect()
     }
 }
@@ -241,8 +241,8 @@ pub(super) struct StageRecord<'a> {
 }
 
 impl StageRecord<'_> {
-    fn of<'a>(stage: &'a Stage, peaks: &Peaks) -> StageRecord<'a> {
-        let (rate, peak) = (stage.rate(), peaks.of(stage.limit));
+    fn new<'a>(stage: &'a Stage, peaks: &Peaks) -> StageRecord<'a> {
+        let (rate, peak) = (stage.rate(), peaks.ceiling(stage.limit));
         let (peak, ceiling) = peak.unzip();
         StageRecord {
             name: &stage.name,
@@ -297,18 +297,17 @@ mod tests {
         let text = totals.limit(1000 * MS, 1, true);
         assert_eq!(
             text,
-            "1000 ms wall clock; busy: the host's threads 4 %. Bottleneck: the input: most of the time was \
-             spent waiting for it.\n"
+            "1000 ms wall clock; busy: CPU threads 4 %. Bottleneck: waiting for input.\n"
         );
         // A batch has all its files from the beginning.
         let text = totals.limit(1000 * MS, 1, false);
         assert!(
-            text.ends_with("Bottleneck: the host's threads (4 % busy).\n"),
+            text.ends_with("Bottleneck: CPU threads (4 % busy).\n"),
             "{text}"
         );
         let text = totals.limit(50 * MS, 1, true);
         assert!(
-            text.ends_with("Bottleneck: the host's threads (80 % busy).\n"),
+            text.ends_with("Bottleneck: CPU threads (80 % busy).\n"),
             "{text}"
         );
     }

@@ -27,7 +27,7 @@ fn truncated_at_every_byte() {
             .into_iter()
             .find(|(name, _)| name == id)
             .unwrap();
-        // FITS is padded behind its samples.
+        // FITS is padded after its samples.
         let samples = if id == "fits" {
             2880 + 39
         } else {
@@ -140,12 +140,12 @@ fn sizes_that_are_not_there() {
     refused(&gif, "bytes are too few for 65535×65535 pixels");
 }
 
-/// The same with little address space: the sentence, not an abort.
+/// The same with little address space: the message, not an abort.
 #[test]
 fn hostile_headers_under_a_limit_of_memory() {
     let mut files = Vec::new();
     let mut webp = webp(3);
-    // The sides of a lossless WebP are 14 bits each behind its signature 0x2F.
+    // The sides of a lossless WebP are 14 bits each after its signature 0x2F.
     webp[21..25].copy_from_slice(&[0xFF, 0xFF, 0xFF, 0x0F]);
     files.push(("a.webp", webp));
     files.push((

@@ -256,7 +256,7 @@ fn plain_and_packed_pnm() {
     );
     let (image, ..) = read(b"P2 3 2 65535 0 1 256 # two rows\n 65533 65534 65535\n").unwrap();
     assert_eq!(words(&image), [0, 1, 256, 65533, 65534, 65535]);
-    // A comment may begin right behind a number, and ends with the line.
+    // A comment may begin right after a number, and ends with the line.
     let (image, ..) = read(b"P2 3 1 255 1#7 8\n2 # 9\r3#").unwrap();
     assert_eq!(bytes(&image), [1, 2, 3]);
     let (image, ..) = read(b"P3 1 2 255 1 2 3\t4\r5\n6").unwrap();

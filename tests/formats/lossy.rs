@@ -168,7 +168,7 @@ fn what_a_jpeg_says_is_kept() {
     }
 }
 
-/// The directory behind that of the image shows the image as it was.
+/// The directory after that of the image shows the image as it was.
 #[test]
 fn the_thumbnail_is_left_out() {
     let mut exif =
@@ -219,7 +219,7 @@ fn kinds_of_jpeg_that_are_not_supported() {
     refused(b"\xFF\xD8\xFF\xD9", "it ends before the image data");
     refused(b"\xFF\xD8\xFF\xE0\0\x01", "a segment of 1 bytes");
     refused(b"\xFF\xD8\xFFABCD", "truncated");
-    // A byte of image data that no code stands for, and a file that goes on after its end.
+    // A byte of image data that no code stands for, and a file that continues after its end.
     let mut more = file.clone();
     more.extend(b"\xFF\xD8 another image");
     assert_eq!(read(&more).unwrap().0, read(&file).unwrap().0);

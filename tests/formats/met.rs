@@ -148,7 +148,7 @@ fn animated_png() {
     );
 }
 
-/// The fourth byte of a pixel was taken for alpha where the descriptor has none: all of the image was transparent.
+/// The fourth byte of a pixel was mistaken for alpha where the descriptor has none: all of the image was transparent.
 #[test]
 fn a_tga_without_alpha_was_transparent() {
     let header = |about| [&[0, 0, 2][..], &[0; 9], &[2, 0, 1, 0, 32, about]].concat();

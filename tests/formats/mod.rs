@@ -1,5 +1,5 @@
 //! Every format of the list: laws that hold of all of them, read from the list alone, and the
-//! command's sentences about them.
+//! command's messages about them.
 
 mod bands;
 mod dicom;
@@ -226,7 +226,7 @@ fn a_folder_of_all_formats() {
     );
     let all = run(root, &["transpose", "in", "out", "--format", "tiff"], &[]);
     assert_eq!(all.code, 0, "{}", all.stderr);
-    assert!(all.stderr.contains("no image: 2"), "{}", all.stderr);
+    assert!(all.stderr.contains("2 × not an image"), "{}", all.stderr);
     for (name, _) in &files[..images] {
         let turned = name.replace("in/", "out/") + ".tif";
         let back = run(
@@ -270,7 +270,7 @@ fn what_cannot_be_written_is_said_before_anything_is_touched() {
         (
             "flip vertical in/grey.pgm a --format gif",
             2,
-            "--format gif: known are png, tiff,",
+            "--format gif: expected png, tiff,",
         ),
         (
             "flip vertical in/grey.pgm a.jpg --quality 0",

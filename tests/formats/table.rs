@@ -26,7 +26,7 @@ fn holds(can: &Capabilities, depth: Depth, signed: bool) -> bool {
     can.depths.contains(&depth) && (can.signed || !signed)
 }
 
-/// The verbs of the second table, with what stands before and behind the input, and whether samples of
+/// The verbs of the second table, with what stands before and after the input, and whether samples of
 /// 32 and 64 bits are taken.
 const VERBS: [(&str, &str, &str, bool); 9] = [
     ("rotate", "rotate 90", "out.tif", true),

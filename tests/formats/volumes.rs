@@ -1,4 +1,4 @@
-//! NRRD and MetaImage: samples behind the header, and in a file beside it.
+//! NRRD and MetaImage: samples after the header, and in a file beside it.
 
 use crate::support::formats::{metaimage, nrrd};
 use crate::support::formats::{read, read_pages, refused};
@@ -137,7 +137,7 @@ fn detached_samples() {
         "{}",
         both.stderr
     );
-    // In a folder, the file of the samples is no image.
+    // In a folder, the file of the samples is not an image.
     let all = run(
         root.path(),
         &[
@@ -163,15 +163,15 @@ fn detached_samples() {
     for (name, why) in [
         (
             "b.nhdr",
-            "its samples are in the file in/a.raw, which is not in its folder",
+            "its samples are in the separate file in/a.raw, which is not in the same folder",
         ),
         (
             "c.mhd",
-            "its samples are in the file ../a.raw, which is not in its folder",
+            "its samples are in the separate file ../a.raw, which is not in the same folder",
         ),
         (
             "d.mhd",
-            "its samples are in the file /etc/passwd, which is not in its folder",
+            "its samples are in the separate file /etc/passwd, which is not in the same folder",
         ),
         ("e.mhd", "none.raw: "),
         ("f.nhdr", "f.raw: truncated at byte 3 of 6"),
@@ -180,7 +180,10 @@ fn detached_samples() {
         assert_eq!(sum.code, 1, "{name}");
         assert!(sum.stderr.contains(why), "{name}: {}", sum.stderr);
     }
-    refused(head("a.raw").as_bytes(), "to which a stream does not lead");
+    refused(
+        head("a.raw").as_bytes(),
+        "which cannot be found from a stream",
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! A disk that keeps only what was synced: files and folders as programs see them, and as they are after a power cut, of
-//! which there are many. What was not synced may be there or not, each change by itself, in any order: less than any
+//! which there are many. What was not synced may be there or not, each change separately, in any order: less than any
 //! file system promises.
 
 use super::trace::Call;
@@ -57,7 +57,7 @@ enum Opened {
 pub enum Unsynced {
     Lost,
     Kept,
-    /// Half of what came behind the end, the rest as it was.
+    /// Half of what came after the end, the rest as it was.
     Torn,
     /// The length, but no byte.
     Zeros,

@@ -101,7 +101,7 @@ impl Build {
         syntax.resize(syntax.len().next_multiple_of(2), 0);
         meta.element(&mut file, (2, 0x10), b"UI", &syntax);
         self.element(&mut file, (8, 0x60), b"CS", b"CT");
-        // A sequence of undefined length with an item of defined length, which is passed over.
+        // A sequence of undefined length with an item of defined length, which is skipped.
         if self.syntax != IMPLICIT {
             file.extend([self.number(8), self.number(0x1140)].concat());
             file.extend([&b"SQ\0\0"[..], &[0xFF; 4]].concat());

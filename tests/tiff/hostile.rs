@@ -43,7 +43,7 @@ fn truncated_anywhere() {
         let whole = read(&file).unwrap();
         for size in 0..file.len() {
             match read(&file[..size]) {
-                // What is cut off may be padding behind the last tag value.
+                // What is cut off may be padding after the last tag value.
                 Ok(image) => assert_eq!(image, whole),
                 Err(error) if size < 2 => assert!(error.to_string().contains("no TIFF")),
                 Err(error) => {

@@ -40,7 +40,7 @@ fn literal_big_endian() {
     #[rustfmt::skip]
     let file = [
         b'M', b'M', 0, 42, 0, 0, 0, 38,
-        // Row 0: 1 2 3 4 5 6 7 8 9 and padding; row 1: nine times 7 and padding; bits a sample.
+        // Row 0: 1 2 3 4 5 6 7 8 9 and padding; row 1: nine times 7 and padding; bits per sample.
         11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 99, 99, 99, 248, 7, 254, 99, 0,
         0, 8, 0, 8, 0, 8,
         0, 0, 0, 0, 0, 0,

@@ -363,7 +363,7 @@ fn colours_pages_and_another_reader() {
     assert_eq!(image, of(2, 1, 3, Depth::Float, expected));
 }
 
-/// A portable float map has its last row first; a scale is left out and told; what is wrong is named.
+/// A portable float map has its last row first; a scale is left out and reported; what is wrong is named.
 #[test]
 fn pfm_by_hand() {
     let rows = |values: [f32; 6]| values.map(f32::to_be_bytes).concat();
@@ -398,7 +398,7 @@ fn pfm_by_hand() {
     }
 }
 
-/// What cannot be done with 32 bits is refused in a sentence that tells what can.
+/// What cannot be done with 32 bits is refused in a message that tells what can.
 #[test]
 fn refusals_say_what_to_do() {
     let float = |values: [f32; 6]| {
@@ -425,20 +425,20 @@ fn refusals_say_what_to_do() {
         ),
         (
             "rotate 90 in/a.tif out.tif --depth 16",
-            "--depth does not round samples of 32-bit floating point: normalize stretches them",
+            "--depth cannot convert samples of 32-bit floating point: use normalize to scale them",
         ),
         (
             "histogram in/a.tif -o out.hist",
-            "histogram takes samples of 8 and 16 bits, and these are 32-bit floating point (normalize makes 16 bits of these)",
+            "histogram supports only 8- and 16-bit samples, but these are 32-bit floating point (use normalize to convert them)",
         ),
         ("normalize in out --across", "32-bit floating point"),
         (
             "project mean in/a.tif in/nan.tif out.tif",
-            "samples of 32-bit floating point, and those of 8 and 16 bits are put together",
+            "only 8- and 16-bit images are supported",
         ),
         (
             "normalize in/nan.tif out.png",
-            "1 of its samples is NaN or infinite (--nan VALUE takes VALUE for them)",
+            "1 of its samples is NaN or infinite (use --nan VALUE to replace them)",
         ),
         (
             "normalize in/nan.tif out.png --range 0:1",
@@ -479,7 +479,7 @@ fn refusals_say_what_to_do() {
     let made = run(root.path(), &["verify", "in/a.tif", "in/nan.tif"], &[]);
     assert_eq!(
         made.stdout,
-        "1 of 6 samples differ, by at most 0; first at column 1, row 0, channel 0: 1 against NaN\n"
+        "1 of 6 samples differ, by at most 0; first at column 1, row 0, channel 0: 1 and NaN\n"
     );
 }
 
@@ -598,8 +598,5 @@ fn values_without_data_by_hand() {
     assert_eq!(with([-0.0, 0.0, 5.0, 6.0], "0").0, [0, 0, 0, 65535]);
     let (words, told) = with([3.0, 3.0, 3.0, 7.0], "3,7");
     assert_eq!(words, [3, 3, 3, 7]);
-    assert!(
-        told.contains("every sample has a value of --ignore"),
-        "{told}"
-    );
+    assert!(told.contains("--ignore excludes every sample"), "{told}");
 }

@@ -18,9 +18,9 @@ use gpuimg::timing::Timeline;
 /// What is done to samples of 32 bits, and whether it is for floating point alone: integers have no NaN, and
 /// no −1.
 fn ways() -> Vec<(Box<dyn Operation>, bool)> {
-    let to = Some(Range::of_whole(7, 250));
-    let range = Some(Range::of_whole(-1, 3).into());
-    let clip = Some(Clip::of_percent(5, 90));
+    let to = Some(Range::from_integers(7, 250));
+    let range = Some(Range::from_integers(-1, 3).into());
+    let clip = Some(Clip::from_percentages(5, 90));
     let way = |per_channel, to, range, clip, nan| -> (Box<dyn Operation>, bool) {
         let op = Normalize {
             per_channel,
@@ -77,7 +77,7 @@ fn compare(
             let (depth, samples) = numbers(kind, width * height * channels, seed + channels as u64);
             of(width, height, channels, depth, samples)
         });
-        // Every bit pattern: one of 256 is no finite number.
+        // Every bit pattern: one of 256 is not a finite number.
         let others = [
             image(width, height, channels, Depth::Float, Kind::Noise),
             image(width, height, channels, Depth::Float, Kind::Flat),

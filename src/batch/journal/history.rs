@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 /// The longest line in bytes; longer lines are not from this program.
 const LONGEST: u64 = 1 << 16;
 
-const ACROSS: &str = "the range of all inputs cannot be measured once some of them are normalized in place (measure it before, with gpuimg histogram, and give it with --range-from)";
-const OTHER_OPTIONS: &str = "an earlier run did it in place with other options, so this one cannot go on with it (without --resume it is done to what is there now)";
-const NEITHER: &str = "it is neither what an earlier run in place began with nor what it wrote, so whether it is done is not known (look at it; without --resume it is done to what is there now)";
-const DAMAGED: &str = "an earlier run in place found it damaged, and has written what could be read (without --resume it is done to that)";
+const ACROSS: &str = "the range of all inputs cannot be measured after some of them were normalized in place (measure it first with gpuimg histogram, then use --range-from)";
+const OTHER_OPTIONS: &str = "an earlier run processed it in place with different options (run without --resume to process its current content)";
+const NEITHER: &str = "it is neither the input nor the result of an earlier run in place, so it is unknown whether it is done (check it; run without --resume to process its current content)";
+const DAMAGED: &str = "an earlier run in place found it damaged and wrote what could be read (run without --resume to process that)";
 
 /// The journals of a folder, as far as they have been read.
 #[derive(Debug)]
@@ -216,15 +216,17 @@ impl History {
     /// is missing in `contents`.
     pub fn verdict(
         &self,
-        (name, input): (&Path, &Path),
+        name: &Path,
+        input: &Path,
         sight: &Sight,
         overwrite: bool,
         contents: &mut Contents,
     ) -> Verdict {
         let (Some(there), Some(records)) = (&sight.output, self.records.get(name)) else {
-            return match sight.in_place && self.across && !self.is_new {
-                true => Verdict::Refused(ACROSS),
-                false => sight.verdict(overwrite),
+            return if sight.in_place && self.across && !self.is_new {
+                Verdict::Refused(ACROSS)
+            } else {
+                sight.verdict(overwrite)
             };
         };
         if sight.in_place {
@@ -255,9 +257,10 @@ impl History {
         let records: Vec<&Record> = records.iter().filter(current).collect();
         let of_role = |role| records.iter().filter(move |it| it.role(there) == role);
         if let Some(record) = of_role(Role::Made).find(|it| it.same.1) {
-            return match record.damaged {
-                true => Verdict::Refused(DAMAGED),
-                false => Verdict::Done,
+            return if record.damaged {
+                Verdict::Refused(DAMAGED)
+            } else {
+                Verdict::Done
             };
         }
         if self.across && !self.is_new {
@@ -314,7 +317,7 @@ fn lines_of(
             end = at;
         }
         // Not a byte more: another run may be in the middle of this line, and its second half alone
-        // would be taken for the end of a line that is too long.
+        // would be mistaken for the end of a line that is too long.
         if at_end {
             return Ok(end);
         }
@@ -362,7 +365,7 @@ mod tests {
         assert_eq!(seen, [b"one\n".to_vec(), b"tw".to_vec()]);
         assert_eq!(end, 7 + 4, "the line that was incomplete is read again");
 
-        // A line that is too long is passed over with its end.
+        // A line that is too long is skipped with its end.
         let mut text = vec![b'x'; 2 * LONGEST as usize + 5];
         text.extend_from_slice(b"\nnext\n");
         let (mut seen, len) = (Vec::new(), text.len() as u64);

@@ -31,7 +31,7 @@ pub struct Line<'a> {
     pub made: Identity,
     /// The input.
     pub input: Option<FileRecord>,
-    /// The file of its samples, if it is a header alone.
+    /// The file of its samples, if it is only a header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
     /// Whether the input was damaged.

@@ -1,6 +1,6 @@
 //! The lock of a journal. A run that writes to a journal shares its lock; a run that replaces the
 //! journal holds the lock alone for a moment. Whoever may read the file may lock it, so no run waits
-//! for ever.
+//! forever.
 
 use crate::batch::options::seconds_from;
 use crate::console;
@@ -35,7 +35,7 @@ pub fn share(file: &File, path: &Path) -> Result<()> {
         let waited = begun.elapsed();
         if waited >= patience {
             bail!(
-                "{} has kept it locked for {} s (end that process, or write to another folder)",
+                "{} has held the lock for {} s (stop that process, or write to another folder)",
                 holder(file),
                 patience.as_secs_f64()
             );
@@ -43,7 +43,7 @@ pub fn share(file: &File, path: &Path) -> Result<()> {
         if waited >= silent && !has_spoken {
             has_spoken = true;
             console::tell(&format!(
-                "gpuimg: waiting for {}, which has locked {} (for {} s at most)",
+                "gpuimg: waiting at most {2} s for {0}, which has locked {1}",
                 holder(file),
                 path.shown(),
                 patience.as_secs_f64()
@@ -62,7 +62,7 @@ pub fn try_share(file: &File) -> bool {
 /// The process that holds the lock alone, as far as the system tells.
 fn holder(file: &File) -> String {
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    let Some(pid) = place(file).and_then(|place| pid_of_holder(&locks, &place)) else {
+    let Some(pid) = lock_table_name(file).and_then(|place| pid_of_holder(&locks, &place)) else {
         return "another process".into();
     };
     match fs::read_to_string(format!("/proc/{pid}/comm")) {
@@ -73,7 +73,7 @@ fn holder(file: &File) -> String {
 
 /// A file as `/proc/locks` names it.
 #[cfg(target_os = "linux")]
-fn place(file: &File) -> Option<String> {
+fn lock_table_name(file: &File) -> Option<String> {
     use rustix::fs::{fstat, major, minor};
     let about = fstat(file).ok()?;
     let (major, minor) = (major(about.st_dev), minor(about.st_dev));
@@ -82,7 +82,7 @@ fn place(file: &File) -> Option<String> {
 
 /// Other systems have no such list.
 #[cfg(not(target_os = "linux"))]
-fn place(_: &File) -> Option<String> {
+fn lock_table_name(_: &File) -> Option<String> {
     None
 }
 

@@ -78,7 +78,7 @@ fn no_line_is_lost_while_the_journal_is_shortened() {
         drop(journal);
         let journal = open(true).expect("journal");
         for item in &items {
-            let verdict = journal.verdict(item, &Sight::of(item), false);
+            let verdict = journal.verdict(item, &Sight::inspect(item), false);
             assert_eq!(verdict.expect("journal"), Verdict::Done, "{:?}", item.key);
         }
     });

@@ -3,7 +3,7 @@
 
 use super::set::{Read, Set};
 use super::{Facts, Gathered, Projecting};
-use crate::batch::count::{counted, size};
+use crate::batch::count::{plural, size};
 use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
 use crate::device::{Choice, Devices, Failed, Work};
@@ -35,9 +35,9 @@ impl Projecting<'_> {
             .collect();
         if ranges.len() > 1 {
             progress.mention(&format!(
-                "gpuimg: {} of memory do not hold {}: they are read {} times",
+                "gpuimg: {1} do not fit in {0} of memory: they are read {2} times",
                 size(memory / 2),
-                counted(set.pages(), "image"),
+                plural(set.pages(), "image"),
                 ranges.len()
             ));
         }
@@ -48,12 +48,12 @@ impl Projecting<'_> {
         for (pass, range) in ranges.into_iter().enumerate() {
             let pieces = Mutex::new(Vec::new());
             let keep = |image: Image, _: &Resources, _: &mut Timeline| {
-                let piece = piece(image, &shape, &range)?;
+                let piece = sample_range(image, &shape, &range)?;
                 let mut pieces = pieces.lock().unwrap_or_else(PoisonError::into_inner);
                 pieces.push(piece);
                 Ok(())
             };
-            let read = set.read(&workers, (&mut *progress, pass == 0), times, &keep)?;
+            let read = set.read(&workers, &mut *progress, pass == 0, times, &keep)?;
             let pieces = pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
             match &first {
                 None => {
@@ -100,7 +100,7 @@ impl Projecting<'_> {
 }
 
 /// A range of an image's samples.
-fn piece(image: Image, shape: &Shape, range: &Range<usize>) -> Result<Samples> {
+fn sample_range(image: Image, shape: &Shape, range: &Range<usize>) -> Result<Samples> {
     if range.len() == shape.samples() {
         return Ok(image.into_samples());
     }

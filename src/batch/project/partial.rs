@@ -2,10 +2,10 @@
 //! the other parts. Sums, smallest and largest samples are whole numbers, so that the result has the
 //! bytes of one machine's, whatever the parts.
 //!
-//! A `.partial` file is one line of JSON, and behind it a number for every sample of an image, in order
+//! A `.partial` file is one line of JSON, and after it a number for every sample of an image, in order
 //! and little-endian: of a sum or a mean 4 bytes, else as many as a sample has.
 
-use super::kind::{Kind, KindRecord};
+use super::image_type::{ImageType, ImageTypeRecord};
 use super::{Facts, First, finished, set};
 use crate::batch::item::Item;
 use crate::batch::journal::{escaped, unescaped};
@@ -46,10 +46,10 @@ pub struct Partial {
 #[derive(Debug)]
 pub(super) struct Known {
     /// The kind of all of them.
-    pub kind: Kind,
+    pub kind: ImageType,
     /// The first of them, from which the result has its metadata, and its place in the whole set.
     pub first: (u64, PathBuf),
-    /// How many pages were looked at; those that could be read are counted by the accumulator.
+    /// How many pages were inspected; those that could be read are counted by the accumulator.
     pub pages: u64,
     /// What the metadata of all of them say.
     pub facts: Facts,
@@ -80,9 +80,9 @@ impl Partial {
     pub fn join(&mut self, other: Partial) -> Result<()> {
         ensure!(
             self.op == other.op,
-            "it is of {}, and the others are of {}",
-            told(&other.op),
-            told(&self.op)
+            "it holds {}, but the others hold {}",
+            description(&other.op),
+            description(&self.op)
         );
         self.parts.join(&other.parts)?;
         self.failed = self.failed.saturating_add(other.failed);
@@ -95,7 +95,7 @@ impl Partial {
         };
         ensure!(
             known.kind == more.kind,
-            "its images are {}, and those of the others {}",
+            "its images are {}, but those of the others are {}",
             more.kind,
             known.kind
         );
@@ -114,11 +114,11 @@ impl Partial {
     /// A missing part, no image, a first image that cannot be read any more, a sum that does not fit.
     pub fn finish(self) -> Result<(Made, First)> {
         self.parts.whole()?;
-        let known = self.known.context("no image was projected")?;
+        let known = self.known.context("no images were projected")?;
         let (_, path) = &known.first;
         let first = first(path, &known.kind).with_context(|| {
             format!(
-                "cannot read {}, the first image, from which the result has its metadata",
+                "cannot read the first image {}, whose metadata the result would keep",
                 path.shown()
             )
         })?;
@@ -132,7 +132,7 @@ impl Partial {
     /// # Errors
     /// A file that is none, or is damaged.
     pub fn read(path: &Path) -> Result<Partial> {
-        let read = || Partial::of_source(&Source::open(path)?);
+        let read = || Partial::from_source(&Source::open(path)?);
         read().with_context(|| format!("cannot read {}", path.shown()))
     }
 
@@ -146,8 +146,8 @@ impl Partial {
         path.is_file() && begins().unwrap_or(false)
     }
 
-    fn of_source(source: &Source) -> Result<Partial> {
-        let none = "it is no partial projection";
+    fn from_source(source: &Source) -> Result<Partial> {
+        let none = "it is not a partial projection";
         let mut head = vec![0; HEAD];
         let length = source.read_up_to(&mut head, 0)?;
         head.truncate(length);
@@ -163,24 +163,24 @@ impl Partial {
         let end = end.context(none)?;
         let Version { gpuimg_projection } = serde_json::from_slice(&head[..end]).context(none)?;
         let version = gpuimg_projection.context(none)?;
-        ensure!(version == SCHEMA, "its version {version} is not known");
+        ensure!(version == SCHEMA, "unknown version {version}");
         let record: Record = serde_json::from_slice(&head[..end]).context("it is damaged")?;
         drop(head);
         record.project.check().context("it is damaged")?;
         let parts = Parts::read(&record.parts, record.of, record.set)?;
         let known = record.images.map(|images| {
-            let kind = Kind::of_record(&images.kind).context("it is damaged")?;
+            let kind = ImageType::from_record(&images.kind).context("it is damaged")?;
             let size = Accumulator::memory(record.project, &kind.shape);
             let (found, whole) = (source.len(), size.saturating_add(end as u64 + 1));
             ensure!(
                 found == whole,
-                "it has {found} bytes instead of {whole}: it is truncated or damaged"
+                "it is truncated or damaged: it has {found} bytes instead of {whole}"
             );
             let mut numbers = vec![0; usize::try_from(size)?];
             source.read_at(&mut numbers, end as u64 + 1)?;
             ensure!(
                 crc32fast::hash(&numbers) == images.crc32,
-                "it is damaged: its numbers have another CRC-32"
+                "it is damaged: wrong CRC-32"
             );
             ensure!(images.count > 0, "it is damaged: it has no image");
             ensure!(
@@ -194,7 +194,7 @@ impl Partial {
                 first: (
                     images.place,
                     unescaped(&images.first)
-                        .context("it is damaged: its first image has no name")?,
+                        .context("it is damaged: the name of its first image is missing")?,
                 ),
                 pages: images.pages,
                 facts: Facts {
@@ -251,8 +251,8 @@ impl Partial {
     }
 }
 
-/// A projection with its options, for sentences.
-fn told(op: &Project) -> String {
+/// A projection with its options, for messages.
+fn description(op: &Project) -> String {
     let options = [
         ("--saturate", op.saturate),
         ("--scale", op.scale),
@@ -265,16 +265,16 @@ fn told(op: &Project) -> String {
 }
 
 /// The first image of the set, which must still be what it was.
-fn first(path: &Path, kind: &Kind) -> Result<First> {
+fn first(path: &Path, kind: &ImageType) -> Result<First> {
     let item = Item::new(path.into(), path.into());
     let passes = Passes::default();
     let first = set::first(0, &item, kind.clone(), &Reading::default(), &passes)?;
-    let now = set::kind(&item, &passes)?;
-    ensure!(now == *kind, "it is {now}, and was {kind}");
+    let now = set::read_image_type(&item, &passes)?;
+    ensure!(now == *kind, "it is {now} now, but was {kind}");
     Ok(first)
 }
 
-/// The version of a file, read before its other fields.
+/// The version of a file, which is read before its other fields.
 #[derive(Deserialize)]
 struct Version {
     gpuimg_projection: Option<u64>,
@@ -297,19 +297,19 @@ struct Record {
 
 #[derive(Serialize, Deserialize)]
 struct Images {
-    kind: KindRecord,
+    kind: ImageTypeRecord,
     /// The path of the first image; `%` and bytes that are no UTF-8 as %XX.
     first: String,
     /// Its place in the whole set, from 0.
     place: u64,
     /// How many images were added.
     count: u64,
-    /// How many were looked at.
+    /// How many were inspected.
     pages: u64,
     maxval: Option<u16>,
     /// Not in parts of version 0.2.
     #[serde(default)]
     exposures: Exposures,
-    /// Of the numbers behind the line.
+    /// Of the numbers after the line.
     crc32: u32,
 }

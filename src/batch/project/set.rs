@@ -1,6 +1,6 @@
-//! The images of a projection: looked at first, and then read by the workers.
+//! The images of a projection: inspected first, and then read by the workers.
 
-use super::{Facts, First, Kind};
+use super::{Facts, First, ImageType};
 use crate::batch::item::{Item, Items};
 use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
@@ -30,7 +30,7 @@ pub struct Set<'a> {
     files: Vec<(usize, usize)>,
     /// The pages that are taken of the only file, and how many it has; `None` for all pages.
     taken: Option<(Vec<usize>, usize)>,
-    /// The files as they were when they were looked at.
+    /// The files as they were when they were inspected.
     passes: Arc<Passes>,
 }
 
@@ -64,18 +64,19 @@ impl<'a> Set<'a> {
     /// first. Returns the others, if there are any, and how many were named. Without an `axis` to project
     /// along, an input is named whose pages lie along several.
     pub fn look(
-        (how, axis): (Projection, Option<Axis>),
+        how: Projection,
+        axis: Option<Axis>,
         items: &'a Items,
         reading: &Reading,
         progress: &Progress,
     ) -> (Option<Set<'a>>, usize) {
-        // Zeros in place of what is damaged would be taken for pixels.
+        // Zeros in place of what is damaged would be mistaken for pixels.
         let reading = Reading {
             keep_going: false,
             ..*reading
         };
         let passes = Arc::new(Passes::default());
-        let looked: Vec<Result<(Kind, usize)>> = items
+        let looked: Vec<Result<(ImageType, usize)>> = items
             .items
             .par_iter()
             .map(|item| look(item, axis, &reading, &passes).with_context(|| unread(item)))
@@ -88,7 +89,7 @@ impl<'a> Set<'a> {
             let item = &items.items[index];
             let fits = looked.and_then(|(kind, pages)| match &mut set {
                 Some(set) if set.first.kind != kind => Err(anyhow!(
-                    "cannot project {} ({}): it is {kind}, and {} is {}",
+                    "cannot project {} ({}): it is {kind}, but {} is {}",
                     item.input.shown(),
                     how.name(),
                     set.first.path.shown(),
@@ -140,15 +141,16 @@ impl<'a> Set<'a> {
             let mut reader = Reader::open(&source, &self.reading)?;
             ensure!(
                 reader.is_whole() && reader.pages().len() == pages,
-                "its axes are those of all of its pages, and not all are taken"
+                "its axes describe all of its pages, but only some are selected"
             );
             let (format, channels) = (reader.format(), self.first.kind.shape.channels);
             let axes = format.axes(&self.first.metadata, channels, pages)?;
-            let axes =
-                axes.context("its metadata name no axes (without --axis all pages are taken)")?;
+            let axes = axes.context(
+                "its metadata describe no axes (without --axis, all pages are projected)",
+            )?;
             ensure!(
                 axes.size(axis) > 1,
-                "it has no axis {axis}: its pages are {axes}"
+                "it has no axis {axis}; its axes are {axes}"
             );
             let groups = axes.groups(axis);
             let images = groups.len();
@@ -185,7 +187,8 @@ impl<'a> Set<'a> {
     pub fn read(
         &self,
         workers: &Workers,
-        (progress, names): (&mut Progress, bool),
+        progress: &mut Progress,
+        names: bool,
         times: &mut Times,
         take: Take,
     ) -> Result<Read> {
@@ -205,11 +208,12 @@ impl<'a> Set<'a> {
         let (mut read, mut fatal) = (Read::default(), None);
         let next = numbers(parts.len());
         workers.each(
-            (workers.threads(parts.len()), Cores::Even),
+            workers.threads(parts.len()),
+            Cores::Even,
             |_| next(),
             |index, resources| {
                 let part = &parts[index];
-                (part, self.part(part, resources, &facts, take))
+                (part, self.read_pages(part, resources, &facts, take))
             },
             |(part, done)| {
                 times.totals.add(&done.timeline);
@@ -239,7 +243,7 @@ impl<'a> Set<'a> {
     }
 
     /// Reads some pages of a file.
-    fn part(
+    fn read_pages(
         &self,
         part: &Part,
         resources: &Resources,
@@ -318,7 +322,7 @@ impl<'a> Set<'a> {
         let mut metadata = reader.metadata(&mut Diagnostics::default())?;
         metadata.check_maxval(image.samples());
         ensure!(
-            Kind::of(image.shape(), &metadata) == self.first.kind,
+            ImageType::from_page(image.shape(), &metadata) == self.first.kind,
             CHANGED
         );
         Ok((image, metadata))
@@ -330,9 +334,10 @@ fn unread(item: &Item) -> String {
 }
 
 fn open(item: &Item) -> Result<Source> {
-    match !item.may_be_stream {
-        true => Source::open_file(&item.input),
-        false => Source::open(&item.input),
+    if !item.may_be_stream {
+        Source::open_file(&item.input)
+    } else {
+        Source::open(&item.input)
     }
 }
 
@@ -342,10 +347,10 @@ fn look(
     axis: Option<Axis>,
     reading: &Reading,
     passes: &Passes,
-) -> Result<(Kind, usize)> {
+) -> Result<(ImageType, usize)> {
     ensure!(
         !item.is_stream(),
-        "every input is looked at before it is read, and this one can be read only once"
+        "every input is inspected before it is read, but this one can be read only once"
     );
     let source = open(item)?;
     let mut reader = Reader::open(&source, reading)?;
@@ -357,29 +362,28 @@ fn look(
     for (index, page) in pages.iter().enumerate() {
         reader.turn_to(index)?;
         let metadata = reader.metadata(&mut Diagnostics::default())?;
-        let kind = Kind::of(reader.shape(), &metadata);
+        let kind = ImageType::from_page(reader.shape(), &metadata);
         let depth = kind.shape.depth;
         ensure!(
             !depth.is_wide(),
-            "it has samples of {depth}, and those of 8 and 16 bits are put together (normalize \
-             --range makes them 16 bits with one range for all)"
+            "its samples have {depth}: only 8- and 16-bit images are supported (normalize --range converts them to 16 bits with one range for all)"
         );
         ensure!(
             metadata.alpha != Alpha::Black,
-            "its colours are CMYK, inks, which are only turned and flipped: convert them to RGB first"
+            "CMYK images can only be rotated, flipped and transposed: convert to RGB first"
         );
         match &known {
             None => known = Some(kind),
             Some(first) if *first == kind => {}
             Some(first) => bail!(
-                "page {} is {kind}, and page {} is {first} (--pages A-B takes some)",
+                "page {} is {kind}, but page {} is {first} (use --pages A-B to select pages)",
                 page + 1,
                 pages[0] + 1
             ),
         }
     }
     passes.check(&item.input, &source)?;
-    Ok((known.context("it has no page")?, pages.len()))
+    Ok((known.context("it has no pages")?, pages.len()))
 }
 
 /// The error for pages that one image would mix: of several channels, or of depth and time.
@@ -391,8 +395,7 @@ fn check_axes(reader: &Reader) -> Result<()> {
     let named: Vec<String> = named.map(|(axis, _)| format!("--axis {axis}")).collect();
     ensure!(
         named.len() < 2 && axes.size(Axis::C) == 1,
-        "its pages are {axes}, and one image of all would mix them: {} projects along one of these axes \
-         (--axes takes some places of them, --pages all pages)",
+        "its pages have the axes {axes}, which one projection would mix: use {} to project along one axis (--axes selects positions, --pages 1-N ignores the axes)",
         named.join(" or ")
     );
     Ok(())
@@ -402,12 +405,12 @@ fn check_axes(reader: &Reader) -> Result<()> {
 ///
 /// # Errors
 /// It cannot be read.
-pub fn kind(item: &Item, passes: &Passes) -> Result<Kind> {
+pub fn read_image_type(item: &Item, passes: &Passes) -> Result<ImageType> {
     let source = open(item)?;
     let reader = Reader::open(&source, &Reading::default())?;
     let metadata = reader.metadata(&mut Diagnostics::default())?;
     passes.check(&item.input, &source)?;
-    Ok(Kind::of(reader.shape(), &metadata))
+    Ok(ImageType::from_page(reader.shape(), &metadata))
 }
 
 /// The first page of a file, for the result's metadata; its place among the items.
@@ -417,7 +420,7 @@ pub fn kind(item: &Item, passes: &Passes) -> Result<Kind> {
 pub fn first(
     index: usize,
     item: &Item,
-    kind: Kind,
+    kind: ImageType,
     reading: &Reading,
     passes: &Passes,
 ) -> Result<First> {

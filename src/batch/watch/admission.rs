@@ -6,7 +6,7 @@ use crate::batch::folder::{self, Filter, Sorted, is_absence, is_below};
 use crate::batch::inputs::Selection;
 use crate::batch::item::Item;
 use crate::batch::naming::Naming;
-use crate::batch::places;
+use crate::batch::output_paths;
 use crate::batch::shard::Shard;
 use crate::codec::Reading;
 use crate::files::{parent, reason};
@@ -43,7 +43,7 @@ pub enum Admitted {
 /// A file or folder that cannot be read.
 pub fn unread(path: &Path, why: &str) -> Admitted {
     Admitted::Unread(
-        Item::found(path.into(), path.into()),
+        Item::listed(path.into(), path.into()),
         cannot_read(path, why),
     )
 }
@@ -107,9 +107,10 @@ impl<'a> Admission<'a> {
         self.roots.iter().find_map(|root| {
             let below = path.strip_prefix(&root.absolute).ok()?;
             // With an empty path a slash would be added.
-            Some(match below == Path::new("") {
-                true => root.path.clone(),
-                false => root.path.join(below),
+            Some(if below == Path::new("") {
+                root.path.clone()
+            } else {
+                root.path.join(below)
             })
         })
     }
@@ -172,7 +173,7 @@ impl<'a> Admission<'a> {
     }
 
     fn sorted(&self, path: &Path, below: &Path, sorted: Sorted) -> Admitted {
-        let item = Item::found(path.into(), below.into());
+        let item = Item::listed(path.into(), below.into());
         let part = self.shard.as_ref();
         match sorted {
             Sorted::Entered => Admitted::Folder,
@@ -201,7 +202,7 @@ impl<'a> Admission<'a> {
             return Ok(());
         };
         naming.name(std::slice::from_mut(item))?;
-        places::check(std::slice::from_ref(item), naming, true)?;
+        output_paths::check(std::slice::from_ref(item), naming, true)?;
         let output = item.output.clone().unwrap_or_default();
         let real = resolved(parent(&output)).unwrap_or_default();
         let inside = |root: &&Root| is_below(&real, &root.path);
@@ -211,7 +212,7 @@ impl<'a> Admission<'a> {
         });
         if let Some(root) = self.roots.iter().find(inside).filter(|_| !left_out) {
             bail!(
-                "the result of {}, {}, would come in again as an input of {}",
+                "the result {1} of {0} would become a new input in {2}",
                 item.input.shown(),
                 output.shown(),
                 root.path.shown()
@@ -227,7 +228,7 @@ impl<'a> Admission<'a> {
         if let Some(other) = self.claims.get(&output) {
             ensure!(
                 *other == item.input || !may_exist(other),
-                "{} and {} would both become {} (--name tells them apart)",
+                "{} and {} would both be written to {} (use --name to distinguish them)",
                 other.shown(),
                 item.input.shown(),
                 output.shown()

@@ -18,21 +18,21 @@ use std::time::Duration;
 pub fn check(inputs: &[PathBuf], results: Option<&Path>, options: &Options) -> Result<()> {
     ensure!(
         !options.dry_run,
-        "--dry-run tells what would be done now, and --watch does not end now: leave --watch out"
+        "--dry-run shows what would be done now, but --watch waits for future files: remove --watch"
     );
     ensure!(
         options.selection.files_from.is_none(),
-        "--watch takes files as they come into folders, and --files-from names files"
+        "--watch waits for new files in folders, but --files-from lists files: remove one of them"
     );
     if let Some(name) = &options.watching.until_file {
         ensure!(
             name.components().count() == 1 && name.file_name().is_some(),
-            "--until-file takes a name without folders, and {} is none",
+            "--until-file expects a file name without folders, got {}",
             name.shown()
         );
     }
     if options.watching.poll == Some(Duration::ZERO) {
-        bail!("--poll 0 would do nothing but look: give the seconds between two looks");
+        bail!("--poll expects more than 0 seconds between two scans");
     }
     let mut real: Vec<(PathBuf, &Path)> = Vec::new();
     for input in inputs {
@@ -44,22 +44,21 @@ pub fn check(inputs: &[PathBuf], results: Option<&Path>, options: &Options) -> R
         };
         ensure!(
             is_folder,
-            "--watch takes folders, and {} is none",
+            "--watch expects folders, but {} is not a folder",
             input.shown()
         );
         let path = input.canonicalize().map_err(plain).with_context(unread)?;
         for (other, name) in &real {
             ensure!(
                 !is_below(&path, other) && !is_below(other, &path),
-                "--watch would take files of {} and {} twice: one is in the other",
+                "--watch would process files twice: of {} and {}, one contains the other",
                 name.shown(),
                 input.shown()
             );
         }
         ensure!(
             !results.is_some_and(|results| is_same(results, input)),
-            "--watch cannot write to the folder that it watches, {}: results would come in as inputs \
-             (a folder inside it is fine)",
+            "--watch cannot write to {}, which it watches: results would become inputs (use a folder inside it)",
             input.shown()
         );
         real.push((path, input));
@@ -77,10 +76,7 @@ pub fn resolved(path: &Path) -> Option<PathBuf> {
 
 fn resolved_parent(path: &Path) -> Option<PathBuf> {
     let above = parent(path);
-    match above == path {
-        true => None,
-        false => resolved(above),
-    }
+    if above == path { None } else { resolved(above) }
 }
 
 #[cfg(test)]

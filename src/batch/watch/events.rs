@@ -85,7 +85,7 @@ impl Inlet {
     }
 
     /// Takes an event of the system. This never waits: the receiver may be waiting for the caller.
-    fn take(&self, event: notify::Result<Event>) {
+    fn handle_event(&self, event: notify::Result<Event>) {
         let event = match event {
             Ok(event) if event.need_rescan() => return self.lost.store(true, Ordering::Relaxed),
             Ok(event) => event,
@@ -131,7 +131,7 @@ impl Folders {
         let held = alive.clone();
         let take = move |event| {
             let _held = &held;
-            inlet.take(event);
+            inlet.handle_event(event);
         };
         let watcher = RecommendedWatcher::new(take, config);
         let folders = Folders {
@@ -203,12 +203,12 @@ impl Drop for Folders {
 }
 
 fn unwatched(folder: Option<&Path>, error: &notify::Error) -> anyhow::Error {
-    let limit = "fs.inotify.max_user_watches is the limit (sysctl)";
+    let limit = "the limit is fs.inotify.max_user_watches (sysctl)";
     let why = match &error.kind {
-        ErrorKind::MaxFilesWatch => format!("there are too many folders: {limit}"),
+        ErrorKind::MaxFilesWatch => format!("too many folders: {limit}"),
         ErrorKind::Io(error) => crate::files::reason(error),
         _ => error.to_string(),
     };
     let what = folder.map_or("the folders".into(), |path| path.shown().into_owned());
-    anyhow!("cannot watch {what}: {why}; --poll SECONDS needs no events")
+    anyhow!("cannot watch {what}: {why}; use --poll SECONDS to scan without events")
 }

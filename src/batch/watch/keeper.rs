@@ -21,7 +21,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The longest time between two looks at the clock.
+/// The longest time between two checks of the clock.
 const TICK: Duration = Duration::from_secs(1);
 
 /// How long a name that appeared waits for somebody to open it: if nobody does, it is a link to a file
@@ -31,7 +31,7 @@ const LINKED: Duration = Duration::from_millis(100);
 /// The longest time until folders that could not be read or watched are tried again.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Ends the watch if the thread that has it panics: the others would wait for ever.
+/// Ends the watch if the thread that has it panics: the others would wait forever.
 pub struct EndOnPanic<'a> {
     /// Where the workers wait.
     pub arrivals: &'a Arrivals,
@@ -157,11 +157,11 @@ impl Keeper<'_> {
         while self.arrivals.idle_for().is_none() && !self.stopped.load(Ordering::Relaxed) {
             self.step(sight)?;
         }
-        self.arrivals
-            .end(match self.stopped.load(Ordering::Relaxed) {
-                true => End::AtOnce,
-                false => End::Drained,
-            });
+        self.arrivals.end(if self.stopped.load(Ordering::Relaxed) {
+            End::AtOnce
+        } else {
+            End::Drained
+        });
         Ok(())
     }
 
@@ -181,9 +181,9 @@ impl Keeper<'_> {
             .recv_timeout(next.saturating_duration_since(now))
         {
             Ok(notice) => {
-                self.take(notice, sight)?;
+                self.handle_notice(notice, sight)?;
                 while let Ok(notice) = self.events.notices.try_recv() {
-                    self.take(notice, sight)?;
+                    self.handle_notice(notice, sight)?;
                 }
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
@@ -192,9 +192,8 @@ impl Keeper<'_> {
             let now = Instant::now();
             // Files may come so fast that it happens again and again: said once.
             if sight.lost.is_none_or(|lost| now - lost > MINUTE) {
-                self.status.mention(
-                    "gpuimg: more happened than the system could report: all folders are read again",
-                );
+                self.status
+                    .mention("gpuimg: the system dropped file events; scanning all folders again");
             }
             sight.lost = Some(now);
             sight.scan = Some(now);
@@ -233,7 +232,7 @@ impl Keeper<'_> {
         name.is_some_and(is_there)
     }
 
-    /// Whether a path is that of `--until-file`, which is no input.
+    /// Whether a path is that of `--until-file`, which is not an input.
     fn is_end(&self, path: &Path) -> bool {
         let name = self.watching.until_file.as_deref();
         let is_it = |name| {
@@ -243,7 +242,7 @@ impl Keeper<'_> {
         name.is_some_and(is_it)
     }
 
-    fn take(&mut self, notice: Notice, sight: &mut Sight) -> Result<()> {
+    fn handle_notice(&mut self, notice: Notice, sight: &mut Sight) -> Result<()> {
         let Some(path) = self.admission.typed(&notice.path) else {
             return Ok(());
         };
@@ -300,7 +299,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Has a file that cannot be looked at wait, unless it is gone.
+    /// Has a file that cannot be inspected wait, unless it is gone.
     fn unseen(&self, path: &Path, error: &io::Error, came: Option<SystemTime>) {
         if !is_absence(error) {
             let report = cannot_read(path, &reason(error));
@@ -308,7 +307,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// The devices and inodes of the roots; as they were `before` where that cannot be told.
+    /// The devices and inodes of the roots; those of `before` where they cannot be determined.
     fn ids(&self, before: &[Option<(u64, u64)>]) -> Vec<Option<(u64, u64)>> {
         let id = |(index, root): (usize, &Root)| match fs::metadata(&root.path) {
             Ok(about) => Some((about.dev(), about.ino())),
@@ -328,8 +327,8 @@ impl Keeper<'_> {
             }
             let path = root.path.shown();
             self.status.mention(&match now[index] {
-                Some(_) => format!("gpuimg: {path} is there again"),
-                None => format!("gpuimg: {path} is gone; the watch goes on when it is there again"),
+                Some(_) => format!("gpuimg: {path} is back"),
+                None => format!("gpuimg: {path} has disappeared; waiting for it to come back"),
             });
             if let Some(folders) = &mut sight.folders {
                 folders.remove(&root.absolute);
@@ -390,7 +389,7 @@ impl Keeper<'_> {
                 for folder in folders {
                     match watched.add(&std::path::absolute(&folder)?) {
                         Ok(added) => is_new |= added,
-                        // Reported by the visit, but for a watched folder itself at the beginning.
+                        // Reported by the visit, except for a watched folder itself at the beginning.
                         Err(error) if fs::read_dir(&folder).is_err() => {
                             sight.missed = true;
                             if !sight.begun && folder == start {
@@ -399,7 +398,7 @@ impl Keeper<'_> {
                         }
                         Err(error) if sight.begun => {
                             sight.missed = true;
-                            let item = Item::found(folder.clone(), folder.clone());
+                            let item = Item::listed(folder.clone(), folder.clone());
                             found.push((folder, Admitted::Unread(item, format!("{error:#}"))));
                         }
                         Err(error) => return Err(error),
@@ -428,14 +427,15 @@ impl Keeper<'_> {
             let came = identity.as_ref().filter(|_| sight.begun).map(|identity| {
                 // One that is older has been brought here now.
                 let changed = identity.changed();
-                match (self.begun..now).contains(&changed) {
-                    true => changed,
-                    false => now,
+                if (self.begun..now).contains(&changed) {
+                    changed
+                } else {
+                    now
                 }
             });
             match (admitted, identity) {
                 (Admitted::File(item), Some(identity))
-                    if self.arrivals.found(&path, &identity, came, always) =>
+                    if self.arrivals.is_ready(&path, &identity, came, always) =>
                 {
                     let admitted = self.admission.named(item);
                     self.admitted(&path, admitted, came);

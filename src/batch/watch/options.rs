@@ -9,15 +9,15 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// The options of a watch.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Watching {
-    /// Stay, and process files as they come into the folders, what is there first, until Ctrl-C; what an earlier run has done is skipped
+    /// Keep running and process new files in the folders until Ctrl-C, existing files first; files that an earlier run has done are skipped
     #[arg(long, help_heading = "Watched folders")]
     pub watch: bool,
 
-    /// End when all is done and nothing has come for so many SECONDS
+    /// Stop when all files are done and no new file has arrived for SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "watch", help_heading = "Watched folders")]
     pub idle: Option<Duration>,
 
-    /// End when a file of this NAME is in an input folder, after all that came before it
+    /// Stop when a file called NAME appears in an input folder, after finishing the files that arrived before it
     #[arg(
         long,
         value_name = "NAME",
@@ -26,11 +26,11 @@ pub struct Watching {
     )]
     pub until_file: Option<PathBuf>,
 
-    /// Look at the folders every so many SECONDS, where no events come, as on network file systems
+    /// Scan the folders every SECONDS, for file systems without events, such as network file systems
     #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "watch", help_heading = "Watched folders")]
     pub poll: Option<Duration>,
 
-    /// Take a file that no event calls whole when size and time have not changed for so many SECONDS [default: 1]
+    /// Without events, treat a file as complete when its size and time have not changed for SECONDS [default: 1]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "watch", help_heading = "Watched folders")]
     pub settle: Option<Duration>,
 }
@@ -49,5 +49,5 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     // Longer ones could not be added to the present.
     duration
         .filter(|duration| duration.as_secs() < 1 << 32)
-        .ok_or_else(|| "expected seconds, as 5 or 0.5".into())
+        .ok_or_else(|| "expected seconds, e.g. 5 or 0.5".into())
 }

@@ -86,7 +86,7 @@ impl Arrivals {
 
     /// Whether a file that a scan has found can be taken now. One that is known, waits or is in
     /// progress cannot; one that changed lately, and with `always` every other, settles first.
-    pub fn found(
+    pub fn is_ready(
         &self,
         path: &Path,
         identity: &Identity,
@@ -113,7 +113,7 @@ impl Arrivals {
         self.state().known.has(path, state_of(identity))
     }
 
-    /// Has a file that could not be looked at wait: it may be possible soon. `report` is printed if it
+    /// Has a file that could not be inspected wait: it may be possible soon. `report` is printed if it
     /// is not; a file that this was said of waits no more.
     pub fn unseen(&self, path: &Path, report: &str, came: Option<SystemTime>) {
         let mut state = self.state();
@@ -155,7 +155,7 @@ impl Arrivals {
     }
 
     /// The files that have settled, each with the time when it came; files that have changed since
-    /// they were last looked at go on settling.
+    /// they were last inspected continue settling.
     pub fn settled(&self) -> Vec<(PathBuf, Option<SystemTime>)> {
         let now = Instant::now();
         let mut state = self.state();
@@ -355,7 +355,7 @@ mod tests {
     fn item(folder: &Path, name: &str) -> Item {
         let path = folder.join(name);
         fs::write(&path, b"x").expect("file");
-        Item::found(path, name.into())
+        Item::listed(path, name.into())
     }
 
     fn taken(arrivals: &Arrivals, worker: usize) -> Option<Arrival> {
@@ -452,7 +452,7 @@ mod tests {
         assert!(arrivals.finished(&arrival, false));
         let identity = Identity::of(&a.input).expect("file");
         assert!(arrivals.knows(&a.input, &identity));
-        assert!(!arrivals.found(&a.input, &identity, None, false));
+        assert!(!arrivals.is_ready(&a.input, &identity, None, false));
         arrivals.keep_known(&[]);
         assert!(!arrivals.knows(&a.input, &identity));
         // Gone while it waits, it is not taken.

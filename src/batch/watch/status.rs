@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The interval between lines if standard error is no terminal.
+/// The interval between lines if standard error is not a terminal.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The seconds of which the rate on a terminal is the mean.
@@ -55,13 +55,14 @@ struct Minute {
 }
 
 impl Status {
-    /// Starts at 0.
+    /// A tally with all counts at 0.
     pub fn new(verbosity: Verbosity) -> Status {
         let terminal = stderr().is_terminal();
         let hidden = verbosity.quiet || verbosity.no_progress || !terminal;
-        let target = match hidden {
-            true => ProgressDrawTarget::hidden(),
-            false => ProgressDrawTarget::stderr(),
+        let target = if hidden {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
         };
         let bar = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template("{msg}") {
@@ -116,10 +117,10 @@ impl Status {
     pub fn finish(&self, skipped: usize, left: usize) {
         self.with(|state| {
             state.bar.finish_and_clear();
-            let done = count::counted(state.done as usize - skipped, "file");
+            let done = count::plural(state.done as usize - skipped, "file");
             let mut line = format!("gpuimg: {done} done");
             for (count, what) in [
-                (skipped as u64, "were done before"),
+                (skipped as u64, "already done"),
                 (state.failed, "failed"),
                 (left as u64, "left for the next run"),
             ] {
@@ -153,9 +154,10 @@ impl Status {
 impl Screen for &Status {
     fn add(&mut self, item: &Item, _: u64, failed: bool) {
         self.with(|state| {
-            match failed {
-                true => state.failed += 1,
-                false => state.done += 1,
+            if failed {
+                state.failed += 1
+            } else {
+                state.done += 1
             }
             // Until the next tick.
             state.waiting = state.waiting.saturating_sub(1);
@@ -187,9 +189,10 @@ impl Minute {
 
 impl State {
     fn say(&self, line: &str) {
-        match self.terminal {
-            true => self.bar.suspend(|| console::tell(line)),
-            false => console::tell(&format!("{} {line}", utc(SystemTime::now()))),
+        if self.terminal {
+            self.bar.suspend(|| console::tell(line))
+        } else {
+            console::tell(&format!("{} {line}", utc(SystemTime::now())))
         }
     }
 

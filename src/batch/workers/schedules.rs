@@ -21,12 +21,7 @@ fn each_item_is_done_once() {
         let (workers, next) = (workers(), numbers(ITEMS));
         let mut done = Vec::new();
         let work = |item, _: &Resources| item;
-        let all = workers.each(
-            (3, Cores::AllForFirst),
-            |_| next(),
-            work,
-            |it| done.push(it),
-        );
+        let all = workers.each(3, Cores::AllForFirst, |_| next(), work, |it| done.push(it));
         all.expect("threads");
         done.sort_unstable();
         assert!(done.iter().copied().eq(0..ITEMS), "{done:?}");
@@ -45,12 +40,7 @@ fn no_item_is_lost_when_gpus_are_left() {
             }
             item
         };
-        let all = workers.each(
-            (3, Cores::AllForFirst),
-            |_| next(),
-            work,
-            |it| done.push(it),
-        );
+        let all = workers.each(3, Cores::AllForFirst, |_| next(), work, |it| done.push(it));
         all.expect("threads");
         done.sort_unstable();
         assert!(done.iter().copied().eq(0..ITEMS), "{done:?}");
@@ -65,7 +55,7 @@ fn a_stop_lets_those_in_progress_finish() {
         let (mut taken, mut at_stop) = (0, None);
         let next = |_| Next::Item(());
         let work = |(), _: &Resources| begun.fetch_add(1, Ordering::SeqCst);
-        let all = workers.each((3, Cores::AllForFirst), next, work, |_| {
+        let all = workers.each(3, Cores::AllForFirst, next, work, |_| {
             taken += 1;
             if taken == 2 {
                 workers.stop();

@@ -1,4 +1,4 @@
-//! The table of claims: a name, the system, the sentence, and the pair of rows with what the paper
+//! The table of claims: a name, the system, the message, and the pair of rows with what the paper
 //! states. "Filled" rows run with a grid that fills the GPU at hand.
 
 use super::By::{Rate, Time};

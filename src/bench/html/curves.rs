@@ -148,7 +148,7 @@ impl Series {
 }
 
 /// The charts of a table.
-pub(super) fn of(table: Table, report: &Report) -> Vec<String> {
+pub(super) fn charts(table: Table, report: &Report) -> Vec<String> {
     let mut charts: Vec<String> = CURVES
         .iter()
         .filter(|curve| curve.table == table)

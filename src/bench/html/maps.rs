@@ -22,7 +22,7 @@ fn cells(report: &Report, prefix: &str) -> Vec<Cell> {
 }
 
 /// The maps of a table; nothing if its sweeps were not run.
-pub(super) fn of(table: Table, report: &Report) -> String {
+pub(super) fn charts(table: Table, report: &Report) -> String {
     let here = |prefix| cells(report, prefix);
     let (heading, maps) = match table {
         Table::Transpose => (

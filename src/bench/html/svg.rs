@@ -51,31 +51,33 @@ struct Scale {
 
 impl Scale {
     /// For these values: logarithmic from a ratio of three on, unless they are steps.
-    fn of(values: impl Iterator<Item = f64>, from_zero: bool, steps: bool) -> Scale {
+    fn for_values(values: impl Iterator<Item = f64>, from_zero: bool, steps: bool) -> Scale {
         let (low, high) = values
             .filter(|value| value.is_finite() && *value > 0.0)
             .fold((f64::MAX, f64::MIN_POSITIVE), |(low, high), value| {
                 (low.min(value), high.max(value))
             });
-        match !steps && high / low >= LINEAR {
-            true => Scale {
+        if !steps && high / low >= LINEAR {
+            Scale {
                 // Some room below what goes upwards.
                 low: if from_zero { 0.75 * low } else { low },
                 high,
                 log: true,
-            },
-            false => Scale {
+            }
+        } else {
+            Scale {
                 low: if from_zero { 0.0 } else { low },
                 high: if high > low { high } else { low + 1.0 },
                 log: false,
-            },
+            }
         }
     }
 
-    fn part(&self, value: f64) -> f64 {
-        match self.log {
-            true => (value / self.low).ln() / (self.high / self.low).ln(),
-            false => (value - self.low) / (self.high - self.low),
+    fn position(&self, value: f64) -> f64 {
+        if self.log {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
         }
     }
 
@@ -107,9 +109,10 @@ impl Scale {
 
 /// A number on an axis.
 fn number(value: f64, bytes: bool) -> String {
-    let (unit, units) = match bytes {
-        true => (1024.0, ["B", "KiB", "MiB", "GiB"]),
-        false => (1000.0, ["", "k", "M", "G"]),
+    let (unit, units) = if bytes {
+        (1024.0, ["B", "KiB", "MiB", "GiB"])
+    } else {
+        (1000.0, ["", "k", "M", "G"])
     };
     let (mut value, mut order) = (value, 0);
     while value >= if bytes { unit } else { 10.0 * unit } && order < 3 {
@@ -131,14 +134,14 @@ pub(super) fn chart(title: &str, x: &Axis, y: &Axis, lines: &[Line]) -> String {
         .collect();
     let values = || lines.iter().flat_map(|line| &line.points);
     let (across, up) = (
-        Scale::of(values().map(|point| point.0), false, x.steps),
-        Scale::of(values().map(|point| point.1), true, y.steps),
+        Scale::for_values(values().map(|point| point.0), false, x.steps),
+        Scale::for_values(values().map(|point| point.1), true, y.steps),
     );
     let (left, right, top, bottom) = MARGINS;
     let at = |(x, y): (f64, f64)| {
         (
-            left + across.part(x) * (SIZE.0 - left - right),
-            SIZE.1 - bottom - up.part(y) * (SIZE.1 - top - bottom),
+            left + across.position(x) * (SIZE.0 - left - right),
+            SIZE.1 - bottom - up.position(y) * (SIZE.1 - top - bottom),
         )
     };
     let mut out = format!(
@@ -254,12 +257,12 @@ mod tests {
 
     #[test]
     fn small_effects_are_linear_from_zero_and_large_ones_logarithmic() {
-        let small = Scale::of([10.0, 25.0].into_iter(), true, false);
+        let small = Scale::for_values([10.0, 25.0].into_iter(), true, false);
         assert!(!small.log && small.low == 0.0);
-        assert!((small.part(12.5) - 0.5).abs() < 1e-9);
-        let large = Scale::of([1.0, 100.0].into_iter(), false, false);
-        assert!(large.log && (large.part(10.0) - 0.5).abs() < 1e-9);
-        assert!(!Scale::of([1.0, 7.0].into_iter(), false, true).log);
+        assert!((small.position(12.5) - 0.5).abs() < 1e-9);
+        let large = Scale::for_values([1.0, 100.0].into_iter(), false, false);
+        assert!(large.log && (large.position(10.0) - 0.5).abs() < 1e-9);
+        assert!(!Scale::for_values([1.0, 7.0].into_iter(), false, true).log);
         assert_eq!(large.ticks(), [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]);
         assert_eq!(small.ticks(), [0.0, 10.0, 20.0]);
     }

@@ -28,7 +28,7 @@ const FACTOR: u32 = 0x9E37_79B1;
 
 impl Places {
     /// The place of element `j` of `n`, a power of two.
-    fn place(self, j: u32, n: u32) -> u32 {
+    fn index(self, j: u32, n: u32) -> u32 {
         let piece = PIECE as u32;
         match self {
             Places::InOrder => j,
@@ -143,13 +143,10 @@ fn indexed(
 ) -> Result<Measured> {
     let n = (context.input.len() / 2) as u32;
     // What is added to the number of the piece.
-    let offset = |j: u32| order.place(j, n).wrapping_sub(j / PIECE as u32);
+    let offset = |j: u32| order.index(j, n).wrapping_sub(j / PIECE as u32);
     let scattered = triple && order == Places::Anywhere;
     // With three levels, the index of element j is itself at the element's place.
-    let element = |k: u32| match scattered {
-        true => Places::element(k, n),
-        false => k,
-    };
+    let element = |k: u32| if scattered { Places::element(k, n) } else { k };
     let index = context.kept(&format!("index {order:?} {scattered}"), || {
         (0..n)
             .into_par_iter()
@@ -163,7 +160,7 @@ fn indexed(
         let order = context.kept(&format!("order {order:?}"), || {
             (0..n)
                 .into_par_iter()
-                .map(|j| order.place(j, n))
+                .map(|j| order.index(j, n))
                 .collect::<Vec<u32>>()
         })?;
         let kernel = context.kernel::<TripleIndex>()?;
@@ -205,11 +202,11 @@ mod tests {
     fn places_are_permutations_and_elements_are_found_again() {
         let n = 1 << 14;
         for order in [Places::InOrder, Places::InPiece, Places::Anywhere] {
-            let mut places: Vec<u32> = (0..n).map(|j| order.place(j, n)).collect();
+            let mut places: Vec<u32> = (0..n).map(|j| order.index(j, n)).collect();
             places.sort_unstable();
             assert!(places.into_iter().eq(0..n), "{order:?}");
         }
-        let element = |j| Places::element(Places::Anywhere.place(j, n), n);
+        let element = |j| Places::element(Places::Anywhere.index(j, n), n);
         assert!((0..n).all(|j| element(j) == j));
     }
 }

@@ -154,9 +154,10 @@ pub(super) fn window(sizes: Sizes, shared: u8, id: &str) -> Case {
 
 pub(super) fn gather(sizes: Sizes, scattered: bool) -> Case {
     let n = sizes.bytes / 8;
-    let (id, name) = match scattered {
-        false => ("gather-ordered", "A[index[i]], in order"),
-        true => ("gather-shuffled", "A[index[i]], scattered"),
+    let (id, name) = if scattered {
+        ("gather-shuffled", "A[index[i]], scattered")
+    } else {
+        ("gather-ordered", "A[index[i]], in order")
     };
     Case::gpu(
         Table::Memory,
@@ -194,9 +195,10 @@ pub(super) fn gather(sizes: Sizes, scattered: bool) -> Case {
 
 pub(super) fn scattered(sizes: Sizes, lines: usize, l1: bool) -> Case {
     let groups = sizes.bytes / (128 * lines);
-    let (cache, kernel, kept) = match l1 {
-        true => ("l1", "scattered_l1", "kept in L1"),
-        false => ("l2", "scattered_l2", "L2 only"),
+    let (cache, kernel, kept) = if l1 {
+        ("l1", "scattered_l1", "kept in L1")
+    } else {
+        ("l2", "scattered_l2", "L2 only")
     };
     Case::gpu(
         Table::Memory,

@@ -3,119 +3,119 @@
 use super::{Paper, Topic};
 
 pub(super) static TOPICS: &[Topic] = &[
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "empty-sync",
         "empty kernel, synchronised after each call",
         "host  launch──wait │ launch──wait │ …\ncard         ▪            ▪",
         "A launch that is waited for costs the way to the GPU and back: fuse kernels. (The text also says 0.7 ms a call, which contradicts its 15 000 calls a second, 0.067 ms.)",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "empty-async",
         "empty kernel, not synchronised",
         "host  launch launch launch … wait\ncard        ▪      ▪      ▪",
         "Queued launches overlap with the GPU's work; wait once, at the end.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "empty-one",
         "empty kernel, one block of one thread, not synchronised",
         "host  launch launch launch … wait\ncard        ·      ·      ·",
         "Setting up threads is not what a launch costs.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "large-copy",
         "host to device and back, blocks over 100 MB",
         "host ████████████ ══ link ══► ████████████ GPU",
         "The link is far slower than the GPU's memory: move much at once, and seldom.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "async-copy",
         "asynchronous copy",
         "host  copy─┐ (goes on)      …  wait\nlink       └══════════════►",
         "An asynchronous copy is no faster than one that is waited for: it leaves the host free meanwhile.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "tiny-copy",
         "host to device, 4 bytes",
         "host ▪──call──►▪ GPU   ▪──call──►▪   …",
         "A small copy costs the call, not the bytes.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "read",
         "every element loaded, one value stored",
         "thread 0 1 2 3 …      each 2 bytes, side by side\nmemory ▪ ▪ ▪ ▪ ▪ ▪ ▪ ▪  → sum",
         "Reading alone is faster than reading and writing.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "copy",
         "every element loaded and stored",
         "thread 0 1 2 3 …\nmemory ▪ ▪ ▪ ▪ ▪ ▪ ▪ ▪\n       ↓ ↓ ↓ ↓\nmemory ▪ ▪ ▪ ▪ ▪ ▪ ▪ ▪",
         "The rate of a copy is the rate that any change of an image can reach.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "grid-threads",
         "read, launched with several numbers of blocks and of threads",
         "160 blocks × 96 threads │ 40 × 32 … 2560 × 768",
         "The text draws no lesson from its launch of 160 blocks of 96 threads. The rows show which launches fill this GPU.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "normalize-truncating",
         "(float(p) − sub)·factor, the integer part stored in place",
         "▪ → (float − sub)·factor → ⌊ ⌋ → ▪   the same place",
         "A little arithmetic hides behind the memory.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "normalize-round",
         "the same, rounded by the library's round()",
         "▪ → (float − sub)·factor → round() → ▪",
         "round() is a chain of instructions: do not call it for every element.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "normalize-half",
         "the same, + 0.5 and then the integer part; 0.5 as a float, and as the double that the text writes",
         "▪ → (float − sub)·factor → + 0.5 → ⌊ ⌋ → ▪",
         "The text's rule: one addition rounds half up at no cost. Written + 0.5, the addition is one of doubles.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "minmax",
         "minimum and maximum in one pass, the block's scanned by one thread each",
         "thread   0 1 2 3 … n      each its own min, max\nshared  [▪▪▪▪▪▪▪▪▪▪▪▪]\nthread 0 →→→→→→→→→→→ min ┐ atomics\nthread 1 →→→→→→→→→→→ max ┘",
         "Both in one pass cost one read. The paper folds blocks without atomics, which loses results; here they are folded with them.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "minmax-apart",
         "minimum and maximum in two passes",
         "▪▪▪▪▪▪▪▪ → min\n▪▪▪▪▪▪▪▪ → max    the image is read twice",
         "What is found in one pass need not be read twice.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "nested",
         "an `if` inside an `if`, to depth 4 and beyond, before the minimum and maximum",
         "if ─┬─ if ─┬─ if ─┬─ if ─┬─\n    └      └      └      └      a warp goes every way that one of its threads goes",
         "Branches cost little until they nest deep.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "double-index",
         "double indexing: data[index[j] + i], an index for every element",
         "index ▪ ▪ ▪ ▪   j: the element\n      ↓ ↓ ↓ ↓   + i: its piece\ndata  ▪ ▪ ▪ ▪   each address waits for a load",
         "Indirection costs a load for each element; far more where the elements lie scattered.",
     ),
-    Topic::of(
+    Topic::new(
         Paper::TypicalTasks,
         "triple-index",
         "triple indexing: data[index[order[j]] + i], two indices for every element",

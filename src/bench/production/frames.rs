@@ -17,7 +17,7 @@ const IMAGES: usize = 9;
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let mut cases = Vec::new();
     for (pixels, name) in [(4 << 20, "2048², 4 Mpx"), (64 << 20, "64 Mpx")] {
-        let len = sizes.of(2 * pixels);
+        let len = sizes.scaled(2 * pixels);
         let id = |what| format!("{what}-{}k", pixels >> 10);
         let name = |what| format!("{what}, {name}");
         // Half of what is moved is the size of the copy that moves as much.
@@ -74,7 +74,7 @@ pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
             .under(under(4)),
         ]);
     }
-    let len = sizes.of(8 << 20);
+    let len = sizes.scaled(8 << 20);
     let name = format!("project: median of {IMAGES}, each 4 Mpx");
     let median = gpu(
         "project-median-4096k",

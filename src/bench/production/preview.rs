@@ -15,7 +15,7 @@ use anyhow::{Result, bail};
 const TIMES: usize = 8;
 
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
-    let len = sizes.of(128 << 20);
+    let len = sizes.scaled(128 << 20);
     vec![
         gpu(
             "fit-65536k",

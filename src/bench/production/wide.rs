@@ -15,7 +15,7 @@ use rayon::prelude::*;
 pub(super) fn cases(sizes: Sizes) -> Vec<Case> {
     let mut cases = Vec::new();
     for (pixels, name) in [(4 << 20, "2048², 4 Mpx"), (64 << 20, "64 Mpx")] {
-        let samples = sizes.of(pixels);
+        let samples = sizes.scaled(pixels);
         let id = |what| format!("{what}-{}k", pixels >> 10);
         let name = |what| format!("{what}, {name}");
         cases.extend([

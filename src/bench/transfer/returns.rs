@@ -151,7 +151,7 @@ fn uploaded_on_idle_stream(context: &BenchContext, len: usize, landed: bool) -> 
     );
     let calls = seconds.len();
     Ok(Measured {
-        time: Time::of(seconds),
+        time: Time::from_seconds(seconds),
         remark: Some(format!(
             "{early} of {calls} calls returned before the data had landed"
         )),
@@ -198,7 +198,10 @@ fn returned(context: &BenchContext, call: Call) -> Result<Measured> {
         }
         Ok(())
     })?;
-    let (time, done) = (Time::of(until_return), Time::of(until_done).median);
+    let (time, done) = (
+        Time::from_seconds(until_return),
+        Time::from_seconds(until_done).median,
+    );
     let verdict = if time.median < AT_ONCE {
         "returns at once"
     } else {

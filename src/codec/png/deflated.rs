@@ -58,7 +58,7 @@ impl Segments {
             } else {
                 Vec::new()
             };
-            adler = adler::joined(adler, segment.adler, self.layout.bytes(index));
+            adler = adler::combine(adler, segment.adler, self.layout.bytes(index));
             let zlib: &[u8] = if first { &zlib::HEADER } else { &[] };
             let sum = adler.to_be_bytes();
             let sum: &[u8] = if last { &sum } else { &[] };

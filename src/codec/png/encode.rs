@@ -41,10 +41,10 @@ use std::ops::Range;
 /// How PNG data is compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 pub enum Mode {
-    /// Gigabytes a second, and small files of noisy images; smooth, dark and flat ones can be a third larger
+    /// Gigabytes per second, and small files for noisy images; smooth, dark and flat images can be a third larger than with small
     #[default]
     Fast,
-    /// Matches too: smaller files of smooth images and of even background, many times slower
+    /// Searches for matches: smaller files for smooth images and even backgrounds, but many times slower
     Small,
     /// No compression
     Store,

@@ -9,14 +9,14 @@ use libdeflater::{CompressionLvl, Compressor};
 /// How a TIFF file is compressed when written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 pub enum Compression {
-    /// Not at all: the fastest, and every program reads it
+    /// No compression: fastest, and every program reads it
     #[default]
     None,
-    /// Deflate: small, and most programs read it
+    /// Small, and most programs read it
     Deflate,
-    /// LZW: for old programs
+    /// For old programs
     Lzw,
-    /// Zstandard: small and fast, for programs that know it (GDAL, tifffile; OpenCV does not)
+    /// Zstandard: small and fast, but not read by every program (GDAL and tifffile do, OpenCV does not)
     Zstd,
 }
 

@@ -11,9 +11,10 @@ use std::ops::Range;
 
 /// Bytes that a block covers at most; its last match may reach past it. Few where Miri runs, or thousands of
 /// schedules, as in `inflate::part`.
-pub const BLOCK: usize = match cfg!(any(miri, all(test, feature = "schedules"))) {
-    true => 3 << 10,
-    false => 256 << 10,
+pub const BLOCK: usize = if cfg!(any(miri, all(test, feature = "schedules"))) {
+    3 << 10
+} else {
+    256 << 10
 };
 
 /// Tokens of a block, nearly: enough to make the header's 100 bytes small, also where a token stands for 100 bytes.
@@ -94,7 +95,7 @@ impl Matcher {
         self.begin::<STRING>(bytes, start);
         while start < bytes.len() {
             let end = bytes.len().min(start + BLOCK);
-            self.known = Prices::of(&self.tokens);
+            self.known = Prices::from_tokens(&self.tokens);
             self.price(bytes, start, end);
             let reached = self.parse::<STRING>(bytes, start, end);
             block::matched(&bytes[start..reached], &self.tokens, out);
@@ -162,7 +163,7 @@ impl Matcher {
     /// Adds the place of the string at `at`.
     #[inline(always)]
     fn remember<const STRING: u32>(&mut self, bytes: &[u8], at: usize) {
-        if let Some(key) = Key::of::<STRING>(bytes, at) {
+        if let Some(key) = Key::at::<STRING>(bytes, at) {
             self.places.add(key, at);
         }
     }
@@ -176,7 +177,7 @@ impl Matcher {
         at: usize,
         least: u32,
     ) -> Match {
-        let Some(key) = Key::of::<STRING>(bytes, at) else {
+        let Some(key) = Key::at::<STRING>(bytes, at) else {
             return Match::default();
         };
         let mut best = Match {

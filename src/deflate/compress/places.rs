@@ -34,7 +34,7 @@ pub struct Key {
 impl Key {
     /// The key of the `STRING` (4 to 8) bytes at `at`; none for the last seven bytes.
     #[inline(always)]
-    pub fn of<const STRING: u32>(bytes: &[u8], at: usize) -> Option<Key> {
+    pub fn at<const STRING: u32>(bytes: &[u8], at: usize) -> Option<Key> {
         let eight = u64::from_le_bytes(*bytes[at..].first_chunk()?);
         let string = eight << (64 - 8 * STRING);
         // Fibonacci hashing: the highest bits depend on all others.
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn the_latest_places_come_back_by_distance() {
         let bytes = vec![7u8; 200_000];
-        let key = Key::of::<6>(&bytes, 0).expect("eight bytes");
+        let key = Key::at::<6>(&bytes, 0).expect("eight bytes");
         let mut places = Places::default();
         places.forget();
         let at = 150_000;
@@ -141,6 +141,6 @@ mod tests {
         // A place of long ago seems near, but nothing is before the beginning.
         places.forget();
         assert!(places.distances(key, 0).next().is_none());
-        assert!(Key::of::<6>(&bytes, bytes.len() - 7).is_none());
+        assert!(Key::at::<6>(&bytes, bytes.len() - 7).is_none());
     }
 }

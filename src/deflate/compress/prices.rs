@@ -43,7 +43,7 @@ impl Prices {
 
     /// The prices that fit how often each symbol occurs in `tokens`; one that does not occur costs a
     /// bit more than one that occurs once.
-    pub fn of(tokens: &[Token]) -> Prices {
+    pub fn from_tokens(tokens: &[Token]) -> Prices {
         let (mut literals, mut lengths) = ([0u32; 256], [0u32; token::LENGTHS]);
         let mut distances = [0u32; DISTANCES];
         for token in tokens {

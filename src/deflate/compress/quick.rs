@@ -15,7 +15,7 @@ const BLOCK: usize = match matches::BLOCK {
     _ => 64 << 10,
 };
 
-/// Windows that the match estimate looks at, and bytes of each.
+/// Windows that the match estimate inspects, and bytes of each.
 const WINDOWS: u32 = 8;
 const SAMPLE: usize = 512;
 
@@ -112,7 +112,7 @@ impl QuickMatcher {
 
 /// How many bytes a trial with matches should have, from a few samples; 0 if matches cannot pay.
 ///
-/// 0 if there are fewer than 4096 bytes. Otherwise eight windows of 512 bytes are looked at: window k
+/// 0 if there are fewer than 4096 bytes. Otherwise eight windows of 512 bytes are inspected: window k
 /// from 1 to 8 begins at byte (k · 0x9e37_79b1 mod 2³²) · (len − 512) / 2³², which is not the same
 /// place of every row. In each window, one after the other, all 509 strings of four bytes are taken.
 /// n of them are not zero. If n is below 64 the estimate is 0, since `block::fast_all` codes runs of

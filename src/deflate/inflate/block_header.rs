@@ -65,7 +65,7 @@ pub fn has_dynamic_header(mut bits: BitReader, mut input: &[u8]) -> bool {
         && Code::<32>::default().set(dist).is_ok()
 }
 
-/// Reads a header's code lengths, behind the three bits of the block's type, to the start of `lengths`.
+/// Reads a header's code lengths, after the three bits of the block's type, to the start of `lengths`.
 /// Returns how many there are of literals and lengths, and how many of distances; none if the input
 /// ends before the header does.
 pub fn read_lengths(

@@ -209,9 +209,9 @@ impl Entry {
 /// One or two literals that may follow another in the same entry.
 #[derive(Clone, Copy, Default)]
 pub struct Rest {
-    /// The code words of these literals, one behind the other, in the bits of an index.
+    /// The code words of these literals, one after the other, in the bits of an index.
     word: u32,
-    /// Their share of the entry: the literals behind the first, and the number of all.
+    /// Their share of the entry: the literals after the first, and the number of all.
     entry: u32,
 }
 

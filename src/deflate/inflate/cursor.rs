@@ -60,7 +60,7 @@ per_level! {
                 ended = cursor.other();
             }
         }
-        let place = cursor.place();
+        let place = cursor.position();
         caller.return_to(place);
         ended
     }
@@ -83,7 +83,7 @@ per_level! {
                 ended[1] = b.other();
             }
         }
-        let places = (a.place(), b.place());
+        let places = (a.position(), b.position());
         one.return_to(places.0);
         two.return_to(places.1);
         ended
@@ -102,7 +102,7 @@ pub struct Cursor<'a, 'b, T> {
 }
 
 impl<'a, 'b, T: Symbol> Cursor<'a, 'b, T> {
-    /// A cursor that goes on at `output[at..]`; `bits` come before `input`.
+    /// A cursor that continues at `output[at..]`; `bits` come before `input`.
     pub fn new(
         tables: &'a Tables,
         mut bits: BitReader,
@@ -132,14 +132,14 @@ impl<'a, 'b, T: Symbol> Cursor<'a, 'b, T> {
 
     /// The fields that change on the way.
     #[inline(always)]
-    fn place(&self) -> (BitReader, &'b [u8], usize, Entry) {
+    fn position(&self) -> (BitReader, &'b [u8], usize, Entry) {
         (self.bits, self.input, self.at, self.entry)
     }
 
     /// Moves to where a copy of this cursor has come.
     #[inline(always)]
-    fn return_to(&mut self, place: (BitReader, &'b [u8], usize, Entry)) {
-        (self.bits, self.input, self.at, self.entry) = place;
+    fn return_to(&mut self, position: (BitReader, &'b [u8], usize, Entry)) {
+        (self.bits, self.input, self.at, self.entry) = position;
     }
 
     /// Moves to another place of the same block.

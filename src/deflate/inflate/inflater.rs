@@ -60,7 +60,7 @@ impl Inflater {
         matches!(self.state, State::Start | State::End) && self.header.is_empty()
     }
 
-    /// Whether a match goes on behind the end of the last output.
+    /// Whether a match continues after the end of the last output.
     pub fn is_in_match(&self) -> bool {
         self.pending.0 > 0
     }
@@ -178,10 +178,7 @@ impl Inflater {
     }
 
     fn end_block(&mut self) {
-        self.state = match self.last {
-            true => State::End,
-            false => State::Start,
-        };
+        self.state = if self.last { State::End } else { State::Start };
     }
 
     /// Copies from a stored block; returns whether it needs more input.
@@ -238,9 +235,10 @@ impl Inflater {
             let mut bits = self.bits;
             // Bits above `count` are zero and may complete a word that is not all there: its length tells.
             let Some((symbol, length)) = self.tables.litlen_code.find(bits.buffer) else {
-                return match bits.count < 15 {
-                    true => Ok(true),
-                    false => Err("an unknown Huffman code word"),
+                return if bits.count < 15 {
+                    Ok(true)
+                } else {
+                    Err("an unknown Huffman code word")
                 };
             };
             if symbol <= 256 {
@@ -266,9 +264,10 @@ impl Inflater {
             }
             bits.consume(entry.bits());
             let Some((symbol, word)) = self.tables.dist_code.find(bits.buffer) else {
-                return match bits.count < 15 {
-                    true => Ok(true),
-                    false => Err("an unknown Huffman code word"),
+                return if bits.count < 15 {
+                    Ok(true)
+                } else {
+                    Err("an unknown Huffman code word")
                 };
             };
             if symbol >= 30 {
@@ -363,7 +362,7 @@ impl<'b, T: Symbol> Stream<'_, 'b, T> {
 }
 
 /// Decodes two streams. If both are in a block with ample input and output, they take turns until one
-/// stops; otherwise those that are not go on alone. No symbol can be looked up before the one before
+/// stops; otherwise the others continue alone. No symbol can be looked up before the one before
 /// it has been, and while a processor waits for that it has time for another stream.
 pub fn read_both<T: Symbol>(mut pair: [Stream<'_, '_, T>; 2]) -> [Result<Step, Fault>; 2] {
     let [one_ready, two_ready] = [pair[0].is_ready(), pair[1].is_ready()];
@@ -377,9 +376,12 @@ pub fn read_both<T: Symbol>(mut pair: [Stream<'_, '_, T>; 2]) -> [Result<Step, F
             b_ended.map(|ended| two.moved(b, ended)),
         ]
     } else {
-        [(one, one_ready), (two, two_ready)].map(|(stream, ready)| match ready {
-            true => Ok(Step::default()),
-            false => stream.read(),
+        [(one, one_ready), (two, two_ready)].map(|(stream, ready)| {
+            if ready {
+                Ok(Step::default())
+            } else {
+                stream.read()
+            }
         })
     }
 }

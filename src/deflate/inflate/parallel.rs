@@ -14,7 +14,7 @@ mod schedules;
 use super::block_finder::find_block;
 use super::part::{InflatedPart, PART, PartBuffers, PartInflater, PartInput};
 use crate::deflate::WINDOW;
-use crate::deflate::adler::joined;
+use crate::deflate::adler::combine;
 use crate::deflate::zlib::is_zlib;
 use crate::sync::mpsc::{Receiver, Sender, channel};
 use crate::sync::{Mutex, PoisonError, thread};
@@ -129,7 +129,7 @@ struct Parts<I> {
     data: I,
     /// The next part's number, counted from 0.
     index: usize,
-    /// The next part's bytes; none behind the last.
+    /// The next part's bytes; none after the last.
     next: Option<Arc<Vec<u8>>>,
 }
 
@@ -191,9 +191,10 @@ fn work(
                 Some(job) => jobs.push((job, buffers)),
                 None => break,
             }
-            free = match jobs.len() < AT_ONCE {
-                true => waiting.try_recv().ok(),
-                false => None,
+            free = if jobs.len() < AT_ONCE {
+                waiting.try_recv().ok()
+            } else {
+                None
             };
         }
         drop(waiting);
@@ -336,7 +337,7 @@ impl<F: FnMut(&[u8]) -> Result<()>> Out<F> {
             "the image data are too long"
         );
         (self.take)(bytes)?;
-        self.adler = joined(self.adler, adler, bytes.len());
+        self.adler = combine(self.adler, adler, bytes.len());
         self.made += bytes.len();
         let last = &bytes[bytes.len().saturating_sub(WINDOW)..];
         let surplus = (self.window.len() + last.len()).saturating_sub(WINDOW);

@@ -2,7 +2,7 @@
 //!
 //! Where a match refers to a byte before the start, the output has a marker: a number from `MARKER` on
 //! that says which byte of the 32 KiB before. As soon as the last 32 KiB are free of markers, decoding
-//! goes on to plain bytes.
+//! continues to plain bytes.
 
 use super::{BitReader, Inflater, Step, Stream, read_both};
 use crate::deflate::WINDOW;
@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 /// Compressed bytes of a part; few where Miri runs, or thousands of schedules, so that a short stream
 /// has many parts.
-pub const PART: usize = match cfg!(any(miri, all(test, feature = "schedules"))) {
-    true => 4 << 10,
-    false => 512 << 10,
+pub const PART: usize = if cfg!(any(miri, all(test, feature = "schedules"))) {
+    4 << 10
+} else {
+    512 << 10
 };
 
 /// InflatedPart bytes that a part may become. One that becomes more is inflated by the thread that joins
@@ -50,9 +51,9 @@ impl PartInput {
 #[derive(Default)]
 pub struct PartBuffers {
     inflate: Inflater,
-    /// Behind the 32 KiB of markers: symbols, markers among them.
+    /// After the 32 KiB of markers: symbols, markers among them.
     marked: Vec<u16>,
-    /// Behind 32 KiB of bytes that matches refer to: plain bytes.
+    /// After 32 KiB of bytes that matches refer to: plain bytes.
     plain: Vec<u8>,
     /// Memory for compressed bytes.
     pub input: Vec<u8>,
@@ -80,7 +81,7 @@ pub struct InflatedPart {
     /// The bytes after these symbols: their place in `PartBuffers::plain`, and their Adler-32.
     plain: std::ops::Range<usize>,
     pub adler: u32,
-    /// The Adler-32 stated behind the stream's last block, if the part holds it.
+    /// The Adler-32 stated after the stream's last block, if the part holds it.
     pub stated: Option<u32>,
 }
 
@@ -220,9 +221,10 @@ impl<'a> PartInflater<'a> {
     }
 
     fn step(&mut self) -> Result<()> {
-        let step = match self.is_plain {
-            true => self.plain_stream().read(),
-            false => self.marked_stream().read(),
+        let step = if self.is_plain {
+            self.plain_stream().read()
+        } else {
+            self.marked_stream().read()
         };
         self.advance(step.map_err(|fault| anyhow!(fault))?)
     }
@@ -274,7 +276,7 @@ impl<'a> PartInflater<'a> {
         Ok(())
     }
 
-    /// Goes on to plain bytes if no match can refer to a marker any more.
+    /// Continues with plain bytes if no match can refer to a marker any more.
     fn look_for_markers(&mut self) {
         let last = &self.buffers.marked[self.marked - WINDOW..self.marked];
         if last.iter().all(|&symbol| symbol < MARKER) {
@@ -287,9 +289,10 @@ impl<'a> PartInflater<'a> {
 
     /// Refuses a part that becomes too large.
     fn check_room(&self) -> Result<()> {
-        let is_full = match self.is_plain {
-            true => self.plain == self.buffers.plain.len(),
-            false => self.marked == self.buffers.marked.len(),
+        let is_full = if self.is_plain {
+            self.plain == self.buffers.plain.len()
+        } else {
+            self.marked == self.buffers.marked.len()
         };
         ensure!(!is_full, "the part becomes too large");
         Ok(())

@@ -27,7 +27,7 @@ const FARTHEST: usize = 8 << 10;
 /// Literals that a speculative cursor can keep.
 const MOST: usize = 16 << 10;
 
-/// Table entries behind its start at which a speculative cursor can be met; on average eight are
+/// Table entries after its start at which a speculative cursor can be met; on average eight are
 /// needed.
 const MARKS: usize = 48;
 
@@ -147,9 +147,10 @@ impl Speculation {
     /// the rest of the block, of which `used` bytes are read; it is expected to be as long as the one
     /// before.
     fn distance<T>(&mut self, used: usize, cursor: &Cursor<T>) -> Option<usize> {
-        let rest = match used < self.before + self.before / 8 {
-            true => self.before.saturating_sub(used),
-            false => usize::MAX,
+        let rest = if used < self.before + self.before / 8 {
+            self.before.saturating_sub(used)
+        } else {
+            usize::MAX
         };
         let distance = (rest.min(cursor.input.len()) / (1 + SPECULATIVE)).min(FARTHEST);
         let room = ROOM + 2 * (1 + SPECULATIVE) * distance;
@@ -197,7 +198,7 @@ impl Speculation {
                     other.goes_on(cursor.tables, input, literals) && all
                 });
             }
-            // The decoder goes on after a match; where a speculative cursor has stopped, this ends.
+            // The decoder continues after a match; where a speculative cursor has stopped, this ends.
             if cursor.entry.literals() == 0 && cursor.is_ready() {
                 let ended = cursor.other();
                 if ended != Ok(false) {
@@ -351,7 +352,7 @@ mod tests {
             }
             let (used, at) = (input.len() - cursor.input.len(), cursor.at);
             assert!(output[..at] == expected[..at], "{distance} bytes apart");
-            // Three cursors come three times as far as one, but for some that are not met.
+            // Three cursors come three times as far as one, except for some that are not met.
             assert!(
                 used > 2 * distance * attempts,
                 "{used} in {attempts} times {distance} bytes"

@@ -123,7 +123,7 @@ impl Allocator {
     fn ask(&self, size: usize) -> Result<Block> {
         bind(self.stream.context())?;
         if !self.budget.take(size) {
-            let refusal = anyhow!("no {size} bytes of device memory within {LIMIT}");
+            let refusal = anyhow!("{size} bytes of device memory exceed {LIMIT}");
             return Err(refusal.context(NoMemory));
         }
         // SAFETY: the call only returns a new address; the bytes there may have any value, and
@@ -136,7 +136,10 @@ impl Allocator {
         };
         let pointer = pointer.map_err(|error| {
             self.budget.give_back(size);
-            let refusal = anyhow!("no {size} bytes of device memory: {}", description(&error));
+            let refusal = anyhow!(
+                "cannot allocate {size} bytes of device memory: {}",
+                description(&error)
+            );
             match error.0 {
                 sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => refusal.context(NoMemory),
                 _ => refusal,

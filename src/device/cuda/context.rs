@@ -262,7 +262,7 @@ fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
     let version = driver_version()?;
     ensure!(
         version >= OLDEST_DRIVER,
-        "the NVIDIA driver is too old: it speaks CUDA {}.{}, and 12.0 is needed; update the driver to 525 or later",
+        "the NVIDIA driver is too old: it supports CUDA {}.{}, but 12.0 is required; update the driver to 525 or later",
         version / 1000,
         version % 1000 / 10
     );
@@ -276,7 +276,7 @@ fn open_context(ordinal: usize) -> Result<Arc<CudaContext>> {
     }
     ensure!(
         ordinal < count as usize,
-        "there is no GPU {ordinal}: this machine shows {count}, numbered from 0"
+        "GPU {ordinal} does not exist: this machine has {count}, numbered from 0"
     );
     CudaContext::new(ordinal)
         .map_err(|error| anyhow!("GPU {ordinal} cannot be opened: {}", description(&error)))

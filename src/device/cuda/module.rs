@@ -55,7 +55,7 @@ impl Gpu {
         let module: Arc<CudaModule> = self.modules.get(file, form, |code| {
             self.context.load_module(code).map_err(|error| {
                 anyhow!(
-                    "the driver refuses the kernels of {file}: {}",
+                    "the driver rejects the kernels of {file}: {}",
                     description(&error)
                 )
             })

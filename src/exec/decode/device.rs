@@ -34,9 +34,9 @@ fn unless_out_of_memory(
     decoded: Result<Result<DeviceImage, Unsuited>>,
 ) -> Result<Result<DeviceImage, Unsuited>> {
     match decoded {
-        Err(error) if error.is::<NoMemory>() => Ok(Err(Unsuited::new(
-            "the GPU's memory does not hold all that is needed at once",
-        ))),
+        Err(error) if error.is::<NoMemory>() => {
+            Ok(Err(Unsuited::new("the image does not fit in GPU memory")))
+        }
         other => other,
     }
 }
@@ -60,7 +60,7 @@ fn decode(head: &Head, file: &Buffer, job: &mut Job) -> Result<Result<DeviceImag
         Err(unsuited) => return Ok(Err(unsuited)),
     };
     let done = finish(head, joined.as_ref(), stream, &mut counted, &order, job)?;
-    done.ok_or_else(|| anyhow!("the GPU forgot what the host had told it"))
+    done.ok_or_else(|| anyhow!("internal error: block order lost on the GPU"))
 }
 
 /// Everything behind the counting, in an order of the parts; nothing if the GPU was to find it and did not.
@@ -89,7 +89,7 @@ fn finish(
             samples,
         }))),
         Agreement::Unknown => Ok(None),
-        Agreement::Wrong => unsuited("its image data make no image"),
+        Agreement::Wrong => unsuited("its image data are invalid"),
         Agreement::OtherSum => unsuited("its Adler-32 is wrong"),
     }
 }

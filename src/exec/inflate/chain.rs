@@ -135,7 +135,7 @@ impl<'s> Chain<'s> {
     pub fn step(&mut self, stream: Stream) -> Result<Step, Unsuited> {
         self.rounds += 1;
         if self.rounds > ROUNDS {
-            return Err(Unsuited::new("its blocks do not tell where they begin"));
+            return Err(Unsuited::new("cannot find the deflate block boundaries"));
         }
         let (mut again, mut found) = (Again::default(), Inflated::default());
         let mut true_blocks = Vec::with_capacity(self.blocks.len());
@@ -194,7 +194,9 @@ impl<'s> Chain<'s> {
                 }
             };
             if known && found.bytes != self.streams.made(index) as u64 {
-                return Err(Unsuited::new("its data are not as many as its header says"));
+                return Err(Unsuited::new(
+                    "its data have another length than its header says",
+                ));
             }
             found.ends.push(at);
             // The blocks behind a place that is not certain are kept, up to the next stream, which begins where it is known to.
@@ -368,7 +370,7 @@ impl<'s> Chain<'s> {
         self.tables.set(litlen, dist).map_err(|_| corrupt())?;
         self.extra += 1;
         if self.extra > most_extra(self.streams) {
-            return Err(Unsuited::new("its blocks do not tell where they begin"));
+            return Err(Unsuited::new("cannot find the deflate block boundaries"));
         }
         let data = match kind {
             1 => at + 3,

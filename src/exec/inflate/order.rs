@@ -86,7 +86,7 @@ pub fn by_host(
                 let (from, made) = (chain.parts(), again.parts.len());
                 if from + made > counted.room {
                     return Ok(Err(Unsuited::new(
-                        "its blocks do not tell where they begin",
+                        "cannot find the deflate block boundaries",
                     )));
                 }
                 let to = known * size_of::<Codes>();

@@ -22,7 +22,7 @@ const NEAR: f64 = 1.0 / (1u64 << 30) as f64;
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
 impl Calibrate {
-    /// The definition, but for hot pixels, in place.
+    /// The definition, except for hot pixels, in place.
     pub(super) fn on_cores<T: Frameable>(&self, samples: &mut [T], lanes: &Lanes) {
         // What stands for the samples of a frame that is not there, too much for a stack.
         let filled = |value: u16| Vec::from_iter(std::iter::repeat_n(T::from_value(value), CHUNK));
@@ -97,9 +97,10 @@ fn nearly<T: Sample>(
         let whole = (quotient + ROUND) - ROUND;
         far[lane] = (quotient - whole).abs();
         let value = (whole + shift).max(0.0).min(f64::from(T::FULL.value()));
-        out[lane] = match lanes.is_alpha[lane] {
-            true => p[lane],
-            false => sample(value),
+        out[lane] = if lanes.is_alpha[lane] {
+            p[lane]
+        } else {
+            sample(value)
         };
     }
     // A flag of each lane: the largest of them would have vectors wait for one another.
@@ -113,16 +114,18 @@ fn exactly<T: Sample>(p: &mut [T], d: &[T], q: &[T], lanes: &Lanes, shift: f64) 
     for (lane, (p, (&d, &q))) in p.iter_mut().zip(d.iter().zip(q)).enumerate() {
         let x = f64::from(i32::from(p.value()) - i32::from(d.value()));
         let q = f64::from(q.value());
-        let rest = match x < 0.0 {
-            true => lanes.down[lane],
-            false => lanes.up[lane],
+        let rest = if x < 0.0 {
+            lanes.down[lane]
+        } else {
+            lanes.up[lane]
         };
         let twice = x * lanes.whole[lane] + (x * rest).floor();
         let out = floored(twice + q, 2.0 * q) + shift;
         let out = out.max(0.0).min(f64::from(T::FULL.value()));
-        *p = match lanes.is_alpha[lane] {
-            true => *p,
-            false => sample(out),
+        *p = if lanes.is_alpha[lane] {
+            *p
+        } else {
+            sample(out)
         };
     }
 }

@@ -131,7 +131,7 @@ pub(super) fn of_flat(
         }
         ensure!(
             sum > 0,
-            "its channel {} is no brighter than the dark frame (are the two exchanged?)",
+            "its channel {} is not brighter than the dark frame (did you swap --dark and --flat?)",
             channel + 1
         );
         factors.push(Factor {

@@ -33,9 +33,10 @@ pub(super) fn naive(image: &Image, threshold: u16) -> Image {
             return from[i];
         }
         let middle = (near[(near.len() - 1) / 2] + near[near.len() / 2]).div_ceil(2);
-        match u32::from(from[i]) > middle + u32::from(threshold) {
-            true => middle as u16,
-            false => from[i],
+        if u32::from(from[i]) > middle + u32::from(threshold) {
+            middle as u16
+        } else {
+            from[i]
         }
     };
     let out: Vec<u16> = (0..shape.samples()).map(replaced).collect();

@@ -9,8 +9,8 @@ use rayon::prelude::*;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// A range of values, `MIN:MAX` with MIN below MAX: whole numbers, or the 32-bit floating-point
-/// numbers that are nearest to what was typed.
+/// A range of values, `MIN:MAX` with MIN below MAX: whole numbers, or the nearest 32-bit floating-point
+/// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Range {
     /// The smallest value.
@@ -25,12 +25,12 @@ pub struct Range {
 pub enum InputRange {
     /// These values, for every image.
     Values(Range),
-    /// The window that each file says is to be shown (DICOM's WindowCenter and WindowWidth).
+    /// The display window of each file (DICOM's WindowCenter and WindowWidth).
     #[serde(serialize_with = "auto_window")]
     Window,
 }
 
-/// The word for the window of the file.
+/// The value of `--range` for the window of the file.
 const AUTO_WINDOW: &str = "auto-window";
 
 fn auto_window<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
@@ -59,10 +59,10 @@ impl InputRange {
     ///
     /// # Errors
     /// A file without a window, where that is asked for.
-    pub(super) fn of(self, window: Option<(i64, i64)>) -> Result<Range> {
+    pub(super) fn resolve(self, window: Option<(i64, i64)>) -> Result<Range> {
         let window = || {
             let (min, max) = window.context(
-                "the file has no window for --range auto-window, as DICOM has (--range MIN:MAX says one)",
+                "the file stores no window for --range auto-window, unlike DICOM (use --range MIN:MAX)",
             )?;
             let (min, max) = (Number::Whole(min), Number::Whole(max));
             Ok(Range { min, max })
@@ -76,7 +76,7 @@ impl InputRange {
 
 impl Range {
     /// A range of whole numbers.
-    pub const fn of_whole(min: i32, max: i32) -> Range {
+    pub const fn from_integers(min: i32, max: i32) -> Range {
         Range {
             min: Number::Whole(min as i64),
             max: Number::Whole(max as i64),
@@ -85,11 +85,11 @@ impl Range {
 }
 
 impl Range {
-    /// Parses a range of results, which have 16 bits at most.
+    /// Parses a range of output samples, which have 16 bits at most.
     ///
     /// # Errors
     /// Anything else.
-    pub fn of_results(text: &str) -> Result<Range, String> {
+    pub fn parse_output(text: &str) -> Result<Range, String> {
         let range = text.parse::<Range>()?;
         for number in [range.min, range.max] {
             let Number::Whole(value) = number else {
@@ -106,20 +106,20 @@ impl Range {
 }
 
 impl Range {
-    /// Parses a window, `CENTER:WIDTH`: of whole numbers as many values as the width says, from
-    /// CENTER − ⌊WIDTH/2⌋ on (of an even width DICOM PS3.3, C.11.2.1.2.1); of others CENTER − WIDTH/2
-    /// to CENTER + WIDTH/2.
+    /// Parses a window, `CENTER:WIDTH`. Whole numbers select WIDTH values from CENTER − ⌊WIDTH/2⌋ (for an
+    /// even width as in DICOM PS3.3, C.11.2.1.2.1); other numbers select CENTER − WIDTH/2 to
+    /// CENTER + WIDTH/2.
     ///
     /// # Errors
-    /// Anything else, and a window of less than two values.
-    pub fn of_window(text: &str) -> Result<Range, String> {
+    /// Anything else, and a window of fewer than two values.
+    pub fn parse_window(text: &str) -> Result<Range, String> {
         let (center, width) = text
             .split_once(':')
-            .ok_or("expected a center and a width with a colon between, as 40:400")?;
+            .ok_or("expected a center and a width separated by a colon, e.g. 40:400")?;
         let whole = |text: &str| text.trim().parse::<i32>().ok().map(i64::from);
         if let Some((center, width)) = whole(center).zip(whole(width)) {
             if width < 2 {
-                return Err("a window has two values at least".into());
+                return Err("a window must contain at least two values".into());
             }
             let min = center - width / 2;
             return Ok(Range {
@@ -131,21 +131,22 @@ impl Range {
             let value = text.trim().parse::<f64>().ok();
             value
                 .filter(|value| (*value as f32).is_finite())
-                .ok_or_else(|| format!("'{text}' is no number that samples can have"))
+                .ok_or_else(|| format!("'{text}' is not a possible sample value"))
         };
         let (center, width) = (real(center)?, real(width)?);
         let (min, max) = (center - width / 2.0, center + width / 2.0);
-        match min < max && (min as f32).is_finite() && (max as f32).is_finite() {
-            true => Ok(Range {
+        if min < max && (min as f32).is_finite() && (max as f32).is_finite() {
+            Ok(Range {
                 min: Number::Double(min),
                 max: Number::Double(max),
-            }),
-            false => Err("a window is wider than 0".into()),
+            })
+        } else {
+            Err("the width of a window must be positive".into())
         }
     }
 
-    /// A warning where no colour sample of an image lies in the range, so that the result is black and
-    /// white at most. Samples that are no finite numbers have the value `nan` there.
+    /// A warning if no colour sample of an image lies in the range, so that the result is only black and
+    /// white. `nan` replaces samples that are not finite.
     pub(super) fn missed(
         self,
         image: &Image,
@@ -158,14 +159,14 @@ impl Range {
             Samples::U8(samples) => {
                 let (min, max) = self.samples(values);
                 let range = min as u8..=max as u8;
-                outside(samples, (channels, colours), &range, |sample| sample)
+                outside(samples, channels, colours, &range, |sample| sample)
                     .map(|(min, max)| [min, max].map(u64::from))
             }
             Samples::U16(samples) => {
                 let step = values.depth.steps(types.depth);
                 let (min, max) = self.samples(values);
                 let range = min * step..=max * step;
-                outside(samples, (channels, colours), &range, |sample| sample)
+                outside(samples, channels, colours, &range, |sample| sample)
                     .map(|(min, max)| [min, max].map(|sample| u64::from(sample / step)))
             }
             Samples::U32(samples) => {
@@ -177,7 +178,8 @@ impl Range {
                 };
                 outside(
                     samples,
-                    (channels, colours),
+                    channels,
+                    colours,
                     &(min as u32..=max as u32),
                     value,
                 )
@@ -190,22 +192,23 @@ impl Range {
                     Some(nan) if !number::FINITE64.contains(&sample) => nan,
                     _ => sample,
                 };
-                outside(samples, (channels, colours), &(min..=max), value).map(<[u64; 2]>::from)
+                outside(samples, channels, colours, &(min..=max), value).map(<[u64; 2]>::from)
             }
         };
         let [least, most] = span?.map(|sample| values.number(sample));
         Some(format!(
-            "the range {}:{} has none of its values in it: they are from {least} to {most}",
+            "no sample lies in the range {}:{}: they range from {least} to {most}",
             self.min, self.max
         ))
     }
 }
 
-/// The smallest and the largest `value` of a colour sample, if none lies in a range. The first that does ends the
-/// search.
+/// The smallest and the largest `value` of the colour samples, if none lies in a range. The search ends at the first
+/// that does.
 fn outside<T: Copy + Ord + Send + Sync>(
     samples: &[T],
-    (channels, colours): (usize, usize),
+    channels: usize,
+    colours: usize,
     range: &RangeInclusive<T>,
     value: impl Fn(T) -> T + Sync,
 ) -> Option<(T, T)> {
@@ -230,16 +233,17 @@ pub(super) fn value(text: &str) -> Result<Number, String> {
     let whole = whole.filter(|value| value.unsigned_abs() <= 1 << 53);
     let real = || {
         let value = text.trim().parse::<f64>().ok()?;
-        // As 1e3, which integers have too.
-        Some(match value.fract() == 0.0 && value.abs() < 16_777_216.0 {
-            true => Number::Whole(value as i64),
-            false => Number::Double(value),
+        // For example 1e3, which is also an integer.
+        Some(if value.fract() == 0.0 && value.abs() < 16_777_216.0 {
+            Number::Whole(value as i64)
+        } else {
+            Number::Double(value)
         })
     };
     let value = whole.map(Number::Whole).or_else(real);
     value
         .filter(|value| value.as_f32().is_finite())
-        .ok_or_else(|| format!("'{text}' is no number that samples can have"))
+        .ok_or_else(|| format!("'{text}' is not a possible sample value"))
 }
 
 impl FromStr for Range {
@@ -248,7 +252,7 @@ impl FromStr for Range {
     fn from_str(text: &str) -> Result<Range, String> {
         let (min, max) = text
             .split_once(':')
-            .ok_or("expected two values with a colon between, as 0:4095")?;
+            .ok_or("expected two values separated by a colon, e.g. 0:4095")?;
         let range = Range {
             min: value(min)?,
             max: value(max)?,
@@ -268,7 +272,7 @@ impl Range {
             let (min, max) = self.wide(values);
             ensure!(
                 min < max,
-                "{option} {}:{} is one value of {values}",
+                "{option} {}:{} is a single value for {values}",
                 self.min,
                 self.max
             );
@@ -276,19 +280,19 @@ impl Range {
         };
         let (Number::Whole(min), Number::Whole(max)) = (self.min, self.max) else {
             bail!(
-                "{option} {}:{} has decimals, and the samples are whole numbers",
+                "{option} {}:{} has decimals, but the samples are integers",
                 self.min,
                 self.max
             );
         };
         ensure!(
             least <= min && max <= most,
-            "{option} {min}:{max} goes beyond {least}:{most}, the values of {values}"
+            "{option} {min}:{max} exceeds {least}:{most}, the range of {values}"
         );
         Ok(())
     }
 
-    /// The range in samples of 32 or 64 bits in memory, of a type that it fits.
+    /// The range in 32- or 64-bit samples in memory, of a type that it fits.
     pub(super) fn wide(self, values: Values) -> (u64, u64) {
         let sample = |number: Number| match (values.depth, number) {
             (Depth::Double, _) => number::key64(number.as_f64().to_bits()),
@@ -299,7 +303,7 @@ impl Range {
         (sample(self.min), sample(self.max))
     }
 
-    /// The range in samples of 8 or 16 bits in memory, of a type that it fits.
+    /// The range in 8- or 16-bit samples in memory, of a type that it fits.
     pub(super) fn samples(self, values: Values) -> (u16, u16) {
         let sample = |number: Number| values.sample(number.as_f64() as i32);
         (sample(self.min), sample(self.max))
@@ -314,10 +318,13 @@ mod tests {
     #[test]
     fn what_may_be_typed() {
         let range = |text: &str| text.parse::<Range>();
-        assert_eq!(range("0:65535"), Ok(Range::of_whole(0, 65535)));
-        assert_eq!(range("-32768:32767"), Ok(Range::of_whole(-32768, 32767)));
-        assert_eq!(range("-5 : -4"), Ok(Range::of_whole(-5, -4)));
-        assert_eq!(range("0.0:1e3"), Ok(Range::of_whole(0, 1000)));
+        assert_eq!(range("0:65535"), Ok(Range::from_integers(0, 65535)));
+        assert_eq!(
+            range("-32768:32767"),
+            Ok(Range::from_integers(-32768, 32767))
+        );
+        assert_eq!(range("-5 : -4"), Ok(Range::from_integers(-5, -4)));
+        assert_eq!(range("0.0:1e3"), Ok(Range::from_integers(0, 1000)));
         let real = Range {
             min: Number::Double(-0.1),
             max: Number::Double(1e30),
@@ -346,7 +353,7 @@ mod tests {
                 (0, depth.full())
             );
             assert_eq!(values.value(values.zero()), 0);
-            let fits = |min, max| Range::of_whole(min, max).fits("--to", values).is_ok();
+            let fits = |min, max| Range::from_integers(min, max).fits("--to", values).is_ok();
             assert!(fits(least, most) && !fits(least - 1, 0) && !fits(0, most + 1));
         }
     }

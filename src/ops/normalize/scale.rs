@@ -1,6 +1,6 @@
 //! The scale of one channel, by its definition.
 
-/// The scale of a channel's samples: from `min`…`max`, which differ, to `lo`…`hi`.
+/// The scale of the samples of a channel: from `min`…`max`, which are not equal, to `lo`…`hi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scale {
     pub(super) min: u16,
@@ -10,7 +10,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// The scale that changes nothing: 65535 steps to 65535 steps.
+    /// The identity: 65535 steps to 65535 steps.
     pub(super) const IDENTITY: Scale = Scale {
         min: 0,
         max: u16::MAX,

@@ -2,7 +2,7 @@
 
 use super::lanes::{ScaleLanes, scale_all};
 use super::scale::Scale;
-use super::{Normalize, of_channels};
+use super::{Normalize, channel_description};
 use crate::device::job::Job;
 use crate::device::launch::normalize as launch;
 use crate::image::{Depth, Image, Samples};
@@ -12,7 +12,7 @@ use crate::ops::{Bound, DeviceImage, OpResult, SampleTypes, Summary, never_wide,
 use crate::timing::Timeline;
 use anyhow::{Context, Result};
 
-/// Normalize bound to the ranges that it stretches from.
+/// Normalize bound to its input ranges.
 pub(super) struct Stretch<'a> {
     pub op: &'a Normalize,
     pub types: SampleTypes,
@@ -29,7 +29,7 @@ pub(super) enum Known<'a> {
         measured: bool,
         /// Whether all samples are known to lie in their range.
         inside: bool,
-        /// Sentences about how they were found.
+        /// Warnings from the measurement.
         warnings: Vec<String>,
     },
     OnDevice(&'a DeviceExtremes),
@@ -58,15 +58,16 @@ impl Stretch<'_> {
         let scale = |channel: usize| {
             // One range may serve all colours.
             let (min, max) = *ranges.get(channel).unwrap_or(&ranges[0]);
-            match channel < self.types.colours() && min < max {
-                true => Scale { min, max, lo, hi },
-                false => Scale::IDENTITY,
+            if channel < self.types.colours() && min < max {
+                Scale { min, max, lo, hi }
+            } else {
+                Scale::IDENTITY
             }
         };
         Ok((0..self.types.channels).map(scale).collect())
     }
 
-    /// How values are stretched, for `--undo`.
+    /// How values are scaled, for `--undo`.
     fn stretched(&self, ranges: &Ranges, inside: bool) -> Option<Stretched> {
         let SampleTypes { read, written, .. } = self.types;
         let step = read.depth.steps(self.types.depth);
@@ -75,7 +76,7 @@ impl Stretch<'_> {
             .map(|&(min, max)| ((min / step).into(), (max / step).into()))
             .collect();
         let held = if inside { Held::Inside } else { Held::Clamped };
-        Stretched::new((read, &ranges), (written, self.target()), held)
+        Stretched::new(read, &ranges, written, self.target(), held)
     }
 
     /// The ranges in the kernels' form: for each channel, min and full − max.
@@ -170,12 +171,13 @@ impl Bound for Stretch<'_> {
             if min < max {
                 continue;
             }
-            let what = of_channels(index, ranges.len());
-            summary.warnings.push(match measured {
-                true => format!("{what} is flat (every sample is {from}) and is left as it is"),
-                false => format!(
-                    "the range for {what} is empty (from {from} to {from}), and it is left as it is"
-                ),
+            let what = channel_description(index, ranges.len());
+            summary.warnings.push(if *measured {
+                format!("{what} is flat (every sample is {from}) and left unchanged")
+            } else {
+                format!(
+                    "the range for {what} is empty (from {from} to {from}); it is left unchanged"
+                )
             });
         }
         summary

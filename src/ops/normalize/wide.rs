@@ -1,6 +1,6 @@
-//! `normalize` of samples of 32 and 64 bits: they become 16 bits without sign, or 8.
+//! `normalize` for 32- and 64-bit samples, which become 16 bits without sign, or 8.
 
-use super::{ALL_IGNORED, Normalize, clip_collapsed, of_channels};
+use super::{ALL_IGNORED, Normalize, channel_description, clip_collapsed};
 use crate::device::job::Job;
 use crate::image::{Depth, Image, Samples, Shape, Values, number};
 use crate::metadata::{Held, Stretch as Stretched};
@@ -14,40 +14,40 @@ use rayon::prelude::*;
 use std::cell::RefCell;
 use std::sync::OnceLock;
 
-/// Ranges of the samples that have no value of `--ignore`.
+/// Ranges without the samples that `--ignore` excludes.
 #[derive(Debug, Default)]
 struct Kept {
     /// As those of `Stretch`.
     ranges: Vec<(u64, u64)>,
     /// As those of `Stretch`.
     collapsed: Vec<Option<wide::extremes::Collapsed>>,
-    /// Whether no sample is left in any range.
+    /// Whether all samples are excluded.
     nothing: bool,
 }
 
-/// Normalize bound to the ranges that it stretches from.
+/// Normalize bound to its input ranges.
 pub(super) struct Stretch<'a> {
     op: &'a Normalize,
     types: SampleTypes,
     /// In samples in memory: one of all colours, or one for each.
     ranges: Vec<(u64, u64)>,
-    /// Whether samples that are no finite numbers were looked for.
+    /// Whether the samples were searched for NaN and infinities.
     counted: bool,
-    /// Of each range that was to be between two percentiles, and is not since they are one: that one,
-    /// and the smallest and the largest sample.
+    /// For each range whose two percentiles are equal: their value, and the smallest and the largest
+    /// sample.
     collapsed: Vec<Option<wide::extremes::Collapsed>>,
-    /// What is measured without the values of `--ignore`, which takes the place of the range above once
-    /// the image is there.
+    /// The measurement without the values of `--ignore`, which replaces the range above once the image is
+    /// available.
     kept: OnceLock<Kept>,
     /// Whether all samples are known to lie in their range.
     inside: bool,
-    /// Whether all are whole numbers, once that is looked for.
+    /// Whether all are whole numbers, once that has been checked.
     integers: OnceLock<bool>,
 }
 
 impl<'a> Stretch<'a> {
     /// # Errors
-    /// Samples that are no finite numbers, where nothing stands for them.
+    /// Samples that are not finite, without a replacement.
     pub(super) fn new(
         op: &'a Normalize,
         types: SampleTypes,
@@ -81,8 +81,8 @@ impl<'a> Stretch<'a> {
         self.kept.get().map_or(&self.ranges, |kept| &kept.ranges)
     }
 
-    /// Measures the ranges without the values that are ignored, if there are such. `between` finds the
-    /// percentiles of an image of one channel.
+    /// Measures the ranges without ignored values, if there are any. `between` finds the percentiles of an
+    /// image with one channel.
     fn leave_out(&self, image: &Image, between: impl Fn(&Image) -> Extremes) -> Result<()> {
         if self.op.ignore.is_empty() {
             return Ok(());
@@ -126,7 +126,7 @@ impl<'a> Stretch<'a> {
             let found = between(&Image::new(shape, left.into()));
             let range = found.ranges.first().filter(|(min, max)| min <= max);
             kept.nothing &= range.is_none();
-            // Nothing is stretched where nothing is left.
+            // If all samples are excluded, nothing is scaled.
             kept.ranges.push(range.copied().unwrap_or((first, first)));
             kept.collapsed
                 .push(found.collapsed.first().copied().flatten());
@@ -141,7 +141,7 @@ impl<'a> Stretch<'a> {
         self.op.to.map_or(full, |to| to.samples(written))
     }
 
-    /// Looks whether all samples are whole numbers, if that is to be known.
+    /// Checks whether all samples are whole numbers, if that is needed.
     fn look(&self, samples: &[u32]) {
         if self.op.undo && self.inside && self.types.read.depth == Depth::Float {
             let minus_zero = number::key((-0f32).to_bits());
@@ -150,7 +150,7 @@ impl<'a> Stretch<'a> {
         }
     }
 
-    /// How values are stretched, for `--undo`.
+    /// How values are scaled, for `--undo`.
     fn stretched(&self) -> Option<Stretched> {
         let SampleTypes { read, written, .. } = self.types;
         let held = match (self.inside, self.integers.get()) {
@@ -160,22 +160,23 @@ impl<'a> Stretch<'a> {
         };
         let ranges = self.ranges().iter();
         let ranges: Vec<_> = ranges.map(|&(min, max)| (min as u32, max as u32)).collect();
-        Stretched::new((read, &ranges), (written, self.target()), held)
+        Stretched::new(read, &ranges, written, self.target(), held)
     }
 
     /// The scale of each channel.
     fn scales(&self) -> Vec<Scale> {
         let SampleTypes { read, written, .. } = self.types;
         let target = self.target();
-        let scale = |channel: usize| match channel < self.types.colours() {
-            true => {
+        let scale = |channel: usize| {
+            if channel < self.types.colours() {
                 // One range may serve all colours.
                 let ranges = self.ranges();
                 let range = *ranges.get(channel).unwrap_or(&ranges[0]);
                 let range = (range.0 as u32, range.1 as u32);
-                Scale::of_colour(read, range, target, written.depth)
+                Scale::for_colour(read, range, target, written.depth)
+            } else {
+                Scale::for_alpha(read, written.depth)
             }
-            false => Scale::of_alpha(read, written.depth),
         };
         (0..self.types.channels).map(scale).collect()
     }
@@ -183,24 +184,25 @@ impl<'a> Stretch<'a> {
     /// The scale of each channel of 64-bit floating point.
     fn scales_of_doubles(&self) -> Vec<double::Scale> {
         let (target, to) = (self.target(), self.types.written.depth);
-        let scale = |channel: usize| match channel < self.types.colours() {
-            true => {
+        let scale = |channel: usize| {
+            if channel < self.types.colours() {
                 let ranges = self.ranges();
                 let range = *ranges.get(channel).unwrap_or(&ranges[0]);
-                double::Scale::of_colour(range, target, to)
+                double::Scale::for_colour(range, target, to)
+            } else {
+                double::Scale::for_alpha(to)
             }
-            false => double::Scale::of_alpha(to),
         };
         (0..self.types.channels).map(scale).collect()
     }
 
-    /// What stands for samples that are no finite numbers. Without it there are none.
+    /// The replacement for samples that are not finite. Without it there are no such samples.
     fn nan(&self) -> u32 {
         wide::stand_in(self.op.nan).unwrap_or(0)
     }
 }
 
-/// The sample that stands for those that are no finite numbers.
+/// The sample that replaces those that are not finite.
 fn stand_in(nan: Option<f64>, values: Values) -> Option<u64> {
     nan.map(|value| match values.depth {
         Depth::Double => number::key64(value.to_bits()),
@@ -284,7 +286,7 @@ impl Bound for Stretch<'_> {
         for (index, found) in collapsed.iter().enumerate() {
             if let Some((at, min, max)) = *found {
                 summary.warnings.push(clip_collapsed(
-                    of_channels(index, collapsed.len()),
+                    channel_description(index, collapsed.len()),
                     [at, min, max].map(|sample| read.number(sample)),
                 ));
             }
@@ -293,10 +295,9 @@ impl Bound for Stretch<'_> {
             let (from, to) = (read.number(min), read.number(max));
             summary.ranges.push((from, to));
             if from == to {
-                let what = of_channels(index, self.ranges().len());
+                let what = channel_description(index, self.ranges().len());
                 summary.warnings.push(format!(
-                    "{what} is flat (from {from} to {to}): its values are rounded to {written}, and \
-                     not stretched"
+                    "{what} is flat (from {from} to {to}): its values are rounded to {written} without scaling"
                 ));
             }
         }

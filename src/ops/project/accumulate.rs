@@ -91,7 +91,7 @@ impl Accumulator {
 
     /// Counts an image of the right shape.
     fn count(&self, shape: Shape) -> Result<()> {
-        ensure!(shape == self.shape, "it is {shape}, and no {}", self.shape);
+        ensure!(shape == self.shape, "it is {shape}, not {}", self.shape);
         let before = self.images.fetch_add(1, Ordering::Relaxed);
         ensure!(before < MOST_IMAGES, TOO_MANY);
         Ok(())
@@ -122,7 +122,7 @@ impl Accumulator {
         let mut memory = HostMemory::from(image.into_samples());
         gpu.job(&mut memory, timeline, |job| {
             let samples = job.upload()?;
-            // The copies of other threads go on while this one has the sums.
+            // The copies of other threads continue while this one has the sums.
             job.wait_for_stream()?;
             let mut on_gpus = locked(&self.on_gpus);
             let ordinal = job.ordinal();
@@ -156,9 +156,12 @@ impl Accumulator {
                 let mut more = vec![0u32; known.len()];
                 let all = bytemuck::cast_slice_mut::<u32, u8>(&mut more);
                 let read = buffer.read(start * bytes, &mut all[..samples * bytes]);
-                read.map_err(|error| match buffer.is_lost() {
-                    true => error.context(Failed).context(Unusable),
-                    false => error.context(Failed),
+                read.map_err(|error| {
+                    if buffer.is_lost() {
+                        error.context(Failed).context(Unusable)
+                    } else {
+                        error.context(Failed)
+                    }
                 })?;
                 match (self.fold, bytes) {
                     (Fold::Add, _) => known.iter_mut().zip(&more).for_each(|(a, b)| *a += b),
@@ -202,7 +205,7 @@ impl Accumulator {
         let each = self.fold.bytes(&self.shape);
         ensure!(
             numbers.len() == self.shape.samples() * each,
-            "it is of images of another size"
+            "its images have another size"
         );
         let before = self.images();
         let sum = before.checked_add(images).filter(|sum| *sum <= MOST_IMAGES);
@@ -218,7 +221,7 @@ impl Accumulator {
                         let word = u32::from_ne_bytes(*word);
                         ensure!(
                             u64::from(word) <= most,
-                            "it is damaged: it has a sum that its images cannot have"
+                            "it is damaged: a sum exceeds the maximum for its images"
                         );
                         // At most 65535 images are known, and so 32 bits hold it.
                         *known += word;
@@ -244,8 +247,8 @@ fn little_endian(numbers: &mut [u8], each: usize) {
     }
 }
 
-/// The sentence for more images than can be counted.
-pub(super) const TOO_MANY: &str = "more than 65535 images cannot be projected at once";
+/// The message for more images than can be counted.
+pub(super) const TOO_MANY: &str = "cannot project more than 65535 images";
 
 /// The part, whose lock no thread can have poisoned: nothing under it can panic.
 fn locked<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {

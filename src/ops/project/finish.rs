@@ -17,7 +17,7 @@ impl Accumulator {
     /// # Errors
     /// No image, a sum that does not fit, and a GPU's.
     pub fn finish(mut self) -> Result<Image> {
-        ensure!(self.images() > 0, "no image to project");
+        ensure!(self.images() > 0, "no images to project");
         self.join_gpus()?;
         let to = self.project.output(self.shape);
         let mut out = Samples::any(&to)?;
@@ -45,10 +45,7 @@ impl Accumulator {
                 (Fold::Add, None) => mean(known, images as f64, out),
                 (Fold::Add, Some(fit)) => {
                     for (i, (out, &sum)) in out.iter_mut().zip(known).enumerate() {
-                        let value = match is_alpha(&self.shape, index * PART + i) {
-                            true => fit.alpha(sum),
-                            false => fit.sample(sum),
-                        };
+                        let value = if is_alpha(&self.shape, index * PART + i) { fit.alpha(sum) } else { fit.sample(sum) };
                         *out = Sample::from_value(value);
                     }
                 }
@@ -67,9 +64,10 @@ impl Accumulator {
         let parts = out.par_chunks_mut(PART).zip(parts).enumerate();
         parts.for_each(|(index, (out, sums))| {
             for (i, (out, &sum)) in out.iter_mut().zip(sums).enumerate() {
-                *out = match is_alpha(&self.shape, index * PART + i) {
-                    true => ((2 * u64::from(sum) + images) / (2 * images) * steps) as u32,
-                    false => sum.wrapping_sub(zero).wrapping_add(new_zero),
+                *out = if is_alpha(&self.shape, index * PART + i) {
+                    ((2 * u64::from(sum) + images) / (2 * images) * steps) as u32
+                } else {
+                    sum.wrapping_sub(zero).wrapping_add(new_zero)
                 };
             }
         });
@@ -99,14 +97,14 @@ impl Accumulator {
         let (min, max) =
             ranges.reduce(|| (i64::MAX, i64::MIN), |a, b| (a.0.min(b.0), a.1.max(b.1)));
         let (least, most) = (i64::from(written.least()), i64::from(written.most()));
-        let wider = match to.depth == self.shape.depth && self.shape.depth.bits() == 8 {
-            true => "16 or 32",
-            false => "32",
+        let wider = if to.depth == self.shape.depth && self.shape.depth.bits() == 8 {
+            "16 or 32"
+        } else {
+            "32"
         };
         ensure!(
             self.project.saturate || self.project.scale || least <= min && max <= most,
-            "the sums reach from {min} to {max}, and {written} hold {least} to {most} (--saturate \
-             clamps them, --scale makes the largest {most}, --to {wider} gives them more bits; a mean always fits)"
+            "the sums range from {min} to {max}, but {written} can hold only {least} to {most} (use --saturate to clamp, --scale to scale to {most}, --to {wider} for more bits, or project mean)"
         );
         Ok(Fit {
             images,

@@ -27,11 +27,11 @@ const ON_GPU: usize = 256 << 20;
 /// # Errors
 /// No image or too many, and images that differ.
 pub fn median(images: &[Samples], timeline: &mut Timeline) -> Result<Samples> {
-    let (depth, len) = kind(images)?;
+    let (depth, len) = sample_type(images)?;
     let bytes = (images.len() * len * depth.bytes()) as u64;
     timeline.host("median", bytes, || match depth {
-        Depth::Eight => Ok(on_cores(&of_bytes(images), len).into()),
-        _ => Ok(on_cores(&of_words(images), len).into()),
+        Depth::Eight => Ok(on_cores(&as_bytes_of_each(images), len).into()),
+        _ => Ok(on_cores(&as_words_of_each(images), len).into()),
     })
 }
 
@@ -40,7 +40,7 @@ pub fn median(images: &[Samples], timeline: &mut Timeline) -> Result<Samples> {
 /// # Errors
 /// Those of `median`, and the GPU's.
 pub fn median_on_gpu(images: &[Samples], gpu: &Gpu, timeline: &mut Timeline) -> Result<Samples> {
-    let (depth, len) = kind(images)?;
+    let (depth, len) = sample_type(images)?;
     let mut out = Samples::any(&Shape {
         width: len,
         height: 1,
@@ -83,24 +83,24 @@ pub fn median_on_gpu(images: &[Samples], gpu: &Gpu, timeline: &mut Timeline) -> 
 }
 
 /// The depth of all images, and how many samples each has.
-fn kind(images: &[Samples]) -> Result<(Depth, usize)> {
-    let first = images.first().context("no image to project")?;
+fn sample_type(images: &[Samples]) -> Result<(Depth, usize)> {
+    let first = images.first().context("no images to project")?;
     ensure!(images.len() <= MOST_IMAGES, TOO_MANY);
-    let kind = |image: &Samples| (image.sample_bytes(), image.len());
-    let same = |image: &Samples| kind(image) == kind(first);
+    let layout = |image: &Samples| (image.sample_bytes(), image.len());
+    let same = |image: &Samples| layout(image) == layout(first);
     ensure!(
         images.iter().all(same),
-        "the images differ in their samples"
+        "the images have different sample types"
     );
     let depth = match first {
         Samples::U8(_) => Depth::Eight,
         Samples::U16(_) => Depth::Sixteen,
-        Samples::U32(_) | Samples::U64(_) => bail!("medians are of samples of 8 and 16 bits"),
+        Samples::U32(_) | Samples::U64(_) => bail!("medians support only 8- and 16-bit samples"),
     };
     Ok((depth, first.len()))
 }
 
-fn of_bytes(images: &[Samples]) -> Vec<&[u8]> {
+fn as_bytes_of_each(images: &[Samples]) -> Vec<&[u8]> {
     let bytes = images.iter().map(|image| match image {
         Samples::U8(samples) => &samples[..],
         _ => &[],
@@ -108,7 +108,7 @@ fn of_bytes(images: &[Samples]) -> Vec<&[u8]> {
     bytes.collect()
 }
 
-fn of_words(images: &[Samples]) -> Vec<&[u16]> {
+fn as_words_of_each(images: &[Samples]) -> Vec<&[u16]> {
     let words = images.iter().map(|image| match image {
         Samples::U16(samples) => &samples[..],
         _ => &[],

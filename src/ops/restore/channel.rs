@@ -1,36 +1,36 @@
-//! What becomes of the samples of one channel when they are restored.
+//! The restoration of the samples of one channel.
 
 use crate::image::number::{TOP, key, of_key};
 use crate::image::{Depth, Values};
 use crate::metadata::{Held, Stretch};
 
-/// The samples of one channel, and the values that they had.
+/// The samples of one channel, and their original values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Channel {
-    /// The type of the values as they were.
+    /// The original type of the values.
     first: Values,
-    /// The type of the samples as they are.
+    /// The current type of the samples.
     now: Depth,
     kind: Kind,
-    /// Whether samples are taken that cannot be results of the stretch.
+    /// Whether samples are accepted that cannot result from the recorded range.
     nearest: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Stretched from one range to the other.
+    /// Scaled from one range to the other.
     Stretched {
         range: (u32, u32),
         target: (u16, u16),
         integers: bool,
     },
-    /// Every value was this one.
+    /// All original values were this one.
     Flat(u32),
-    /// Alpha, or a channel whose range had one value, though others may have been in it.
+    /// Alpha, or a channel with a range of a single value, although other values may have occurred.
     Kept { alpha: bool },
 }
 
-/// Why the first values cannot be known for certain, if so, in an image with or without alpha.
+/// The reason why the original values cannot be restored exactly, if there is one.
 pub(super) fn lost(stretch: &Stretch, has_alpha: bool) -> Option<String> {
     let (first, span) = (stretch.from, stretch.target.1 - stretch.target.0);
     let wide = |&&(min, max): &&(u32, u32)| match first.depth {
@@ -38,14 +38,17 @@ pub(super) fn lost(stretch: &Stretch, has_alpha: bool) -> Option<String> {
         _ => max - min > span.into(),
     };
     if stretch.held == Held::Clamped {
-        return Some("its range was given or clipped, so values beyond it may have been clamped to it and lost".into());
+        return Some(
+            "its range was given or clipped, so values outside it may have been clamped and lost"
+                .into(),
+        );
     }
     if first.depth == Depth::Float && stretch.held != Held::Integers {
-        return Some("it was floating point, whose values are rounded by the stretch".into());
+        return Some("it was floating point, and its values were rounded".into());
     }
     if let Some(&(min, max)) = stretch.ranges().iter().find(wide) {
         return Some(format!(
-            "several values of the range {}:{} became one of {} steps",
+            "the range {}:{} has more values than the {} steps it was scaled to",
             first.number(min.into()),
             first.number(max.into()),
             u32::from(span) + 1
@@ -56,7 +59,7 @@ pub(super) fn lost(stretch: &Stretch, has_alpha: bool) -> Option<String> {
 }
 
 impl Channel {
-    /// The channel of a page that was stretched, by its number among the colours; `None` is alpha.
+    /// A channel of a scaled page, by its index among the colours; `None` is alpha.
     pub(super) fn new(stretch: &Stretch, colour: Option<usize>, nearest: bool) -> Channel {
         let first = stretch.from;
         let ranges = stretch.ranges();
@@ -81,24 +84,26 @@ impl Channel {
         }
     }
 
-    /// The value, as a sample in memory, that became a sample; `None` if none did.
+    /// The original value of a sample, as a sample in memory; `None` if no value results in it.
     pub(super) fn value(&self, sample: u16) -> Option<u32> {
         match self.kind {
             Kind::Flat(value) => Some(value),
             Kind::Kept { alpha } => self.kept(sample, alpha),
             Kind::Stretched {
-                range,
-                target,
+                range: (min, max),
+                target: (lo, hi),
                 integers,
-            } => self.stretched(sample, range, target, integers),
+            } => self.stretched(sample, min, max, lo, hi, integers),
         }
     }
 
     fn stretched(
         &self,
         sample: u16,
-        (min, max): (u32, u32),
-        (lo, hi): (u16, u16),
+        min: u32,
+        max: u32,
+        lo: u16,
+        hi: u16,
         integers: bool,
     ) -> Option<u32> {
         if !self.nearest && !(lo..=hi).contains(&sample) {
@@ -108,12 +113,11 @@ impl Channel {
         let span = u64::from(hi - lo);
         if self.first.depth == Depth::Float {
             let (least, most) = (f64::from(of_key(min)), f64::from(of_key(max)));
-            let value = match integers {
-                true => least + ((most - least) * steps as f64 / span as f64 + 0.5).floor(),
-                false => {
-                    let (steps, span) = (steps as f64, span as f64);
-                    (least * (span - steps) + most * steps) / span
-                }
+            let value = if integers {
+                least + ((most - least) * steps as f64 / span as f64 + 0.5).floor()
+            } else {
+                let (steps, span) = (steps as f64, span as f64);
+                (least * (span - steps) + most * steps) / span
             };
             let again = || ((value - least) * span as f64 / (most - least) + 0.5).floor();
             let is_result = self.nearest || again() == steps as f64;
@@ -125,7 +129,7 @@ impl Channel {
         is_result.then(|| min + x as u32)
     }
 
-    /// A value that was not stretched, of which only the depth changed.
+    /// A value that was not scaled; only its depth changed.
     fn kept(&self, sample: u16, alpha: bool) -> Option<u32> {
         let sample = u32::from(sample);
         let full = u32::from(self.now.full());
@@ -137,7 +141,7 @@ impl Channel {
             (Depth::Sixteen, Depth::Eight) => sample * 257,
             (Depth::Float, _) if alpha => key((sample as f32 / full as f32).to_bits()),
             (Depth::Float, _) => key((sample as f32).to_bits()),
-            // All values of alpha became all of the depth.
+            // The full range of alpha became the full depth.
             (Depth::ThirtyTwo, _) if alpha => sample * (u32::MAX / full),
             (Depth::ThirtyTwo, _) if self.first.signed => TOP + sample,
             _ => sample,

@@ -155,9 +155,10 @@ impl Totals {
 
     /// One line of text: the file, the total of its colours, and the total of each channel.
     pub fn text(&self, input: &Path) -> String {
-        let page = match self.one_of_several {
-            true => format!(", page {}", self.page),
-            false => String::new(),
+        let page = if self.one_of_several {
+            format!(", page {}", self.page)
+        } else {
+            String::new()
         };
         let mut line = format!(
             "{}{}: {}",

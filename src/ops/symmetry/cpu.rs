@@ -101,7 +101,7 @@ impl<const N: usize> Tiles<N> {
     /// Transposes a tile given by its rows. The rows are first copied together: at their own
     /// addresses, which in many images are a power of two apart, they would evict each other from
     /// the cache.
-    fn take<'a>(&mut self, which: usize, rows: impl Iterator<Item = &'a Pixels<N>>) {
+    fn transpose_rows<'a>(&mut self, which: usize, rows: impl Iterator<Item = &'a Pixels<N>>) {
         for (line, row) in self.from.iter_mut().zip(rows) {
             line[..row.len()].copy_from_slice(row);
         }
@@ -157,13 +157,13 @@ pub(super) fn transpose_square<const N: usize>(pixels: &mut Pixels<N>, side: usi
                     let (high, wide) =
                         (tile::<N>().min(above.len() - y), tile::<N>().min(width - x));
                     let (here, there) = ((y..y + high, x..x + wide), (x..x + wide, y..y + high));
-                    tiles.take(0, rows(&above, &here));
+                    tiles.transpose_rows(0, rows(&above, &here));
                     let below = if below.is_empty() {
                         &mut above
                     } else {
                         &mut below
                     };
-                    tiles.take(1, rows(below, &there));
+                    tiles.transpose_rows(1, rows(below, &there));
                     tiles.store(0, rows_mut(below, &there));
                     tiles.store(1, rows_mut(&mut above, &here));
                 }
@@ -208,15 +208,16 @@ pub(super) fn transpose<const N: usize>(
         let left = if mirror_y { width - top - count } else { top };
         for start in (0..height).step_by(tile::<N>()) {
             let deep = tile::<N>().min(height - start);
-            let above = match mirror_x {
-                true => height - start - deep,
-                false => start,
+            let above = if mirror_x {
+                height - start - deep
+            } else {
+                start
             };
             let lines = (above..above + deep).map(|y| &input[y * width + left..][..count]);
             if mirror_x {
-                tiles.take(0, lines.rev());
+                tiles.transpose_rows(0, lines.rev());
             } else {
-                tiles.take(0, lines);
+                tiles.transpose_rows(0, lines);
             }
             let rows = rows.chunks_exact_mut(height);
             let part = start..start + deep;

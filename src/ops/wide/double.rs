@@ -32,7 +32,7 @@ pub fn samples(image: &Image) -> Result<&[u64]> {
     .context("its samples are not of 64 bits")
 }
 
-/// Whether a sample is no finite number.
+/// Whether a sample is not a finite number.
 #[inline(always)]
 fn is_odd(key: u64) -> bool {
     !FINITE64.contains(&key)
@@ -58,9 +58,10 @@ pub(super) fn extremes_naively(samples: &[u64], channels: usize) -> (Vec<(u64, u
     let (mut ranges, mut odd) = (vec![(u64::MAX, 0); channels], 0);
     for (i, &key) in samples.iter().enumerate() {
         let (min, max) = &mut ranges[i % channels];
-        match is_odd(key) {
-            true => odd += 1,
-            false => (*min, *max) = (key.min(*min), key.max(*max)),
+        if is_odd(key) {
+            odd += 1
+        } else {
+            (*min, *max) = (key.min(*min), key.max(*max))
         }
     }
     (ranges, odd)
@@ -189,22 +190,23 @@ pub struct Scale {
 impl Scale {
     /// The scale of a channel of colour to `lo`…`hi` of this depth. A flat one keeps its value,
     /// rounded, as far as the depth has it.
-    pub fn of_colour(range: (u64, u64), (lo, hi): (u16, u16), to: Depth) -> Scale {
+    pub fn for_colour(range: (u64, u64), (lo, hi): (u16, u16), to: Depth) -> Scale {
         let (min, max) = (of_key64(range.0), of_key64(range.1));
         let full = to.full();
-        match min == max {
-            true => Scale {
+        if min == max {
+            Scale {
                 min: 0.0,
                 max: full.into(),
                 lo: 0,
                 hi: full,
-            },
-            false => Scale { min, max, lo, hi },
+            }
+        } else {
+            Scale { min, max, lo, hi }
         }
     }
 
     /// The scale of alpha: 0…1 to all of the depth.
-    pub fn of_alpha(to: Depth) -> Scale {
+    pub fn for_alpha(to: Depth) -> Scale {
         let (lo, hi) = (0, to.full());
         Scale {
             min: 0.0,
@@ -220,9 +222,10 @@ impl Scale {
         // The result is in k..above.
         while u32::from(k) + 1 < above {
             let middle = ((u32::from(k) + above) / 2) as u16;
-            match self.is_reached(value, middle) {
-                true => k = middle,
-                false => above = middle.into(),
+            if self.is_reached(value, middle) {
+                k = middle
+            } else {
+                above = middle.into()
             }
         }
         k
@@ -231,7 +234,7 @@ impl Scale {
     /// Whether the result of a value is `k` or more, for k above `lo`.
     fn is_reached(&self, value: f64, k: u16) -> bool {
         let clamped = value.clamp(self.min, self.max);
-        let fixed = |value: f64| Fixed64::of_f64(value);
+        let fixed = |value: f64| Fixed64::from_f64(value);
         let x = fixed(clamped).minus(fixed(self.min));
         let d = fixed(self.max).minus(fixed(self.min));
         let (steps, span) = (u64::from(k - self.lo), u64::from(self.hi - self.lo));
@@ -248,9 +251,10 @@ impl Scale {
             let (left, right) = (u128::from(d) * (2 * steps - 1), u128::from(x) * (2 * span));
             // Products of less than 2⁷¹.
             let shifted = |product: u128, by: u32| (by <= 56).then(|| product << by);
-            match d_exponent >= x_exponent {
-                true => shifted(left, d_exponent - x_exponent).map(|left| left <= right),
-                false => shifted(right, x_exponent - d_exponent).map(|right| left <= right),
+            if d_exponent >= x_exponent {
+                shifted(left, d_exponent - x_exponent).map(|left| left <= right)
+            } else {
+                shifted(right, x_exponent - d_exponent).map(|right| left <= right)
             }
         });
         known.unwrap_or_else(|| self.is_reached(value, k))
@@ -289,7 +293,7 @@ pub fn scale(from: &[u64], shape: Shape, to: Depth, scales: &[Scale], nan: f64) 
     match &mut samples {
         Samples::U8(to) => scaler.all(from, to),
         Samples::U16(to) => scaler.all(from, to),
-        Samples::U32(_) | Samples::U64(_) => bail!("normalize makes samples of 8 or 16 bits"),
+        Samples::U32(_) | Samples::U64(_) => bail!("normalize writes only 8- and 16-bit samples"),
     }
     Ok(Image::new(shape_to, samples))
 }
@@ -392,7 +396,7 @@ pub fn sums_naively(samples: &[u64], channels: usize, nan: f64) -> (Vec<Fixed64>
     let (mut sums, mut odd) = (vec![Fixed64::default(); channels], 0);
     for (i, &key) in samples.iter().enumerate() {
         odd += u64::from(is_odd(key));
-        sums[i % channels] = sums[i % channels].plus(Fixed64::of_f64(value(key, nan)));
+        sums[i % channels] = sums[i % channels].plus(Fixed64::from_f64(value(key, nan)));
     }
     (sums, odd)
 }
@@ -414,7 +418,7 @@ pub fn sums(samples: &[u64], channels: usize, nan: f64) -> (Vec<Fixed64>, u64) {
         }
         let sum = |table: &[i128; 2048]| {
             let parts = (0..2046u32).zip(table).filter(|(_, part)| **part != 0);
-            let parts = parts.map(|(exponent, &part)| Fixed64::of_whole(part, exponent));
+            let parts = parts.map(|(exponent, &part)| Fixed64::from_integer(part, exponent));
             parts.fold(Fixed64::default(), Fixed64::plus)
         };
         (tables.iter().map(sum).collect(), odd)
@@ -430,7 +434,7 @@ pub fn sums(samples: &[u64], channels: usize, nan: f64) -> (Vec<Fixed64>, u64) {
 }
 
 /// The extremes of both ways of counting, as the statistic has them.
-pub(super) fn found(ranges: Vec<(u64, u64)>, odd: u64) -> Extremes {
+pub(super) fn extremes_from_ranges(ranges: Vec<(u64, u64)>, odd: u64) -> Extremes {
     Extremes {
         ranges,
         odd,
@@ -509,7 +513,7 @@ mod tests {
                         sums(&keys, channels, 0.25),
                         sums_naively(&keys, channels, 0.25)
                     );
-                    for clip in [Clip::NONE, Clip::of_percent(5, 90)] {
+                    for clip in [Clip::NONE, Clip::from_percentages(5, 90)] {
                         for here in [0..1, 0..channels, channels - 1..channels] {
                             assert_eq!(
                                 percentiles(&keys, channels, here.clone(), clip),
@@ -526,7 +530,7 @@ mod tests {
                     for (to, target) in [(Depth::Sixteen, (0, 65535)), (Depth::Eight, (3, 250))] {
                         let scales: Vec<Scale> = ranges
                             .iter()
-                            .map(|&range| Scale::of_colour(range, target, to))
+                            .map(|&range| Scale::for_colour(range, target, to))
                             .collect();
                         let quick = scale(&keys, shape, to, &scales, 0.25).expect("memory");
                         let naive = scale_naively(&keys, shape, to, &scales, 0.25);

@@ -32,7 +32,7 @@ pub type Collapsed = (u64, u64, u64);
 /// The range of no sample.
 const NONE: (u64, u64) = (u64::MAX, 0);
 
-fn joined(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
+fn merge_ranges(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     (a.0.min(b.0), a.1.max(b.1))
 }
 
@@ -66,14 +66,15 @@ impl Extremes {
         let shape = image.shape();
         if let Ok(samples) = double::samples(image) {
             let (ranges, odd) = double::extremes_naively(samples, shape.channels);
-            return double::found(ranges, odd);
+            return double::extremes_from_ranges(ranges, odd);
         }
         let (mut ranges, mut odd) = (vec![NONE; shape.channels], 0);
         for (i, &sample) in samples(image).unwrap_or_default().iter().enumerate() {
             let range = &mut ranges[i % shape.channels];
-            match is_odd(shape.depth, sample) {
-                true => odd += 1,
-                false => *range = joined(*range, (sample.into(), sample.into())),
+            if is_odd(shape.depth, sample) {
+                odd += 1
+            } else {
+                *range = merge_ranges(*range, (sample.into(), sample.into()))
             }
         }
         Extremes {
@@ -91,7 +92,7 @@ impl Extremes {
             let (ranges, odd) = timeline.host("minmax", shape.bytes() as u64, || {
                 double::extremes(samples, shape.channels)
             });
-            return double::found(ranges, odd);
+            return double::extremes_from_ranges(ranges, odd);
         }
         let samples = samples(image).unwrap_or_default();
         let nothing = Lanes {
@@ -105,7 +106,7 @@ impl Extremes {
         let mut ranges = vec![NONE; shape.channels];
         for lane in 0..LANES {
             let range = &mut ranges[lane % shape.channels];
-            *range = joined(*range, (lanes.min[lane].into(), lanes.max[lane].into()));
+            *range = merge_ranges(*range, (lanes.min[lane].into(), lanes.max[lane].into()));
         }
         Extremes {
             ranges,
@@ -233,9 +234,10 @@ impl Extremes {
             percentiles: true,
             ..Extremes::default()
         };
-        let ranges = match per_channel {
-            true => (0..shape.colours()).map(|c| channels(c, 1)).collect(),
-            false => vec![channels(0, shape.colours())],
+        let ranges = if per_channel {
+            (0..shape.colours()).map(|c| channels(c, 1)).collect()
+        } else {
+            vec![channels(0, shape.colours())]
         };
         for channels in ranges {
             let upper = counts(channels, Half::Upper)?;
@@ -245,9 +247,10 @@ impl Extremes {
                 Ok(found.map(|(low, high)| (low.into(), high.into())))
             };
             let clipped = between(clip)?;
-            let whole = match collapses(shape.depth, clipped) {
-                true => between(Clip::NONE)?,
-                false => None,
+            let whole = if collapses(shape.depth, clipped) {
+                between(Clip::NONE)?
+            } else {
+                None
             };
             let (range, collapsed) = uncollapsed(shape.depth, clipped, || whole);
             found.ranges.push(range);
@@ -267,10 +270,10 @@ impl Extremes {
     pub fn join(&mut self, more: &Extremes) -> Result<()> {
         ensure!(
             !self.percentiles && !more.percentiles,
-            "percentiles of 32-bit samples are of each page by itself (--scope page)"
+            "percentiles of 32-bit samples are supported only for each page separately (use --scope page)"
         );
         for (known, more) in self.ranges.iter_mut().zip(&more.ranges) {
-            *known = joined(*known, *more);
+            *known = merge_ranges(*known, *more);
         }
         self.odd += more.odd;
         Ok(())
@@ -288,9 +291,10 @@ impl Extremes {
     ) -> Result<Vec<(u64, u64)>> {
         check_odd(self.odd, only.map(|_| 0.0))?;
         let each = self.ranges.iter().take(colours).copied();
-        let ranges: Vec<(u64, u64)> = match per_channel || self.percentiles {
-            true => each.collect(),
-            false => vec![each.fold(NONE, joined)],
+        let ranges: Vec<(u64, u64)> = if per_channel || self.percentiles {
+            each.collect()
+        } else {
+            vec![each.fold(NONE, merge_ranges)]
         };
         // Where no sample is a number, all are what stands for them.
         let only = only.unwrap_or(NONE.0);
@@ -322,17 +326,17 @@ fn fold(mut a: Lanes, b: Lanes) -> Lanes {
 }
 
 /// Those of a chunk. Keys that are no finite numbers are the lowest and the highest: if there are
-/// any, the extremes of all tell, and the chunk is looked at once more.
+/// any, the extremes of all tell, and the chunk is inspected once more.
 fn extremes(chunk: &[u32], depth: Depth) -> Lanes {
-    let all = of_all(chunk);
+    let all = all_lanes(chunk);
     let (min, max) = (all.min.iter().min(), all.max.iter().max());
     match min
         .into_iter()
         .chain(max)
         .any(|&sample| is_odd(depth, sample))
     {
-        // A lane without a sample has a range that is no number's either.
-        true => of_finite(chunk, depth),
+        // A lane without a sample has an empty range.
+        true => finite_lanes(chunk, depth),
         false => all,
     }
 }
@@ -340,7 +344,7 @@ fn extremes(chunk: &[u32], depth: Depth) -> Lanes {
 per_level! {
     highest Avx512;
 
-    fn of_all(chunk: &[u32]) -> Lanes {
+    fn all_lanes(chunk: &[u32]) -> Lanes {
         let (mut min, mut max) = ([u32::MAX; LANES], [0; LANES]);
         let (blocks, rest) = chunk.as_chunks::<LANES>();
         for (lane, &sample) in rest.iter().enumerate() {
@@ -356,7 +360,7 @@ per_level! {
     }
 }
 
-fn of_finite(chunk: &[u32], depth: Depth) -> Lanes {
+fn finite_lanes(chunk: &[u32], depth: Depth) -> Lanes {
     let mut lanes = Lanes {
         min: [u32::MAX; LANES],
         max: [0; LANES],
@@ -364,12 +368,11 @@ fn of_finite(chunk: &[u32], depth: Depth) -> Lanes {
     };
     for block in chunk.chunks(LANES) {
         for (lane, &sample) in block.iter().enumerate() {
-            match is_odd(depth, sample) {
-                true => lanes.odd += 1,
-                false => {
-                    lanes.min[lane] = lanes.min[lane].min(sample);
-                    lanes.max[lane] = lanes.max[lane].max(sample);
-                }
+            if is_odd(depth, sample) {
+                lanes.odd += 1
+            } else {
+                lanes.min[lane] = lanes.min[lane].min(sample);
+                lanes.max[lane] = lanes.max[lane].max(sample);
             }
         }
     }

@@ -22,36 +22,27 @@ impl<const LIMBS: usize> Default for Limbs<LIMBS> {
 
 impl Fixed64 {
     /// A finite number.
-    pub fn of_f64(value: f64) -> Fixed64 {
+    pub fn from_f64(value: f64) -> Fixed64 {
         let (negative, exponent, mantissa) = parts64(value);
-        let number = Fixed64::of(mantissa, exponent);
-        match negative {
-            true => number.negated(),
-            false => number,
-        }
+        let number = Fixed64::from_parts(mantissa, exponent);
+        if negative { number.negated() } else { number }
     }
 
     /// `whole`·2^(`exponent` − 1074), for exponents up to 2045.
-    pub(super) fn of_whole(whole: i128, exponent: u32) -> Fixed64 {
+    pub(super) fn from_integer(whole: i128, exponent: u32) -> Fixed64 {
         let magnitude = whole.unsigned_abs();
-        let high = Fixed64::of((magnitude >> 64) as u64, exponent + 64);
-        let number = high.plus(Fixed64::of(magnitude as u64, exponent));
-        match whole < 0 {
-            true => number.negated(),
-            false => number,
-        }
+        let high = Fixed64::from_parts((magnitude >> 64) as u64, exponent + 64);
+        let number = high.plus(Fixed64::from_parts(magnitude as u64, exponent));
+        if whole < 0 { number.negated() } else { number }
     }
 }
 
 impl Fixed {
     /// The finite number with a key.
-    pub fn of_key(key: u32) -> Fixed {
+    pub fn from_key(key: u32) -> Fixed {
         let (negative, exponent, mantissa) = parts(key);
-        let value = Fixed::of(mantissa.into(), exponent);
-        match negative {
-            true => value.negated(),
-            false => value,
-        }
+        let value = Fixed::from_parts(mantissa.into(), exponent);
+        if negative { value.negated() } else { value }
     }
 }
 
@@ -60,7 +51,7 @@ impl<const LIMBS: usize> Limbs<LIMBS> {
     const STEP: i32 = if LIMBS == 6 { 149 } else { 1074 };
 
     /// `mantissa` times 2^`exponent` steps, where the last limb stays empty.
-    pub(super) fn of(mantissa: u64, exponent: u32) -> Self {
+    pub(super) fn from_parts(mantissa: u64, exponent: u32) -> Self {
         let mut limbs = [0; LIMBS];
         let (limb, shift) = ((exponent / 64) as usize, exponent % 64);
         let wide = u128::from(mantissa) << shift;
@@ -83,7 +74,7 @@ impl<const LIMBS: usize> Limbs<LIMBS> {
 
     /// The number with the other sign.
     pub fn negated(self) -> Self {
-        let one = Self::of(1, 0);
+        let one = Self::from_parts(1, 0);
         Limbs(self.0.map(|limb| !limb)).plus(one)
     }
 
@@ -109,9 +100,10 @@ impl<const LIMBS: usize> Limbs<LIMBS> {
 
     /// The nearest f64; of two as near, the one whose last bit is 0. Infinity beyond its range.
     pub fn to_f64(self) -> f64 {
-        let (sign, magnitude) = match self.is_negative() {
-            true => (-1.0, self.negated()),
-            false => (1.0, self),
+        let (sign, magnitude) = if self.is_negative() {
+            (-1.0, self.negated())
+        } else {
+            (1.0, self)
         };
         let Some(top) = magnitude.0.iter().rposition(|&limb| limb != 0) else {
             return 0.0;
@@ -135,7 +127,7 @@ impl<const LIMBS: usize> Limbs<LIMBS> {
                 .any(|&limb| limb != 0);
         let bits = (high << shift | below) | u64::from(more);
         let exponent = 64 * top as i32 - shift as i32 - Self::STEP;
-        // From 1/2 to 1, by two powers of two that f64 has: exact, but for what is infinite.
+        // From 1/2 to 1, by two powers of two that f64 has: exact, except for what is infinite.
         let mantissa = bits as f64 * power(-64);
         let half = (exponent + 64) / 2;
         sign * mantissa * power(half) * power(exponent + 64 - half)
@@ -200,24 +192,24 @@ mod tests {
         for pattern in patterns.chain(ends).chain(small) {
             let value = f64::from_bits(pattern);
             if value.is_finite() {
-                assert_eq!(Fixed64::of_f64(value).to_f64(), value, "{value:e}");
+                assert_eq!(Fixed64::from_f64(value).to_f64(), value, "{value:e}");
             }
         }
-        let max = Fixed64::of_f64(f64::MAX);
+        let max = Fixed64::from_f64(f64::MAX);
         assert_eq!(max.plus(max).to_f64(), f64::INFINITY);
         assert_eq!(max.plus(max).minus(max).to_f64(), f64::MAX);
-        let whole = Fixed64::of_whole(-(1 << 100) - 1, 1074);
-        assert_eq!(whole.plus(Fixed64::of_f64(2f64.powi(100))).to_f64(), -1.0);
+        let whole = Fixed64::from_integer(-(1 << 100) - 1, 1074);
+        assert_eq!(whole.plus(Fixed64::from_f64(2f64.powi(100))).to_f64(), -1.0);
         // Half a step of the last bit: to the even one, unless something is below.
-        let one = Fixed64::of_f64(1.0);
-        let half = Fixed64::of_f64(f64::EPSILON / 2.0);
-        let least = Fixed64::of_f64(f64::from_bits(1));
+        let one = Fixed64::from_f64(1.0);
+        let half = Fixed64::from_f64(f64::EPSILON / 2.0);
+        let least = Fixed64::from_f64(f64::from_bits(1));
         assert_eq!(one.plus(half).to_f64(), 1.0);
         assert_eq!(one.plus(half).plus(least).to_f64(), 1.0 + f64::EPSILON);
     }
 
-    fn of(value: f32) -> Fixed {
-        Fixed::of_key(number::key(value.to_bits()))
+    fn fixed(value: f32) -> Fixed {
+        Fixed::from_key(number::key(value.to_bits()))
     }
 
     #[test]
@@ -229,7 +221,7 @@ mod tests {
         {
             let value = f32::from_bits(pattern);
             if value.is_finite() {
-                assert_eq!(of(value).to_f64(), f64::from(value), "{value:e}");
+                assert_eq!(fixed(value).to_f64(), f64::from(value), "{value:e}");
                 values += 1;
             }
         }
@@ -239,13 +231,15 @@ mod tests {
     #[test]
     fn sums_differences_and_order() {
         let (max, tiny) = (f32::MAX, f32::from_bits(1));
-        let all = of(max).minus(of(-max));
+        let all = fixed(max).minus(fixed(-max));
         assert_eq!(all.to_f64(), 2.0 * f64::from(max));
-        assert_eq!(all.plus(of(tiny)).minus(all), of(tiny));
-        assert_eq!(of(-0.0), of(0.0));
-        assert!(of(-1.0) < of(-tiny) && of(-tiny) < of(0.0) && of(0.0) < of(tiny));
+        assert_eq!(all.plus(fixed(tiny)).minus(all), fixed(tiny));
+        assert_eq!(fixed(-0.0), fixed(0.0));
+        assert!(
+            fixed(-1.0) < fixed(-tiny) && fixed(-tiny) < fixed(0.0) && fixed(0.0) < fixed(tiny)
+        );
         assert_eq!(
-            of(tiny).times(1 << 40).to_f64(),
+            fixed(tiny).times(1 << 40).to_f64(),
             f64::from(tiny) * 2f64.powi(40)
         );
     }
@@ -253,7 +247,7 @@ mod tests {
     /// 2⁵³ + 1 lies between two f64; what is far below decides.
     #[test]
     fn rounding_looks_at_every_bit() {
-        let (big, one, tiny) = (of(2f32.powi(53)), of(1.0), of(f32::from_bits(1)));
+        let (big, one, tiny) = (fixed(2f32.powi(53)), fixed(1.0), fixed(f32::from_bits(1)));
         let between = big.plus(one);
         assert_eq!(between.to_f64(), 2f64.powi(53));
         assert_eq!(between.plus(tiny).to_f64(), 2f64.powi(53) + 2.0);

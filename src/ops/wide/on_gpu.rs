@@ -139,11 +139,12 @@ fn real(parts: &[[u64; 2]]) -> Fixed {
     let mut sum = Fixed::default();
     for (exponent, [low, high]) in (0..).zip(parts) {
         let high = *high as i64;
-        let upper = Fixed::of(high.unsigned_abs(), exponent + 32);
-        sum = sum.plus(Fixed::of(*low, exponent));
-        sum = match high < 0 {
-            true => sum.minus(upper),
-            false => sum.plus(upper),
+        let upper = Fixed::from_parts(high.unsigned_abs(), exponent + 32);
+        sum = sum.plus(Fixed::from_parts(*low, exponent));
+        sum = if high < 0 {
+            sum.minus(upper)
+        } else {
+            sum.plus(upper)
         };
     }
     sum

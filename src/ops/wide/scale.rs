@@ -41,11 +41,12 @@ pub struct Scale {
 impl Scale {
     /// The scale of a channel of colour to `lo`…`hi` of this depth. A flat one keeps its value,
     /// rounded, as far as the depth has it.
-    pub fn of_colour(values: Values, range: (u32, u32), (lo, hi): (u16, u16), to: Depth) -> Scale {
+    pub fn for_colour(values: Values, range: (u32, u32), (lo, hi): (u16, u16), to: Depth) -> Scale {
         let (min, max) = range;
-        match is_flat(values, (min.into(), max.into())) {
-            true => Scale::keeping(values, to),
-            false => Scale { min, max, lo, hi },
+        if is_flat(values, (min.into(), max.into())) {
+            Scale::keeping(values, to)
+        } else {
+            Scale { min, max, lo, hi }
         }
     }
 
@@ -62,7 +63,7 @@ impl Scale {
     }
 
     /// The scale of alpha: 0…1 of floating point, or all values of integers, to all of the depth.
-    pub fn of_alpha(values: Values, to: Depth) -> Scale {
+    pub fn for_alpha(values: Values, to: Depth) -> Scale {
         let (min, max) = match values.depth {
             Depth::Float => (number::TOP, number::key(1f32.to_bits())),
             _ => (0, u32::MAX),
@@ -108,9 +109,10 @@ impl Scale {
         // The result is in k..above.
         while u32::from(k) + 1 < above {
             let middle = ((u32::from(k) + above) / 2) as u16;
-            match self.reaches(depth, sample, middle) {
-                true => k = middle,
-                false => above = middle.into(),
+            if self.reaches(depth, sample, middle) {
+                k = middle
+            } else {
+                above = middle.into()
             }
         }
         k
@@ -119,8 +121,8 @@ impl Scale {
     /// Whether the result of a sample is `k` or more, for k above `lo`.
     fn reaches(&self, depth: Depth, sample: u32, k: u16) -> bool {
         let fixed = |sample: u32| match depth {
-            Depth::Float => Fixed::of_key(sample),
-            _ => Fixed::of(sample.into(), 149),
+            Depth::Float => Fixed::from_key(sample),
+            _ => Fixed::from_parts(sample.into(), 149),
         };
         let clamped = sample.clamp(self.min, self.max);
         let (x, d) = (
@@ -161,7 +163,7 @@ pub fn cpu(from: &[u32], shape: Shape, to: Depth, scales: &[Scale], nan: u32) ->
     match &mut samples {
         Samples::U8(to) => lanes.all(from, to),
         Samples::U16(to) => lanes.all(from, to),
-        Samples::U32(_) | Samples::U64(_) => bail!("normalize makes samples of 8 or 16 bits"),
+        Samples::U32(_) | Samples::U64(_) => bail!("normalize writes only 8- and 16-bit samples"),
     }
     Ok(Image::new(shape_to, samples))
 }

@@ -16,7 +16,7 @@ pub(super) const BINS: usize = 1 << 16;
 /// Which samples of a pixel count.
 #[derive(Clone, Copy)]
 pub struct Channels {
-    /// Samples a pixel.
+    /// Samples per pixel.
     pub all: usize,
     /// The first that counts.
     pub first: usize,
@@ -62,16 +62,16 @@ pub(super) fn counts(samples: &[u32], depth: Depth, channels: Channels, half: Ha
     match half {
         Half::Upper => {
             let bin = |sample: u32| finite(sample).then_some(sample >> 16);
-            counted(samples, channels, bin)
+            count_bins(samples, channels, bin)
         }
-        Half::LowerOf(high) => counted(samples, channels, |sample| {
+        Half::LowerOf(high) => count_bins(samples, channels, |sample| {
             (finite(sample) && sample >> 16 == high).then_some(sample & 0xffff)
         }),
     }
 }
 
 /// How many samples fall into each bin.
-fn counted(
+fn count_bins(
     samples: &[u32],
     channels: Channels,
     bin: impl Fn(u32) -> Option<u32> + Sync,

@@ -39,7 +39,7 @@ pub fn naive(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Sums {
         odd += u64::from(is_odd);
         let sample = if is_odd { nan } else { sample };
         let one = match depth {
-            Depth::Float => Exact::Real(Fixed::of_key(sample)),
+            Depth::Float => Exact::Real(Fixed::from_key(sample)),
             _ => Exact::Whole(sample.into()),
         };
         sums[i % channels] = sums[i % channels].plus(one);
@@ -89,7 +89,7 @@ pub fn cpu(samples: &[u32], channels: usize, depth: Depth, nan: u32) -> Sums {
 /// The sums of floating-point samples.
 #[derive(Clone, Copy, Default)]
 struct Reals {
-    /// Of each channel; those behind the last are 0.
+    /// Of each channel; those after the last are 0.
     sums: [Fixed; 4],
     /// How many samples are no finite numbers.
     odd: u64,
@@ -118,7 +118,7 @@ fn reals<const C: usize>(chunk: &[u32], nan: u32) -> Reals {
         for exponent in 0..=253 {
             let all: i64 = tables.iter().map(|table| table[channel][exponent]).sum();
             if all != 0 {
-                let part = Fixed::of(all.unsigned_abs(), exponent as u32);
+                let part = Fixed::from_parts(all.unsigned_abs(), exponent as u32);
                 *sum = if all < 0 {
                     sum.minus(part)
                 } else {

@@ -168,7 +168,7 @@ fn signs_slopes_and_planes() {
     }
 }
 
-/// Each damage by its own sentence.
+/// Each damage by its own message.
 #[test]
 fn what_is_wrong_is_said() {
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
@@ -208,7 +208,7 @@ fn what_is_wrong_is_said() {
         (put(scan + 6, 0x10), "a scan has no Huffman table"),
         (put(scan + 7, 8), "predictor 8"),
         (put(scan + 9, 8), "a shift of 8 bits"),
-        // 11 is no code.
+        // 11 is not a code.
         (
             put(scan + 10, 0xFC),
             "row 1: its lossless JPEG data are damaged",

@@ -1,4 +1,4 @@
-//! Mutations of PNG files that leave lengths, CRCs and Adler-32 right, so that what lies behind
+//! Mutations of PNG files that leave lengths, CRCs and Adler-32 right, so that what lies after
 //! those checks is reached: of the chunks, of the deflate data, of the scanlines.
 
 use crate::png_files::{chunk, idats, index, segments, zlib};
@@ -67,7 +67,7 @@ fn inflate(data: &[u8]) -> (Vec<u8>, Option<usize>) {
     (out, used)
 }
 
-/// Puts the right Adler-32 behind the image data: of what they are as one stream, or each chunk by
+/// Puts the right Adler-32 after the image data: of what they are as one stream, or each chunk by
 /// itself.
 fn mend_adler(chunks: &mut Chunks, apart: bool) {
     let all = image_data(chunks);

@@ -99,7 +99,7 @@ pub fn repeats_tags(file: &[u8]) -> bool {
         .any(|entry| !seen.insert(directory.number(&entry[..2])))
 }
 
-/// Whether a tag of the first directory has a kind of values that is none: the tiff crate loses its place behind
+/// Whether a tag of the first directory has a kind of values that is none: the tiff crate loses its place after
 /// such an entry of a BigTIFF.
 pub fn has_unknown_kinds(file: &[u8]) -> bool {
     let Some(directory) = Directory::of(file) else {

@@ -183,7 +183,7 @@ pub fn expansion_of_tiff(file: &[u8], depth: Depth) -> Option<usize> {
     Some(packed * (depth.bits() as usize).div_ceil(bits as usize) * colours)
 }
 
-/// A PNM as the image crate reads it, which stretches samples to the whole of 8 or 16 bits.
+/// A PNM as the image crate reads it, which scales samples to the whole of 8 or 16 bits.
 pub fn pnm(file: &[u8]) -> Option<Image> {
     use image::DynamicImage::*;
     let format = image::ImageFormat::Pnm;

@@ -29,7 +29,7 @@ fuzz_target!(init: seeds::write(seeds::of_pnm), |file: &[u8]| {
         Samples::U32(_) | Samples::U64(_) => panic!("PNM has no samples of 32 bits"),
     };
     assert!(read == raster, "other samples than those of the file");
-    // To the image crate a comment's end is no white space, and it scales samples that do not
+    // To the image crate a comment's end is not a white space, and it scales samples that do not
     // reach up to 255 or 65535; we keep them.
     if maxval == shape.depth.full() && !file[..start].contains(&b'#') {
         if let Some(theirs) = opinion::pnm(file) {

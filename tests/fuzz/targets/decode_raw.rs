@@ -1,4 +1,4 @@
-//! Samples without a header, behind a line that says what they are: no panic, memory within bounds, and each sample is the one at
+//! Samples without a header, after a line that says what they are: no panic, memory within bounds, and each sample is the one at
 //! its place in the file.
 
 #![no_main]

@@ -1,4 +1,4 @@
-//! gpuimg's PNG codec in pairs with the libraries that others use, in MB/s (10⁶ bytes of samples a second):
+//! gpuimg's PNG codec in pairs with the libraries that others use, in MB/s (10⁶ bytes of samples per second):
 //! on one core by processor time, and elapsed time for one image where both may use all cores.
 //!
 //!     pip install isal rapidgzip && apt-get install libspng0

@@ -14,7 +14,7 @@ const FILES: usize = 4;
 /// A name where no file is: what the queue knows of a file's state does not matter here.
 fn item(index: usize) -> Item {
     let name = PathBuf::from(format!("{index}.pgm"));
-    Item::found(PathBuf::from("/nonexistent").join(&name), name)
+    Item::listed(PathBuf::from("/nonexistent").join(&name), name)
 }
 
 /// Three workers take every file once and end, while files come, one is refused, and the watch ends.

@@ -1,4 +1,4 @@
-//! The state behind the queue of a watch: the sets of paths that wait for something.
+//! The state after the queue of a watch: the sets of paths that wait for something.
 
 use crate::batch::item::Item;
 use crate::files::Identity;
@@ -59,7 +59,7 @@ pub struct Settling {
     pub retried: bool,
     /// Whether it was not there before, and nobody has written to it since.
     pub appeared: bool,
-    /// Whether it could not be looked at.
+    /// Whether it could not be inspected.
     pub unseen: bool,
 }
 

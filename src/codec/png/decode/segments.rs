@@ -9,7 +9,7 @@ use super::scanlines::{ScanlineBuffer, ScanlineInflater, SegmentEnd, SegmentPlac
 use super::unfilter::{Layout, Rows};
 use super::unfilter_pixels::SUB;
 use crate::codec::format::TakeRows;
-use crate::deflate::adler::joined;
+use crate::deflate::adler::combine;
 use crate::files::Source;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
@@ -123,7 +123,7 @@ impl<'a> Segments<'a> {
 
     /// Checks the sum of all segments, and the rest of the file.
     fn finish(&self, ends: &[SegmentEnd]) -> Result<()> {
-        let sum = |sum, part: &SegmentEnd| joined(sum, part.adler, part.len);
+        let sum = |sum, part: &SegmentEnd| combine(sum, part.adler, part.len);
         let stated = ends.last().context("no segments")?.stated;
         ensure!(ends.iter().fold(1, sum) == stated, "wrong Adler-32");
         Chunks::new(self.source).finish(self.end)

@@ -185,7 +185,7 @@ struct Sums {
 impl Sums {
     /// Adds the next segment and completes its chunk.
     fn add(&mut self, piece: &mut Piece, frame: &Frame) {
-        self.adler = adler::joined(self.adler, piece.adler, piece.raw);
+        self.adler = adler::combine(self.adler, piece.adler, piece.raw);
         self.data.push(piece.out.len() - piece.start);
         let last = self.data.len() == frame.layout.segments;
         if last {

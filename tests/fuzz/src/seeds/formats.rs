@@ -213,7 +213,7 @@ fn volumes() -> Vec<Vec<u8>> {
     all
 }
 
-/// FITS of every type, scaled, of three axes, and behind an empty first part.
+/// FITS of every type, scaled, of three axes, and after an empty first part.
 fn fits() -> Vec<Vec<u8>> {
     let block = |records: &[&str]| {
         let text = records
@@ -277,7 +277,7 @@ fn fits() -> Vec<Vec<u8>> {
     all
 }
 
-/// Samples without a header, behind a line that says what they are.
+/// Samples without a header, after a line that says what they are.
 pub fn of_raw() -> Vec<Vec<u8>> {
     let types = [
         "u8", "i8", "u16le", "u16be", "i16le", "i16be", "u32le", "u32be", "i32le", "i32be",

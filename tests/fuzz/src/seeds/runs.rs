@@ -21,7 +21,7 @@ fn doubles(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-/// Exif data of one field, as in a PNG's chunk or behind a tag.
+/// Exif data of one field, as in a PNG's chunk or after a tag.
 fn exif() -> Vec<u8> {
     let mut exif = b"II*\0\x08\0\0\0\x01\0".to_vec();
     exif.extend([0x12, 0x01, 3, 0, 1, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
@@ -98,7 +98,7 @@ fn pngs() -> Vec<Vec<u8>> {
     each.collect()
 }
 
-/// Verbs, formats and options in turn, and a file behind them.
+/// Verbs, formats and options in turn, and a file after them.
 pub fn of_runs() -> Vec<Vec<u8>> {
     let plain = [of_png(), of_tiff(), of_pnm(), of_formats()].map(|seeds| {
         let step = seeds.len().div_ceil(24).max(1);

@@ -47,7 +47,7 @@ impl Folders {
         if let Some(folder) = self.0.get(path) {
             return folder.clone();
         }
-        let folder = Folder::of(path);
+        let folder = Folder::resolve(path);
         self.0.insert(path.into(), folder.clone());
         folder
     }
@@ -65,7 +65,7 @@ impl Folders {
 }
 
 impl Folder {
-    fn of(path: &Path) -> Folder {
+    fn resolve(path: &Path) -> Folder {
         let mut missing = Vec::new();
         let mut there = path;
         let (id, real) = loop {
@@ -106,7 +106,7 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// The target of a link; the path itself if it is no link.
+/// The target of a link; the path itself if it is not a link.
 fn followed(path: &Path) -> PathBuf {
     match fault::point(Kind::Stat, path).and_then(|()| fs::read_link(path)) {
         Ok(target) => fault::canonicalize(path).unwrap_or_else(|_| folder_of(path).join(target)),
@@ -114,8 +114,8 @@ fn followed(path: &Path) -> PathBuf {
     }
 }
 
-/// Looks at every item, with all cores if there are many: a single one, as a watch has it, would wait for
-/// another thread longer than it takes.
+/// Inspects every item, on all cores if there are many. For a single one, as in a watch, waiting for another
+/// thread would take longer than the work.
 fn each<T: Send>(items: &[Item], look: impl Fn(&Item) -> T + Sync + Send) -> Vec<T> {
     match items.len() {
         ..100 => items.iter().map(look).collect(),
@@ -123,16 +123,18 @@ fn each<T: Send>(items: &[Item], look: impl Fn(&Item) -> T + Sync + Send) -> Vec
     }
 }
 
-/// Checks that every result has a place of its own, below the output folder if `naming` has one,
-/// and, if results replace existing files, that none replaces the input of another item.
+/// Checks that every result has its own place, below the output folder if `naming` has one, and, if results replace existing files, that none replaces the input of another item.
 ///
 /// # Errors
 /// Names both files, or the file and its resolved place.
 pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
     // A link at the end of a path matters only if its target is replaced.
-    let follow = |path: &PathBuf| match replaces {
-        true => followed(path),
-        false => path.clone(),
+    let follow = |path: &PathBuf| {
+        if replaces {
+            followed(path)
+        } else {
+            path.clone()
+        }
     };
     let output = |item: &Item| item.output.as_ref().map(follow);
     let outputs = each(items, output);
@@ -154,8 +156,7 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
         if let (Some((folder, Some(root))), Some(real)) = (&root, real) {
             ensure!(
                 real.starts_with(root),
-                "{} is a link out of {}: what is written there would become {} (to have it there, \
-                 give its folder as the output)",
+                "{} is a link out of {}: the result would be written to {} (if that is intended, give that folder as the output)",
                 output.shown(),
                 folder.shown(),
                 real.shown()
@@ -178,7 +179,7 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
         for (item, path) in items.iter().zip(&inputs) {
             match taken.get(&folders.place(path).0) {
                 Some(other) if !std::ptr::eq(*other, item) => bail!(
-                    "{} is an input, and the result of {} would replace it",
+                    "the result of {1} would replace the input {0}",
                     item.input.shown(),
                     other.input.shown()
                 ),
@@ -193,12 +194,13 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
 fn twice(one: &Item, other: &Item) -> anyhow::Error {
     let output = |item: &Item| item.output.clone().unwrap_or_default();
     let (first, second) = (output(one), output(other));
-    let same = match first == second {
-        true => String::new(),
-        false => format!(", which is {} too", second.shown()),
+    let same = if first == second {
+        String::new()
+    } else {
+        format!(", which is also {}", second.shown())
     };
     anyhow::anyhow!(
-        "{} and {} would both become {}{same} (--name tells them apart; a folder or a list keeps the folders of its files)",
+        "{} and {} would both be written to {}{same} (use --name to distinguish them; a folder or a list preserves the folders of its files)",
         one.input.shown(),
         other.input.shown(),
         first.shown()
@@ -276,7 +278,7 @@ pub fn keep_off(what: &str, path: &Path, items: &[Item], others: &[&Path]) -> Re
     } else {
         return Ok(());
     };
-    bail!("{what} would destroy {}, {role}", other.shown())
+    bail!("{what} would overwrite {}, {role}", other.shown())
 }
 
 /// Refuses results that would replace one of `reads`, which the run reads beside its images: `what` each is. A
@@ -292,13 +294,14 @@ pub fn keep_results_off(
 ) -> Result<()> {
     let outputs = asked.items.items.par_iter();
     let outputs = outputs.filter_map(|item| item.output.as_deref());
-    let found = match files.stack {
-        true => clash(reads, [asked.naming.path()].into_par_iter()),
-        false => clash(reads, outputs),
+    let found = if files.stack {
+        clash(reads, [asked.naming.path()].into_par_iter())
+    } else {
+        clash(reads, outputs)
     };
     if let Some((read, output)) = found {
         bail!(
-            "{} is {what}, and the result {} would replace it",
+            "the result {1} would replace {0}, which is {what}",
             read.shown(),
             output.shown()
         );

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// What images must have in common, so that their samples can be compared place by place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct ImageType {
     /// Width, height, channels and depth.
     pub shape: Shape,
     /// Whether samples are signed.
@@ -18,16 +18,17 @@ pub struct Kind {
     orientation: u16,
 }
 
-impl Kind {
+impl ImageType {
     /// The kind of a page of this shape.
-    pub fn of(shape: Shape, metadata: &Metadata) -> Kind {
-        Kind {
+    pub fn from_page(shape: Shape, metadata: &Metadata) -> ImageType {
+        ImageType {
             shape,
             signed: metadata.signed,
             white_is_zero: metadata.white_is_zero,
-            alpha: match shape.has_alpha() {
-                true => metadata.alpha,
-                false => Alpha::Independent,
+            alpha: if shape.has_alpha() {
+                metadata.alpha
+            } else {
+                Alpha::Independent
             },
             orientation: metadata.orientation.unwrap_or(1),
         }
@@ -36,7 +37,7 @@ impl Kind {
 
 /// A kind as it is written down.
 #[derive(Serialize, Deserialize)]
-pub struct KindRecord {
+pub struct ImageTypeRecord {
     width: u64,
     height: u64,
     channels: usize,
@@ -47,10 +48,10 @@ pub struct KindRecord {
     orientation: u16,
 }
 
-impl Kind {
+impl ImageType {
     /// The kind, to be written down.
-    pub fn record(&self) -> KindRecord {
-        KindRecord {
+    pub fn record(&self) -> ImageTypeRecord {
+        ImageTypeRecord {
             width: self.shape.width as u64,
             height: self.shape.height as u64,
             channels: self.shape.channels,
@@ -66,15 +67,15 @@ impl Kind {
     ///
     /// # Errors
     /// A shape that no image has.
-    pub fn of_record(record: &KindRecord) -> Result<Kind> {
+    pub fn from_record(record: &ImageTypeRecord) -> Result<ImageType> {
         let depth = match record.depth {
             8 => Depth::Eight,
             16 => Depth::Sixteen,
-            other => bail!("{other} bits are no depth"),
+            other => bail!("unsupported depth of {other} bits"),
         };
         let channels = record.channels;
         ensure!((1..=4).contains(&channels), "{channels} channels");
-        Ok(Kind {
+        Ok(ImageType {
             shape: Shape::checked(record.width, record.height, channels, depth)?,
             signed: record.signed,
             white_is_zero: record.white_is_zero,
@@ -84,20 +85,20 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ImageType {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         self.shape.fmt(f)?;
         if self.signed {
             f.write_str(" with sign")?;
         }
         if self.white_is_zero {
-            f.write_str(", whose 0 is white")?;
+            f.write_str(", where 0 is white")?;
         }
         match self.alpha {
             Alpha::Independent => {}
-            Alpha::Associated => f.write_str(", with alpha that colours are multiplied by")?,
-            Alpha::Unspecified => f.write_str(", with a channel of no stated meaning")?,
-            Alpha::Black => f.write_str(" that are CMYK")?,
+            Alpha::Associated => f.write_str(", with premultiplied alpha")?,
+            Alpha::Unspecified => f.write_str(", with a channel of unspecified meaning")?,
+            Alpha::Black => f.write_str(" of CMYK")?,
         }
         match self.orientation {
             1 => Ok(()),

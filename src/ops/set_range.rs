@@ -14,28 +14,28 @@ use serde::ser::Error;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-/// An operation, and the counts of its set. Images of another kind are refused.
+/// An operation, and the counts of its set. Images of another type are refused.
 #[derive(Debug)]
-pub struct OfSet<'a> {
+pub struct SetRange<'a> {
     op: &'a dyn Operation,
     counts: Statistics,
     kind: SetKind,
-    /// Whether all images that it is run on are of the set.
+    /// Whether all images that it processes belong to the set.
     counted: bool,
-    /// The ranges that values are stretched from.
+    /// The ranges that values are scaled from.
     ranges: Vec<(Number, Number)>,
 }
 
-/// The kind that all images of the set share.
+/// The type that all images of the set share.
 #[derive(Clone, Copy, Debug)]
 struct SetKind {
     channels: usize,
     values: Values,
 }
 
-impl<'a> OfSet<'a> {
+impl<'a> SetRange<'a> {
     /// Binds `op` to the counts of a set. Errors: an operation that needs no statistic.
-    pub fn new(op: &'a dyn Operation, counts: Counts) -> Result<OfSet<'a>> {
+    pub fn new(op: &'a dyn Operation, counts: Counts) -> Result<SetRange<'a>> {
         let (channels, values) = counts.kind();
         let counts = Statistics::Histogram(counts);
         let types = SampleTypes {
@@ -47,7 +47,7 @@ impl<'a> OfSet<'a> {
             stretch: None,
         };
         let ranges = op.bind(types, &counts)?.summary().ranges;
-        Ok(OfSet {
+        Ok(SetRange {
             op,
             kind: SetKind { channels, values },
             counted: false,
@@ -56,16 +56,16 @@ impl<'a> OfSet<'a> {
         })
     }
 
-    /// The same, to be run on the images that were counted alone.
-    pub fn on_its_images(self) -> OfSet<'a> {
+    /// The same, to be run only on the images that were counted.
+    pub fn on_its_images(self) -> SetRange<'a> {
         let counted = true;
-        OfSet { counted, ..self }
+        SetRange { counted, ..self }
     }
 }
 
 /// Serializes the operation's own options, and the properties of the set that decide the result:
 /// its kind and its ranges.
-impl Serialize for OfSet<'_> {
+impl Serialize for SetRange<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let options = self.op.options().map_err(S::Error::custom)?;
         let SetKind { channels, values } = self.kind;
@@ -80,7 +80,7 @@ impl Serialize for OfSet<'_> {
     }
 }
 
-impl Operation for OfSet<'_> {
+impl Operation for SetRange<'_> {
     fn name(&self) -> &'static str {
         self.op.name()
     }
@@ -101,7 +101,7 @@ impl Operation for OfSet<'_> {
         let SetKind { channels, values } = self.kind;
         ensure!(
             (shape.channels, shape.depth) == (channels, values.depth),
-            "it is {} with {} bits, and the range is that of images of another kind",
+            "it is {} with {} bits, but the range was measured on images of another type",
             shape.kind(),
             shape.depth.bits()
         );
@@ -115,7 +115,7 @@ impl Operation for OfSet<'_> {
     fn fits(&self, types: &SampleTypes) -> Result<()> {
         ensure!(
             self.kind.values == types.read,
-            "it has {}, and the range is that of images of {}",
+            "it has {}, but the range was measured on images with {}",
             types.read,
             self.kind.values
         );

@@ -4,7 +4,7 @@ use crate::batch::histogram::Set;
 use crate::files::Identity;
 use crate::name::Shown;
 use crate::ops::Operation;
-use crate::ops::of_set::OfSet;
+use crate::ops::set_range::SetRange;
 use anyhow::{Context, Result};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// An operation that may be another one for every file.
 pub trait Current: fmt::Debug + Sync {
-    /// The operation for a file that is begun now, and a sentence if it is another than before.
+    /// The operation for a file that is begun now, and a message if it is another than before.
     fn current(&self) -> (Arc<dyn Operation + '_>, Option<String>);
 }
 
 /// An operation with the range of a histogram, as the file of it is now.
-pub struct Follow<'a> {
+pub struct RangeFile<'a> {
     path: PathBuf,
     op: &'a dyn Operation,
     now: Mutex<Now<'a>>,
@@ -26,32 +26,35 @@ pub struct Follow<'a> {
 struct Now<'a> {
     /// The file that was read last, whether it was a histogram or not.
     identity: Option<Identity>,
-    of_set: Arc<OfSet<'a>>,
+    set_range: Arc<SetRange<'a>>,
 }
 
-impl fmt::Debug for Follow<'_> {
+impl fmt::Debug for RangeFile<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "Follow({})", self.path.shown())
+        write!(f, "RangeFile({})", self.path.shown())
     }
 }
 
-impl<'a> Follow<'a> {
+impl<'a> RangeFile<'a> {
     /// Reads the histogram at `path` for the first time.
     ///
     /// # Errors
     /// It cannot be read, or does not fit the operation.
-    pub fn new(path: &Path, op: &'a dyn Operation) -> Result<Follow<'a>> {
+    pub fn new(path: &Path, op: &'a dyn Operation) -> Result<RangeFile<'a>> {
         let identity = Identity::of(path);
-        let of_set = Arc::new(read(path, op)?);
-        Ok(Follow {
+        let set_range = Arc::new(read(path, op)?);
+        Ok(RangeFile {
             path: path.into(),
             op,
-            now: Mutex::new(Now { identity, of_set }),
+            now: Mutex::new(Now {
+                identity,
+                set_range,
+            }),
         })
     }
 }
 
-impl Current for Follow<'_> {
+impl Current for RangeFile<'_> {
     /// Reads the histogram again if its file has changed. One that cannot be read changes nothing: the
     /// range before is kept.
     fn current(&self) -> (Arc<dyn Operation + '_>, Option<String>) {
@@ -61,25 +64,25 @@ impl Current for Follow<'_> {
         if identity != now.identity {
             now.identity = identity;
             match read(&self.path, self.op) {
-                Ok(of_set) => {
-                    now.of_set = Arc::new(of_set);
+                Ok(set_range) => {
+                    now.set_range = Arc::new(set_range);
                     let path = self.path.shown();
                     news = Some(format!(
-                        "gpuimg: {path} was replaced, and its range is taken"
+                        "gpuimg: {path} was replaced; using its range from now on"
                     ));
                 }
                 Err(error) => {
-                    news = Some(format!("gpuimg: {error:#}; the range before is kept"));
+                    news = Some(format!("gpuimg: {error:#}; keeping the previous range"));
                 }
             }
         }
-        (now.of_set.clone(), news)
+        (now.set_range.clone(), news)
     }
 }
 
-fn read<'a>(path: &Path, op: &'a dyn Operation) -> Result<OfSet<'a>> {
+fn read<'a>(path: &Path, op: &'a dyn Operation) -> Result<SetRange<'a>> {
     let set = Set::read(path)?;
     set.into_counts()
-        .and_then(|counts| OfSet::new(op, counts))
-        .with_context(|| format!("no range from {}", path.shown()))
+        .and_then(|counts| SetRange::new(op, counts))
+        .with_context(|| format!("cannot use the range of {}", path.shown()))
 }
