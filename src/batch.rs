@@ -2,7 +2,6 @@
 //! reported and the others are processed; a later run can skip finished files.
 
 pub mod conversion;
-pub(crate) mod count;
 pub mod folder;
 pub mod histogram;
 pub mod inputs;

@@ -2,8 +2,8 @@
 //! remain. A signal that was ignored when the process started (`nohup`, background jobs of a shell)
 //! stays ignored.
 
-use crate::batch::count::plural;
 use crate::console;
+use crate::count::plural;
 use crate::files;
 use anyhow::{Context, Result, anyhow, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};

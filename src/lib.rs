@@ -25,6 +25,7 @@ pub mod cli;
 pub mod codec;
 mod commands;
 pub mod console;
+mod count;
 mod deflate;
 pub mod device;
 pub mod doctor;

@@ -127,6 +127,8 @@ mod signals;
 mod simd;
 /// Files of several pages.
 mod stacks;
+/// The modules of the program, and which way they import.
+mod structure;
 /// What is on the disk, and when, with `--sync`.
 mod sync;
 /// What a terminal shows: bars that fit, and lines that stay.

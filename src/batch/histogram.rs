@@ -5,10 +5,10 @@
 //! unreadable ones, the shards of the set that are included, and for each channel a list of
 //! `[value, count]` for every value that occurs.
 
-use super::count::plural;
 use super::options::Counted;
 use super::shard::{Parts, Shard, WholeSet};
 use crate::console;
+use crate::count::plural;
 use crate::files::{Source, Target, make_folder, parent};
 use crate::image::Depth;
 use crate::name::Shown;

@@ -1,7 +1,6 @@
 //! `--dry-run`: the files, pixels, memory and time of a batch, from the headers alone, and which
 //! files would be refused, skipped or made. Nothing is written.
 
-use super::count::{plural, size};
 use super::journal::{Past, Sight, Verdict};
 use super::naming::Naming;
 use super::progress::Progress;
@@ -10,6 +9,7 @@ use super::{Batch, Item, format_of};
 use crate::codec::Format;
 use crate::codec::png::Mode;
 use crate::console;
+use crate::count::{plural, size};
 use crate::device::Devices;
 use crate::files::{check_regular, fault, reason};
 use crate::image::Shape;

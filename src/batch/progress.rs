@@ -2,11 +2,11 @@
 //! seconds. A bar is never wider than the terminal, whose lines above would be lost when it is drawn
 //! again; and there is none where results are printed on the same terminal.
 
-use super::count::plural;
 use super::item::Item;
 use super::options::Verbosity;
 use super::tally::Screen;
 use crate::console;
+use crate::count::plural;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::env;
 use std::time::{Duration, Instant};

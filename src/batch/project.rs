@@ -9,7 +9,6 @@ mod median;
 mod partial;
 mod set;
 
-use super::count::plural;
 use super::item::Items;
 use super::options::{Options, Verbosity};
 use super::progress::Progress;
@@ -18,6 +17,7 @@ use super::tally::Screen;
 use super::workers::Workers;
 use crate::codec::Format;
 use crate::codec::fits::exposure::Exposures;
+use crate::count::plural;
 use crate::device::{Choice, Failed, Work};
 use crate::image::Image;
 use crate::metadata::{Axis, Diagnostics, Effect, Metadata, Transform};

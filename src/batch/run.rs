@@ -1,7 +1,6 @@
 //! Running a batch: workers process the files on all cores and GPUs, and the outcome of each file is
 //! printed, counted and recorded.
 
-use super::count;
 use super::item::Item;
 use super::journal::{Journal, Sight, Verdict};
 use super::progress::Progress;
@@ -11,6 +10,7 @@ use super::workers::{Cores, Workers, numbers};
 use super::{Batch, format_of};
 use crate::codec::Reader;
 use crate::console;
+use crate::count;
 use crate::files::{self, check_regular, fault, reason};
 use crate::interrupt;
 use crate::name::Shown;

@@ -1,9 +1,9 @@
 //! Shards: the part of a batch for each of several machines. The split depends only on the names,
 //! not on the machine or on their order.
 
-use super::count::plural;
 use super::folder::is_absence;
 use super::item::Item;
+use crate::count::plural;
 use crate::files::{Digest, fault, reason};
 use crate::name::Shown;
 use anyhow::{Context, Result, anyhow, bail, ensure};

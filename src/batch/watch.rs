@@ -10,13 +10,14 @@ mod queue;
 pub mod range_file;
 mod status;
 
+use super::Batch;
 use super::item::Item;
 use super::journal::Journal;
 use super::options::seconds_from;
 use super::report::{FileOutcome, FileTime};
 use super::tally::Tally;
 use super::workers::{Cores, Workers};
-use super::{Batch, count};
+use crate::count;
 use crate::device::Choice;
 use crate::interrupt::{self, NO_THREAD};
 use crate::outcome::Outcome;

@@ -1,11 +1,11 @@
 //! `info`: prints what each image is, from its header: size, sample type, pages, axes and metadata. A bad file is named, and
 //! the others are described.
 
-use crate::batch::count::{plural, size};
 use crate::batch::inputs::{self, Selection};
 use crate::batch::item::Item;
 use crate::codec::Reader;
 use crate::console;
+use crate::count::{plural, size};
 use crate::device::{Choice, Devices};
 use crate::files::Source;
 use crate::image::number::Number;

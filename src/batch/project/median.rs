@@ -3,9 +3,9 @@
 
 use super::set::{Read, Set};
 use super::{Facts, Gathered, Projecting};
-use crate::batch::count::{plural, size};
 use crate::batch::progress::Progress;
 use crate::batch::tally::Screen;
+use crate::count::{plural, size};
 use crate::device::{Choice, Devices, Failed, Work};
 use crate::image::{Image, Samples, Shape};
 use crate::ops::project::{median, median_on_gpu};

@@ -1,11 +1,11 @@
 //! The status of a watch, on standard error: a line that stays on a terminal, and otherwise a line a
 //! minute in which something happened, with the time, as logs of services have it.
 
-use crate::batch::count;
 use crate::batch::item::Item;
 use crate::batch::options::Verbosity;
 use crate::batch::tally::Screen;
 use crate::console;
+use crate::count;
 use crate::name::Shown;
 use crate::timing::Latencies;
 use crate::timing::millis;
