@@ -1,11 +1,11 @@
 //! Deflate (RFC 1951) and zlib streams (RFC 1950), read and written at the speed that images need.
 //! PNG and TIFF both build on it; nothing here knows an image, a file or a device.
 //!
-//! - `inflate` decodes a stream piece by piece, two streams at once, or one stream on many cores;
-//! - `compress` makes blocks, with Huffman codes that are defined to the bit, so that a GPU can make
+//! - `inflate` decodes a stream in chunks, two streams at once, or one stream on many cores;
+//! - `compress` writes blocks, with Huffman codes that are defined to the bit, so that a GPU can produce
 //!   the same;
 //! - `zlib` reads and writes whole zlib streams in memory;
-//! - `adler` joins the checksums of pieces.
+//! - `adler` combines the checksums of chunks.
 
 pub mod adler;
 pub mod compress;

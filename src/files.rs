@@ -19,7 +19,7 @@ mod unfinished;
 pub use crate::reason::reason;
 pub use digest::Digest;
 pub use durable::{make_folder, make_folder_below, parent, sync_folder};
-pub use frames::of_stdin as frames_of_stdin;
+pub use frames::from_stdin as frames_from_stdin;
 pub use held::Folder;
 pub use identity::{Identity, same_file};
 pub use leftovers::remove_leftovers;

@@ -249,7 +249,7 @@ fn every_call(index: usize, kind: &str, how: How) -> (usize, usize) {
                     .file_name()
                     .and_then(|name| name.to_str());
                 assert!(stderr.contains(name.expect("a name")), "{at}");
-                assert!(stderr.contains("changed while it was read"), "{at}");
+                assert!(stderr.contains("changed while it was being read"), "{at}");
                 assert!(among(&before) || among(&after), "a mixture, {at}");
             }
         }

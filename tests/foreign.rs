@@ -923,7 +923,7 @@ fn sides_that_are_not_read_were_written() {
     }
 }
 
-/// Differences of more than four samples a pixel, each of which is a grey page: those of the fifth and later ones were
+/// Differences of more than four samples per pixel, each of which is a grey page: those of the fifth and later ones were
 /// taken from other samples, or not added up.
 #[test]
 fn differences_of_many_bands_were_added_up_wrongly() {

@@ -343,7 +343,7 @@ fn compressed_samples_of_nrrd() {
 }
 
 #[test]
-fn samples_of_nrrd_as_text() {
+fn samples_of_nrrd_and_metaimage_as_text() {
     let text =
         |kind: &str, text: &str| nrrd(&format!("type: {kind}\nencoding: ascii\n"), text.as_bytes());
     assert_eq!(
@@ -368,6 +368,15 @@ fn samples_of_nrrd_as_text() {
         read(&nrrd("type: float\nendian: little\n", &raw))
             .unwrap()
             .0
+    );
+    let meta = metaimage(
+        "BinaryData = False\nElementType = MET_SHORT\n",
+        b"-1 0 1 2 3 -32768 ",
+    );
+    let keys = vec![32767u16, 32768, 32769, 32770, 32771, 0];
+    assert_eq!(
+        *read(&meta).expect("readable").0.samples(),
+        Samples::from(keys)
     );
     for (kind, numbers, words) in [
         (
@@ -437,6 +446,26 @@ fn dicom_with_the_header_of_a_tiff_before_it() {
     for head in [b"II*\0\x54\x01\0\0", b"MM\0*\0\0\x01\x54"] {
         file[..8].copy_from_slice(head);
         assert_eq!(read(&file).expect("readable").0, expected);
+    }
+}
+
+/// A data set without types of values where the transfer syntax has them, as pydicom's `SC_rgb_jpeg.dcm`, and the other way
+/// round.
+#[test]
+fn types_of_values_that_the_transfer_syntax_does_not_have() {
+    let samples = [0, 1, 2, 300, 4000, 65535];
+    let explicit = dicom::Build::default();
+    let implicit = dicom::Build {
+        syntax: dicom::IMPLICIT,
+        ..dicom::Build::default()
+    };
+    let (with, without) = (explicit.words(&samples), implicit.words(&samples));
+    // The preamble, the mark, and the element of the transfer syntax.
+    let (explicit, types) = with.split_at(132 + 8 + 20);
+    let (implicit, no_types) = without.split_at(132 + 8 + 18);
+    for file in [[explicit, no_types].concat(), [implicit, types].concat()] {
+        let (found, ..) = read(&file).expect("readable");
+        assert_eq!(*found.samples(), Samples::from(samples.to_vec()));
     }
 }
 
@@ -907,7 +936,7 @@ fn jpeg(samples: &[u8], channels: usize, (width, height): (u32, u32)) -> Vec<u8>
     file
 }
 
-/// The segments of a JPEG's head as their markers and contents, and the image data behind it.
+/// The segments of a JPEG's head as their markers and contents, and the image data after it.
 fn segments(jpeg: &[u8]) -> (Vec<(u8, &[u8])>, &[u8]) {
     let (mut segments, mut rest) = (Vec::new(), &jpeg[2..]);
     loop {
@@ -955,11 +984,14 @@ fn old_style_jpeg_in_tiff() {
         let (head, _) = segments(&strips[0]);
         let data: Vec<&[u8]> = strips.iter().map(|strip| segments(strip).1).collect();
         let (mut lists, mut tables) = ([vec![], vec![], vec![]], Vec::new());
-        let empty = |lists: &[Vec<u64>; 3]| {
+        let empty = |lists: &[Vec<u64>; 3], restarts: u64| {
             let build = two.clone().tag(519, 4, &lists[0]).tag(520, 4, &lists[1]);
-            build.tag(521, 4, &lists[2]).with_strips(&whole, &data)
+            build
+                .tag(521, 4, &lists[2])
+                .tag(515, 4, &[restarts])
+                .with_strips(&whole, &data)
         };
-        let at = empty(&[0, 1, 2].map(|_| vec![0; channels])).len();
+        let at = empty(&[0, 1, 2].map(|_| vec![0; channels]), 0).len();
         for &(marker, content) in &head {
             if matches!(marker, 0xDB | 0xC4) {
                 assert!(content.len() > 64 || marker == 0xC4);
@@ -979,9 +1011,11 @@ fn old_style_jpeg_in_tiff() {
                 list.push(list[1]);
             }
         }
-        let file = [empty(&lists), tables.clone()].concat();
+        let file = [empty(&lists, 0), tables.clone()].concat();
         assert_eq!(bytes(&file), in_strips);
         crate::support::formats::refused(&file[..at], "lies beyond the end");
+        let long = [empty(&lists, 65_536), tables.clone()].concat();
+        crate::support::formats::refused(&long, "more than 65535");
         crate::support::formats::refused(
             &two.with_strips(&whole, &data),
             "convert it first (libtiff: tiffcp",
@@ -1045,5 +1079,19 @@ fn inks_in_jpeg() {
     for segments in [&[][..], &[none], &[ycck]] {
         let file = build.with_strip(&shape, &flat(&[5, 100, 200, 250], names, segments));
         assert_eq!(bytes(&file).1[..4], [5, 100, 200, 250]);
+    }
+}
+
+/// Adobe's segment cut short, as in pydicom's `SC_rgb_jpeg.dcm`, or with a transform that nobody knows: libjpeg skips it.
+#[test]
+fn odd_segments_of_adobe() {
+    for (segment, expected) in [
+        (&b"Adobe\0\0\0\0\0"[..], [201, 62, 33]),
+        (b"Adobe\0\x64\0\0\0\0\x07", [201, 62, 33]),
+    ] {
+        let jpeg = flat(&[100, 90, 200], b"\x01\x02\x03", &[(0xEE, segment)]);
+        let found = bytes(&jpeg).1;
+        let apart = found.iter().zip(expected).map(|(a, b)| a.abs_diff(b));
+        assert!(apart.max() <= Some(1), "{:?}", &found[..3]);
     }
 }

@@ -150,7 +150,7 @@ fn whole_numbers_of_floating_point_come_back_and_others_do_not() {
         let values = |image: &Image| match image.samples() {
             Samples::U32(keys) => keys
                 .iter()
-                .map(|&key| gpuimg::image::number::of_key(key))
+                .map(|&key| gpuimg::image::number::from_key(key))
                 .collect::<Vec<_>>(),
             _ => panic!("other samples"),
         };

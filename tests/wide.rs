@@ -32,7 +32,7 @@ fn exact(value: f32) -> BigInt {
 /// The value of a sample in memory, in steps that are the same for all of a depth.
 fn value(depth: Depth, sample: u32) -> BigInt {
     match depth {
-        Depth::Float => exact(number::of_key(sample)),
+        Depth::Float => exact(number::from_key(sample)),
         _ => sample.into(),
     }
 }

@@ -276,14 +276,16 @@ fn sort(entry: &DirEntry, below: &Path, filter: &Filter, results: Option<&Path>)
     if let Some(why) = no_file(kind) {
         return Sorted::PassedOver(why);
     }
-    match by_name || format::of_extension(path).is_ok() {
-        true => Sorted::Taken,
-        false if !filter.by_content => Sorted::PassedOver(Why::NoImage),
-        false => match no_image(path) {
-            Ok(None) => Sorted::Taken,
-            Ok(Some(why)) => Sorted::PassedOver(why),
-            Err(error) => Sorted::Unread(reason(&error)),
-        },
+    if by_name || format::of_extension(path).is_ok() {
+        return Sorted::Taken;
+    }
+    if !filter.by_content {
+        return Sorted::PassedOver(Why::NoImage);
+    }
+    match no_image(path) {
+        Ok(None) => Sorted::Taken,
+        Ok(Some(why)) => Sorted::PassedOver(why),
+        Err(error) => Sorted::Unread(reason(&error)),
     }
 }
 

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use crate::ops::histogram::Clip;
 
-    fn part(index: u64, of: u64, value: usize) -> Set {
+    fn shard(index: u64, of: u64, value: usize) -> Set {
         let mut set = Set::new(Some(Shard { index, of }), None);
         let mut counts = Counts::new(1, Depth::Sixteen);
         counts.bins[value] = 3;
@@ -265,12 +265,12 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let set = part(2, 3, 40_000);
+        let set = shard(2, 3, 40_000);
         assert_eq!(
             Set::parse(set.json().expect("text").as_bytes()).expect("valid"),
             set
         );
-        let mut signed = part(2, 3, 40_000);
+        let mut signed = shard(2, 3, 40_000);
         signed.counts.as_mut().expect("counted").signed = true;
         assert!(signed.json().expect("text").contains("[7232,3]"));
         assert_eq!(
@@ -290,11 +290,11 @@ mod tests {
 
     #[test]
     fn parts_make_a_whole() {
-        let mut all = part(3, 3, 9);
+        let mut all = shard(3, 3, 9);
         assert!(all.clone().into_counts().is_err());
-        all.join(&part(1, 3, 70)).expect("valid");
-        assert!(all.join(&part(1, 3, 70)).is_err(), "the same part twice");
-        assert!(all.join(&part(1, 2, 70)).is_err(), "a part of another set");
+        all.join(&shard(1, 3, 70)).expect("valid");
+        assert!(all.join(&shard(1, 3, 70)).is_err(), "the same part twice");
+        assert!(all.join(&shard(1, 2, 70)).is_err(), "a part of another set");
         assert!(all.parts.whole().is_err(), "part 2 is missing");
         let mut nothing = Set::new(Some(Shard { index: 2, of: 3 }), None);
         nothing.images = 0;

@@ -76,7 +76,7 @@ impl Replace {
     pub fn check(self, path: &Path) -> Result<()> {
         if let Replace::Only(known) = self {
             ensure!(
-                Identity::of(path) == Some(known),
+                Identity::at(path) == Some(known),
                 "another program changed it in the meantime, so it was not replaced"
             );
         }
@@ -98,7 +98,7 @@ pub struct Sight {
 impl Sight {
     /// Looks up the files of an item.
     pub fn inspect(item: &Item) -> Sight {
-        let input = FileState::of(&item.input);
+        let input = FileState::at(&item.input);
         let Some(path) = item.output.as_deref() else {
             return Sight {
                 input,
@@ -106,7 +106,7 @@ impl Sight {
                 in_place: false,
             };
         };
-        let output = Identity::of(path);
+        let output = Identity::at(path);
         // Most outputs do not exist, and so are not the input.
         let in_place = output.is_some() && same_file(&item.input, path);
         // One file is looked up once: between two look-ups another run could replace it.

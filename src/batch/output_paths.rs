@@ -53,7 +53,7 @@ impl Folders {
     }
 
     /// The place of a file whose links have been resolved, and its path without links.
-    fn place(&mut self, path: &Path) -> (Place, Option<PathBuf>) {
+    fn resolve(&mut self, path: &Path) -> (Place, Option<PathBuf>) {
         let folder = self.get(folder_of(path));
         let name = path.file_name().unwrap_or_default();
         let place = Place {
@@ -152,7 +152,7 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
         let (Some(output), Some(path)) = (&item.output, path) else {
             continue;
         };
-        let (place, real) = folders.place(path);
+        let (place, real) = folders.resolve(path);
         if let (Some((folder, Some(root))), Some(real)) = (&root, real) {
             ensure!(
                 real.starts_with(root),
@@ -177,7 +177,7 @@ pub fn check(items: &[Item], naming: &Naming, replaces: bool) -> Result<()> {
     if replaces {
         let inputs = each(items, |item| followed(&item.input));
         for (item, path) in items.iter().zip(&inputs) {
-            match taken.get(&folders.place(path).0) {
+            match taken.get(&folders.resolve(path).0) {
                 Some(other) if !std::ptr::eq(*other, item) => bail!(
                     "the result of {1} would replace the input {0}",
                     item.input.shown(),
@@ -245,14 +245,14 @@ fn clash<'o, 'r>(
         }
         let leads = followed(output);
         let name = leads.file_name().unwrap_or_default().to_owned();
-        let place = folders.place(&leads).0;
+        let place = folders.resolve(&leads).0;
         places.entry(name).or_default().push((place, output));
     }
     reads.find_map_first(|path| {
         let same_file = id(path).and_then(|id| files.get(&id).copied());
         let output = same_file.or_else(|| {
             let named = places.get(path.file_name().unwrap_or_default())?;
-            let place = Folders::default().place(path).0;
+            let place = Folders::default().resolve(path).0;
             let mut named = named.iter();
             named.find_map(|(other, output)| (*other == place).then_some(*output))
         });

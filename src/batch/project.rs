@@ -56,7 +56,7 @@ pub struct First {
 
 impl First {
     /// The projection of `pages` images, with the metadata of this one as far as they are true of all.
-    fn made(&self, how: Projection, image: Image, facts: &Facts, pages: usize) -> Made {
+    fn projection(&self, how: Projection, image: Image, facts: &Facts, pages: usize) -> Made {
         let is_sum = how == Projection::Sum;
         let mut metadata = self.metadata.clone();
         let mut diagnostics = Diagnostics::default();
@@ -167,7 +167,7 @@ impl Projecting<'_> {
                 Gathered::Image(image) => image,
                 Gathered::Numbers(numbers) => finished(self.op.how, numbers)?,
             };
-            all.push(first.made(self.op.how, image, &facts, pages));
+            all.push(first.projection(self.op.how, image, &facts, pages));
             Ok(())
         };
         let (failed, outcome) = self.gather(axis, check, &mut take)?;

@@ -138,7 +138,7 @@ impl WholeSet {
         }
         Ok(WholeSet {
             files: files.len() as u64,
-            digest: Digest::of(&text),
+            digest: Digest::from_bytes(&text),
         })
     }
 }

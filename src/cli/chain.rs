@@ -104,13 +104,14 @@ fn mistaken(error: &clap::Error, words: &[String]) -> String {
             })
         })
     };
-    match word.starts_with('-') {
-        true if has("run") => format!("{word} goes after the verbs: gpuimg run '…' {word} …"),
-        true if has(&words[0]) => format!(
-            "{word} is supported by gpuimg {} alone, not by run",
-            words[0]
-        ),
-        _ => sentence(error, words),
+    let is_option = word.starts_with('-');
+    if is_option && has("run") {
+        format!("{word} goes after the verbs: gpuimg run '…' {word} …")
+    } else if is_option && has(&words[0]) {
+        let verb = &words[0];
+        format!("{word} is supported by gpuimg {verb} alone, not by run")
+    } else {
+        sentence(error, words)
     }
 }
 

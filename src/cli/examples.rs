@@ -2,8 +2,8 @@
 //! Lines have at most 80 columns.
 
 pub const ALL: &str = "Examples:\n\
-\x20 gpuimg normalize in.png out.png         scale minimum…maximum to the full depth\n\
-\x20 gpuimg normalize in/ out/               every image below in/, same folder structure\n\
+\x20 gpuimg normalize in.png out.png         scale minimum…maximum to full depth\n\
+\x20 gpuimg normalize in/ out/               every image below in/, same folders\n\
 \x20 gpuimg rotate 90 in.tif out.tif         a quarter turn clockwise\n\
 \x20 gpuimg sum --all in.tif                 sum, minimum, maximum and mean\n\
 See gpuimg VERB --help for options and more examples.";
@@ -16,40 +16,40 @@ pub const INFO: &str = "Examples:\n\
 pub const MERGE: &str = "Examples:\n\
 \x20 gpuimg merge parts -o all.hist                  every .hist file in a folder\n\
 \x20 gpuimg merge 1.hist 2.hist 3.hist -o all.hist   or name each file\n\
-\x20 gpuimg merge parts -o mean.tif                  every .partial file, into an image";
+\x20 gpuimg merge parts -o mean.tif                  .partial files, into one image";
 
 pub const RUN: &str = "Examples:\n\
 \x20 gpuimg run 'calibrate --dark d.tif + normalize + rotate 90' in/ out/\n\
 \x20 gpuimg run 'rotate 90 + flip horizontal' in.tif out.tif\n\
 \x20 gpuimg run 'normalize --across + rotate 180' in/ out/ --format png\n\
-File options such as --overwrite go after the verbs. --auto-orient and --depth 16 apply\n\
-before the first verb, --depth 8 after the last.";
+File options like --overwrite go after the verbs. --auto-orient and --depth 16\n\
+apply before the first verb, --depth 8 after the last.";
 
 pub const PROJECT: &str = "Examples:\n\
-\x20 gpuimg project mean darks/ dark.tif             the mean of all images in a folder\n\
+\x20 gpuimg project mean darks/ dark.tif             the mean of all images\n\
 \x20 gpuimg project max stack.tif brightest.tif      the maximum of all pages\n\
-\x20 gpuimg project sum a.tif b.tif c.tif sum.tif    an error if a sum exceeds 16 bits\n\
+\x20 gpuimg project sum a.tif b.tif c.tif sum.tif    error if a sum exceeds 16 bits\n\
 \x20 gpuimg project sum in/ sum.tif --scale          scale to 16 bits instead\n\
 \x20 gpuimg project mean in/ p/3.partial --partial --shard 3/16";
 
 pub const CALIBRATE: &str = "Examples:\n\
 \x20 gpuimg calibrate --dark dark.tif --flat flat.tif in/ out/\n\
-\x20 gpuimg calibrate --dark darks/ --flat flats/ in/ out/   average the folders first\n\
+\x20 gpuimg calibrate --dark darks/ --flat flats/ in/ out/   average the frames\n\
 \x20 gpuimg calibrate --dark dark.tif in.tif out.tif --offset 100";
 
 pub const VERIFY: &str = "Examples:\n\
-\x20 gpuimg verify a.png b.tif                       exit status 0 if equal, 1 if not\n\
+\x20 gpuimg verify a.png b.tif                       status 0 if equal, 1 if not\n\
 \x20 gpuimg verify --devices in.png                  compare CPU and GPU results";
 
 pub const BENCH: &str = "Examples:\n\
 \x20 gpuimg bench                                    every table\n\
-\x20 gpuimg bench transpose reduce --html bench.html two tables, and a page with charts\n\
-\x20 gpuimg bench --json > now.json                  save for a later --compare now.json\n\
-\x20 gpuimg bench --from now.json --html bench.html  a page from a saved run, without a GPU";
+\x20 gpuimg bench transpose reduce --html bench.html two tables, and a web page\n\
+\x20 gpuimg bench --json > now.json                  for a later --compare now.json\n\
+\x20 gpuimg bench --from now.json --html bench.html  a page from a saved run";
 
 pub const DOCTOR: &str = "Examples:\n\
-\x20 gpuimg doctor                                   processor, memory, GPU and link\n\
-\x20 gpuimg doctor --device gpu:1                    the second GPU, or exit status 3";
+\x20 gpuimg doctor                                   CPU, memory, GPU and link\n\
+\x20 gpuimg doctor --device gpu:1                    the second GPU, or status 3";
 
 pub const COMPLETIONS: &str = "Examples:\n\
 \x20 gpuimg completions bash > /etc/bash_completion.d/gpuimg\n\

@@ -257,7 +257,8 @@ impl Decoder for JpegDecoder<'_> {
             .set_strict_mode(!policy.goes_on())
             .set_max_width(shape.width)
             .set_max_height(shape.height);
-        let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&file), options);
+        let file = colours::without_odd_adobe(&file);
+        let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&*file), options);
         let mut decode = || {
             decoder.decode_headers()?;
             let stored = decoder.input_colorspace().unwrap_or(ColorSpace::YCbCr);

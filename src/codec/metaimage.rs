@@ -1,5 +1,5 @@
-//! MetaImage (ITK's MetaIO documentation): raw samples of 8, 16 and 32 bits behind the header
-//! (`.mha`) or in a file beside it (`.mhd`). Axes behind the second make pages.
+//! MetaImage (ITK's MetaIO documentation): samples of 8, 16 and 32 bits and floating point, raw, compressed or as text, after
+//! the header (`.mha`) or in a file beside it (`.mhd`). Axes after the second make pages.
 
 use super::format::{Capabilities, Decoder, Format};
 use super::raster::{self, Coding};
@@ -7,7 +7,7 @@ use super::raw::Order;
 use super::volume::{Lines, Volume, numbers};
 use crate::files::Source;
 use crate::image::Depth;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 /// MetaImage.
 #[derive(Debug)]
@@ -68,7 +68,8 @@ impl Format for MetaImage {
                 "HeaderSize" if value == "-1" => volume.skip = None,
                 "HeaderSize" => volume.skip = numbers(name, value)?.first().copied(),
                 "CompressedData" => volume.coding = is_true(value).then_some(Coding::Zlib),
-                "BinaryData" => ensure!(is_true(value), "samples in text are not supported"),
+                "BinaryData" if !is_true(value) => volume.coding = Some(Coding::Text),
+                "BinaryData" => {}
                 "ObjectType" | "NDims" | "CompressedDataSize" => {}
                 "ElementDataFile" => {
                     if value != "LOCAL" {

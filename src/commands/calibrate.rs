@@ -18,6 +18,7 @@ use crate::options::Common;
 use crate::outcome::{Outcome, usage};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
+use std::slice;
 
 /// Calibrates each image with the same frames.
 pub fn run(frames: &Frames, files: &Files, common: &Common) -> Result<Outcome> {
@@ -37,7 +38,7 @@ pub(super) fn operation(
     let collect = |path: &PathBuf| {
         // The options for inputs are not for frames.
         let all = Selection::default();
-        inputs::collect(&[path.clone()], &all, &reading(common), None)
+        inputs::collect(slice::from_ref(path), &all, &reading(common), None)
     };
     let collect = |path: &Option<PathBuf>| path.as_ref().map(collect).transpose();
     let dark = collect(&frames.dark).map_err(usage)?;

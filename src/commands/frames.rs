@@ -60,7 +60,7 @@ pub fn frames(
     let input = Path::new("-");
     let item = asked.items.items.first().context("empty input")?;
     let fixed = common.reading.raw.as_ref().map(Headerless::page_bytes);
-    let mut frames = files::frames_of_stdin(fixed.transpose().map_err(usage)?)?;
+    let mut frames = files::frames_from_stdin(fixed.transpose().map_err(usage)?)?;
     if let Naming::Folder { folder, .. } = &asked.naming {
         files::make_folder(folder, template.sync)
             .map_err(|error| anyhow!("cannot create the folder {}: {error}", folder.shown()))?;

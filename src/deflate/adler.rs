@@ -1,6 +1,6 @@
-//! Adler-32 checksums of what is inflated or deflated piece by piece.
+//! Adler-32 checksums of data that are inflated or deflated in chunks.
 
-/// The Adler-32 (RFC 1950, section 8.2) of two strings in a row, from that of each and the length
+/// The Adler-32 (RFC 1950, section 8.2) of two consecutive strings, from that of each and the length
 /// of the second: sums of the bytes, and of those sums, modulo 65521.
 pub fn combine(first: u32, second: u32, len: usize) -> u32 {
     const BASE: u64 = 65521;

@@ -19,8 +19,8 @@ pub use repeats::repeats;
 
 pub(super) use quick::QuickMatcher;
 
-/// The compressor that works at gigabytes a second: runs of zeros and Huffman codes, and matches
-/// where a sample of the bytes says that these make the data smaller by a quarter.
+/// The compressor for gigabytes per second: runs of zeros and Huffman codes, and matches if a trial on some
+/// of the bytes shows that they reduce the size by a quarter.
 #[derive(Default)]
 pub struct Fast {
     quick: QuickMatcher,

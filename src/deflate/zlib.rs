@@ -18,8 +18,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Inflates `packed` to the start of `out`, checks the Adler-32 and says how many bytes there
-    /// are; none if `out` is too small. What follows the stream does not matter.
+    /// Inflates `packed` to the start of `out`, checks the Adler-32 and returns the number of bytes; `None` if
+    /// `out` is too small. Data after the stream are ignored.
     pub fn decode(&mut self, packed: &[u8], out: &mut [u8]) -> Result<Option<usize>, Fault> {
         const SHORT: Fault = "they end too early";
         let (head, mut input) = packed.split_first_chunk().ok_or(SHORT)?;
@@ -34,7 +34,7 @@ impl Decoder {
             } else if self.inflate.is_in_match() {
                 return Ok(None);
             } else {
-                // Only the end of a block fits now; whatever else comes, it is too much.
+                // Only the end of a block fits now; anything else is too much.
                 match self.inflate.read(input, &mut [0u8], 0) {
                     Ok(step) if step.made == 0 => step,
                     _ => return Ok(None),
@@ -57,7 +57,7 @@ impl Decoder {
 /// The header of the streams that are written: deflate, a window of 32 KiB, the fastest level.
 pub const HEADER: [u8; 2] = [0x78, 0x01];
 
-/// Compresses bytes at gigabytes a second, one stream after the other.
+/// Compresses bytes at gigabytes per second, one stream after the other.
 #[derive(Default)]
 pub struct Encoder {
     fast: Fast,

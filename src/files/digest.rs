@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for Digest {
 
 impl Digest {
     /// The digest of bytes.
-    pub fn of(bytes: &[u8]) -> Digest {
+    pub fn from_bytes(bytes: &[u8]) -> Digest {
         Digest(XxHash3_128::oneshot(bytes).to_be_bytes())
     }
 }
@@ -234,12 +234,12 @@ mod tests {
 
     #[test]
     fn digests_are_32_hexadecimal_digits() {
-        assert_ne!(Digest::of(b"a"), Digest::of(b"b"));
-        let text = serde_json::to_string(&Digest::of(b"")).expect("text");
+        assert_ne!(Digest::from_bytes(b"a"), Digest::from_bytes(b"b"));
+        let text = serde_json::to_string(&Digest::from_bytes(b"")).expect("text");
         // Computed with xxhsum.
         assert_eq!(text, "\"99aa06d3014798d86001c324468d497f\"");
         let digest: Digest = serde_json::from_str(&text).expect("a digest");
-        assert_eq!(digest, Digest::of(b""));
+        assert_eq!(digest, Digest::from_bytes(b""));
         for wrong in [
             "\"\"",
             "\"99aa\"",

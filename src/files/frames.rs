@@ -194,7 +194,7 @@ fn samples([width, height, channels, maxval]: [u64; 4]) -> Option<u64> {
 ///
 /// # Errors
 /// A terminal or another device.
-pub fn of_stdin(fixed: Option<u64>) -> Result<Frames<impl BufRead>> {
+pub fn from_stdin(fixed: Option<u64>) -> Result<Frames<impl BufRead>> {
     super::source::check_stdin().context("cannot read standard input")?;
     let stream = Reads::new(io::stdin().lock(), Path::new("-"));
     Ok(Frames::new(BufReader::new(stream), fixed))

@@ -22,7 +22,7 @@ pub struct Identity {
 
 impl Identity {
     /// The identity of the file at `path`, through links, if there is one.
-    pub fn of(path: &Path) -> Option<Identity> {
+    pub fn at(path: &Path) -> Option<Identity> {
         fault::metadata(path).ok().as_ref().map(Identity::from)
     }
 

@@ -54,7 +54,7 @@ impl From<&Metadata> for FileState {
 
 impl FileState {
     /// The state of the file at `path`, through links, if there is one.
-    pub fn of(path: &Path) -> Option<FileState> {
+    pub fn at(path: &Path) -> Option<FileState> {
         fault::metadata(path).ok().as_ref().map(FileState::from)
     }
 }

@@ -26,7 +26,7 @@ pub fn bits(key: u32) -> u32 {
 
 /// The number with a key.
 #[inline(always)]
-pub fn of_key(key: u32) -> f32 {
+pub fn from_key(key: u32) -> f32 {
     f32::from_bits(bits(key))
 }
 
@@ -47,7 +47,7 @@ pub fn bits64(key: u64) -> u64 {
 
 /// The 64-bit number with a key.
 #[inline(always)]
-pub fn of_key64(key: u64) -> f64 {
+pub fn from_key64(key: u64) -> f64 {
     f64::from_bits(bits64(key))
 }
 

@@ -126,8 +126,8 @@ impl Values {
     /// The value that a sample in memory, of any depth, stands for.
     pub fn number(self, sample: u64) -> Number {
         match (self.depth, self.signed) {
-            (Depth::Double, _) => Number::Double(number::of_key64(sample)),
-            (Depth::Float, _) => Number::Real(number::of_key(sample as u32)),
+            (Depth::Double, _) => Number::Double(number::from_key64(sample)),
+            (Depth::Float, _) => Number::Real(number::from_key(sample as u32)),
             (Depth::ThirtyTwo, true) => Number::Whole((sample as u32 ^ number::TOP) as i32 as i64),
             (Depth::ThirtyTwo, false) => Number::Whole(sample as i64),
             _ => Number::Whole(self.value(sample as u16).into()),

@@ -105,9 +105,8 @@ impl Calibrate {
         let dark = dark.map(|frame| frame.image);
         let (flat, factors) = match flat {
             Some(flat) => {
-                let (image, factors) =
-                    factors::of_flat(flat.image, dark.as_ref(), values.zero())
-                        .with_context(|| format!("cannot divide by {}", flat.name))?;
+                let (image, factors) = factors::from_flat(flat.image, dark.as_ref(), values.zero())
+                    .with_context(|| format!("cannot divide by {}", flat.name))?;
                 (Some(image), factors)
             }
             None => (None, vec![Factor::ONE; shape.channels]),

@@ -87,13 +87,13 @@ impl Verb for Normalize {
     const NAME: &'static str = "normalize";
     const ALIASES: &'static [&'static str] = &["normalise"];
     const EXAMPLES: &'static str = "Examples:\n\
-\x20 gpuimg normalize in.png out.png                   scale minimum…maximum to 0…65535\n\
+\x20 gpuimg normalize in.png out.png                   scale to 0…65535\n\
 \x20 gpuimg normalize in.tif preview.jpg --depth 8 --clip 0.1:99.9 --fit 1024\n\
 \x20 gpuimg normalize --clip 0.1:99.9 in.tif out.tif   ignore outliers\n\
 \x20 gpuimg normalize --range 400:3700 in.tif out.tif  use a fixed input range\n\
 \x20 gpuimg normalize --window 40:400 ct.tif ct.png    use a CT window\n\
 \x20 gpuimg normalize --ignore 0 in.tif out.tif        ignore no-data pixels\n\
-\x20 gpuimg normalize series/ out/ --across            use one range for a whole series\n\
+\x20 gpuimg normalize series/ out/ --across            use one range for all\n\
 \x20 gpuimg normalize - - --format png < in.tif > out.png";
     const MEASURES: bool = true;
 

@@ -165,10 +165,12 @@ impl Project {
         let largest = sums.iter().map(|(_, sum)| sum.abs()).max().unwrap_or(0);
         let (least, most) = written.limits().context("samples are integers")?;
         for (i, sum) in sums {
-            let sum = match self.scale {
-                true if largest > 0 => (2 * sum * most + largest).div_euclid(2 * largest),
-                true => 0,
-                false => sum,
+            let sum = if !self.scale {
+                sum
+            } else if largest > 0 {
+                (2 * sum * most + largest).div_euclid(2 * largest)
+            } else {
+                0
             };
             if !self.saturate && !(least..=most).contains(&sum) {
                 bail!("a sum does not fit");

@@ -99,7 +99,7 @@ impl Bound for Sum {
                     self.stand_in(),
                 ),
             };
-            return self.of_wide(shape, &wide::Extremes::naive(image), sums);
+            return self.wide_totals(shape, &wide::Extremes::naive(image), sums);
         }
         let (mut sums, mut ranges) = (vec![0; shape.channels], vec![(u16::MAX, 0); shape.channels]);
         with_samples!(image.samples(), samples => for (i, sample) in samples.iter().enumerate() {
@@ -129,7 +129,7 @@ impl Bound for Sum {
                     }
                 })
             });
-            return self.of_wide(shape, &extremes, sums?);
+            return self.wide_totals(shape, &extremes, sums?);
         }
         let lanes = timeline.host(
             "sum",
@@ -157,7 +157,7 @@ impl Bound for Sum {
                 wide::Extremes::default()
             };
             let sums = wide::on_gpu::sums(&image, self.stand_in(), job)?;
-            return self.of_wide(shape, &extremes, sums);
+            return self.wide_totals(shape, &extremes, sums);
         }
         let bytes = shape.bytes() as u64;
         let form = shape.sample_form();
@@ -230,7 +230,7 @@ impl Sum {
     }
 
     /// The result for samples of 32 and 64 bits.
-    fn of_wide<I>(
+    fn wide_totals<I>(
         &self,
         shape: Shape,
         extremes: &wide::Extremes,

@@ -4,7 +4,7 @@
 use crate::support::contract::tag;
 use crate::support::formats::{read, read_pages, refused};
 use crate::support::{folder, run};
-use gpuimg::image::number::of_key;
+use gpuimg::image::number::from_key;
 use gpuimg::image::{Depth, Samples};
 use gpuimg::metadata::Alpha;
 
@@ -238,7 +238,7 @@ fn floating_point_of_sixteen_bits() {
         let Samples::U32(keys) = image.samples() else {
             panic!("32 bits were expected")
         };
-        let found: Vec<f32> = keys.iter().map(|&key| of_key(key)).collect();
+        let found: Vec<f32> = keys.iter().map(|&key| from_key(key)).collect();
         assert_eq!(found, [1.0, -2.0, 2f32.powi(-24)], "{big}");
     }
 }

@@ -386,7 +386,7 @@ fn the_window_of_the_file() {
     assert!(
         refused
             .stderr
-            .contains("the file has no window for --range auto-window"),
+            .contains("the file stores no window for --range auto-window"),
         "{}",
         refused.stderr
     );

@@ -15,7 +15,7 @@ fn numbers(image: &gpuimg::image::Image) -> Vec<f32> {
     };
     let samples = samples.iter();
     samples
-        .map(|&key| gpuimg::image::number::of_key(key))
+        .map(|&key| gpuimg::image::number::from_key(key))
         .collect()
 }
 

@@ -243,8 +243,8 @@ fn refusals() {
             "samples of the type MET_LONG are not supported",
         ),
         (
-            metaimage("BinaryData = False\n", b""),
-            "samples in text are not supported",
+            metaimage("BinaryData = False\nElementType = MET_UCHAR\n", b""),
+            "truncated: ",
         ),
         (
             metaimage("ElementType = MET_CHAR\nElementNumberOfChannels = 5\n", b""),

@@ -87,10 +87,12 @@ def others(path, kind):
 def tiff_page(page):
     array = page.asarray()
     if page.photometric == tifffile.PHOTOMETRIC.PALETTE:
-        colours = np.moveaxis(page.colormap, 0, -1)[array.astype(np.uint16)]
+        indices, alpha = (array[..., 0], array[..., 1:]) if array.ndim == 3 else (array, array[..., None][..., :0])
+        colours = np.moveaxis(page.colormap, 0, -1)[indices.astype(np.uint16)]
         # Colours of 8 bits are stored as 256 times themselves, or 257 times.
         steps = [step for step in (256, 257) if not (page.colormap % step).any()]
-        return (colours // steps[0]).astype(np.uint8) if steps else colours
+        colours = (colours // steps[0]).astype(np.uint8) if steps else colours
+        return np.concatenate([colours, alpha * (1 if steps else 257)], -1)
     if page.bitspersample < 8:
         array = array.astype(np.uint8) * (255 // ((1 << page.bitspersample) - 1))
     return np.moveaxis(array, 0, -1) if page.planarconfig == 2 and page.samplesperpixel > 1 else array

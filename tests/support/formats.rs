@@ -265,7 +265,7 @@ pub fn small_exr() -> Vec<u8> {
     exr(3, &[("Y", 2)], &[&rows[0], &rows[1]])
 }
 
-/// A file of Radiance HDR with these bytes behind the header.
+/// A file of Radiance HDR with these bytes after the header.
 pub fn hdr(lines: &str, sides: &str, rows: &[u8]) -> Vec<u8> {
     let header = format!("#?RADIANCE\n# by hand\nFORMAT=32-bit_rle_rgbe\n{lines}\n{sides}\n");
     [header.as_bytes(), rows].concat()
@@ -285,7 +285,7 @@ pub fn small_dicom() -> Vec<u8> {
 pub const FIRST_ORDER: &str = "1.2.840.10008.1.2.4.70";
 
 /// 3 × 2 samples of 8 bits by hand: codes 00, 01 and 10 for differences of 0, 1 and 2 bits. The differences
-/// 0, 1, −2 and 2, 0, 1 are 00 01·1 10·01 10·10 00 01·1; ones up to the byte make 0xFF, behind which 0 is stuffed.
+/// 0, 1, −2 and 2, 0, 1 are 00 01·1 10·01 10·10 00 01·1; ones up to the byte make 0xFF, after which 0 is stuffed.
 pub const BY_HAND: &[u8] = b"\xFF\xD8\xFF\xC3\0\x0B\x08\0\x02\0\x03\x01\x01\x11\0\
     \xFF\xC4\0\x16\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x02\
     \xFF\xDA\0\x08\x01\x01\0\x01\0\0\x1C\xD0\xFF\0\xFF\xD9";

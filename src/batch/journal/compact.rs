@@ -92,7 +92,7 @@ fn shortened(pen: &mut Pen, path: &Path, folder: &Path, sync: bool) -> Result<Op
     })?;
     let mut kept = others;
     for (name, made) in found {
-        let Some(there) = Identity::of(&folder.join(&name)) else {
+        let Some(there) = Identity::at(&folder.join(&name)) else {
             continue;
         };
         match made.iter().rev().find(|(_, made)| *made == there) {

@@ -104,7 +104,7 @@ impl Record {
         // Both files one by one: either may have been replaced by an older one.
         let samples = self.samples.as_ref().map(|samples| {
             let path = path.with_file_name(&samples.name);
-            let file = unchanged(&samples.file, &path, &FileState::of(&path)?, contents)?;
+            let file = unchanged(&samples.file, &path, &FileState::at(&path)?, contents)?;
             Some(Samples {
                 name: samples.name.clone(),
                 file,

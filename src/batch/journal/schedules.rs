@@ -54,7 +54,7 @@ fn no_line_is_lost_while_the_journal_is_shortened() {
             let mut input = Source::open_file(&item.input).expect("there");
             input.keep_digest();
             let finished = Finished {
-                output: Identity::of(output).expect("there"),
+                output: Identity::at(output).expect("there"),
                 input: input.record().expect("read"),
                 damaged: false,
             };

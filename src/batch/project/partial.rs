@@ -124,7 +124,10 @@ impl Partial {
         })?;
         let pages = usize::try_from(known.pages)?;
         let image = finished(self.op.how, known.numbers)?;
-        Ok((first.made(self.op.how, image, &known.facts, pages), first))
+        Ok((
+            first.projection(self.op.how, image, &known.facts, pages),
+            first,
+        ))
     }
 
     /// Reads a `.partial` file. No more memory is taken than the file has bytes.

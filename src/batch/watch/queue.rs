@@ -137,7 +137,7 @@ impl Arrivals {
     pub fn wait_for(&self, path: &Path, due: Instant, came: SystemTime) {
         let mut state = self.state();
         if !state.active.contains_key(path) {
-            state.settle(path, due, Identity::of(path), Some(came));
+            state.settle(path, due, Identity::at(path), Some(came));
             if let Some(settling) = state.settling.get_mut(path) {
                 settling.appeared = true;
             }
@@ -202,7 +202,7 @@ impl Arrivals {
 
     /// Records a file that cannot be processed, unless that is known.
     pub fn refuse(&self, item: Item, why: String) {
-        match Identity::of(&item.input) {
+        match Identity::at(&item.input) {
             Some(identity) => self.report(item, why, state_of(&identity)),
             None => self.unread(item, why),
         }
@@ -262,7 +262,7 @@ impl Arrivals {
         let next = match state.end {
             Some(End::AtOnce) => None,
             _ if state.todo() <= kept(&state) => None,
-            _ => state.take(),
+            _ => state.next_arrival(),
         };
         match next {
             Some(arrival) => {
@@ -427,7 +427,7 @@ mod tests {
         arrivals.unseen(&a.input, "why", None);
         assert!(arrivals.settled().is_empty());
         // It is taken when it can be read.
-        let identity = Identity::of(&a.input).expect("file");
+        let identity = Identity::at(&a.input).expect("file");
         assert!(!arrivals.knows(&a.input, &identity));
     }
 
@@ -450,7 +450,7 @@ mod tests {
         arrivals.push(a.clone(), None);
         let arrival = taken(&arrivals, 0).expect("a file");
         assert!(arrivals.finished(&arrival, false));
-        let identity = Identity::of(&a.input).expect("file");
+        let identity = Identity::at(&a.input).expect("file");
         assert!(arrivals.knows(&a.input, &identity));
         assert!(!arrivals.is_ready(&a.input, &identity, None, false));
         arrivals.keep_known(&[]);

@@ -41,7 +41,7 @@ impl<'a> RangeFile<'a> {
     /// # Errors
     /// It cannot be read, or does not fit the operation.
     pub fn new(path: &Path, op: &'a dyn Operation) -> Result<RangeFile<'a>> {
-        let identity = Identity::of(path);
+        let identity = Identity::at(path);
         let set_range = Arc::new(read(path, op)?);
         Ok(RangeFile {
             path: path.into(),
@@ -59,7 +59,7 @@ impl Current for RangeFile<'_> {
     /// range before is kept.
     fn current(&self) -> (Arc<dyn Operation + '_>, Option<String>) {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        let identity = Identity::of(&self.path);
+        let identity = Identity::at(&self.path);
         let mut news = None;
         if identity != now.identity {
             now.identity = identity;

@@ -125,8 +125,9 @@ impl Stored {
                 .set_strict_mode(true)
                 .set_max_width(self.width.into())
                 .set_max_height(self.height.into());
+            let packed = colours::without_odd_adobe(packed);
             let mut decoder =
-                zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(packed), options);
+                zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&*packed), options);
             let length = packed.len() as u64;
             let said = |error| anyhow!("its JPEG image: {}", said::cause(error, length));
             decoder.decode_headers().map_err(said)?;

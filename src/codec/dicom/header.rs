@@ -95,6 +95,12 @@ impl Header {
             _ => {}
         }
         let source = inflated.as_ref().unwrap_or(source);
+        // Some data sets have types of values where their transfer syntax has none, or the other way round. Without types there
+        // is the length of the first element, which is far less than two letters are as a number.
+        let mut first = [0; 6];
+        if source.read_up_to(&mut first, at)? == first.len() {
+            header.explicit = first[4..].iter().all(u8::is_ascii_uppercase);
+        }
         while at + 8 <= source.len() && header.pixels.is_none() {
             let element = header.element(source, at)?;
             at = header.take(source, &element, &[])?;

@@ -1,7 +1,46 @@
 //! In which colours a JPEG is stored. A file has three ways to say so, which contradict one another at times; libraries weigh
 //! them differently. Here libjpeg's rule decides, by which most programs read (T.872, section 6.5.3; jdapimin.c).
 
+use std::borrow::Cow;
 use zune_core::colorspace::ColorSpace;
+
+/// The segments before the image data of a whole file: offset, marker and content of each.
+fn segments(file: &[u8]) -> impl Iterator<Item = (usize, u8, &[u8])> {
+    let mut at = 2;
+    std::iter::from_fn(move || {
+        while let Some(&[0xFF, kind, a, b]) = file.get(at..at + 4).and_then(<[u8]>::first_chunk) {
+            let start = at;
+            let end = at + 2 + usize::from(u16::from_be_bytes([a, b]));
+            match kind {
+                0xDA => break,
+                0xFF => at += 1,
+                0x01 | 0xD0..=0xD9 => at += 2,
+                _ => {
+                    at = end;
+                    return Some((start, kind, file.get(start + 4..end).unwrap_or_default()));
+                }
+            }
+        }
+        None
+    })
+}
+
+/// A file as `zune-jpeg` reads it, which refuses an Adobe segment that is cut short or names an unknown transform: libjpeg
+/// passes over it.
+pub fn without_odd_adobe(file: &[u8]) -> Cow<'_, [u8]> {
+    /// APP15, which nobody reads.
+    const UNUSED: u8 = 0xEF;
+    let is_odd = |kind: u8, content: &[u8]| {
+        kind == 0xEE && content.starts_with(b"Adobe") && !matches!(content.get(11), Some(0..=2))
+    };
+    let mut result = Cow::Borrowed(file);
+    for (at, kind, content) in segments(file) {
+        if is_odd(kind, content) {
+            result.to_mut()[at + 1] = UNUSED;
+        }
+    }
+    result
+}
 
 /// What a JPEG's head says of its colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,19 +57,8 @@ impl Colours {
     /// Reads the head of a whole file.
     pub fn read(file: &[u8]) -> Colours {
         let mut colours = Colours::default();
-        let mut at = 2;
-        while let Some(&[0xFF, kind, a, b]) = file.get(at..at + 4).and_then(<[u8]>::first_chunk) {
-            let length = usize::from(u16::from_be_bytes([a, b]));
-            at += match kind {
-                0xDA => break,
-                0xFF => 1,
-                0x01 | 0xD0..=0xD9 => 2,
-                _ => {
-                    let content = file.get(at + 4..at + 2 + length).unwrap_or_default();
-                    colours.add(kind, content);
-                    2 + length
-                }
-            };
+        for (_, kind, content) in segments(file) {
+            colours.add(kind, content);
         }
         colours
     }

@@ -155,7 +155,8 @@ pub fn jpeg(
             .set_strict_mode(true)
             .set_max_width(width)
             .set_max_height(tallest);
-        let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&file), options);
+        let file = colours::without_odd_adobe(&file);
+        let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&*file), options);
         let length = file.len() as u64;
         let said = |error| anyhow!("its JPEG image: {}", said::cause(error, length));
         decoder.decode_headers().map_err(said)?;

@@ -36,7 +36,7 @@ impl OldJpeg {
     pub fn unpack(&self, packed: &[u8], out: &mut [u8]) -> Result<()> {
         let rows = out.len() / (self.size.0 * self.channels);
         let mut file = [&self.head, packed, &EOI].concat();
-        file[self.height_at..][..2].copy_from_slice(&u16::try_from(rows)?.to_be_bytes());
+        file[self.height_at..][..2].copy_from_slice(&two_bytes(rows)?);
         jpeg((&SOI, &file), self.ycbcr, self.size, self.channels, out)
     }
 }
@@ -115,6 +115,14 @@ pub fn read(ifd: &Ifd, form: &Form, len: u64) -> Result<(Grid, Vec<Span>, Option
         channels: form.stored,
     };
     Ok((grid, spans, Some(Coded::OldJpeg(old))))
+}
+
+/// A number of a JPEG's head.
+fn two_bytes(number: usize) -> Result<[u8; 2]> {
+    let number = u16::try_from(number);
+    Ok(number
+        .context("a number of its JPEG image is more than 65535")?
+        .to_be_bytes())
 }
 
 /// Chunks that are whole JPEG streams.
@@ -205,7 +213,7 @@ fn tables(ifd: &Ifd, components: usize) -> Result<Vec<u8>> {
         && interval > 0
     {
         segments.extend([0xFF, 0xDD, 0, 4]);
-        segments.extend(u16::try_from(interval)?.to_be_bytes());
+        segments.extend(two_bytes(interval as usize)?);
     }
     Ok(segments)
 }
@@ -231,7 +239,7 @@ fn frame_and_scan(
     head.extend([0xFF, 0xC0, 0, 8 + 3 * components, 8]);
     let height_at = head.len();
     head.extend([0, 0]);
-    head.extend(u16::try_from(grid.width)?.to_be_bytes());
+    head.extend(two_bytes(grid.width)?);
     head.push(components);
     for i in 0..components {
         head.extend([i + 1, if i == 0 { luma } else { 0x11 }, i]);

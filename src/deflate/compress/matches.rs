@@ -1,5 +1,5 @@
-//! LZ77: a match is taken where it saves bits against literals, at the prices that
-//! the codes of the block before had.
+//! LZ77: a match is used where it saves bits compared with literals, at the prices of the codes of the
+//! previous block.
 
 use super::bit_writer::BitWriter;
 use super::block;
@@ -26,11 +26,11 @@ const LEARNT: usize = match BLOCK {
     _ => 16 << 10,
 };
 
-/// A match of this many bytes is taken without a search for a better one.
+/// A match of this many bytes is used without a search for a better one.
 const ENOUGH: usize = 96;
 
-/// In a match strings come again after every `distance` bytes: of its places only the last are remembered, those of the
-/// last `distance` bytes and of this many before.
+/// In a match, strings repeat after every `distance` bytes, so only its last positions are remembered: those of the last
+/// `distance` bytes, and this many before them.
 const LAST: usize = 64;
 
 /// Bytes of the shortest matches. Those of four bytes are seldom shorter than their bytes' codes, though they seem so when
@@ -64,7 +64,7 @@ impl Matcher {
     /// one byte, in case a better one starts there.
     ///
     /// Prices are a guess (`Prices::guess`) for a first parse of up to 16 KiB, which is discarded, and
-    /// then those of the parse before (`Prices::of`).
+    /// then those of the previous parse (`Prices::from_tokens`).
     pub fn compress(
         &mut self,
         bytes: &[u8],
@@ -103,7 +103,7 @@ impl Matcher {
         }
     }
 
-    /// Remembers no places but those within reach before `start`.
+    /// Remembers only positions within reach before `start`.
     fn begin<const STRING: u32>(&mut self, bytes: &[u8], start: usize) {
         self.places.forget();
         for place in start.saturating_sub(WINDOW)..start {

@@ -1,4 +1,4 @@
-//! The places where strings stand, by hashes of their bytes.
+//! The positions of strings, by hashes of their bytes.
 
 use crate::deflate::WINDOW;
 
@@ -18,13 +18,13 @@ struct Bucket {
     latest: u8,
 }
 
-/// Where strings are to be found.
+/// The positions of all strings in the window.
 #[derive(Default)]
 pub struct Places {
     buckets: Vec<Bucket>,
 }
 
-/// What is known of a string: the number of its bucket, and its tag.
+/// The key of a string: the number of its bucket, and its tag.
 #[derive(Clone, Copy)]
 pub struct Key {
     bucket: usize,
@@ -78,8 +78,8 @@ impl Places {
             let age = likely.trailing_zeros() as usize;
             likely &= likely - 1;
             let place = bucket.places[(latest + age) % PLACES];
-            // Of a place more than 2¹⁶ bytes back, or never set, this is not the distance, but there is no harm:
-            // whoever asks compares the bytes that stand there.
+            // For a position more than 2¹⁶ bytes back, or one that was never set, this is not the distance. That is
+            // harmless, because the caller compares the bytes there.
             let distance = usize::from((at as u16).wrapping_sub(place));
             let reached = (nearest..=at.min(WINDOW)).contains(&distance);
             nearest = distance + 1;

@@ -1,4 +1,4 @@
-//! What literals and matches cost, as far as is known before a block's codes are made.
+//! Estimated costs of literals and matches, before the codes of a block are known.
 
 use super::token::{
     self, DISTANCES, LONGEST, SHORTEST, Token, distance_code, distance_extra_bits, extra_bits,

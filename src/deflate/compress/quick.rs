@@ -19,7 +19,7 @@ const BLOCK: usize = match matches::BLOCK {
 const WINDOWS: u32 = 8;
 const SAMPLE: usize = 512;
 
-/// Bytes in the middle among which strings are looked for that come again at a distance.
+/// Bytes in the middle that are searched for strings that repeat at a distance.
 const STRETCH: usize = 16 << 10;
 
 /// The search for matches; its memory is kept from one segment to the next.
@@ -32,10 +32,10 @@ pub struct QuickMatcher {
 }
 
 impl QuickMatcher {
-    /// Whether matches make `bytes` smaller by at least a quarter, as far as a trial tells.
+    /// Whether matches reduce the size of `bytes` by at least a quarter in a trial.
     ///
-    /// `match_estimate` says how many bytes n the trial has. With 0 the answer is no, and noisy images
-    /// pay no more than the estimate. Otherwise `compress` and `block::fast_all` both compress n bytes,
+    /// `match_estimate` returns the number of bytes n of the trial. With 0 the answer is no, so noisy images
+    /// cost only the estimate. Otherwise `compress` and `block::fast_all` both compress n bytes,
     /// or all if there are fewer, from byte (len − n) / 2 on, and the whole bytes that they make are
     /// compared.
     pub fn pays(&mut self, bytes: &[u8]) -> bool {

@@ -1,25 +1,26 @@
-//! Whether bytes hold matches at all, which costs far less than a search for them.
+//! Detects whether data contain matches at all, which is far cheaper than searching for them.
 
 use super::matches::hash;
 use crate::deflate::WINDOW;
 
-/// Log2 of how many strings there are for one that is inspected, and of the places that are remembered.
+/// Log2 of the sampling rate of strings, and of the number of positions that are remembered.
 const ONE_IN: u32 = 4;
 const PLACES: u32 = 13;
 
 /// Bytes of a string: three samples of 16 bits.
 const STRING: usize = 6;
 
-/// Of so many bytes, so many are inspected: what comes again does so everywhere, or the search takes little time.
+/// Of the first number of bytes, the second number is inspected: repeats occur everywhere, or the search takes little
+/// time.
 const STRETCH: usize = 256 << 10;
 const LOOKED_AT: usize = 64 << 10;
 
-/// Whether at least 1 in 256 strings of six bytes comes again within 32 KiB.
+/// Whether at least 1 in 256 strings of six bytes repeats within 32 KiB.
 ///
-/// A string is inspected if the hash of its first four bytes has ones in its 4 highest bits, at every place where it
-/// stands, and compared with the last one whose next 13 bits of the hash are equal. In noise of ten bits per sample 1 in
-/// 10 000 comes again, in dark frames and stars 1 in 50 to 10, in all else more; and matches of two samples are no shorter
-/// than their codes.
+/// A string is inspected if the 4 highest bits of the hash of its first four bytes are ones, at each of its positions, and
+/// compared with the last one whose next 13 bits of the hash are equal. In noise of ten bits per sample 1 in 10 000
+/// repeats, in dark frames and stars 1 in 50 to 10, in all other images more. Matches of two samples are not shorter than
+/// their codes.
 pub fn repeats(bytes: &[u8]) -> bool {
     let mut last = vec![0u32; 1 << PLACES];
     let (mut count, mut again) = (0u32, 0u32);
@@ -48,7 +49,7 @@ pub fn repeats(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Noise of ten bits per sample has no matches; of five bits it has, as have rows that come again, and zeros.
+    /// Noise of ten bits per sample has no matches; noise of five bits, repeated rows and zeros have.
     #[test]
     fn noise_of_many_bits_has_none() {
         let noise = |bits: u32, period: usize| -> Vec<u8> {

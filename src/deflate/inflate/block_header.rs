@@ -31,7 +31,7 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// Takes over the codes with these word lengths, a byte a symbol.
+    /// Sets the codes to those with these word lengths, one byte per symbol.
     pub fn set(&mut self, litlen: &[u8], dist: &[u8]) -> Result<(), Fault> {
         if litlen[256] == 0 {
             return Err("a block without an end");

@@ -1,6 +1,6 @@
 //! Huffman codes (RFC 1951, section 3.2.2) and the tables that decode them.
 
-/// A few words that say what is wrong with a stream.
+/// A short description of what is wrong with a stream.
 pub type Fault = &'static str;
 
 /// Bits that index the table of literals and lengths, which has 16 KiB: half of a small L1 cache.

@@ -97,7 +97,7 @@ impl Lanes {
 ///
 /// # Errors
 /// A channel whose mean is not above 0.
-pub(super) fn of_flat(
+pub(super) fn from_flat(
     mut flat: Image,
     dark: Option<&Image>,
     zero: u16,

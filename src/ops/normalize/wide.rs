@@ -145,7 +145,7 @@ impl<'a> Stretch<'a> {
     fn look(&self, samples: &[u32]) {
         if self.op.undo && self.inside && self.types.read.depth == Depth::Float {
             let minus_zero = number::key((-0f32).to_bits());
-            let whole = |&key: &u32| key != minus_zero && number::of_key(key).fract() == 0.0;
+            let whole = |&key: &u32| key != minus_zero && number::from_key(key).fract() == 0.0;
             self.integers.get_or_init(|| samples.par_iter().all(whole));
         }
     }

@@ -1,6 +1,6 @@
 //! The restoration of the samples of one channel.
 
-use crate::image::number::{TOP, key, of_key};
+use crate::image::number::{TOP, from_key, key};
 use crate::image::{Depth, Values};
 use crate::metadata::{Held, Stretch};
 
@@ -34,7 +34,7 @@ enum Kind {
 pub(super) fn lost(stretch: &Stretch, has_alpha: bool) -> Option<String> {
     let (first, span) = (stretch.from, stretch.target.1 - stretch.target.0);
     let wide = |&&(min, max): &&(u32, u32)| match first.depth {
-        Depth::Float => f64::from(of_key(max)) - f64::from(of_key(min)) > f64::from(span),
+        Depth::Float => f64::from(from_key(max)) - f64::from(from_key(min)) > f64::from(span),
         _ => max - min > span.into(),
     };
     if stretch.held == Held::Clamped {
@@ -112,7 +112,7 @@ impl Channel {
         let steps = u64::from(sample.clamp(lo, hi) - lo);
         let span = u64::from(hi - lo);
         if self.first.depth == Depth::Float {
-            let (least, most) = (f64::from(of_key(min)), f64::from(of_key(max)));
+            let (least, most) = (f64::from(from_key(min)), f64::from(from_key(max)));
             let value = if integers {
                 least + ((most - least) * steps as f64 / span as f64 + 0.5).floor()
             } else {

@@ -9,7 +9,7 @@
 use super::fixed::{Fixed64, parts64};
 use super::{Extremes, LANES};
 use crate::device::cpu::{self, CHUNK, Sample};
-use crate::image::number::{FINITE64, of_key64};
+use crate::image::number::{FINITE64, from_key64};
 use crate::image::{Depth, Image, Samples, Shape};
 use crate::ops::histogram::Clip;
 use crate::ops::quotient::sample;
@@ -41,7 +41,7 @@ fn is_odd(key: u64) -> bool {
 /// The value of a sample, or `nan` of what is no finite number.
 #[inline(always)]
 fn value(key: u64, nan: f64) -> f64 {
-    let value = of_key64(key);
+    let value = from_key64(key);
     if is_odd(key) { nan } else { value }
 }
 
@@ -191,7 +191,7 @@ impl Scale {
     /// The scale of a channel of colour to `lo`…`hi` of this depth. A flat one keeps its value,
     /// rounded, as far as the depth has it.
     pub fn for_colour(range: (u64, u64), (lo, hi): (u16, u16), to: Depth) -> Scale {
-        let (min, max) = (of_key64(range.0), of_key64(range.1));
+        let (min, max) = (from_key64(range.0), from_key64(range.1));
         let full = to.full();
         if min == max {
             Scale {

@@ -325,19 +325,17 @@ fn fold(mut a: Lanes, b: Lanes) -> Lanes {
     a
 }
 
-/// Those of a chunk. Keys that are no finite numbers are the lowest and the highest: if there are
-/// any, the extremes of all tell, and the chunk is inspected once more.
+/// The extremes of a chunk. Keys of numbers that are not finite are the lowest and the highest, so the
+/// extremes of all samples show whether there are any; then the chunk is inspected once more.
 fn extremes(chunk: &[u32], depth: Depth) -> Lanes {
     let all = all_lanes(chunk);
     let (min, max) = (all.min.iter().min(), all.max.iter().max());
-    match min
-        .into_iter()
-        .chain(max)
-        .any(|&sample| is_odd(depth, sample))
-    {
-        // A lane without a sample has an empty range.
-        true => finite_lanes(chunk, depth),
-        false => all,
+    let mut extremes = min.into_iter().chain(max);
+    // A lane without a sample has an empty range.
+    if extremes.any(|&sample| is_odd(depth, sample)) {
+        finite_lanes(chunk, depth)
+    } else {
+        all
     }
 }
 

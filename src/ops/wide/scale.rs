@@ -257,7 +257,7 @@ impl Lanes {
 
 #[inline(always)]
 fn value(key: u32) -> f64 {
-    number::of_key(key).into()
+    number::from_key(key).into()
 }
 
 per_level! {

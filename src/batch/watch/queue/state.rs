@@ -117,7 +117,7 @@ impl State {
     pub fn push(&mut self, item: Item, came: Option<SystemTime>) {
         self.last = Instant::now();
         let settled = self.settling.remove(&item.input);
-        let same = |it: &Settling| it.retried && it.identity == Identity::of(&item.input);
+        let same = |it: &Settling| it.retried && it.identity == Identity::at(&item.input);
         let retried = settled.as_ref().is_some_and(same);
         match self.active.get_mut(&item.input) {
             Some(active) if active.working => active.again = Some(came),
@@ -142,7 +142,7 @@ impl State {
         self.active.len() - self.working + self.refusals.len()
     }
 
-    pub fn take(&mut self) -> Option<Arrival> {
+    pub fn next_arrival(&mut self) -> Option<Arrival> {
         if let Some((item, why)) = self.refusals.pop_front() {
             self.in_progress += 1;
             return Some(Arrival {
@@ -164,7 +164,7 @@ impl State {
             return Some(Arrival {
                 item: active.item.clone(),
                 came: active.came,
-                identity: Identity::of(&path),
+                identity: Identity::at(&path),
                 refusal: None,
                 retried: active.retried,
             });
