@@ -16,7 +16,7 @@ cp target/release/gpuimg bundle/gpuimg
 cp "$tests" bundle/gpuimg-tests
 # What the tests read of the repository, at the same paths.
 mkdir bundle/tests
-cp -r tests/files bundle/tests/files
+cp -r tests/files tests/recorded.txt bundle/tests/
 cp tests/gpu/run.sh bundle/run.sh
 strip bundle/gpuimg bundle/gpuimg-tests
 du -sh bundle
