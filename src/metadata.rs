@@ -216,10 +216,11 @@ impl Hint {
     pub fn advice(self) -> &'static str {
         match self {
             Hint::Outliers => {
-                "a few samples decide the range, and all others come out nearly alike \
-                 (--clip 0.1:99.9 leaves them out)"
+                "a few outliers determine the range, so that all other samples become nearly equal (use --clip 0.1:99.9 to ignore them)"
             }
-            Hint::Clamped(_) => "samples below the dark frame are clamped (--offset keeps them)",
+            Hint::Clamped(_) => {
+                "samples below the dark frame are clamped to 0 (use --offset to keep them)"
+            }
         }
     }
 }

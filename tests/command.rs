@@ -259,7 +259,7 @@ fn a_device_of_the_environment_was_at_odds_with_low_memory() {
     let typed = [&args[..], &["--overwrite", "--device", "gpu"]].concat();
     let Run { code, stderr, .. } = run(folder.path(), &typed, &env);
     assert_eq!(code, 2, "{stderr}");
-    assert!(stderr.contains("leave --device gpu out"), "{stderr}");
+    assert!(stderr.contains("remove --device gpu"), "{stderr}");
 }
 
 #[test]

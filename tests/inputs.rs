@@ -989,7 +989,7 @@ fn a_result_replaced_a_frame_of_a_folder_that_was_given_as_the_dark_frame() {
     }
     let convert = ["in/a.pgm", "darks/", "--overwrite", "--format", "pgm"];
     let convert = [&convert[..], &["--name", "d2.pgm"]].concat();
-    let sentence = "darks/d2.pgm is a frame, and the result darks/d2.pgm would replace it";
+    let sentence = "the result darks/d2.pgm would replace darks/d2.pgm, which is a frame";
     for verb in [
         &["calibrate", "--dark", "darks"][..],
         &["calibrate", "--dark", "darks/d1.pgm", "--flat", "darks"],
@@ -1005,7 +1005,11 @@ fn a_result_replaced_a_frame_of_a_folder_that_was_given_as_the_dark_frame() {
         "darks/d1.pgm",
         "--overwrite",
     ];
-    refused(root.path(), &one, "darks/d1.pgm is a frame");
+    refused(
+        root.path(),
+        &one,
+        "would replace darks/d1.pgm, which is a frame",
+    );
     let report = ["calibrate", "--dark", "darks", "in", "out", "--overwrite"];
     refused(
         root.path(),

@@ -27,7 +27,7 @@ fn a_plan_names_every_step() {
     assert_eq!(
         plan("png", 30, 20, &all),
         "  page 1: 30×20 grey, 16 bits, PNG
-    place     CPU (2 threads), as asked
+    place     CPU (2 threads), as requested
     steps     rotate, 16 to 8 bits, reduce
     memory    whole image (rotate needs it)
     output    7×10 grey, 8 bits"
@@ -41,7 +41,7 @@ fn a_plan_names_every_step() {
     assert_eq!(
         plan("png", 30, 20, &chain),
         "  page 1: 30×20 grey, 16 bits, PNG
-    place     CPU (2 threads), as asked
+    place     CPU (2 threads), as requested
     measure   percentiles of the page
     steps     normalize, flip
     memory    whole image

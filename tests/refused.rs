@@ -1065,7 +1065,7 @@ fn inks_in_jpeg() {
             (
                 &["normalize"],
                 "other.tif",
-                "its colours are CMYK, inks, which are only turned",
+                "CMYK images can only be rotated",
             ),
         ] {
             let refused = run(root.path(), &[verb, &["in.jpg", output]].concat(), &[]);

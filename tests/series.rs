@@ -130,8 +130,8 @@ fn a_histogram_without_a_bad_image_was_written_as_that_of_the_set() {
         assert_eq!(code, 1, "{stderr}");
         for sentence in [
             "cannot read in/bad.pgm",
-            "nothing is written: the histogram is of all images, and 1 of 3 could not be read \
-             (--keep-going leaves them out)",
+            "nothing was written: the histogram needs all images, but 1 of 3 could not be read (use \
+             --keep-going to leave them out)",
         ] {
             assert!(stderr.contains(sentence), "{sentence:?} is not in {stderr}");
         }

@@ -134,7 +134,7 @@ fn a_name_that_goes_and_comes_again() {
     put(root, "in/sub/s.pgm", &image(5));
     comes(root, "out/sub/s.pgm", 5);
     fs::remove_dir_all(root.join("in")).expect("remove");
-    watch.says("in is gone");
+    watch.says("in has disappeared");
     put(root, "in/sub/s.pgm", &image(6));
     put(root, "in/n.pgm", &image(7));
     comes(root, "out/sub/s.pgm", 6);
@@ -998,7 +998,7 @@ fn a_lock_that_another_process_kept_made_runs_wait_for_ever() {
         let place = format!(" {major:02x}:{minor:02x}:{} ", about.ino());
         // The numbers of a file in the list are others on some file systems.
         if locks.contains(&place) {
-            let process = format!("waiting for process {} (", std::process::id());
+            let process = format!("for process {} (", std::process::id());
             assert!(stderr.contains(&process), "{process}: {stderr}");
         }
     }

@@ -155,8 +155,9 @@ impl<'a, S: Screen> Tally<'a, S> {
     pub fn finish(&self) {
         for (advice, count) in &self.hints {
             if *count > 1 && !self.verbose {
-                self.screen
-                    .mention(&format!("gpuimg: warning: {count} images in all: {advice}"));
+                self.screen.mention(&format!(
+                    "gpuimg: warning: {count} images in total: {advice}"
+                ));
             }
         }
         match &self.existing {

@@ -39,10 +39,13 @@ pub fn run(
     let MeasuredSet { set, outcome, .. } = measure_set(&[], &items, options, common, true)?;
     let (failed, files) = (set.failed, items.items.len() + items.unread.len());
     if failed > 0 && !common.reading.keep_going && !options.dry_run {
-        print_error(&anyhow!(
-            "nothing is written: the histogram is of all images, and {failed} of {files} could not be read \
-             (--keep-going leaves them out)"
-        ));
+        // Where all failed, their own messages suffice.
+        if failed < files as u64 {
+            print_error(&anyhow!(
+                "nothing was written: the histogram needs all images, but {failed} of {files} could not be read \
+                 (use --keep-going to leave them out)"
+            ));
+        }
         return Ok(outcome);
     }
     let of_nothing = set.counts.is_none() && options.selection.shard.is_none();

@@ -180,7 +180,7 @@ impl Output<'_> {
         let check = || {
             ensure!(
                 format.capabilities().fields.contains(&Field::Stretch),
-                "{} has no place for the range of --undo: PNG, TIFF and FITS have",
+                "{} cannot store the range of --undo: use PNG, TIFF or FITS",
                 format.name()
             );
             Ok(())
@@ -209,8 +209,7 @@ impl Output<'_> {
         let check = || {
             ensure!(
                 first == stretch && (stretch.is_none() || joined.is_none()),
-                "{} has one place for the range that the values of all pages were stretched from, and here \
-                 each page may have its own: write TIFF",
+                "{} can store only one range for --undo, but each page may have its own: write TIFF",
                 format.name()
             );
             Ok(())

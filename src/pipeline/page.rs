@@ -107,7 +107,7 @@ impl<'a> Job<'a> {
             if let Some(first) = self.first_pass(input, shared, plan, statistic)? {
                 return Ok(PageInput::Rows(first));
             }
-            plan.is_whole_because("its rows cannot be read one after the other");
+            plan.is_whole_because("its rows cannot be read in order");
         }
         if let Some(pixels) = self.decode_on_gpu(input, plan)? {
             return Ok(PageInput::Whole(pixels));
@@ -199,7 +199,8 @@ impl<'a> Job<'a> {
             }
             Ok(None) => None,
             Err(error) => {
-                let note = format!("read as a whole, since a block of rows failed: {error:#}");
+                let note =
+                    format!("decoded as a whole, because decoding it in blocks failed: {error:#}");
                 plan.diagnostics.notes.push(note);
                 None
             }

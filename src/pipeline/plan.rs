@@ -265,7 +265,7 @@ impl<'a> Plan<'a> {
     pub fn is_whole_because(&mut self, why: &str) {
         self.bands = Bands::Whole;
         if self.output.is_some_and(|output| output.low_memory) {
-            let warning = format!("--low-memory: it is in memory as a whole, since {why}");
+            let warning = format!("--low-memory: the whole image is in memory because {why}");
             self.diagnostics.warnings.push(warning);
         }
     }
@@ -286,8 +286,8 @@ impl<'a> Plan<'a> {
         let shape = self.header.shape;
         let [step] = &self.steps[..] else {
             return Err(match self.upright {
-                true if self.steps.len() == 2 => "--auto-orient turns it",
-                _ => "several verbs follow one another",
+                true if self.steps.len() == 2 => "--auto-orient rotates it",
+                _ => "several verbs are applied",
             });
         };
         let encoder = match writer {
@@ -298,18 +298,18 @@ impl<'a> Plan<'a> {
             }),
             None => return Err("numbers are found in the whole page"),
         };
-        let encoder = encoder.ok_or("the format of the result takes whole images")?;
+        let encoder = encoder.ok_or("the output format needs whole images")?;
         if !keeps_rows(step.op) {
             return Err("it moves pixels from row to row");
         }
         if needs_all_wide_samples(step.op, &shape) {
-            return Err("with these options all samples of 32 bits are looked at together");
+            return Err("these options need all 32-bit samples at once");
         }
         if self.fit.is_some() {
-            return Err("--fit makes it smaller");
+            return Err("--fit shrinks it");
         }
         if !self.header.decoder.rows {
-            return Err("its rows cannot be read one after the other");
+            return Err("its rows cannot be read in order");
         }
         let row = shape.row() * shape.depth.bytes();
         let band = BAND_OF_A_THREAD * rayon::current_num_threads();
@@ -444,18 +444,16 @@ fn alpha_warning(
     ensure!(
         chain::output_depth(ops, shape.depth) == shape.depth
             || metadata.alpha != Alpha::Unspecified,
-        "its last channel, of no stated meaning, has {}, which nothing says how to make 16",
+        "its last channel has an unspecified meaning and {}, so it cannot be converted to 16 bits",
         shape.depth
     );
     ensure!(
         metadata.alpha != Alpha::Black || ops.iter().all(|op| op.effect().keeps_values()),
-        "its colours are CMYK, inks, which are only turned and flipped: convert them to RGB first"
+        "CMYK images can only be rotated, flipped, transposed, cropped and converted: convert to RGB first"
     );
     let warning = match metadata.alpha {
-        Alpha::Associated => {
-            "colours are multiplied by alpha (associated), and are stretched as they are"
-        }
-        Alpha::Unspecified => "its last channel, of no stated meaning, is left as it is",
+        Alpha::Associated => "the colours are premultiplied by alpha, and are scaled as they are",
+        Alpha::Unspecified => "its last channel has an unspecified meaning and is left unchanged",
         Alpha::Independent | Alpha::Black => return Ok(None),
     };
     let scales = ops.iter().any(|op| op.effect() == Effect::Values);

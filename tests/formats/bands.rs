@@ -197,7 +197,7 @@ fn inks_are_kept_by_turns_and_refused_by_others() {
         Samples::from(vec![1u8, 2, 3, 4, 5, 6, 7, 8])
     );
     assert_eq!((image.shape().width, metadata.alpha), (1, Alpha::Black));
-    let only = "CMYK images can only be rotated, flipped and transposed: convert to RGB first";
+    let only = "CMYK images can only be rotated, flipped, transposed, cropped and converted: convert to RGB first";
     for (line, words) in [
         ("normalize cmyk.tif a.tif", only),
         ("sum cmyk.tif", only),

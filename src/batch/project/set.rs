@@ -370,7 +370,7 @@ fn look(
         );
         ensure!(
             metadata.alpha != Alpha::Black,
-            "CMYK images can only be rotated, flipped and transposed: convert to RGB first"
+            "CMYK images can only be rotated, flipped, transposed, cropped and converted: convert to RGB first"
         );
         match &known {
             None => known = Some(kind),

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use std::time::{Duration, Instant};
 
 /// Why the CPU does the work.
-const WHY: &str = "it is processed in bands of rows, for little memory";
+const WHY: &str = "it is processed in bands of rows to save memory";
 
 /// What the first pass over a page finds.
 pub struct FirstPass {

@@ -88,11 +88,11 @@ impl Plan<'_> {
         let same_depth = self.header.shape.depth == self.prepared.depth;
         ensure!(
             stretch.to.depth == self.result.depth && (same_depth || self.operations().len() == 1),
-            "--depth of several verbs rounds values that are not those of --undo: leave one of them out"
+            "--depth with several verbs changes the values that --undo recorded: remove one of them"
         );
         ensure!(
             self.fit.is_none(),
-            "--fit averages pixels, which --undo cannot bring back: leave one of them out"
+            "--fit averages pixels, which restore cannot undo: remove --fit or --undo"
         );
         // Alpha has reached the full depth from another maximum.
         if self.result.has_alpha() && self.header.metadata.maxval.is_some() {
