@@ -1014,7 +1014,7 @@ fn a_result_replaced_a_frame_of_a_folder_that_was_given_as_the_dark_frame() {
     refused(
         root.path(),
         &[&report[..], &["--report", "darks/d1.pgm"]].concat(),
-        "the report would destroy darks/d1.pgm",
+        "the report would overwrite darks/d1.pgm",
     );
     done(root.path(), &["calibrate", "--dark", "darks", "in", "out"]);
 }
