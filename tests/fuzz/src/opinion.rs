@@ -30,7 +30,7 @@ pub fn same(ours: &Image, theirs: &Image, whose: &str) {
     }
 }
 
-/// Decodes the first page of a file in pieces and from top to bottom, where it can be, and fails where that gives other samples than
+/// Decodes the first page of a file in blocks and from top to bottom, where it can be, and fails where that gives other samples than
 /// the image, decoded at once, or fails although that did not.
 pub fn parts(file: &[u8], whole: Option<&Image>) {
     let source = Source::memory(file.to_vec());
@@ -45,32 +45,36 @@ pub fn parts(file: &[u8], whole: Option<&Image>) {
     if reader.turn_to(0).is_err() {
         return;
     }
-    let samples = Mutex::new(0);
-    let taken = reader.pieces(&|piece| {
-        *samples.lock().expect("no panic") += piece.shape().samples();
-        Ok(())
-    });
-    let mut rows = Vec::new();
-    let plainly = reader.rows(true, &mut |bytes| {
-        if whole.is_some() {
-            rows.extend_from_slice(bytes);
+    if reader.gives_blocks() {
+        let samples = Mutex::new(0);
+        let taken = reader.blocks(&|block| {
+            *samples.lock().expect("no panic") += block.shape().samples();
+            Ok(())
+        });
+        if let Some(whole) = whole {
+            taken.expect("blocks of what is decoded at once");
+            assert_eq!(samples.into_inner().expect("no panic"), whole.shape().samples());
         }
-        Ok(())
-    });
+    }
+    if !reader.gives_rows() {
+        return;
+    }
+    let rows = |plainly: bool| {
+        let mut rows = Vec::new();
+        let taken = reader.rows(plainly, &mut |bytes| {
+            if whole.is_some() {
+                rows.extend_from_slice(bytes);
+            }
+            Ok(())
+        });
+        taken.map(|()| rows)
+    };
+    let plain = rows(true);
     let Some(whole) = whole else { return };
-    if taken.expect("pieces of what is decoded at once") {
-        assert_eq!(samples.into_inner().expect("no panic"), whole.shape().samples());
-    }
-    if plainly.expect("rows of what is decoded at once") {
-        assert!(rows == whole.samples().as_bytes(), "other samples from top to bottom");
-    }
-    let mut fast = Vec::new();
-    let given = reader.rows(false, &mut |bytes| {
-        fast.extend_from_slice(bytes);
-        Ok(())
-    });
-    if given.is_ok_and(|given| given) {
-        assert!(fast == rows, "other samples by the fast method");
+    let plain = plain.expect("rows of what is decoded at once");
+    assert!(plain == whole.samples().as_bytes(), "other samples from top to bottom");
+    if let Ok(fast) = rows(false) {
+        assert!(fast == plain, "other samples by the fast method");
     }
 }
 
