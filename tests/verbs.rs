@@ -1,6 +1,6 @@
 //! The verbs that people type first: `convert`, `preview` and `info`, and the answers to words that are no verbs.
 
-use crate::support::{Kind, Numbers, folder, gpu, image, run, sample};
+use crate::support::{Kind, Numbers, folder, gpu, image, run, sample, tiff};
 use gpuimg::codec;
 use gpuimg::exec;
 use gpuimg::files::Source;
@@ -150,6 +150,30 @@ fn a_region_beyond_the_edge_is_refused() {
         let done = run(root.path(), &["crop", wrong, "a.pgm", "b.pgm"], &[]);
         assert_eq!(done.code, 2, "{wrong}: {}", done.stderr);
     }
+}
+
+/// The region fits the stored image, and not the upright one.
+#[test]
+fn a_crop_beyond_the_edge_of_an_upright_image_panicked() {
+    let image = image(50, 40, 1, Depth::Sixteen, Kind::Noise);
+    let file = tiff::Build::default().tag(274, 3, &[6]).file(&image);
+    let root = folder(&[("a.tif", &file)]);
+    let go = |region| {
+        let words = [
+            "crop",
+            region,
+            "a.tif",
+            "b.tif",
+            "--auto-orient",
+            "--overwrite",
+        ];
+        run(root.path(), &words, &[])
+    };
+    let done = go("0,0,50x40");
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    let reason = "reaches beyond the image, which has 40×50 pixels";
+    assert!(done.stderr.contains(reason), "{}", done.stderr);
+    assert_eq!(go("0,0,40x50").code, 0);
 }
 
 #[test]

@@ -162,13 +162,12 @@ pub fn plan<'a>(
         .and(header.metadata.orientation)
         .and_then(Symmetry::upright);
     let steps = steps(&header, file, upright, prepared, format);
-    let mut given = prepared;
-    for step in &steps[..steps.len() - 1] {
-        given = chain::output(step.op, given);
+    let mut result = prepared;
+    for step in &steps {
+        // Only here is it known whether the page is turned upright.
+        step.op.check(&result)?;
+        result = chain::output(step.op, result);
     }
-    let result = steps
-        .last()
-        .map_or(given, |last| chain::output(last.op, given));
     let mut plan = Plan {
         gpu_can_decode: gpu_can_decode(&header, output),
         form: form(output, writer, &prepared),
