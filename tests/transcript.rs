@@ -177,6 +177,10 @@ fn the_transcript_has_every_example_of_the_readme_and_of_the_helps() {
         "project",
         "calibrate",
         "run",
+        "convert",
+        "crop",
+        "info",
+        "preview",
     ];
     for verb in verbs {
         let help = Command::new(binary())

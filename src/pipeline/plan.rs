@@ -163,9 +163,19 @@ pub fn plan<'a>(
         .and_then(Symmetry::upright);
     let steps = steps(&header, file, upright, prepared, format);
     let mut result = prepared;
-    for step in &steps {
-        // Only here is it known whether the page is turned upright.
-        step.op.check(&result)?;
+    let first = usize::from(upright.is_some());
+    for (index, step) in steps.iter().enumerate() {
+        // Only here is it known whether the page is turned upright. The first operation is asked about samples as the
+        // file stores them: `prepared` may have another depth.
+        let asked = Shape {
+            depth: if index <= first {
+                header.shape.depth
+            } else {
+                result.depth
+            },
+            ..result
+        };
+        step.op.check(&asked)?;
         result = chain::output(step.op, result);
     }
     let mut plan = Plan {
